@@ -1,0 +1,140 @@
+#include "flow/policy.h"
+
+#include "flow/dynamic.h"
+#include "flow/factory.h"
+#include "flow/none.h"
+#include "flow/static.h"
+
+namespace velo::flow {
+namespace {
+
+// The one list of policies: a new policy is a file with a factory, and a line here.
+constexpr const PolicyFactory* kFactories[] = {&kNoneFactory, &kStaticFactory, &kDynamicFactory};
+
+constexpr std::uint32_t kMaxPeers = 65535;
+constexpr std::uint32_t kMaxCreditSlots = 255;
+// Keeps every sum of slot counts inside 31 bits, so that a counter below zero shows as a value above it.
+constexpr std::uint64_t kMaxMailboxSlots = 0x7fffffff;
+
+const PolicyFactory* find_factory(std::string_view name) {
+    for (const PolicyFactory* factory : kFactories)
+        if (factory->name == name) return factory;
+    return nullptr;
+}
+
+std::string out_of_range(const char* parameter, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
+    return std::string(parameter) + " is " + std::to_string(value) + ": set it to a value between " +
+           std::to_string(low) + " and " + std::to_string(high);
+}
+
+// Why `config` cannot work with the policy, and what to do about it; empty if it can.
+std::string objection(const PolicyFactory& factory, const PolicyConfig& config) {
+    const std::uint32_t n = config.credit_slots;
+    if (n < 1 || n > kMaxCreditSlots) return out_of_range("btl_velo_credit_slots", n, 1, kMaxCreditSlots);
+    if (config.peers > kMaxPeers) return out_of_range("the number of peers", config.peers, 0, kMaxPeers);
+    if (config.spare_peers > kMaxPeers)
+        return out_of_range("btl_velo_spare_peers", config.spare_peers, 0, kMaxPeers);
+    if (config.total_peers() == 0) return "there are no peers: set btl_velo_spare_peers to at least 1";
+    if (config.peers == 0 && config.data_slots != 0)
+        return "a data region without peers to share it: btl_velo_slots_per_peer applies to peers only";
+
+    const std::uint64_t minimum = factory.minimum_data_slots(config.peers, n);
+    if (config.data_slots < minimum && config.peers > 0) {
+        const std::uint64_t per_peer = (minimum + config.peers - 1) / config.peers + n;
+        return "btl_velo_slots_per_peer leaves a data region of " + std::to_string(config.data_slots) +
+               " slots to " + std::to_string(config.peers) + " peers, but flow control \"" +
+               std::string(factory.name) + "\" with btl_velo_credit_slots=" + std::to_string(n) + " needs " +
+               std::to_string(minimum) + ": set btl_velo_slots_per_peer to at least " +
+               std::to_string(per_peer) + ", or lower btl_velo_credit_slots";
+    }
+    const std::uint32_t largest_share = config.peers > 0 ? config.even_share(0) : n;
+    const std::uint32_t maximum = factory.maximum_share(config);
+    if (largest_share > maximum)
+        return "btl_velo_slots_per_peer gives a peer " + std::to_string(largest_share) +
+               " data slots, but flow control \"" + std::string(factory.name) + "\" grants a peer at most " +
+               std::to_string(maximum) + ": set btl_velo_slots_per_peer to at most " +
+               std::to_string(std::uint64_t{maximum} + n);
+    const std::uint64_t mailbox =
+        config.data_slots + std::uint64_t{n} * (config.total_peers() + std::uint64_t{config.spare_peers});
+    if (mailbox > kMaxMailboxSlots)
+        return "the mailbox would have " + std::to_string(mailbox) + " slots, more than " +
+               std::to_string(kMaxMailboxSlots) + ": lower btl_velo_slots_per_peer or btl_velo_credit_slots";
+    return {};
+}
+
+}  // namespace
+
+std::uint32_t PolicyConfig::even_share(PeerIndex index) const {
+    if (index >= peers) return credit_slots;
+    return data_slots / peers + (index < data_slots % peers ? 1 : 0);
+}
+
+Policy::Policy(const PolicyConfig& config, bool limited)
+    : config_(config), limited_(limited), peers_(config.total_peers()) {}
+
+void Policy::request_retrieved(PeerIndex from, Emitter& out) {
+    data_retrieved(from, out);
+}
+
+void Policy::response_retrieved(PeerIndex from, std::uint32_t, Emitter& out) {
+    data_retrieved(from, out);
+}
+
+void Policy::emit_credit(PeerIndex to, std::uint32_t count, Emitter& out) {
+    ++counters_.credit_packets;
+    counters_.credits_in_packets += count;
+    out.emit(to, wire::PacketKind::kCredit, count);
+}
+
+std::string Policy::slot_violation() const {
+    std::uint64_t granted = 0;
+    for (PeerIndex q = 0; q < peers_.size(); ++q) {
+        const PeerFlow& peer = peers_[q];
+        // A count below zero has wrapped around.
+        if (peer.credit > kMaxMailboxSlots || peer.retrieved > kMaxMailboxSlots ||
+            peer.current > kMaxMailboxSlots)
+            return "I1: a count of peer " + std::to_string(q) + " is below zero: credit " +
+                   std::to_string(static_cast<std::int32_t>(peer.credit)) + ", retrieved " +
+                   std::to_string(static_cast<std::int32_t>(peer.retrieved)) + ", current " +
+                   std::to_string(static_cast<std::int32_t>(peer.current));
+        granted += peer.current;
+    }
+    if (available_ > kMaxMailboxSlots)
+        return "I1: available is " + std::to_string(static_cast<std::int32_t>(available_));
+    if (available_ + granted != config_.total_data_slots())
+        return "I2: available " + std::to_string(available_) + " + granted " + std::to_string(granted) +
+               " != " + std::to_string(config_.total_data_slots()) + " data slots";
+    return {};
+}
+
+std::uint32_t initial_credit(std::string_view policy, const PolicyConfig& config, PeerIndex index) {
+    const PolicyFactory* factory = find_factory(policy);
+    return factory != nullptr ? factory->initial_credit(config, index) : 0;
+}
+
+std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, std::uint32_t credit_slots) {
+    const PolicyFactory* factory = find_factory(policy);
+    return factory != nullptr ? static_cast<std::uint32_t>(factory->minimum_data_slots(peers, credit_slots))
+                              : 0;
+}
+
+std::vector<std::string_view> policy_names() {
+    std::vector<std::string_view> names;
+    for (const PolicyFactory* factory : kFactories) names.push_back(factory->name);
+    return names;
+}
+
+std::unique_ptr<Policy> make_policy(std::string_view name, const PolicyConfig& config, std::string* error) {
+    const PolicyFactory* factory = find_factory(name);
+    std::string reason;
+    if (factory == nullptr) {
+        reason = "btl_velo_flow_control is \"" + std::string(name) + "\": set it to one of";
+        for (const PolicyFactory* known : kFactories) reason += " \"" + std::string(known->name) + "\"";
+    } else {
+        reason = objection(*factory, config);
+    }
+    if (error != nullptr) *error = reason;
+    return reason.empty() ? factory->make(config) : nullptr;
+}
+
+}  // namespace velo::flow

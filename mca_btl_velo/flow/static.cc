@@ -1,0 +1,62 @@
+#include "flow/static.h"
+
+namespace velo::flow {
+
+StaticPolicy::StaticPolicy(const PolicyConfig& config) : Policy(config, true) {
+    for (PeerIndex q = 0; q < peers_.size(); ++q) {
+        const std::uint32_t quota = config.even_share(q);
+        peers_[q].current = quota;
+        peers_[q].threshold = return_threshold(quota, config.credit_slots);
+    }
+}
+
+std::string_view StaticPolicy::name() const {
+    return kStaticFactory.name;
+}
+
+std::uint32_t StaticPolicy::return_retrieved(PeerIndex from) {
+    const std::uint32_t count = peers_[from].retrieved;
+    peers_[from].retrieved = 0;
+    grant(from, count);
+    return count;
+}
+
+void StaticPolicy::activity(PeerIndex from, Emitter& out) {
+    emit_credit(from, return_retrieved(from), out);
+}
+
+std::uint32_t StaticPolicy::attach_credits(PeerIndex to, Emitter&) {
+    const std::uint32_t count = return_retrieved(to);
+    ++counters_.piggybacks;
+    counters_.piggybacked_credits += count;
+    return count;
+}
+
+std::string StaticPolicy::violation() const {
+    if (std::string slots = slot_violation(); !slots.empty()) return slots;
+    for (PeerIndex q = 0; q < peers_.size(); ++q) {
+        const PeerFlow& peer = peers_[q];
+        const char* broken = nullptr;
+        if (peer.current + peer.retrieved != config_.even_share(q)) broken = "I2, I11";
+        if (peer.threshold > peer.current + peer.retrieved) broken = "I10: the threshold cannot be reached";
+        if (peer.retrieved >= peer.threshold) broken = "a due credit packet was not sent";
+        if (broken != nullptr)
+            return std::string(broken) + ": peer " + std::to_string(q) + " current " +
+                   std::to_string(peer.current) + " retrieved " + std::to_string(peer.retrieved) +
+                   " threshold " + std::to_string(peer.threshold) + " quota " +
+                   std::to_string(config_.even_share(q));
+    }
+    return {};
+}
+
+constinit const PolicyFactory kStaticFactory{
+    .name = "static",
+    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
+        return std::make_unique<StaticPolicy>(config);
+    },
+    .initial_credit = [](const PolicyConfig& config, PeerIndex index) { return config.even_share(index); },
+    .minimum_data_slots = [](std::uint32_t peers, std::uint32_t) { return std::uint64_t{peers}; },
+    .maximum_share = [](const PolicyConfig&) { return kMaxQuota; },
+};
+
+}  // namespace velo::flow

@@ -1,0 +1,31 @@
+// Static credit flow control (thesis chapter 5): every sender owns a fixed quota of the data region, and
+// freed slots go back to it in lots of the threshold of Eq 5.1, or earlier with a data packet that has room
+// (section 5.4).
+#pragma once
+
+#include <string>
+
+#include "flow/factory.h"
+#include "flow/policy.h"
+
+namespace velo::flow {
+
+// A slot counts as available from its retrieval to its return, so that available = sum of `retrieved`, and
+// current + retrieved of a peer always equals its quota.
+class StaticPolicy final : public Policy {
+ public:
+    explicit StaticPolicy(const PolicyConfig& config);
+    std::string_view name() const override;
+    std::uint32_t intended(PeerIndex index) const override { return config_.even_share(index); }
+    std::string violation() const override;
+
+ private:
+    void activity(PeerIndex from, Emitter& out) override;
+    std::uint32_t attach_credits(PeerIndex to, Emitter& out) override;
+    // Grants all that was retrieved; the caller sends it.
+    std::uint32_t return_retrieved(PeerIndex from);
+};
+
+extern const PolicyFactory kStaticFactory;
+
+}  // namespace velo::flow
