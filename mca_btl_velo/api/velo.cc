@@ -1,0 +1,164 @@
+// The C interface: translates handles, catches failures. No logic of its own.
+#include "api/velo.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <thread>
+
+#include "endpoint/engine.h"
+#include "flow/policy.h"
+#include "platform/failure.h"
+#include "report/report.h"
+
+using velo::Failure;
+using velo::endpoint::Engine;
+
+struct velo_engine {
+    explicit velo_engine(const velo_config& config) : engine(config), context(config.context), fatal(config.fatal) {}
+
+    Engine engine;
+    void* context;
+    decltype(velo_config::fatal) fatal;
+};
+
+namespace {
+
+// Runs set-up code; a failure becomes its status and its message.
+template <typename Action>
+velo_status guarded(char* error, std::size_t error_bytes, Action action) {
+    try {
+        action();
+        return VELO_OK;
+    } catch (const Failure& failure) {
+        std::snprintf(error, error_bytes, "%s", failure.what());
+        return failure.status();
+    } catch (const std::bad_alloc&) {
+        std::snprintf(error, error_bytes, "out of memory");
+        return VELO_ERR_RESOURCE;
+    } catch (const std::exception& other) {
+        std::snprintf(error, error_bytes, "%s", other.what());
+        return VELO_ERR_RESOURCE;
+    }
+}
+
+// Runs an operation of an open engine; a failure there means that a connection could not be completed or memory ran
+// out, which the job cannot survive.
+template <typename Action>
+velo_status guarded(velo_engine* engine, Action action) {
+    try {
+        return action();
+    } catch (const Failure& failure) {
+        engine->fatal(engine->context, failure.status(), failure.what());
+        return failure.status();
+    } catch (const std::bad_alloc&) {
+        engine->fatal(engine->context, VELO_ERR_RESOURCE, "out of memory");
+        return VELO_ERR_RESOURCE;
+    }
+}
+
+// Peers publish their counters when they close, which they all do at about the same time.
+constexpr std::chrono::seconds kReportPatience{5};
+
+bool all_final(const std::vector<const velo::fabric::shm::SegmentHeader*>& segments) {
+    for (const auto* segment : segments) {
+        if (segment->statistics_final.load(std::memory_order_acquire) == 0) return false;
+    }
+    return true;
+}
+
+void print_report(const Engine& engine) {
+    velo::report::Input input{engine.node_segments(), engine.slots_per_peer()};
+    bool leader = input.segments.front()->owner == engine.address().process_name;
+    if (engine.report() == VELO_REPORT_NONE || !leader) return;
+    auto deadline = std::chrono::steady_clock::now() + kReportPatience;
+    while (!all_final(input.segments) && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    bool complete = all_final(input.segments);
+    std::string text = engine.report() == VELO_REPORT_JSON ? velo::report::json(input) : velo::report::summary(input);
+    if (!complete) text = "velo: some processes did not close in time; their counters are missing\n" + text;
+    std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* velo_policy_name(unsigned index) {
+    static const auto names = velo::flow::policy_names();
+    return index < names.size() ? names[index].data() : nullptr;
+}
+
+velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error, size_t error_bytes) {
+    *engine = nullptr;
+    return guarded(error, error_bytes, [&] { *engine = new velo_engine(*config); });
+}
+
+void velo_engine_close(velo_engine* engine) {
+    if (engine == nullptr) return;
+    engine->engine.publish_statistics();
+    print_report(engine->engine);
+    delete engine;
+}
+
+const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
+    *bytes = sizeof(velo::fabric::shm::Address);
+    return &engine->engine.address();
+}
+
+const char* velo_engine_description(const velo_engine* engine) { return engine->engine.description().c_str(); }
+
+velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer, char* error,
+                              size_t error_bytes) {
+    *peer = nullptr;
+    return guarded(error, error_bytes, [&] {
+        velo::fabric::shm::Address copy;
+        if (bytes != sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        std::memcpy(&copy, address, sizeof copy);
+        *peer = engine->engine.connect(copy);
+    });
+}
+
+velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
+                          const void* payload, size_t payload_bytes) {
+    velo_send message{};
+    message.part[0] = header;
+    message.bytes[0] = header_bytes;
+    message.part[1] = payload;
+    message.bytes[1] = payload_bytes;
+    message.tag = tag;
+    return guarded(engine, [&] { return engine->engine.send_now(*peer, message); });
+}
+
+velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send) {
+    return guarded(engine, [&] { return engine->engine.send_start(*peer, send); });
+}
+
+size_t velo_peer_queued_bytes(const velo_peer* peer) { return peer->queue.bytes(); }
+
+velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t remote, size_t bytes,
+                     velo_rma_done_fn done, void* argument) {
+    return guarded(engine, [&] { return engine->engine.get(*peer, local, remote, bytes, {done, argument}); });
+}
+
+velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
+                     velo_rma_done_fn done, void* argument) {
+    return guarded(engine, [&] { return engine->engine.put(*peer, local, remote, bytes, {done, argument}); });
+}
+
+velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic operation, unsigned width,
+                              uint64_t remote, uint64_t operand, uint64_t compare, velo_rma_done_fn done,
+                              void* argument) {
+    return guarded(engine, [&] {
+        return engine->engine.atomic(*peer, operation, width, remote, operand, compare, {done, argument});
+    });
+}
+
+int velo_progress(velo_engine* engine) { return engine->engine.progress(); }
+
+void velo_dump(velo_engine* engine, const velo_peer* peer, int level) { engine->engine.dump(peer, level); }
+
+}  // extern "C"

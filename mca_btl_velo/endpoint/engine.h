@@ -1,0 +1,98 @@
+// The engine of one process: its mailbox, its policy, its peers; sending, and the progress loop.
+//
+// Two locks. The gate: whoever is inside retrieves packets from the mailbox, alone. The mutex: policy, peers and RMA
+// state. Callbacks of the upper layer run inside the gate but never under the mutex, so that they may send.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/velo.h"
+#include "endpoint/gate.h"
+#include "endpoint/incoming.h"
+#include "endpoint/peer.h"
+#include "fabric/shm/segment.h"
+#include "flow/policy.h"
+#include "rma/rma.h"
+
+namespace velo::endpoint {
+
+class Engine final : private flow::Emitter, private rma::Outbox {
+ public:
+    // Throws Failure.
+    explicit Engine(const velo_config& config);
+    ~Engine() override;
+
+    const fabric::shm::Address& address() const { return mailbox_.address(); }
+    const std::string& description() const { return description_; }
+
+    // Throws Failure.
+    Peer* connect(const fabric::shm::Address& address);
+
+    velo_status send_now(Peer& peer, const velo_send& message);
+    velo_status send_start(Peer& peer, velo_send* send);
+    velo_status get(Peer& peer, void* local, std::uint64_t remote, std::size_t bytes, const rma::Completion& completion);
+    velo_status put(Peer& peer, const void* local, std::uint64_t remote, std::size_t bytes,
+                    const rma::Completion& completion);
+    velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote, std::uint64_t operand,
+                       std::uint64_t compare, const rma::Completion& completion);
+    int progress();
+    void dump(const Peer* peer, int level);
+
+    // For the report: the final counters are in the segments, see Statistics.
+    void publish_statistics();
+    std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
+    velo_report report() const { return config_.report; }
+    std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+
+ private:
+    // flow::Emitter and rma::Outbox, called under the mutex.
+    void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+    void post(flow::PeerIndex to, velo_send* message) override;
+
+    Peer& peer_at(flow::PeerIndex index);
+    void attach(Peer& peer, const fabric::shm::Address& address);
+    Peer& reachable_peer(flow::PeerIndex index);
+
+    bool push(Peer& peer, velo_send& send);
+    bool may_send_at_once(const Peer& peer) const;
+    void enqueue(Peer& peer, velo_send* send);
+    void flush(Peer& peer);
+    void housekeep();
+    void flush_stalled();
+    void run_completions();
+    void withdraw_name();
+
+    void handle(std::uint64_t word);
+    void retrieve_data(Peer& peer, const wire::Header& header);
+    bool deliver(Peer& peer, const wire::Header& header, std::byte* payload);
+    bool begin_message(Peer& peer, const wire::Header& header, std::byte* payload);
+    bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
+    void free_slots();
+    void fail(velo_status status, const std::string& text);
+    // Checked builds: aborts with the first violated invariant.
+    void assert_invariants();
+
+    velo_config config_;
+    std::uint32_t slots_per_peer_ = 0;
+    OptionalMutex mutex_;
+    Gate gate_;
+    std::unique_ptr<flow::Policy> policy_;
+    // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
+    std::unique_ptr<std::uint64_t> probe_;
+    fabric::shm::Segment mailbox_;
+    mailbox::Reader<> reader_;
+    std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
+    rma::Rma rma_;
+    BufferPool buffers_;
+    std::vector<Peer*> stalled_;
+    SendQueue completed_;                     // user messages whose callback is due
+    std::vector<flow::PeerIndex> awaited_;    // peers in other PID namespaces that have yet to open the named mailbox
+    std::atomic<bool> housekeeping_{false};   // one of the three above is not empty
+    fabric::shm::Statistics statistics_{};
+    std::string description_;
+    bool failed_ = false;
+};
+
+}  // namespace velo::endpoint

@@ -1,0 +1,44 @@
+// Locks that cost one predictable branch when the process has a single thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+namespace velo::endpoint {
+
+// A mutex that is only taken if several threads may call the engine.
+class OptionalMutex {
+ public:
+    explicit OptionalMutex(bool threads) : threads_(threads) {}
+    void lock() {
+        if (threads_) mutex_.lock();
+    }
+    void unlock() {
+        if (threads_) mutex_.unlock();
+    }
+
+ private:
+    bool threads_;
+    std::mutex mutex_;
+};
+
+// Lets one caller at a time through and turns the others away: the mailbox has one reader, and a callback that calls
+// progress again finds the gate shut.
+class Gate {
+ public:
+    explicit Gate(bool threads) : threads_(threads) {}
+
+    bool try_enter() {
+        if (threads_) return !busy_.exchange(true, std::memory_order_acquire);
+        if (busy_.load(std::memory_order_relaxed)) return false;
+        busy_.store(true, std::memory_order_relaxed);
+        return true;
+    }
+    void leave() { busy_.store(false, std::memory_order_release); }
+
+ private:
+    bool threads_;
+    std::atomic<bool> busy_{false};
+};
+
+}  // namespace velo::endpoint

@@ -1,0 +1,30 @@
+// One peer as this process sees it: the way to its mailbox, what waits to go there, what is arriving from it.
+// Lives from the first contact, in either direction, until the engine closes.
+#pragma once
+
+#include <optional>
+
+#include "endpoint/incoming.h"
+#include "endpoint/send_queue.h"
+#include "fabric/shm/segment.h"
+#include "fabric/shm/shm_link.h"
+#include "flow/policy.h"
+
+namespace velo::endpoint {
+class Engine;
+}
+
+struct velo_peer {
+    explicit velo_peer(velo::flow::PeerIndex at) : index(at) {}
+
+    velo::flow::PeerIndex index;  // in this process's directory and policy
+    velo::fabric::shm::Segment segment;
+    std::optional<velo::fabric::shm::ShmLink> link;  // empty until connected
+    velo::endpoint::SendQueue queue;
+    velo::endpoint::Incoming incoming;
+    bool stalled = false;  // listed in Engine::stalled_: the fabric was full (policy none)
+};
+
+namespace velo::endpoint {
+using Peer = ::velo_peer;
+}

@@ -1,0 +1,122 @@
+// One process's shared memory segment: what its peers must know about it, the directory of its senders, its mailbox.
+//
+//   SegmentHeader | DirectoryEntry[directory entries] | Slot[capacity]
+//
+// Nothing read from another process's segment is trusted before `attach` has checked it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "flow/policy.h"
+#include "mailbox/reader.h"
+#include "mailbox/writer.h"
+#include "platform/shared_file.h"
+
+namespace velo::fabric::shm {
+
+// The values that both ends of a connection must agree on.
+struct Agreement {
+    char flow_control[24];
+    std::uint32_t slots_per_peer;  // as asked for; 0: automatic
+    std::uint32_t credit_slots;
+    std::uint32_t piggyback;
+    std::uint64_t eager_limit;
+    std::uint64_t max_message_bytes;
+};
+
+// Empty, or a sentence that names the first parameter that differs, with both values.
+std::string difference(const Agreement& mine, const Agreement& theirs);
+
+// What travels through the job's start-up exchange and into the directory of a receiver. Trivially copyable.
+struct Address {
+    static constexpr std::uint64_t kMagic = 0x31304f4c4556ULL;  // "VELO01": changes with the layout
+
+    std::uint64_t magic;
+    std::uint64_t process_name;
+    std::uint64_t probe;  // address, in the owner's private memory, of the 8-byte value file.nonce
+    platform::FileAddress file;
+};
+
+// Counters of one process, for the report. Written by the owner.
+struct Statistics {
+    std::uint64_t messages_sent;     // user messages
+    std::uint64_t messages_delayed;  // of them, those that had to wait for credits or for a free slot
+    std::uint64_t data_packets;
+    flow::Counters flow;
+    std::uint64_t mailbox_high_water;  // slots, sampled while the mailbox is being drained
+    std::uint64_t rma_single_copy_bytes;
+    std::uint64_t rma_mailbox_bytes;
+    std::uint64_t atomics;
+};
+
+struct DirectoryEntry {
+    static constexpr std::uint64_t kFree = ~std::uint64_t{0};
+
+    std::atomic<std::uint64_t> name;     // kFree, or the sender's process name; set once
+    std::atomic<std::uint32_t> present;  // 1: `address` is complete (release by the sender)
+    Address address;
+};
+
+struct SegmentHeader {
+    std::uint64_t magic;
+    std::uint64_t nonce;
+    std::uint64_t owner;
+    Agreement agreement;
+    // Flow control configuration of this mailbox: a sender computes its initial credit from it.
+    std::uint32_t peers;
+    std::uint32_t spare_peers;
+    std::uint32_t data_slots;
+    std::uint32_t capacity;
+    std::uint64_t directory_offset;
+    std::uint64_t slots_offset;
+    mailbox::Pointers<> pointers;
+    alignas(mailbox::kPointerSpacing) Statistics statistics;
+    std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
+};
+
+class Segment {
+ public:
+    struct Layout {
+        std::uint64_t owner;
+        Agreement agreement;
+        flow::PolicyConfig flow;
+        const std::uint64_t* node_peers;  // names for the first flow.peers entries of the directory
+    };
+
+    static std::size_t bytes_for(const flow::PolicyConfig& flow);
+    // `probe`: see Address. Throws Failure.
+    static Segment create(const std::string& directory, const Layout& layout, std::uint64_t* probe);
+    // Attaches to the segment at `address` and validates it. Throws Failure.
+    static Segment attach(const Address& address);
+
+    const Address& address() const { return address_; }
+    SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(file_.data()); }
+    // A copy made at attach, after validation: what the peer writes there later has no effect.
+    const flow::PolicyConfig& flow() const { return flow_; }
+    std::size_t bytes() const { return file_.bytes(); }
+    platform::SharedFile& file() { return file_; }
+
+    // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
+    // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
+    flow::PeerIndex claim(std::uint64_t name);
+    // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never connected to.
+    void introduce(flow::PeerIndex index, const Address& sender);
+    // The address that a sender left, nullptr if none.
+    const Address* introduced(flow::PeerIndex index) const;
+
+    mailbox::Writer<> writer() const { return {&header().pointers, slots(), capacity()}; }
+    mailbox::Reader<> reader() const { return {&header().pointers, slots(), capacity()}; }
+
+ private:
+    DirectoryEntry* directory() const;
+    mailbox::Slot<>* slots() const;
+    std::uint32_t capacity() const { return flow_.mailbox_slots(); }
+
+    platform::SharedFile file_;
+    Address address_{};
+    flow::PolicyConfig flow_;
+};
+
+}  // namespace velo::fabric::shm

@@ -1,0 +1,47 @@
+// The receiver's view of its own mailbox: look at the oldest packet, use it in place, free its slot.
+#pragma once
+
+#include "mailbox/layout.h"
+
+namespace velo::mailbox {
+
+template <template <class> class Atom = std::atomic>
+class Reader {
+ public:
+    Reader(Pointers<Atom>* pointers, Slot<Atom>* slots, std::uint32_t capacity)
+        : pointers_(pointers), slots_(slots), capacity_(capacity) {}
+
+    // The header of the oldest packet, 0 if it has not arrived. Slots are stored out of order by different senders;
+    // the receiver takes them in the order of reservation. acquire pairs with Writer::publish.
+    std::uint64_t poll() const {
+        std::uint64_t word = slots_[cursor_.index].header.load(std::memory_order_acquire);
+        return wire::Header::lap_of(word) == cursor_.lap ? word : 0;
+    }
+
+    // Payload of the packet that poll found; valid until the slot's credit is returned or publish is called.
+    std::byte* payload() { return slots_[cursor_.index].payload; }
+
+    // The packet is done with. Its slot may be overwritten once its credit has been returned (static, dynamic) or the
+    // read pointer published (none).
+    void advance() {
+        ++position_;
+        cursor_.advance(capacity_);
+    }
+
+    // release: our last look at the slots before happens before a sender's next store into them.
+    void publish() { pointers_->read.store(position_, std::memory_order_release); }
+
+    std::uint64_t position() const { return position_; }
+    std::uint32_t capacity() const { return capacity_; }
+    // Slots that are reserved or filled now. Reads the senders' line: not for the hot path.
+    std::uint64_t occupancy() const { return pointers_->write.load(std::memory_order_relaxed) - position_; }
+
+ private:
+    Pointers<Atom>* pointers_;
+    Slot<Atom>* slots_;
+    std::uint32_t capacity_;
+    std::uint64_t position_ = 0;
+    Cursor cursor_{0, 1};
+};
+
+}  // namespace velo::mailbox

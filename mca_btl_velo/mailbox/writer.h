@@ -1,0 +1,61 @@
+// A sender's view of one receiver's mailbox: reserve slots, then store packets into them.
+#pragma once
+
+#include <algorithm>
+
+#include "mailbox/layout.h"
+
+namespace velo::mailbox {
+
+template <template <class> class Atom = std::atomic>
+class Writer {
+ public:
+    Writer(Pointers<Atom>* pointers, Slot<Atom>* slots, std::uint32_t capacity)
+        : pointers_(pointers), slots_(slots), divider_(capacity) {}
+
+    std::uint32_t capacity() const { return divider_.capacity(); }
+
+    // The caller holds a credit (or the credit region's guarantee) for each of `count` slots.
+    // acq_rel chains all reservations: a credit that some sender got for a freed slot happens before every later
+    // reservation, so whoever reserves the next lap of that slot may write it although the credit was not its own.
+    Cursor reserve(std::uint32_t count) {
+        return divider_.locate(pointers_->write.fetch_add(count, std::memory_order_acq_rel));
+    }
+
+    // Without credits: reserves up to `wanted` free slots; returns how many, 0 if fewer than `least` are free.
+    std::uint32_t try_reserve(std::uint32_t least, std::uint32_t wanted, Cursor* first) {
+        std::uint64_t write = pointers_->write.load(std::memory_order_relaxed);
+        for (;;) {
+            std::uint64_t used = write - known_read_;
+            if (used + wanted > capacity()) {
+                // acquire: the receiver's last look at the slots that it freed happens before our stores into them.
+                known_read_ = pointers_->read.load(std::memory_order_acquire);
+                // The pointers were not read at one instant: `write` may be older than `read`.
+                used = write > known_read_ ? write - known_read_ : 0;
+                if (used + least > capacity()) return 0;
+            }
+            auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, capacity() - used));
+            if (pointers_->write.compare_exchange_weak(write, write + count, std::memory_order_acq_rel,
+                                                       std::memory_order_relaxed)) {
+                *first = divider_.locate(write);
+                return count;
+            }
+        }
+    }
+
+    std::byte* payload(Cursor at) { return slots_[at.index].payload; }
+
+    // Makes the packet visible; the payload is complete. release pairs with Reader::poll.
+    void publish(Cursor at, wire::Header header) {
+        header.lap = at.lap;
+        slots_[at.index].header.store(header.pack(), std::memory_order_release);
+    }
+
+ private:
+    Pointers<Atom>* pointers_;
+    Slot<Atom>* slots_;
+    Divider divider_;
+    std::uint64_t known_read_ = 0;
+};
+
+}  // namespace velo::mailbox

@@ -1,0 +1,26 @@
+// Copies of a few bytes without a call: every size up to one packet is two overlapping moves of a fixed size.
+// Never reads outside the source.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace velo::platform {
+
+template <std::size_t kBytes>
+inline void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) {
+    std::memcpy(to, from, kBytes);
+    std::memcpy(to + bytes - kBytes, from + bytes - kBytes, kBytes);
+}
+
+// bytes <= 64; the regions do not overlap.
+inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes >= 32) return copy_ends<32>(to, from, bytes);
+    if (bytes >= 16) return copy_ends<16>(to, from, bytes);
+    if (bytes >= 8) return copy_ends<8>(to, from, bytes);
+    if (bytes >= 4) return copy_ends<4>(to, from, bytes);
+    if (bytes >= 2) return copy_ends<2>(to, from, bytes);
+    if (bytes == 1) *to = *from;
+}
+
+}  // namespace velo::platform

@@ -1,0 +1,167 @@
+#include "platform/shared_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "platform/failure.h"
+#include "platform/process_identity.h"
+
+namespace velo::platform {
+namespace {
+
+std::string published_path(const FileAddress& address) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/velo-%" PRIu32 "-%016" PRIx64, address.user, address.nonce);
+    return address.directory + std::string(name);
+}
+
+std::string owner_path(const FileAddress& address) {
+    return "/proc/" + std::to_string(address.pid) + "/fd/" + std::to_string(address.fd);
+}
+
+[[noreturn]] void fail_create(const std::string& directory, std::size_t bytes, int error) {
+    std::string what = "cannot create a shared memory segment of " + std::to_string(bytes) + " bytes in \"" + directory +
+                       "\": " + std::strerror(error) + ". ";
+    if (error == ENOSPC || error == EDQUOT || error == ENOMEM) {
+        what += "Each process on this node needs that much there: enlarge it (mount -o remount,size=... " + directory +
+                "), lower btl_velo_slots_per_peer, or set btl_velo_backing_directory to a larger local file system.";
+    } else {
+        what += "Set btl_velo_backing_directory to a writable directory on a local file system.";
+    }
+    throw Failure(VELO_ERR_RESOURCE, what);
+}
+
+// A file without a name. Where the file system has no O_TMPFILE, a name that exists for a moment only.
+int open_nameless(const std::string& directory, const FileAddress& address) {
+    int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
+    std::string path = published_path(address);
+    fd = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) ::unlink(path.c_str());
+    return fd;
+}
+
+std::byte* map(int fd, std::size_t bytes) {
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) {
+        throw Failure(VELO_ERR_RESOURCE, "cannot map a shared memory segment of " + std::to_string(bytes) +
+                                             " bytes: " + std::strerror(errno) + ". Check ulimit -v.");
+    }
+    return static_cast<std::byte*>(data);
+}
+
+int open_by_name(const FileAddress& address, int patience_ms) {
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    for (;;) {
+        int fd = ::open(published_path(address).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0 || errno != ENOENT || std::chrono::steady_clock::now() >= deadline) return fd;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+void check_identity(int fd, const FileAddress& address) {
+    struct stat status {};
+    bool same = ::fstat(fd, &status) == 0 && status.st_ino == address.inode && status.st_uid == address.user &&
+                static_cast<std::uint64_t>(status.st_size) == address.bytes;
+    if (!same) {
+        throw Failure(VELO_ERR_UNREACHABLE,
+                      "the shared memory segment of process " + std::to_string(address.pid) +
+                          " is not the one that it announced; is it in another container without a shared /dev/shm?");
+    }
+}
+
+}  // namespace
+
+SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
+    SharedFile file;
+    if (directory.size() >= FileAddress::kDirectoryBytes) {
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_backing_directory is longer than " +
+                                              std::to_string(FileAddress::kDirectoryBytes - 1) + " bytes: " + directory);
+    }
+    file.address_.bytes = bytes;
+    file.address_.nonce = random_nonce();
+    file.address_.pid_namespace = pid_namespace();
+    file.address_.pid = ::getpid();
+    file.address_.user = ::geteuid();
+    std::memcpy(file.address_.directory, directory.c_str(), directory.size() + 1);
+
+    file.fd_ = open_nameless(directory, file.address_);
+    if (file.fd_ < 0) fail_create(directory, bytes, errno);
+    file.address_.fd = file.fd_;
+    if (int error = ::posix_fallocate(file.fd_, 0, static_cast<off_t>(bytes)); error != 0) {
+        fail_create(directory, bytes, error);
+    }
+    struct stat status {};
+    if (::fstat(file.fd_, &status) != 0) fail_create(directory, bytes, errno);
+    file.address_.inode = status.st_ino;
+    file.data_ = map(file.fd_, bytes);
+    return file;
+}
+
+SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
+    SharedFile file;
+    file.address_ = address;
+    file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
+    bool by_pid = reachable_by_pid(address);
+    int fd = by_pid ? ::open(owner_path(address).c_str(), O_RDWR | O_CLOEXEC)
+                    : open_by_name(file.address_, patience_ms);
+    if (fd < 0) {
+        std::string path = by_pid ? owner_path(address) : published_path(file.address_);
+        throw Failure(VELO_ERR_UNREACHABLE, "cannot open the mailbox of process " + std::to_string(address.pid) + " (" +
+                                                path + "): " + std::strerror(errno) +
+                                                (by_pid ? "" : ". Containers of one job must share " +
+                                                                   std::string(file.address_.directory) + "."));
+    }
+    file.fd_ = fd;
+    check_identity(fd, file.address_);
+    file.data_ = map(fd, address.bytes);
+    ::close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
+    return file;
+}
+
+SharedFile::~SharedFile() {
+    unpublish();
+    if (data_ != nullptr) ::munmap(data_, address_.bytes);
+    if (fd_ >= 0) ::close(fd_);
+}
+
+void SharedFile::publish() {
+    if (published_) return;
+    std::string self = "/proc/self/fd/" + std::to_string(fd_);
+    std::string path = published_path(address_);
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        throw Failure(VELO_ERR_UNREACHABLE,
+                      "cannot give the mailbox the name " + path + " for a process in another PID namespace: " +
+                          std::strerror(errno) + ". Let the containers of one job share the PID namespace, or set " +
+                          "btl_velo_backing_directory to a tmpfs that they share.");
+    }
+    published_ = true;
+}
+
+void SharedFile::unpublish() {
+    if (std::exchange(published_, false)) ::unlink(published_path(address_).c_str());
+}
+
+void SharedFile::swap(SharedFile& other) noexcept {
+    std::swap(address_, other.address_);
+    std::swap(data_, other.data_);
+    std::swap(fd_, other.fd_);
+    std::swap(published_, other.published_);
+}
+
+bool reachable_by_pid(const FileAddress& address) {
+    std::uint64_t mine = pid_namespace();
+    return mine != 0 && mine == address.pid_namespace;
+}
+
+}  // namespace velo::platform

@@ -1,0 +1,124 @@
+#include "report/report.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace velo::report {
+namespace {
+
+using fabric::shm::SegmentHeader;
+using fabric::shm::Statistics;
+
+struct Field {
+    const char* name;
+    std::uint64_t (*value)(const SegmentHeader&);
+};
+
+// The one list of counters: the order of the JSON.
+constexpr Field kFields[] = {
+    {"messages_sent", [](const SegmentHeader& s) { return s.statistics.messages_sent; }},
+    {"messages_delayed", [](const SegmentHeader& s) { return s.statistics.messages_delayed; }},
+    {"data_packets", [](const SegmentHeader& s) { return s.statistics.data_packets; }},
+    {"credit_packets", [](const SegmentHeader& s) { return s.statistics.flow.credit_packets; }},
+    {"credits_in_packets", [](const SegmentHeader& s) { return s.statistics.flow.credits_in_packets; }},
+    {"piggybacks", [](const SegmentHeader& s) { return s.statistics.flow.piggybacks; }},
+    {"piggybacked_credits", [](const SegmentHeader& s) { return s.statistics.flow.piggybacked_credits; }},
+    {"requests", [](const SegmentHeader& s) { return s.statistics.flow.requests; }},
+    {"responses", [](const SegmentHeader& s) { return s.statistics.flow.responses; }},
+    {"steals", [](const SegmentHeader& s) { return s.statistics.flow.steals; }},
+    {"stolen_slots", [](const SegmentHeader& s) { return s.statistics.flow.stolen_slots; }},
+    {"rma_single_copy_bytes", [](const SegmentHeader& s) { return s.statistics.rma_single_copy_bytes; }},
+    {"rma_mailbox_bytes", [](const SegmentHeader& s) { return s.statistics.rma_mailbox_bytes; }},
+    {"atomics", [](const SegmentHeader& s) { return s.statistics.atomics; }},
+    {"mailbox_bytes", [](const SegmentHeader& s) { return std::uint64_t{s.capacity} * wire::kPacketBytes; }},
+    {"mailbox_high_water", [](const SegmentHeader& s) { return s.statistics.mailbox_high_water; }},
+};
+
+double percent(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+template <typename... Values>
+void append_line(std::string& text, const char* format, Values... values) {
+    char line[256];
+    std::snprintf(line, sizeof line, format, values...);
+    text += line;
+}
+
+void append_process(std::string& text, const char* label, const Statistics& s, std::uint32_t capacity) {
+    append_line(text,
+                "  %-9s %11" PRIu64 " %6.2f%% %12" PRIu64 " %10" PRIu64 " %11" PRIu64 " %8" PRIu64 " %7" PRIu64
+                " %7" PRIu64 "/%" PRIu32 "\n",
+                label, s.messages_sent, percent(s.messages_delayed, s.messages_sent), s.data_packets,
+                s.flow.credit_packets, s.flow.piggybacked_credits, s.flow.requests, s.flow.steals,
+                s.mailbox_high_water, capacity);
+}
+
+Statistics sum(const std::vector<const SegmentHeader*>& segments) {
+    Statistics total{};
+    for (const SegmentHeader* segment : segments) {
+        const Statistics& s = segment->statistics;
+        total.messages_sent += s.messages_sent;
+        total.messages_delayed += s.messages_delayed;
+        total.data_packets += s.data_packets;
+        total.flow.credit_packets += s.flow.credit_packets;
+        total.flow.piggybacked_credits += s.flow.piggybacked_credits;
+        total.flow.requests += s.flow.requests;
+        total.flow.steals += s.flow.steals;
+        total.mailbox_high_water = std::max(total.mailbox_high_water, s.mailbox_high_water);
+    }
+    return total;
+}
+
+}  // namespace
+
+std::string summary(const Input& input) {
+    // Keeps the table on one screen: the totals always, and as many processes as fit.
+    constexpr std::size_t kProcessesShown = 16;
+    const SegmentHeader& first = *input.segments.front();
+    std::string text;
+    append_line(text, "velo: flow control %s, %" PRIu32 " slots per peer, %" PRIu32 " credit slots, piggyback %s\n",
+                first.agreement.flow_control, input.slots_per_peer, first.agreement.credit_slots,
+                first.agreement.piggyback != 0 ? "on" : "off");
+    append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n", first.capacity,
+                std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
+    text += "  process      messages delayed      packets credit pk. piggybacked requests  steals highest/slots\n";
+    for (std::size_t i = 0; i < std::min(input.segments.size(), kProcessesShown); ++i) {
+        const SegmentHeader& segment = *input.segments[i];
+        append_process(text, std::to_string(segment.owner & 0xffffffff).c_str(), segment.statistics, segment.capacity);
+    }
+    if (input.segments.size() > kProcessesShown) {
+        append_line(text, "  ... and %zu more\n", input.segments.size() - kProcessesShown);
+    }
+    append_process(text, "all", sum(input.segments), first.capacity);
+    return text;
+}
+
+std::string json(const Input& input) {
+    const SegmentHeader& first = *input.segments.front();
+    nlohmann::ordered_json report;
+    report["version"] = 1;
+    report["policy"] = first.agreement.flow_control;
+    report["piggyback"] = first.agreement.piggyback != 0;
+    report["ranks"] = input.segments.size();
+    report["slots_per_peer"] = input.slots_per_peer;
+    report["credit_slots"] = first.agreement.credit_slots;
+    report["mailbox_slots"] = first.capacity;
+    report["mailbox_bytes"] = std::uint64_t{first.capacity} * wire::kPacketBytes;
+    for (const SegmentHeader* segment : input.segments) {
+        nlohmann::ordered_json process;
+        process["rank"] = segment->owner & 0xffffffff;
+        for (const Field& field : kFields) process[field.name] = field.value(*segment);
+        report["per_rank"].push_back(std::move(process));
+    }
+    for (const Field& field : kFields) {
+        std::uint64_t total = 0;
+        for (const SegmentHeader* segment : input.segments) total += field.value(*segment);
+        report["total"][field.name] = total;
+    }
+    return "VELO-REPORT " + report.dump() + "\n";
+}
+
+}  // namespace velo::report

@@ -1,0 +1,21 @@
+// The report at the end of a run: what flow control did in each process of this node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabric/shm/segment.h"
+
+namespace velo::report {
+
+struct Input {
+    std::vector<const fabric::shm::SegmentHeader*> segments;  // ascending by owner; the reporting process among them
+    std::uint32_t slots_per_peer;                             // in effect
+};
+
+// One screen for people.
+std::string summary(const Input& input);
+// One line "VELO-REPORT {...}" for programs; the fields are documented in README.md.
+std::string json(const Input& input);
+
+}  // namespace velo::report

@@ -1,0 +1,202 @@
+#include "rma/rma.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "rma/atomic.h"
+
+namespace velo::rma {
+namespace {
+
+// Part of a transfer that travels as one message. Small messages to the same peer slip in between parts; two parts
+// are asked for at a time, so that one is on its way while the other is being unpacked.
+constexpr std::uint64_t kPartBytes = 128 * 1024;
+constexpr std::uint64_t kPartsAhead = 2;
+
+}  // namespace
+
+// Kept until it has been sent. The velo_send comes first: `done` gets a pointer to it.
+struct Rma::Message {
+    velo_send send{};
+    MessageHeader header{};
+    Rma* owner = nullptr;
+    Message* next = nullptr;
+    Message* previous = nullptr;
+
+    void unlink() {
+        (previous != nullptr ? previous->next : owner->in_flight_) = next;
+        if (next != nullptr) next->previous = previous;
+    }
+};
+
+Rma::Rma(const singlecopy::Mechanism* mechanism, std::uint32_t peers, Outbox& outbox)
+    : mechanism_(mechanism), outbox_(outbox), access_(peers) {}
+
+Rma::~Rma() {
+    while (in_flight_ != nullptr) {
+        Message* message = in_flight_;
+        message->unlink();
+        delete message;
+    }
+}
+
+void Rma::connect(PeerIndex peer, const singlecopy::RemoteProcess& process) {
+    access_[peer] = Access{process, Reach::kUnknown};
+}
+
+const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
+    Access& access = access_[peer];
+    if (mechanism_ != nullptr && access.reach == Reach::kUnknown) {
+        access.reach = mechanism_->probe(access.process) == 0 ? Reach::kPermitted : Reach::kRefused;
+    }
+    return access.reach == Reach::kPermitted ? mechanism_ : nullptr;
+}
+
+void Rma::start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes, Completion completion) {
+    start_transfer(peer, Operation::kGet, static_cast<std::byte*>(local), remote, bytes, completion);
+}
+
+void Rma::start_put(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
+                    Completion completion) {
+    auto* source = const_cast<std::byte*>(static_cast<const std::byte*>(local));  // a put only reads it
+    start_transfer(peer, Operation::kPut, source, remote, bytes, completion);
+}
+
+std::uint64_t Rma::start_transfer(PeerIndex peer, Operation operation, std::byte* local, std::uint64_t remote,
+                                  std::uint64_t bytes, Completion completion) {
+    std::uint64_t id = next_id_++;
+    Transfer& transfer = transfers_[id];
+    transfer = Transfer{peer, operation, local, remote, bytes, 0, 0, VELO_OK, completion};
+    mailbox_bytes_ += bytes;
+    request_part(id, transfer);  // an empty transfer is one empty part
+    for (std::uint64_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
+    return id;
+}
+
+void Rma::request_part(std::uint64_t id, Transfer& transfer) {
+    MessageHeader header{};
+    header.operation = transfer.operation;
+    header.id = id;
+    header.address = transfer.remote + transfer.requested;
+    header.bytes = std::min(kPartBytes, transfer.bytes - transfer.requested);
+    header.position = transfer.requested;
+    const std::byte* data = transfer.local + transfer.requested;
+    transfer.requested += header.bytes;
+    bool carries = transfer.operation == Operation::kPut;
+    post(transfer.peer, header, carries ? data : nullptr, carries ? header.bytes : 0);
+}
+
+velo_status Rma::start_atomic(PeerIndex peer, velo_atomic operation, unsigned width, std::uint64_t remote,
+                              std::uint64_t operand, std::uint64_t compare, Completion completion) {
+    if (!atomic_valid(operation, width, remote)) return VELO_ERR_UNSUPPORTED;
+    std::uint64_t id = next_id_++;
+    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, VELO_OK, completion};
+    MessageHeader header{};
+    header.operation = Operation::kAtomic;
+    header.atomic = static_cast<std::uint8_t>(operation);
+    header.width = static_cast<std::uint8_t>(width);
+    header.id = id;
+    header.address = remote;
+    header.operand = operand;
+    header.compare = compare;
+    ++atomics_;
+    post(peer, header, nullptr, 0);
+    return VELO_QUEUED;
+}
+
+void Rma::post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes) {
+    auto* message = new Message;
+    message->header = header;
+    message->owner = this;
+    message->next = in_flight_;
+    if (in_flight_ != nullptr) in_flight_->previous = message;
+    in_flight_ = message;
+    message->send.part[0] = &message->header;
+    message->send.bytes[0] = sizeof message->header;
+    message->send.part[1] = data;
+    message->send.bytes[1] = bytes;
+    message->send.flags = wire::kInternal;
+    message->send.done = [](velo_send* send, velo_status) {
+        auto* sent = reinterpret_cast<Message*>(send);
+        sent->unlink();
+        delete sent;
+    };
+    static_assert(offsetof(Message, send) == 0);
+    outbox_.post(to, &message->send);
+}
+
+Rma::Transfer* Rma::find(PeerIndex peer, std::uint64_t id, Operation operation) {
+    auto found = transfers_.find(id);
+    if (found == transfers_.end()) return nullptr;
+    Transfer& transfer = found->second;
+    return transfer.peer == peer && transfer.operation == operation ? &transfer : nullptr;
+}
+
+bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placement) {
+    *placement = Placement{};
+    switch (header.operation) {
+        case Operation::kGet: return header.bytes <= kPartBytes;
+        case Operation::kPut:
+            *placement = Placement{reinterpret_cast<std::byte*>(header.address), header.bytes};
+            return header.bytes <= kPartBytes;
+        case Operation::kGetReply: {
+            Transfer* transfer = find(peer, header.id, Operation::kGet);
+            if (transfer == nullptr || header.position > transfer->requested ||
+                header.bytes > transfer->requested - header.position) {
+                return false;
+            }
+            *placement = Placement{transfer->local + header.position, header.bytes};
+            return true;
+        }
+        case Operation::kPutReply: return find(peer, header.id, Operation::kPut) != nullptr;
+        case Operation::kAtomic:
+            return atomic_valid(static_cast<velo_atomic>(header.atomic), header.width, header.address);
+        case Operation::kAtomicReply: return find(peer, header.id, Operation::kAtomic) != nullptr;
+    }
+    return false;
+}
+
+Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
+    MessageHeader reply = header;
+    reply.status = VELO_OK;
+    switch (header.operation) {
+        case Operation::kGet:
+            reply.operation = Operation::kGetReply;
+            post(peer, reply, reinterpret_cast<const void*>(header.address), header.bytes);
+            return {};
+        case Operation::kPut:
+            reply.operation = Operation::kPutReply;
+            post(peer, reply, nullptr, 0);
+            return {};
+        case Operation::kAtomic:
+            reply.operation = Operation::kAtomicReply;
+            reply.operand = atomic_execute(static_cast<velo_atomic>(header.atomic), header.width, header.address,
+                                           header.operand, header.compare);
+            post(peer, reply, nullptr, 0);
+            return {};
+        case Operation::kGetReply:
+        case Operation::kPutReply: return part_arrived(header);
+        case Operation::kAtomicReply: {
+            Completion completion = transfers_[header.id].completion;
+            completion.result = header.operand;
+            transfers_.erase(header.id);
+            return completion;
+        }
+    }
+    return {};
+}
+
+Completion Rma::part_arrived(const MessageHeader& header) {
+    Transfer& transfer = transfers_[header.id];
+    transfer.arrived += header.bytes;
+    if (transfer.requested < transfer.bytes) {
+        request_part(header.id, transfer);
+        return {};
+    }
+    if (transfer.arrived < transfer.bytes) return {};
+    Completion completion = transfer.completion;
+    transfers_.erase(header.id);
+    return completion;
+}
+
+}  // namespace velo::rma

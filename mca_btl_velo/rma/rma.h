@@ -1,0 +1,106 @@
+// RMA get, put and atomics. Get and put go by single copy where a live probe of the peer shows that the kernel permits
+// it, otherwise by messages through the mailbox, in parts, so that a long transfer does not keep small messages
+// waiting. Atomics always go by message and are executed by the target's processor.
+//
+// Not thread safe: the engine calls it under its lock. The callbacks that it returns run after the lock is released.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "api/velo.h"
+#include "flow/policy.h"
+#include "rma/message.h"
+#include "singlecopy/singlecopy.h"
+
+namespace velo::rma {
+
+using flow::PeerIndex;
+
+// Carries the messages of the engine itself to a peer, in order, whenever credits allow.
+class Outbox {
+ public:
+    virtual ~Outbox() = default;
+    virtual void post(PeerIndex to, velo_send* message) = 0;
+};
+
+// Where the data of an arriving message goes. bytes == 0: there is none.
+struct Placement {
+    std::byte* data = nullptr;
+    std::uint64_t bytes = 0;
+};
+
+// A completed operation, to be reported to the upper layer.
+struct Completion {
+    velo_rma_done_fn done = nullptr;
+    void* argument = nullptr;
+    velo_status status = VELO_OK;
+    std::uint64_t result = 0;
+};
+
+class Rma {
+ public:
+    // `mechanism`: nullptr for copying through the mailbox always.
+    Rma(const singlecopy::Mechanism* mechanism, std::uint32_t peers, Outbox& outbox);
+    ~Rma();
+
+    void connect(PeerIndex peer, const singlecopy::RemoteProcess& process);
+
+    // The mechanism that reaches this peer's memory, probed on first use; nullptr if none does.
+    const singlecopy::Mechanism* mechanism_for(PeerIndex peer);
+    const singlecopy::RemoteProcess& process(PeerIndex peer) const { return access_[peer].process; }
+
+    // Transfers through the mailbox; complete later through `finish`.
+    void start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes, Completion completion);
+    void start_put(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes, Completion completion);
+    velo_status start_atomic(PeerIndex peer, velo_atomic operation, unsigned width, std::uint64_t remote,
+                             std::uint64_t operand, std::uint64_t compare, Completion completion);
+
+    // The first packet of a message from `peer` has arrived: tells where its data goes. False if the header makes no
+    // sense: a protocol error.
+    bool begin(PeerIndex peer, const MessageHeader& header, Placement* placement);
+    // All of the message, with its data in place, has arrived. Returns the completion that it causes, if any (done set).
+    Completion finish(PeerIndex peer, const MessageHeader& header);
+
+    std::uint64_t mailbox_bytes() const { return mailbox_bytes_; }
+    std::uint64_t atomics() const { return atomics_; }
+
+ private:
+    enum class Reach : std::uint8_t { kUnknown, kPermitted, kRefused };
+    struct Access {
+        singlecopy::RemoteProcess process{};
+        Reach reach = Reach::kUnknown;
+    };
+    struct Transfer {
+        PeerIndex peer;
+        Operation operation;
+        std::byte* local;
+        std::uint64_t remote, bytes;
+        std::uint64_t requested = 0, arrived = 0;
+        velo_status status = VELO_OK;
+        Completion completion;
+    };
+    struct Message;
+
+    std::uint64_t start_transfer(PeerIndex peer, Operation operation, std::byte* local, std::uint64_t remote,
+                                 std::uint64_t bytes, Completion completion);
+    void request_part(std::uint64_t id, Transfer& transfer);
+    void post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes);
+    Completion part_arrived(const MessageHeader& header);
+    Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
+
+    const singlecopy::Mechanism* mechanism_;
+    Outbox& outbox_;
+    std::vector<Access> access_;
+    std::unordered_map<std::uint64_t, Transfer> transfers_;
+    std::uint64_t next_id_ = 1;
+    std::uint64_t mailbox_bytes_ = 0;
+    std::uint64_t atomics_ = 0;
+    // Every message that is on its way, so that the ones still queued at close are freed.
+    Message* in_flight_ = nullptr;
+};
+
+}  // namespace velo::rma
