@@ -6,6 +6,7 @@
 #   VELO_OPENMPI_CPPFLAGS  component headers (opal/...), as system headers
 #   VELO_OPENMPI_LIBS      libopen-pal
 #   VELO_MPI_CPPFLAGS, VELO_MPI_LIBS  to build MPI programs
+#   MPICC, MPIRUN, OMPI_INFO          its commands
 #   VELO_BTL_VERSION       3.1.0
 # and defines VELO_BUILD_OPENMPI_*.
 
@@ -22,13 +23,15 @@ AC_DEFUN([VELO_OPENMPI_FIND_WRAPPER],
    [AS_HELP_STRING([--with-openmpi=PREFIX], [Open MPI to build for @<:@default: mpicc.openmpi or mpicc on PATH@:>@])],
    [], [with_openmpi=yes])
  AC_ARG_VAR([MPICC], [C compiler wrapper of the Open MPI to build for])
- AC_ARG_VAR([OMPI_INFO], [ompi_info of the Open MPI to build for])
+ AC_ARG_VAR([OMPI_INFO], [its ompi_info])
+ AC_ARG_VAR([MPIRUN], [its mpirun])
  AS_CASE([$with_openmpi],
-   [yes], [velo_path=$PATH],
+   [yes], [velo_path=$PATH velo_where="on PATH"],
    [no],  [AC_MSG_ERROR([--without-openmpi: there is nothing to build without Open MPI.])],
-   [velo_path=$with_openmpi/bin])
- AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [], [$velo_path])
- AS_IF([test -z "$MPICC"], [VELO_OPENMPI_REFUSE([No mpicc.openmpi or mpicc in $velo_path.])])
+   [velo_path=$with_openmpi/bin velo_where="in $velo_path"])
+ velo_names=${MPICC:-mpicc.openmpi mpicc}
+ AC_PATH_PROGS([MPICC], [$velo_names], [], [$velo_path])
+ AS_IF([test -z "$MPICC"], [VELO_OPENMPI_REFUSE([No $velo_names $velo_where.])])
 
  AC_MSG_CHECKING([whether $MPICC is Open MPI's])
  velo_mpi=`$MPICC --showme:version 2>/dev/null`
@@ -36,11 +39,14 @@ AC_DEFUN([VELO_OPENMPI_FIND_WRAPPER],
    [*"Open MPI"*], [AC_MSG_RESULT([$velo_mpi])],
    [AC_MSG_RESULT([no])
     velo_mpi=`$MPICC -v 2>/dev/null </dev/null | sed -n 's/^mpicc for \(.*\)/\1/p'`
-    VELO_OPENMPI_REFUSE([$MPICC is not Open MPI's${velo_mpi:+: it is $velo_mpi's}.])])
+    VELO_OPENMPI_REFUSE([$MPICC belongs to ${velo_mpi:-something else than Open MPI}.])])
 
  velo_bindir=`AS_DIRNAME(["$MPICC"])`
- AC_PATH_PROGS([OMPI_INFO], [ompi_info.openmpi ompi_info], [], [$velo_bindir$PATH_SEPARATOR$velo_path])
- AS_IF([test -z "$OMPI_INFO"], [VELO_OPENMPI_REFUSE([$MPICC is there but ompi_info is not.])])
+ velo_path=$velo_bindir$PATH_SEPARATOR$velo_path
+ AC_PATH_PROGS([OMPI_INFO], [ompi_info.openmpi ompi_info], [], [$velo_path])
+ AC_PATH_PROGS([MPIRUN], [mpirun.openmpi mpirun], [], [$velo_path])
+ AS_IF([test -z "$OMPI_INFO" || test -z "$MPIRUN"],
+   [VELO_OPENMPI_REFUSE([$MPICC is there but its ompi_info or mpirun is not.])])
 ])
 
 # VELO_OPENMPI_HEADERS

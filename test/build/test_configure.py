@@ -1,0 +1,160 @@
+"""What configure accepts, refuses and reports. VELO_SOURCE_DIR: the tree with configure; unset: this one."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ.get("VELO_SOURCE_DIR") or pathlib.Path(__file__).parents[2]).resolve()
+DEBIAN_HINT = "apt-get install libopenmpi-dev openmpi-bin"
+
+
+def configure(directory, *arguments, **environment):
+    """Runs configure out of tree; gives its exit status and all that it printed."""
+    directory.mkdir(exist_ok=True)
+    made = subprocess.run([SOURCE / "configure", *map(str, arguments)], cwd=directory, text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+    return made.returncode, made.stdout
+
+
+def refusal(directory, *arguments, **environment):
+    status, text = configure(directory, *arguments, **environment)
+    assert status != 0, text
+    return text
+
+
+def make_variable(directory, name):
+    lines = (directory / "Makefile").read_text().splitlines()
+    return next(line.partition("=")[2].strip() for line in lines if line.startswith(f"{name} ="))
+
+
+def find_command(*names):
+    return next(filter(None, map(shutil.which, names)))
+
+
+class FakeOpenMpi:
+    """An Open MPI prefix whose commands differ from the real ones in what a test asks for."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self.include = prefix / "include"
+        self.include.mkdir(parents=True)
+        (prefix / "bin").mkdir()
+        self.mpicc = os.environ.get("MPICC") or find_command("mpicc.openmpi", "mpicc")
+        self.ompi_info = os.environ.get("OMPI_INFO") or find_command("ompi_info.openmpi", "ompi_info")
+        self.script("mpicc", f'exec {self.mpicc} "$@"')
+        self.script("ompi_info", f'exec {self.ompi_info} "$@"')
+        self.script("mpirun", "exit 1")
+
+    def script(self, name, text):
+        path = self.prefix / "bin" / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def with_headers(self, version, btl_version):
+        major, minor, release = version.split(".")
+        self.script("mpicc", f'[ "$1" = --showme:incdirs ] && exec echo {self.include}\nexec {self.mpicc} "$@"')
+        (self.include / "opal_config.h").write_text(f"#define OPAL_MAJOR_VERSION {major}\n"
+                                                    f"#define OPAL_MINOR_VERSION {minor}\n"
+                                                    f"#define OPAL_RELEASE_VERSION {release}\n")
+        (self.include / "opal/mca/btl").mkdir(parents=True)
+        (self.include / "opal/mca/btl/btl.h").write_text(f"#define BTL_VERSION {btl_version}\n")
+
+    def with_info(self, sed):
+        self.script("ompi_info", f"{self.ompi_info} \"$@\" | sed '{sed}'")
+
+    def refusal(self, directory):
+        return refusal(directory, f"--with-openmpi={self.prefix}", MPICC="", OMPI_INFO="", MPIRUN="")
+
+
+@pytest.fixture
+def open_mpi(tmp_path):
+    return FakeOpenMpi(tmp_path / "openmpi")
+
+
+def test_mpich_is_refused_by_name(tmp_path, open_mpi):
+    open_mpi.script("mpicc", '[ "$1" = -v ] && exec echo mpicc for MPICH version 4.0.2\nexit 1')
+    text = open_mpi.refusal(tmp_path)
+    assert "mpicc belongs to MPICH version 4.0.2" in text
+    assert DEBIAN_HINT in text
+
+
+@pytest.mark.skipif(not shutil.which("mpicc.mpich"), reason="MPICH is not installed")
+def test_installed_mpich_is_refused_by_name(tmp_path):
+    assert "belongs to MPICH version" in refusal(tmp_path, MPICC="mpicc.mpich")
+
+
+def test_unknown_wrapper_is_refused(tmp_path, open_mpi):
+    open_mpi.script("mpicc", "exit 1")
+    assert "belongs to something else than Open MPI" in open_mpi.refusal(tmp_path)
+
+
+def test_no_mpi_names_the_place_and_the_package(tmp_path):
+    text = refusal(tmp_path, "--with-openmpi=/nonexistent", MPICC="")
+    assert "No mpicc.openmpi mpicc in /nonexistent/bin" in text
+    assert DEBIAN_HINT in text
+
+
+def test_missing_component_headers_are_named(tmp_path, open_mpi):
+    open_mpi.script("mpicc", f'[ "$1" = --showme:incdirs ] && exec echo {open_mpi.include}\nexec {open_mpi.mpicc} "$@"')
+    text = open_mpi.refusal(tmp_path)
+    assert "component headers are missing: opal_config.h opal/mca/btl/btl.h" in text
+    assert str(open_mpi.include) in text
+    assert DEBIAN_HINT in text
+
+
+@pytest.mark.parametrize("version", ["4.0.7", "5.0.7", "6.0.0"])
+def test_other_series_are_refused(tmp_path, open_mpi, version):
+    open_mpi.with_headers(version, 330)
+    assert f"This Open MPI is {version}; this Velo serves the 4.1 series" in open_mpi.refusal(tmp_path)
+
+
+def test_another_btl_api_is_refused(tmp_path, open_mpi):
+    open_mpi.with_headers("4.1.4", 311)
+    assert "The BTL API of Open MPI 4.1.4 is 311" in open_mpi.refusal(tmp_path)
+
+
+def test_headers_of_another_version_than_the_library_are_refused(tmp_path, open_mpi):
+    open_mpi.with_info("s/^opal:version:full:.*/opal:version:full:4.1.99/")
+    assert "ompi_info is of 4.1.99" in open_mpi.refusal(tmp_path)
+
+
+def test_open_mpi_that_loads_no_plugins_is_refused(tmp_path, open_mpi):
+    open_mpi.with_info("s/^option:dlopen:.*/option:dlopen:no/")
+    assert "--disable-dlopen: it never loads a plugin" in open_mpi.refusal(tmp_path)
+
+
+def test_missing_json_header_names_the_package(tmp_path):
+    assert "apt-get install nlohmann-json3-dev" in refusal(tmp_path, ac_cv_header_nlohmann_json_hpp="no")
+
+
+def test_relative_component_directory_is_refused(tmp_path):
+    assert "give an absolute directory" in refusal(tmp_path, "--with-component-dir=components")
+
+
+def test_summary_tells_what_was_found(tmp_path):
+    status, text = configure(tmp_path, "--enable-checked")
+    assert status == 0, text
+    found = dict(line.strip().split(maxsplit=1) for line in text[text.rindex("\nVelo "):].replace("Open MPI", "OpenMPI")
+                 .replace("BTL API", "BTL_API").strip().splitlines())
+    assert found["OpenMPI"].startswith("4.1.")
+    assert found["BTL_API"] == "3.1.0"
+    assert found["CMA"].startswith("yes")
+    assert found["checked"] == "yes"
+    assert "-DVELO_CHECKED=1" in make_variable(tmp_path, "VELO_CHECKED_CPPFLAGS")
+    assert make_variable(tmp_path, "componentdir") == make_variable(tmp_path, "VELO_OPENMPI_PKGLIBDIR")
+
+
+def test_missing_optional_packages_are_reported_with_their_names(tmp_path):
+    status, text = configure(tmp_path, "--with-component-dir=user", HOME="/home/someone", PKG_CONFIG_PATH="",
+                             PKG_CONFIG_LIBDIR="/nonexistent", velo_cv_gtest="no")
+    assert status == 0, text
+    for package in ("libhwloc-dev", "libucx-dev", "libgtest-dev"):
+        assert f"not found (apt-get install {package})" in text or f"(apt-get install {package})" in text
+    assert make_variable(tmp_path, "componentdir") == "/home/someone/.openmpi/components"
+    check = subprocess.run(["make", "check"], cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           env={key: value for key, value in os.environ.items() if "MAKE" not in key})
+    assert check.returncode != 0
+    assert "apt-get install libgtest-dev" in check.stdout

@@ -1,0 +1,47 @@
+"""What make install puts where, and what the plugin is. VELO_BUILD_DIR: a finished build (make check-mpi sets it)."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+BUILD = os.environ.get("VELO_BUILD_DIR")
+pytestmark = pytest.mark.skipif(not BUILD, reason="VELO_BUILD_DIR is not set; run by make check-mpi")
+ENVIRONMENT = {key: value for key, value in os.environ.items() if "MAKE" not in key}
+
+
+def make(*arguments):
+    subprocess.run(["make", "-C", BUILD, *arguments], check=True, capture_output=True, text=True, env=ENVIRONMENT,
+                   timeout=300)
+
+
+def files_below(directory):
+    return sorted(str(path.relative_to(directory)) for path in pathlib.Path(directory).rglob("*") if not path.is_dir())
+
+
+def test_the_plugin_is_one_file_and_uninstall_leaves_nothing(tmp_path):
+    place = [f"DESTDIR={tmp_path}", "componentdir=/components", "prefix=/prefix"]
+    make("install", *place)
+    assert files_below(tmp_path / "components") == ["mca_btl_velo.so"]
+    assert {"bin/velo-compare", "bin/velo-mpi-bench"} <= set(files_below(tmp_path / "prefix"))
+    make("uninstall", *place)
+    assert files_below(tmp_path) == []
+
+
+@pytest.fixture(scope="module")
+def dynamic_section():
+    plugin = f"{BUILD}/.libs/mca_btl_velo.so"
+    return subprocess.run(["readelf", "--wide", "--dynamic", "--dyn-syms", plugin], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def test_the_plugin_brings_open_pal_along_and_no_library_path(dynamic_section):
+    assert re.search(r"NEEDED.*\[libopen-pal\.so", dynamic_section)
+    assert not re.search(r"\((RPATH|RUNPATH)\).*build", dynamic_section)
+
+
+def test_the_plugin_exports_the_component_alone(dynamic_section):
+    exported = re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+(?!UND)\w+\s+(\S+)", dynamic_section)
+    assert exported == ["mca_btl_velo_component"]
