@@ -152,9 +152,9 @@ def test_missing_optional_packages_are_reported_with_their_names(tmp_path):
                              PKG_CONFIG_LIBDIR="/nonexistent", velo_cv_gtest="no")
     assert status == 0, text
     for package in ("libhwloc-dev", "libucx-dev", "libgtest-dev"):
-        assert f"not found (apt-get install {package})" in text or f"(apt-get install {package})" in text
+        assert f"(apt-get install {package})" in text
     assert make_variable(tmp_path, "componentdir") == "/home/someone/.openmpi/components"
-    check = subprocess.run(["make", "check"], cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    check = subprocess.run(["make", "check-local"], cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                            env={key: value for key, value in os.environ.items() if "MAKE" not in key})
     assert check.returncode != 0
     assert "apt-get install libgtest-dev" in check.stdout
