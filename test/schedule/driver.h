@@ -1,0 +1,141 @@
+// A seeded scheduler: draws the next event of a world, applies it, and checks the invariants.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "patterns.h"
+#include "random.h"
+
+namespace velo::schedule {
+
+// An integer from the environment, for longer runs and for the replay of a seed.
+inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+// A Target is a World or a Lockstep of two.
+template <class Target>
+class Driver {
+ public:
+    static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+    Driver(Target& target, Pattern pattern, Random& random)
+        : target_(target),
+          pattern_(pattern),
+          random_(random),
+          send_weight_(random.between(1, 6)),
+          deliver_weight_(random.between(2, 8)),
+          retrieve_weight_(random.between(2, 8)),
+          longest_(random.chance(1, 4) ? 40 : 3) {}
+
+    // Check after every n-th event only. 1 at the start.
+    void check_every(std::uint64_t events) { check_every_ = events; }
+    // This process sends and is sent to, but does not retrieve.
+    void never_retrieves(std::uint32_t process) { deaf_ = process; }
+
+    std::uint64_t events() const { return events_; }
+
+    // The first violation, or the empty string after `events` events.
+    std::string run(std::uint64_t events) {
+        std::uint64_t idle = 0;
+        for (std::uint64_t done = 0; done < events;) {
+            if (!step()) {
+                if (++idle > kPatience) return "the schedule has come to a halt";
+                continue;
+            }
+            idle = 0;
+            ++done;
+            if (std::string broken = checked(); !broken.empty()) return broken;
+        }
+        return {};
+    }
+
+    // No more sends: retrieves everything, then asks what is left over (I15).
+    std::string drain() {
+        const std::uint32_t n = target_.processes();
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (std::uint32_t i = 0; i < n * n; ++i) {
+                const std::uint32_t from = random_.below(n);
+                const std::uint32_t to = random_.below(n);
+                if (!target_.limited()) target_.poke(from);
+                if (from != to && target_.in_channel(from, to) > 0) target_.deliver(from, to);
+                if (target_.in_mailbox(to) > 0) {
+                    std::uint32_t source = 0;
+                    target_.retrieve(to, &source);
+                }
+                ++events_;
+                if (std::string broken = checked(); !broken.empty()) return broken;
+            }
+            moved = !target_.quiet();
+        }
+        if (!target_.limited())
+            for (std::uint32_t p = 0; p < n; ++p) target_.poke(p);
+        if (!target_.quiet()) return drain();
+        if (std::string broken = target_.check(); !broken.empty()) return broken;
+        return target_.stranded();
+    }
+
+ private:
+    std::string checked() { return events_ % check_every_ == 0 ? target_.check() : std::string(); }
+
+    bool step() {
+        ++attempts_;
+        const std::uint32_t draw = random_.below(send_weight_ + deliver_weight_ + retrieve_weight_);
+        const bool done = draw < send_weight_                     ? try_send()
+                          : draw < send_weight_ + deliver_weight_ ? try_deliver()
+                                                                  : try_retrieve();
+        events_ += done;
+        return done;
+    }
+
+    bool is_awake(std::uint32_t p) { return awake(pattern_, p, target_.processes(), attempts_, random_); }
+
+    bool try_send() {
+        auto [from, to] = next_message(pattern_, target_.processes(), attempts_, random_);
+        if (from == to || !is_awake(from) || target_.backlog(from, to) >= kMaxBacklog) return false;
+        send(from, to);
+        return true;
+    }
+    void send(std::uint32_t from, std::uint32_t to) {
+        target_.send(from, to, random_.between(1, longest_), random_.chance(3, 4));
+    }
+    bool try_deliver() {
+        const std::uint32_t from = random_.below(target_.processes());
+        const std::uint32_t to = random_.below(target_.processes());
+        if (from == to || target_.in_channel(from, to) == 0) return false;
+        target_.deliver(from, to);
+        return true;
+    }
+    bool try_retrieve() {
+        const std::uint32_t p = random_.below(target_.processes());
+        if (p == deaf_ || !is_awake(p)) return false;
+        if (!target_.limited()) target_.poke(p);
+        if (target_.in_mailbox(p) == 0) return false;
+        std::uint32_t from = 0;
+        if (target_.retrieve(p, &from) && answers(pattern_, from, p) &&
+            target_.backlog(p, from) < kMaxBacklog)
+            send(p, from);
+        return true;
+    }
+
+    static constexpr std::size_t kMaxBacklog = 8;
+    static constexpr std::uint64_t kPatience = 1'000'000;  // draws without a possible event
+
+    Target& target_;
+    Pattern pattern_;
+    Random& random_;
+    std::uint32_t send_weight_;
+    std::uint32_t deliver_weight_;
+    std::uint32_t retrieve_weight_;
+    std::uint32_t longest_;  // packets of a message
+    std::uint64_t check_every_ = 1;
+    std::uint64_t events_ = 0;
+    std::uint64_t attempts_ = 0;  // advances while everybody sleeps
+    std::uint32_t deaf_ = kNobody;
+};
+
+}  // namespace velo::schedule

@@ -1,0 +1,73 @@
+// Every registered policy keeps the invariants of design/flow-control.md after every event of seeded
+// schedules.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <tuple>
+
+#include "driver.h"
+#include "policy_party.h"
+#include "scenario.h"
+#include "world.h"
+
+namespace velo::schedule {
+namespace {
+
+constexpr std::uint64_t kEventsInSchedule = 3000;
+
+class EveryPolicy : public ::testing::TestWithParam<std::tuple<std::string, Pattern>> {
+ protected:
+    std::string policy() const { return std::get<0>(GetParam()); }
+    Pattern pattern() const { return std::get<1>(GetParam()); }
+};
+
+std::vector<std::string> names() {
+    std::vector<std::string> result;
+    for (std::string_view name : flow::policy_names()) result.emplace_back(name);
+    return result;
+}
+
+// The outcome of one schedule; an empty string is a success.
+std::string run_schedule(const std::string& policy, Pattern pattern, std::uint64_t seed,
+                         std::uint64_t* events) {
+    Random random(seed);
+    const Scenario scenario = Scenario::random(policy, random);
+    World<PolicyParty> world(scenario);
+    Driver driver(world, pattern, random);
+    std::string broken = driver.run(kEventsInSchedule);
+    if (broken.empty()) broken = driver.drain();
+    *events += driver.events();
+    if (broken.empty()) return {};
+    return scenario.describe() + ", " + to_string(pattern) + ", event " + std::to_string(driver.events()) +
+           ": " + broken + "\n  replay with VELO_SCHEDULE_SEED=" + std::to_string(seed);
+}
+
+TEST_P(EveryPolicy, KeepsTheInvariantsAfterEveryEventAndStrandsNothingOnDrain) {
+    const std::uint64_t replay = from_environment("VELO_SCHEDULE_SEED", 0);
+    const std::uint64_t budget =
+        from_environment("VELO_SCHEDULE_EVENTS", 6'000'000) / (names().size() * all_patterns().size());
+    std::uint64_t events = 0;
+    std::uint64_t schedules = 0;
+
+    for (std::uint64_t seed = replay != 0 ? replay : 1; events < budget; ++seed) {
+        const std::string broken = run_schedule(policy(), pattern(), seed, &events);
+        ASSERT_EQ(broken, "");
+        ++schedules;
+        if (replay != 0) break;
+    }
+
+    RecordProperty("events", std::to_string(events));
+    RecordProperty("schedules", std::to_string(schedules));
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, EveryPolicy,
+                         ::testing::Combine(::testing::ValuesIn(names()),
+                                            ::testing::ValuesIn(all_patterns())),
+                         [](const auto& test) {
+                             return std::get<0>(test.param) + "_" + to_string(std::get<1>(test.param));
+                         });
+
+}  // namespace
+}  // namespace velo::schedule

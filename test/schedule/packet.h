@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "flow/policy.h"
+#include "wire/packet.h"
+
+namespace velo::schedule {
+
+struct Packet {
+    wire::PacketKind kind = wire::PacketKind::kData;
+    std::uint32_t value = 0;      // credits of a CREDIT, returned credits of a RESP
+    std::uint32_t piggyback = 0;  // credits in a DATA packet
+    std::uint64_t sequence = 0;   // of a DATA packet in its ordered pair; no part of the protocol
+
+    bool takes_data_slot() const { return kind != wire::PacketKind::kCredit; }
+};
+
+// A DATA packet that waits for a credit.
+struct Pending {
+    bool spare = false;  // two bytes are free for a piggybacked count
+};
+
+// Where a party puts the packets that an event made it send.
+class Outbox {
+ public:
+    virtual ~Outbox() = default;
+    virtual void put(flow::PeerIndex to, const Packet& packet) = 0;
+    // False: the mailbox of `to` is full. Only a policy that does not count may ever see that.
+    virtual bool has_room(flow::PeerIndex to) const = 0;
+};
+
+// What I8 looks at in one process, about one peer.
+struct Handshake {
+    bool blocked = false;
+    bool request_waiting = false;
+    bool response_waiting = false;
+};
+
+}  // namespace velo::schedule

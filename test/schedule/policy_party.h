@@ -1,0 +1,51 @@
+// A process around a real policy object: the send queues and the packet dispatch that the engine has in the
+// plugin.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fifo.h"
+#include "flow/dynamic.h"
+#include "flow/policy.h"
+#include "packet.h"
+#include "scenario.h"
+
+namespace velo::schedule {
+
+class PolicyParty : private flow::Emitter {
+ public:
+    PolicyParty(const Scenario& scenario, std::uint32_t process);
+    PolicyParty(PolicyParty&& other) = default;
+
+    void send(flow::PeerIndex to, Pending packet, Outbox& out);
+    void retrieve(flow::PeerIndex from, const Packet& packet, Outbox& out);
+    // Sends what waits and may go.
+    void flush_all(Outbox& out);
+
+    bool limited() const { return policy_->limited(); }
+    std::uint32_t credit(flow::PeerIndex to) const { return policy_->credits(to); }
+    std::uint32_t current(flow::PeerIndex from) const { return policy_->peer(from).current; }
+    std::int64_t available() const { return static_cast<std::int32_t>(policy_->available()); }
+    std::size_t backlog(flow::PeerIndex to) const { return queues_[to].size(); }
+    bool control_waiting(flow::PeerIndex to) const { return policy_->control_waiting(to); }
+    // Empty for a policy without REQ and RESP.
+    std::optional<Handshake> handshake(flow::PeerIndex peer) const;
+    std::string violation() const { return policy_->violation(); }
+
+    const flow::Policy& policy() const { return *policy_; }
+
+ private:
+    void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+    void flush(flow::PeerIndex to);
+
+    std::unique_ptr<flow::Policy> policy_;
+    const flow::DynamicPolicy* dynamic_;
+    std::vector<Fifo<Pending>> queues_;
+    Outbox* out_ = nullptr;  // during an event
+};
+
+}  // namespace velo::schedule

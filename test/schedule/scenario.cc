@@ -1,0 +1,67 @@
+#include "scenario.h"
+
+#include <algorithm>
+
+namespace velo::schedule {
+
+std::uint32_t Scenario::process_at(std::uint32_t process, flow::PeerIndex index) const {
+    for (bool own : {true, false})
+        for (std::uint32_t q = 0; q < processes; ++q)
+            if (q != process && same_job(process, q) == own && index-- == 0) return q;
+    return processes;
+}
+
+flow::PeerIndex Scenario::index_of(std::uint32_t process, std::uint32_t peer) const {
+    flow::PeerIndex index = 0;
+    while (process_at(process, index) != peer) ++index;
+    return index;
+}
+
+flow::PolicyConfig Scenario::config_of(std::uint32_t process) const {
+    flow::PolicyConfig config;
+    for (std::uint32_t q = 0; q < processes; ++q) {
+        if (q == process) continue;
+        ++(same_job(process, q) ? config.peers : config.spare_peers);
+    }
+    config.credit_slots = credit_slots;
+    config.piggyback = piggyback;
+    config.intended_max = intended_max;
+    if (config.peers > 0)
+        config.data_slots = std::max(data_slots * config.peers / (processes - 1),
+                                     flow::minimum_data_slots(policy, config.peers, credit_slots));
+    return config;
+}
+
+std::string Scenario::describe() const {
+    std::string text = policy + " N=" + std::to_string(processes) + " n=" + std::to_string(credit_slots) +
+                       " D=" + std::to_string(data_slots) + (piggyback ? " piggyback" : "");
+    if (intended_max != flow::kMaxQuota) text += " intended_max=" + std::to_string(intended_max);
+    if (!job.empty()) {
+        text += " jobs ";
+        for (std::uint8_t j : job) text += std::to_string(j);
+    }
+    return text;
+}
+
+Scenario Scenario::random(const std::string& policy, Random& random) {
+    Scenario s;
+    s.policy = policy;
+    s.processes = random.chance(1, 24) ? random.between(7, 16) : random.between(2, 6);
+    s.credit_slots = random.between(1, 5);
+    const std::uint32_t peers = s.processes - 1;
+    const std::uint32_t roomy = random.chance(1, 3) ? 40 : 4;  // slots per peer beyond the minimum, at most
+    s.data_slots = flow::minimum_data_slots(policy, peers, s.credit_slots) +
+                   (random.chance(1, 8) ? 0 : random.below(roomy * peers + 1));
+    s.piggyback = random.chance(1, 2);
+    if (random.chance(1, 6)) {
+        s.job.resize(s.processes);
+        for (std::uint8_t& j : s.job) j = static_cast<std::uint8_t>(random.below(2));
+    }
+    if (random.chance(1, 8)) {
+        const std::uint32_t share = s.data_slots / peers + 1;
+        s.intended_max = std::max(share, s.credit_slots) + random.below(2 * share);
+    }
+    return s;
+}
+
+}  // namespace velo::schedule

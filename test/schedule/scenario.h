@@ -1,0 +1,36 @@
+// Who takes part, with which configuration: everything that both ends of every pair have to agree upon.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flow/policy.h"
+#include "random.h"
+
+namespace velo::schedule {
+
+struct Scenario {
+    std::string policy = "dynamic";
+    std::uint32_t processes = 2;     // N
+    std::uint32_t credit_slots = 1;  // n
+    std::uint32_t data_slots = 1;    // D of a process whose job is all N processes
+    bool piggyback = true;
+    std::uint32_t intended_max = flow::kMaxQuota;
+    std::vector<std::uint8_t>
+        job;  // job of each process; processes of other jobs are spare peers. Empty: one job
+
+    // The peers of `process` in its own order: its job in id order, then the others in id order.
+    flow::PeerIndex index_of(std::uint32_t process, std::uint32_t peer) const;
+    std::uint32_t process_at(std::uint32_t process, flow::PeerIndex index) const;
+    flow::PolicyConfig config_of(std::uint32_t process) const;
+    std::string describe() const;
+
+    // A scenario drawn from the seed, for the named policy.
+    static Scenario random(const std::string& policy, Random& random);
+
+ private:
+    bool same_job(std::uint32_t a, std::uint32_t b) const { return job.empty() || job[a] == job[b]; }
+};
+
+}  // namespace velo::schedule

@@ -1,0 +1,306 @@
+// N processes, a FIFO channel for each ordered pair, and a mailbox in arrival order for each receiver. An
+// event is a send, a delivery (channel to mailbox) or a retrieve (mailbox to process); `check` asserts the
+// global invariants of design/flow-control.md, and `stranded` what must hold once everything has been
+// retrieved.
+//
+// A Party is a process: PolicyParty (the production policies) or ReferenceParty (the independent model).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fifo.h"
+#include "packet.h"
+#include "scenario.h"
+
+namespace velo::schedule {
+
+struct Emission {
+    std::uint32_t from;
+    std::uint32_t to;
+    wire::PacketKind kind;
+    std::uint32_t value;
+    std::uint32_t piggyback;
+    bool operator==(const Emission&) const = default;
+};
+
+inline std::string to_string(const Emission& e) {
+    static constexpr const char* kNames[] = {"?", "DATA", "CREDIT", "REQ", "RESP"};
+    return std::to_string(e.from) + "->" + std::to_string(e.to) + " " +
+           kNames[static_cast<std::size_t>(e.kind)] + "(" +
+           std::to_string(e.kind == wire::PacketKind::kData ? e.piggyback : e.value) + ")";
+}
+
+template <class Party>
+class World {
+ public:
+    template <class... Options>
+    explicit World(const Scenario& scenario, const Options&... options)
+        : scenario_(scenario), links_(scenario.processes * scenario.processes), boxes_(scenario.processes) {
+        for (std::uint32_t p = 0; p < processes(); ++p) {
+            parties_.emplace_back(scenario, p, options...);
+            boxes_[p].data_slots = scenario.config_of(p).total_data_slots();
+            boxes_[p].slots = scenario.config_of(p).mailbox_slots();
+            for (std::uint32_t q = 0; q < processes(); ++q) {
+                if (q == p) continue;
+                link(p, q).index = scenario.index_of(p, q);
+                boxes_[p].peers.resize(processes() - 1);
+                boxes_[p].peers[link(p, q).index] = q;
+            }
+        }
+    }
+
+    std::uint32_t processes() const { return scenario_.processes; }
+    const Scenario& scenario() const { return scenario_; }
+    const Party& party(std::uint32_t p) const { return parties_[p]; }
+    flow::PeerIndex index(std::uint32_t p, std::uint32_t peer) const { return link(p, peer).index; }
+    std::size_t in_channel(std::uint32_t from, std::uint32_t to) const {
+        return link(from, to).channel.size();
+    }
+    std::size_t in_mailbox(std::uint32_t p) const { return boxes_[p].arrived.size(); }
+    std::size_t backlog(std::uint32_t p, std::uint32_t to) const { return parties_[p].backlog(index(p, to)); }
+    std::uint64_t data_packets(std::uint32_t from, std::uint32_t to) const { return link(from, to).received; }
+    std::uint64_t packets() const { return packets_; }
+    bool limited() const { return parties_[0].limited(); }
+
+    // ---- events
+    // -----------------------------------------------------------------------------------------------
+
+    // A message of `count` packets, the last of which may have room for a piggybacked count.
+    void send(std::uint32_t from, std::uint32_t to, std::uint32_t count, bool spare) {
+        emissions_.clear();
+        Post out(*this, from);
+        for (std::uint32_t i = 1; i <= count; ++i)
+            parties_[from].send(index(from, to), Pending{spare && i == count}, out);
+    }
+    void deliver(std::uint32_t from, std::uint32_t to) {
+        emissions_.clear();
+        boxes_[to].arrived.push({from, link(from, to).channel.pop()});
+    }
+    // The process takes the oldest packet out of its mailbox. Returns true if that was DATA, and its sender.
+    bool retrieve(std::uint32_t p, std::uint32_t* from) {
+        emissions_.clear();
+        const Arrival arrival = boxes_[p].arrived.pop();
+        *from = arrival.from;
+        consume(arrival.from, p, arrival.packet);
+        return arrival.packet.kind == wire::PacketKind::kData;
+    }
+    // Delivery and retrieve in one: with empty mailboxes any order of arrival is an order of these.
+    void pass(std::uint32_t from, std::uint32_t to) {
+        emissions_.clear();
+        consume(from, to, link(from, to).channel.pop());
+    }
+    // The process looks at its queues again: a mailbox that was full may have room.
+    void poke(std::uint32_t p) {
+        emissions_.clear();
+        Post out(*this, p);
+        parties_[p].flush_all(out);
+    }
+    // What the last event sent, in order.
+    const std::vector<Emission>& emissions() const { return emissions_; }
+
+    // ---- checks
+    // -----------------------------------------------------------------------------------------------
+
+    // The first violated invariant of I1-I14, or the empty string.
+    std::string check() const {
+        if (!fault_.empty()) return fault_;
+        for (std::uint32_t p = 0; p < processes(); ++p) {
+            if (boxes_[p].outstanding > boxes_[p].slots) return at(p) + "the mailbox overflows";
+            if (!limited()) continue;
+            if (boxes_[p].data_outstanding > boxes_[p].data_slots)
+                return at(p) + "I4: the data region overflows";
+            if (std::string broken = parties_[p].violation(); !broken.empty()) return at(p) + broken;
+            for (std::uint32_t q = 0; q < processes(); ++q) {
+                if (q == p) continue;
+                if (std::string broken = check_pair(p, q); !broken.empty()) return at(p, q) + broken;
+            }
+        }
+        return {};
+    }
+    // Harm alone, for rules that are known to break the invariants: empty, "over-commit" or "overflow".
+    std::string harm() const {
+        for (std::uint32_t p = 0; p < processes(); ++p) {
+            if (parties_[p].available() < 0 || boxes_[p].data_outstanding > boxes_[p].data_slots)
+                return "over-commit";
+            for (std::uint32_t q = 0; q < processes(); ++q)
+                if (link(q, p).credit_packets > scenario_.credit_slots) return "overflow";
+        }
+        return {};
+    }
+    bool quiet() const {
+        for (const Link& l : links_)
+            if (l.outstanding > 0) return false;
+        return true;
+    }
+    // I15. In a quiet world: what is left over, or the empty string.
+    std::string stranded() const {
+        for (std::uint32_t p = 0; p < processes(); ++p)
+            for (std::uint32_t q = 0; q < processes(); ++q) {
+                if (q == p) continue;
+                if (backlog(p, q) > 0) return at(p, q) + "I15: packets wait for ever";
+                if (parties_[p].control_waiting(index(p, q)))
+                    return at(p, q) + "I15: a REQ or RESP waits for ever";
+                if (link(p, q).received != link(p, q).sent) return at(p, q) + "I15: packets are missing";
+                if (auto shake = parties_[p].handshake(index(p, q)); shake && shake->blocked)
+                    return at(p, q) + "I15: blocked for ever";
+            }
+        return {};
+    }
+    // The state as text, without what does not influence the future. Mailboxes must be empty.
+    std::string encode() const {
+        std::string text;
+        for (const Party& party : parties_) party.encode(text);
+        for (const Link& l : links_) {
+            text.push_back(static_cast<char>(l.channel.size()));
+            for (std::size_t i = 0; i < l.channel.size(); ++i) {
+                text.push_back(static_cast<char>(l.channel[i].kind));
+                text.push_back(static_cast<char>(l.channel[i].value));
+                text.push_back(static_cast<char>(l.channel[i].piggyback));
+            }
+        }
+        return text;
+    }
+
+ private:
+    struct Link {
+        flow::PeerIndex index = 0;  // of the receiver, at the sender
+        Fifo<Packet> channel;
+        // Sent and not yet retrieved, in the channel or in the mailbox:
+        std::uint32_t outstanding = 0;
+        std::uint32_t data_class = 0;      // DATA, REQ, RESP
+        std::uint32_t credit_packets = 0;  // CREDIT
+        std::uint32_t credits = 0;         // in CREDIT and piggybacked
+        std::uint32_t returned = 0;        // in RESP
+        std::uint32_t requests = 0;        // REQ
+        std::uint32_t responses = 0;       // RESP
+        std::uint64_t sent = 0;            // DATA packets
+        std::uint64_t received = 0;
+    };
+    struct Arrival {
+        std::uint32_t from;
+        Packet packet;
+    };
+    struct Box {
+        Fifo<Arrival> arrived;
+        std::uint32_t slots = 0;
+        std::uint32_t data_slots = 0;
+        std::uint32_t outstanding = 0;
+        std::uint32_t data_outstanding = 0;
+        std::vector<std::uint32_t> peers;  // process of each peer index
+    };
+    class Post final : public Outbox {
+     public:
+        Post(World& world, std::uint32_t from) : world_(world), from_(from) {}
+        void put(flow::PeerIndex to, const Packet& packet) override {
+            world_.post(from_, world_.boxes_[from_].peers[to], packet);
+        }
+        bool has_room(flow::PeerIndex to) const override {
+            const Box& box = world_.boxes_[world_.boxes_[from_].peers[to]];
+            return box.outstanding < box.slots;
+        }
+
+     private:
+        World& world_;
+        std::uint32_t from_;
+    };
+
+    Link& link(std::uint32_t from, std::uint32_t to) { return links_[from * processes() + to]; }
+    const Link& link(std::uint32_t from, std::uint32_t to) const { return links_[from * processes() + to]; }
+    static std::string at(std::uint32_t p) { return "process " + std::to_string(p) + ": "; }
+    static std::string at(std::uint32_t p, std::uint32_t q) {
+        return "process " + std::to_string(p) + " to " + std::to_string(q) + ": ";
+    }
+
+    void post(std::uint32_t from, std::uint32_t to, Packet packet) {
+        Link& l = link(from, to);
+        Box& box = boxes_[to];
+        ++l.outstanding;
+        ++box.outstanding;
+        ++packets_;
+        if (packet.takes_data_slot()) {
+            ++l.data_class;
+            ++box.data_outstanding;
+        } else {
+            ++l.credit_packets;
+            l.credits += packet.value;
+            if (packet.value == 0) fault_ = at(from, to) + "an empty CREDIT";
+        }
+        l.credits += packet.piggyback;
+        if (packet.value > flow::kMaxQuota || packet.piggyback > flow::kMaxQuota)
+            fault_ = at(from, to) + "a count does not fit into 16 bits";
+        if (packet.kind == wire::PacketKind::kData) packet.sequence = l.sent++;
+        if (packet.kind == wire::PacketKind::kRequest) ++l.requests;
+        if (packet.kind == wire::PacketKind::kResponse) {
+            ++l.responses;
+            l.returned += packet.value;
+        }
+        l.channel.push(packet);
+        emissions_.push_back({from, to, packet.kind, packet.value, packet.piggyback});
+    }
+
+    void consume(std::uint32_t from, std::uint32_t to, const Packet& packet) {
+        Link& l = link(from, to);
+        --l.outstanding;
+        --boxes_[to].outstanding;
+        if (packet.takes_data_slot()) {
+            --l.data_class;
+            --boxes_[to].data_outstanding;
+        } else {
+            --l.credit_packets;
+            l.credits -= packet.value;
+        }
+        l.credits -= packet.piggyback;
+        if (packet.kind == wire::PacketKind::kData && packet.sequence != l.received++)
+            fault_ = at(from, to) + "DATA out of order";
+        if (packet.kind == wire::PacketKind::kRequest) --l.requests;
+        if (packet.kind == wire::PacketKind::kResponse) {
+            --l.responses;
+            l.returned -= packet.value;
+        }
+        Post out(*this, to);
+        parties_[to].retrieve(index(to, from), packet, out);
+    }
+
+    // `s` in the sender role, `r` in the receiver role.
+    std::string check_pair(std::uint32_t s, std::uint32_t r) const {
+        const Party& sender = parties_[s];
+        const Party& receiver = parties_[r];
+        const Link& there = link(s, r);
+        const Link& back = link(r, s);
+        const std::uint32_t credit = sender.credit(there.index);
+        const std::uint32_t current = receiver.current(back.index);
+        const std::uint32_t found = credit + there.data_class + back.credits + there.returned;
+        if (current != found)
+            return "I3: the receiver counts " + std::to_string(current) + " credits, there are " +
+                   std::to_string(found);
+        if (there.credit_packets > scenario_.credit_slots) return "I5: the credit region overflows";
+        if (current < 1) return "I12: no credit left in circulation";
+        if (credit == 0 && there.outstanding + back.outstanding == 0)
+            return "I14: no credit, and none on its way";
+        if (credit > 0 && sender.backlog(there.index) > 0) return "packets wait in spite of credits";
+        if (credit > 0 && sender.control_waiting(there.index))
+            return "a REQ or RESP waits in spite of credits";
+        const auto asker = receiver.handshake(back.index);
+        const auto asked = sender.handshake(there.index);
+        if (asker && asked) {
+            const std::uint32_t stages =
+                asker->request_waiting + back.requests + asked->response_waiting + there.responses;
+            if (stages != (asker->blocked ? 1U : 0U))
+                return "I8: blocked " + std::to_string(asker->blocked) + ", " + std::to_string(stages) +
+                       " stages";
+        }
+        return {};
+    }
+
+    Scenario scenario_;
+    std::vector<Party> parties_;
+    std::vector<Link> links_;  // from * N + to
+    std::vector<Box> boxes_;
+    std::vector<Emission> emissions_;
+    std::uint64_t packets_ = 0;
+    std::string fault_;
+};
+
+}  // namespace velo::schedule
