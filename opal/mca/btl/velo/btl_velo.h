@@ -1,0 +1,147 @@
+/* The BTL component "velo": thin glue between Open MPI's BTL interface and the engine behind api/velo.h. It registers
+ * parameters, fills the module and translates types; it takes no decision about packets, credits or transfers.
+ * One file per group of BTL verbs: component, module (memory, dump, finalize), endpoint, send, rdma, atomics. */
+#ifndef MCA_BTL_VELO_H
+#define MCA_BTL_VELO_H
+
+#include "btl_velo_compat.h"
+
+#include "opal/class/opal_free_list.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/util/proc.h"
+
+#include "api/velo.h"
+
+BEGIN_C_DECLS
+
+typedef struct mca_btl_velo_component_t {
+    mca_btl_base_component_t super;
+    /* Parameters, see btl_velo_component.c. */
+    int flow_control;
+    unsigned slots_per_peer;
+    unsigned credit_slots;
+    bool piggyback;
+    int single_copy;
+    char *backing_directory;
+    unsigned spare_peers;
+    int report;
+    int verbose;
+} mca_btl_velo_component_t;
+
+typedef struct mca_btl_velo_module_t {
+    mca_btl_base_module_t super;
+    velo_engine *engine;
+    mca_btl_base_module_error_cb_fn_t error_callback;
+    /* Descriptors with room for a control header or a small message, an eager message, a fragment. */
+    opal_free_list_t descriptors[3];
+    opal_free_list_t operations; /* RMA operations under way */
+} mca_btl_velo_module_t;
+
+struct mca_btl_base_endpoint_t {
+    velo_peer *peer;
+    opal_proc_t *proc;
+};
+
+/* A BTL descriptor and the engine's message in one: segment 0 is the item's own buffer, segment 1, if there is one,
+ * the user's memory. */
+typedef struct mca_btl_velo_descriptor_t {
+    mca_btl_base_descriptor_t super;
+    mca_btl_base_segment_t segments[2];
+    velo_send send;
+    struct mca_btl_base_endpoint_t *endpoint;
+    opal_free_list_t *list;
+    size_t capacity;
+} mca_btl_velo_descriptor_t;
+
+OBJ_CLASS_DECLARATION(mca_btl_velo_descriptor_t);
+
+OPAL_MODULE_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
+extern mca_btl_velo_module_t mca_btl_velo_module;
+
+/* An eager send is refused while more than this waits for the same peer: ob1 then keeps it in the user's buffer, so
+ * that a receiver that does not drain its mailbox stops the sender instead of filling its memory. What waits here
+ * completes by callback, which is when ob1 tries again; control fragments are never refused. */
+#define MCA_BTL_VELO_QUEUE_LIMIT ((size_t) 64 * 1024)
+
+/* component */
+void mca_btl_velo_log(void *context, int level, const char *text);
+void mca_btl_velo_fatal(void *context, velo_status status, const char *text);
+/* A message for the user that does not depend on the verbosity. */
+void mca_btl_velo_complain(const char *text);
+
+/* module */
+int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module);
+mca_btl_base_descriptor_t *mca_btl_velo_alloc(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                                              uint8_t order, size_t size, uint32_t flags);
+int mca_btl_velo_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *mca_btl_velo_prepare_src(mca_btl_base_module_t *btl,
+                                                    struct mca_btl_base_endpoint_t *endpoint,
+                                                    opal_convertor_t *convertor, uint8_t order, size_t reserve,
+                                                    size_t *size, uint32_t flags);
+void mca_btl_velo_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, int verbose);
+int mca_btl_velo_finalize(mca_btl_base_module_t *btl);
+
+/* endpoint */
+int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                           struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
+int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                           struct mca_btl_base_endpoint_t **endpoints);
+
+/* send */
+int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
+int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                       opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                       uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
+
+/* rdma */
+int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+
+/* What the engine does not know about an operation that it carries out. */
+typedef struct mca_btl_velo_operation_t {
+    opal_free_list_item_t super;
+    struct mca_btl_base_endpoint_t *endpoint;
+    void *local_address;
+    unsigned result_width; /* bytes of an atomic's old value to store at local_address; 0: none */
+    mca_btl_base_rdma_completion_fn_t cbfunc;
+    void *cbcontext;
+    void *cbdata;
+} mca_btl_velo_operation_t;
+
+OBJ_CLASS_DECLARATION(mca_btl_velo_operation_t);
+
+mca_btl_velo_operation_t *mca_btl_velo_operation_new(struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                                                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                                                     void *cbdata);
+/* velo_rma_done_fn: reports to the upper layer and frees the operation. */
+void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t result);
+/* The BTL return code of an operation that was started with `status`; frees it if no callback will come. */
+int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_status status);
+
+/* atomics */
+int mca_btl_velo_atomic_op(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                           uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
+                           mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                           mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_velo_atomic_fop(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                            uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                            mca_btl_base_registration_handle_t *remote_handle, mca_btl_base_atomic_op_t op,
+                            uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc,
+                            void *cbcontext, void *cbdata);
+int mca_btl_velo_atomic_cswap(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                              void *local_address, uint64_t remote_address,
+                              mca_btl_base_registration_handle_t *local_handle,
+                              mca_btl_base_registration_handle_t *remote_handle, uint64_t compare, uint64_t value,
+                              int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                              void *cbdata);
+
+END_C_DECLS
+
+#endif

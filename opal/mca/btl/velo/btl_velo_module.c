@@ -1,0 +1,160 @@
+/* The module and its BTL verbs for descriptors: alloc, free, prepare_src; dump and finalize. */
+#include "btl_velo.h"
+
+#include <limits.h>
+
+#include "opal/util/output.h"
+
+static void descriptor_construct(mca_btl_velo_descriptor_t *descriptor)
+{
+    descriptor->super.des_segments = descriptor->segments;
+    descriptor->endpoint = NULL;
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_velo_descriptor_t, mca_btl_base_descriptor_t, descriptor_construct, NULL);
+
+static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_cb_fn_t callback)
+{
+    ((mca_btl_velo_module_t *) btl)->error_callback = callback;
+    return OPAL_SUCCESS;
+}
+
+mca_btl_velo_module_t mca_btl_velo_module = {
+    .super = {
+        .btl_component = &mca_btl_velo_component.super,
+        .btl_add_procs = mca_btl_velo_add_procs,
+        .btl_del_procs = mca_btl_velo_del_procs,
+        .btl_finalize = mca_btl_velo_finalize,
+        .btl_alloc = mca_btl_velo_alloc,
+        .btl_free = mca_btl_velo_free,
+        .btl_prepare_src = mca_btl_velo_prepare_src,
+        .btl_send = mca_btl_velo_send,
+        .btl_sendi = mca_btl_velo_sendi,
+        .btl_put = mca_btl_velo_put,
+        .btl_get = mca_btl_velo_get,
+        .btl_dump = mca_btl_velo_dump,
+        .btl_atomic_op = mca_btl_velo_atomic_op,
+        .btl_atomic_fop = mca_btl_velo_atomic_fop,
+        .btl_atomic_cswap = mca_btl_velo_atomic_cswap,
+        .btl_register_error = register_error,
+    },
+};
+
+static int init_descriptor(opal_free_list_item_t *item, void *context)
+{
+    opal_free_list_t *list = (opal_free_list_t *) context;
+    mca_btl_velo_descriptor_t *descriptor = (mca_btl_velo_descriptor_t *) item;
+    descriptor->list = list;
+    descriptor->capacity = list->fl_payload_buffer_size;
+    descriptor->segments[0].seg_addr.pval = item->ptr;
+    return OPAL_SUCCESS;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
+{
+    const mca_btl_base_module_t *btl = &module->super;
+    const size_t capacity[3] = {256, larger(256, btl->btl_eager_limit),
+                                larger(btl->btl_max_send_size, larger(btl->btl_eager_limit, btl->btl_rndv_eager_limit))};
+    /* A few to begin with, and no upper bound: how many are in use the queue limit of sendi and ob1 decide. */
+    enum { AT_FIRST = 4, UNBOUNDED = -1, STEP = 16 };
+    for (int i = 0; i < 3; ++i) {
+        OBJ_CONSTRUCT(&module->descriptors[i], opal_free_list_t);
+        int rc = opal_free_list_init(&module->descriptors[i], sizeof(mca_btl_velo_descriptor_t), opal_cache_line_size,
+                                     OBJ_CLASS(mca_btl_velo_descriptor_t), capacity[i], opal_cache_line_size, AT_FIRST,
+                                     UNBOUNDED, STEP, NULL, 0, NULL, init_descriptor, &module->descriptors[i]);
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    OBJ_CONSTRUCT(&module->operations, opal_free_list_t);
+    return opal_free_list_init(&module->operations, sizeof(mca_btl_velo_operation_t), opal_cache_line_size,
+                               OBJ_CLASS(mca_btl_velo_operation_t), 0, 0, AT_FIRST, UNBOUNDED, STEP, NULL, 0, NULL,
+                               NULL, NULL);
+}
+
+mca_btl_base_descriptor_t *mca_btl_velo_alloc(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                                              uint8_t order, size_t size, uint32_t flags)
+{
+    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
+    for (int i = 0; i < 3; ++i) {
+        if (size > module->descriptors[i].fl_payload_buffer_size) {
+            continue;
+        }
+        mca_btl_velo_descriptor_t *descriptor =
+            (mca_btl_velo_descriptor_t *) opal_free_list_get(&module->descriptors[i]);
+        if (NULL == descriptor) {
+            return NULL;
+        }
+        descriptor->endpoint = endpoint;
+        descriptor->segments[0].seg_len = size;
+        descriptor->super.des_segments = descriptor->segments;
+        descriptor->super.des_segment_count = 1;
+        descriptor->super.des_flags = flags;
+        descriptor->super.order = order;
+        return &descriptor->super;
+    }
+    return NULL;
+}
+
+int mca_btl_velo_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *base)
+{
+    (void) btl;
+    mca_btl_velo_descriptor_t *descriptor = (mca_btl_velo_descriptor_t *) base;
+    opal_free_list_return(descriptor->list, &descriptor->super.super);
+    return OPAL_SUCCESS;
+}
+
+/* Contiguous data stays where it is: the engine copies it into packets, from the user's buffer, when credits allow. */
+mca_btl_base_descriptor_t *mca_btl_velo_prepare_src(mca_btl_base_module_t *btl,
+                                                    struct mca_btl_base_endpoint_t *endpoint,
+                                                    opal_convertor_t *convertor, uint8_t order, size_t reserve,
+                                                    size_t *size, uint32_t flags)
+{
+    if (!opal_convertor_need_buffers(convertor)) {
+        mca_btl_base_descriptor_t *descriptor = mca_btl_velo_alloc(btl, endpoint, order, reserve, flags);
+        if (NULL != descriptor) {
+            void *data;
+            opal_convertor_get_current_pointer(convertor, &data);
+            descriptor->des_segments[1].seg_addr.pval = data;
+            descriptor->des_segments[1].seg_len = *size;
+            descriptor->des_segment_count = 2;
+        }
+        return descriptor;
+    }
+    mca_btl_base_descriptor_t *descriptor = mca_btl_velo_alloc(btl, endpoint, order, reserve + *size, flags);
+    if (NULL == descriptor) {
+        return NULL;
+    }
+    struct iovec iov = {.iov_base = (char *) descriptor->des_segments[0].seg_addr.pval + reserve, .iov_len = *size};
+    uint32_t iov_count = 1;
+    if (opal_convertor_pack(convertor, &iov, &iov_count, size) < 0) {
+        mca_btl_velo_free(btl, descriptor);
+        return NULL;
+    }
+    descriptor->des_segments[0].seg_len = reserve + *size;
+    return descriptor;
+}
+
+void mca_btl_velo_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, int verbose)
+{
+    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
+    (void) verbose; /* whoever asks for a dump wants to see it */
+    velo_dump(module->engine, NULL != endpoint ? endpoint->peer : NULL, 0);
+}
+
+int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
+{
+    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
+    velo_engine_close(module->engine);
+    module->engine = NULL;
+    for (int i = 0; i < 3; ++i) {
+        OBJ_DESTRUCT(&module->descriptors[i]);
+    }
+    OBJ_DESTRUCT(&module->operations);
+    return OPAL_SUCCESS;
+}

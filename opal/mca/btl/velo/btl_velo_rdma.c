@@ -1,0 +1,73 @@
+/* BTL verbs get and put: no registration, any size, any alignment. */
+#include "btl_velo.h"
+
+OBJ_CLASS_INSTANCE(mca_btl_velo_operation_t, opal_free_list_item_t, NULL, NULL);
+
+mca_btl_velo_operation_t *mca_btl_velo_operation_new(struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                                                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                                                     void *cbdata)
+{
+    mca_btl_velo_operation_t *operation =
+        (mca_btl_velo_operation_t *) opal_free_list_get(&mca_btl_velo_module.operations);
+    if (NULL != operation) {
+        operation->endpoint = endpoint;
+        operation->local_address = local_address;
+        operation->result_width = 0;
+        operation->cbfunc = cbfunc;
+        operation->cbcontext = cbcontext;
+        operation->cbdata = cbdata;
+    }
+    return operation;
+}
+
+void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t result)
+{
+    mca_btl_velo_operation_t *operation = (mca_btl_velo_operation_t *) argument;
+    if (4 == operation->result_width) {
+        *(uint32_t *) operation->local_address = (uint32_t) result;
+    } else if (8 == operation->result_width) {
+        *(uint64_t *) operation->local_address = result;
+    }
+    operation->cbfunc(&mca_btl_velo_module.super, operation->endpoint, operation->local_address, NULL,
+                      operation->cbcontext, operation->cbdata, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
+    opal_free_list_return(&mca_btl_velo_module.operations, &operation->super);
+}
+
+int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_status status)
+{
+    if (status >= VELO_OK) {
+        return OPAL_SUCCESS;
+    }
+    opal_free_list_return(&mca_btl_velo_module.operations, &operation->super);
+    return VELO_ERR_UNSUPPORTED == status ? OPAL_ERR_NOT_AVAILABLE : OPAL_ERROR;
+}
+
+int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    (void) btl, (void) local_handle, (void) remote_handle, (void) flags, (void) order;
+    mca_btl_velo_operation_t *operation = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);
+    if (NULL == operation) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    return mca_btl_velo_operation_started(operation,
+                                          velo_get(mca_btl_velo_module.engine, endpoint->peer, local_address,
+                                                   remote_address, size, mca_btl_velo_operation_done, operation));
+}
+
+int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    (void) btl, (void) local_handle, (void) remote_handle, (void) flags, (void) order;
+    mca_btl_velo_operation_t *operation = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);
+    if (NULL == operation) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    return mca_btl_velo_operation_started(operation,
+                                          velo_put(mca_btl_velo_module.engine, endpoint->peer, local_address,
+                                                   remote_address, size, mca_btl_velo_operation_done, operation));
+}

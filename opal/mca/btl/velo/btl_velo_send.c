@@ -1,0 +1,104 @@
+/* BTL verbs send and sendi. What credits do not allow yet waits in the engine and completes by callback. */
+#include "btl_velo.h"
+
+static mca_btl_velo_descriptor_t *descriptor_of(velo_send *send)
+{
+    return (mca_btl_velo_descriptor_t *) ((char *) send - offsetof(mca_btl_velo_descriptor_t, send));
+}
+
+/* Calls back if the upper layer asked for it, and takes the descriptor back if it is ours. */
+static void complete(mca_btl_velo_descriptor_t *descriptor, int status)
+{
+    /* The upper layer may free the descriptor in its callback if it owns it. */
+    bool ours = descriptor->super.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    if ((descriptor->super.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) && NULL != descriptor->super.des_cbfunc) {
+        descriptor->super.des_cbfunc(&mca_btl_velo_module.super, descriptor->endpoint, &descriptor->super, status);
+    }
+    if (ours) {
+        mca_btl_velo_free(&mca_btl_velo_module.super, &descriptor->super);
+    }
+}
+
+static void queued_send_done(velo_send *send, velo_status status)
+{
+    complete(descriptor_of(send), VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
+}
+
+int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      mca_btl_base_descriptor_t *base, mca_btl_base_tag_t tag)
+{
+    (void) btl;
+    mca_btl_velo_descriptor_t *descriptor = (mca_btl_velo_descriptor_t *) base;
+    velo_send *send = &descriptor->send;
+    /* A queued message must call back, and it may be on its way before velo_send_start returns. */
+    uint32_t flags = base->des_flags;
+    base->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
+    descriptor->endpoint = endpoint;
+    send->part[0] = base->des_segments[0].seg_addr.pval;
+    send->bytes[0] = base->des_segments[0].seg_len;
+    send->part[1] = base->des_segment_count > 1 ? base->des_segments[1].seg_addr.pval : NULL;
+    send->bytes[1] = base->des_segment_count > 1 ? base->des_segments[1].seg_len : 0;
+    send->tag = tag;
+    send->done = queued_send_done;
+
+    velo_status status = velo_send_start(mca_btl_velo_module.engine, endpoint->peer, send);
+    if (VELO_QUEUED == status) {
+        return OPAL_SUCCESS;
+    }
+    base->des_flags = flags;
+    if (VELO_OK != status) {
+        return OPAL_ERROR;
+    }
+    complete(descriptor, OPAL_SUCCESS);
+    return 1;
+}
+
+/* Non-contiguous data has to be packed somewhere, and once packed it is sent, now or later. */
+static int send_packed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                       opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                       uint8_t order, mca_btl_base_tag_t tag)
+{
+    mca_btl_base_descriptor_t *descriptor = mca_btl_velo_alloc(btl, endpoint, order, header_size + payload_size,
+                                                               MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    if (NULL == descriptor) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    char *buffer = (char *) descriptor->des_segments[0].seg_addr.pval;
+    struct iovec iov = {.iov_base = buffer + header_size, .iov_len = payload_size};
+    uint32_t iov_count = 1;
+    size_t packed = payload_size;
+    memcpy(buffer, header, header_size);
+    (void) opal_convertor_pack(convertor, &iov, &iov_count, &packed);
+    descriptor->des_cbfunc = NULL;
+    int rc = mca_btl_velo_send(btl, endpoint, descriptor, tag);
+    return rc >= 0 ? OPAL_SUCCESS : rc;
+}
+
+int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                       opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                       uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+{
+    bool may_queue = velo_peer_queued_bytes(endpoint->peer) < MCA_BTL_VELO_QUEUE_LIMIT;
+    if (payload_size > 0 && opal_convertor_need_buffers(convertor)) {
+        if (may_queue) {
+            int rc = send_packed(btl, endpoint, convertor, header, header_size, payload_size, order, tag);
+            if (OPAL_SUCCESS == rc) {
+                return OPAL_SUCCESS;
+            }
+        }
+    } else {
+        void *payload = NULL;
+        if (payload_size > 0) {
+            opal_convertor_get_current_pointer(convertor, &payload);
+        }
+        if (VELO_OK == velo_send_now(mca_btl_velo_module.engine, endpoint->peer, tag, header, header_size, payload,
+                                     payload_size)) {
+            return OPAL_SUCCESS;
+        }
+    }
+    /* ob1 copies the message into this descriptor and sends it, or, without one, tries again later. */
+    if (NULL != descriptor) {
+        *descriptor = may_queue ? mca_btl_velo_alloc(btl, endpoint, order, header_size + payload_size, flags) : NULL;
+    }
+    return OPAL_ERR_OUT_OF_RESOURCE;
+}
