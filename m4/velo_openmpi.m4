@@ -4,6 +4,7 @@
 # Sets and substitutes
 #   VELO_OPENMPI_PREFIX, VELO_OPENMPI_VERSION, VELO_OPENMPI_PKGLIBDIR  as ompi_info tells them
 #   VELO_OPENMPI_CPPFLAGS  component headers (opal/...), as system headers
+#   VELO_OPENMPI_CFLAGS    what else they need
 #   VELO_OPENMPI_LIBS      libopen-pal
 #   VELO_MPI_CPPFLAGS, VELO_MPI_LIBS  to build MPI programs
 #   MPICC, MPIRUN, OMPI_INFO          its commands
@@ -128,11 +129,40 @@ AC_DEFUN([VELO_OPENMPI_LIBRARIES],
  LIBS=$velo_save_LIBS
 ])
 
+# VELO_OPENMPI_ATOMICS
+# Open MPI's inline free lists swap 16 bytes at once if Open MPI was built so, and libopen-pal works on the same
+# lists. On x86-64 the compiler does it only when told to.
+AC_DEFUN([VELO_OPENMPI_ATOMICS],
+[velo_save_CPPFLAGS=$CPPFLAGS velo_save_CFLAGS=$CFLAGS
+ CPPFLAGS="$CPPFLAGS $VELO_OPENMPI_CPPFLAGS"
+ AC_MSG_CHECKING([for the compiler option of Open MPI's atomics])
+ VELO_OPENMPI_CFLAGS=unknown
+ for velo_option in '' -mcx16; do
+   CFLAGS="$velo_save_CFLAGS -std=gnu11 $velo_option"
+   AC_LINK_IFELSE([AC_LANG_PROGRAM(
+     [[#include "opal_config.h"
+       #include "opal/sys/atomic.h"
+       #if OPAL_HAVE_ATOMIC_COMPARE_EXCHANGE_128
+       volatile opal_int128_t value;
+       #endif]],
+     [[#if OPAL_HAVE_ATOMIC_COMPARE_EXCHANGE_128
+       opal_int128_t before = 0;
+       return opal_atomic_compare_exchange_strong_128(&value, &before, 1);
+       #endif]])],
+     [VELO_OPENMPI_CFLAGS=$velo_option; break])
+ done
+ AC_MSG_RESULT([${VELO_OPENMPI_CFLAGS:-none needed}])
+ CPPFLAGS=$velo_save_CPPFLAGS CFLAGS=$velo_save_CFLAGS
+ AS_IF([test "$VELO_OPENMPI_CFLAGS" = unknown],
+   [VELO_OPENMPI_REFUSE([$CC does not link the atomics of this Open MPI; use the compiler that it was built with.])])
+])
+
 AC_DEFUN([VELO_OPENMPI],
 [VELO_OPENMPI_FIND_WRAPPER
  VELO_OPENMPI_HEADERS
  VELO_OPENMPI_RUNTIME
  VELO_OPENMPI_LIBRARIES
+ VELO_OPENMPI_ATOMICS
  AC_DEFINE_UNQUOTED([VELO_BUILD_OPENMPI_VERSION], ["$VELO_OPENMPI_VERSION"], [Open MPI that this was built for])
  AC_DEFINE_UNQUOTED([VELO_BUILD_OPENMPI_MAJOR], [$velo_major], [its major version])
  AC_DEFINE_UNQUOTED([VELO_BUILD_OPENMPI_MINOR], [$velo_minor], [its minor version])
@@ -141,6 +171,7 @@ AC_DEFUN([VELO_OPENMPI],
  AC_SUBST([VELO_OPENMPI_VERSION])
  AC_SUBST([VELO_OPENMPI_PKGLIBDIR])
  AC_SUBST([VELO_OPENMPI_CPPFLAGS])
+ AC_SUBST([VELO_OPENMPI_CFLAGS])
  AC_SUBST([VELO_OPENMPI_LIBS])
  AC_SUBST([VELO_MPI_CPPFLAGS])
  AC_SUBST([VELO_MPI_LIBS])
