@@ -35,11 +35,13 @@ typedef struct mca_btl_velo_module_t {
     /* Descriptors with room for a control header or a small message, an eager message, a fragment. */
     opal_free_list_t descriptors[3];
     opal_free_list_t operations; /* RMA operations under way */
+    struct mca_btl_base_endpoint_t *endpoints; /* all that were ever handed out, newest first */
 } mca_btl_velo_module_t;
 
+/* Lives as long as the module: r2 keeps copies of the pointer and may name it again after del_procs. */
 struct mca_btl_base_endpoint_t {
     velo_peer *peer;
-    opal_proc_t *proc;
+    struct mca_btl_base_endpoint_t *next;
 };
 
 /* A BTL descriptor and the engine's message in one: segment 0 is the item's own buffer, segment 1, if there is one,
@@ -86,6 +88,7 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints);
+void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module);
 
 /* send */
 int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,

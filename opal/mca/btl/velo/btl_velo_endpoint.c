@@ -20,7 +20,25 @@ static void report_unreachable(velo_status status, const char *reason)
     }
 }
 
-static struct mca_btl_base_endpoint_t *connect_to(opal_proc_t *proc)
+/* The endpoint of a peer, the same one each time. */
+static struct mca_btl_base_endpoint_t *endpoint_for(velo_peer *peer)
+{
+    mca_btl_velo_module_t *module = &mca_btl_velo_module;
+    for (struct mca_btl_base_endpoint_t *known = module->endpoints; NULL != known; known = known->next) {
+        if (known->peer == peer) {
+            return known;
+        }
+    }
+    struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
+    if (NULL != endpoint) {
+        endpoint->peer = peer;
+        endpoint->next = module->endpoints;
+        module->endpoints = endpoint;
+    }
+    return endpoint;
+}
+
+static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
 {
     void *address = NULL;
     size_t bytes = 0;
@@ -30,20 +48,15 @@ static struct mca_btl_base_endpoint_t *connect_to(opal_proc_t *proc)
         mca_btl_velo_log(NULL, 5, "a process on this node does not use velo");
         return NULL;
     }
-    struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
     char error[512];
-    velo_status status = VELO_ERR_RESOURCE;
-    if (NULL != endpoint) {
-        status = velo_peer_connect(mca_btl_velo_module.engine, address, bytes, &endpoint->peer, error, sizeof(error));
-    }
+    velo_peer *peer;
+    velo_status status = velo_peer_connect(mca_btl_velo_module.engine, address, bytes, &peer, error, sizeof(error));
     free(address);
     if (VELO_OK != status) {
-        report_unreachable(status, NULL != endpoint ? error : "out of memory");
-        free(endpoint);
+        report_unreachable(status, error);
         return NULL;
     }
-    endpoint->proc = proc;
-    return endpoint;
+    return endpoint_for(peer);
 }
 
 int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
@@ -67,10 +80,16 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints)
 {
-    (void) btl, (void) procs;
-    for (size_t i = 0; i < count; ++i) {
-        free(endpoints[i]);
-        endpoints[i] = NULL;
-    }
+    /* Peers and endpoints stay until finalize: credits may still be on their way. */
+    (void) btl, (void) count, (void) procs, (void) endpoints;
     return OPAL_SUCCESS;
+}
+
+void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module)
+{
+    while (NULL != module->endpoints) {
+        struct mca_btl_base_endpoint_t *endpoint = module->endpoints;
+        module->endpoints = endpoint->next;
+        free(endpoint);
+    }
 }

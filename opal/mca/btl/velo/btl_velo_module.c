@@ -152,6 +152,7 @@ int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
     velo_engine_close(module->engine);
     module->engine = NULL;
+    mca_btl_velo_free_endpoints(module);
     for (int i = 0; i < 3; ++i) {
         OBJ_DESTRUCT(&module->descriptors[i]);
     }
