@@ -1,0 +1,105 @@
+"""Fixtures of the tests with real mpirun runs.
+
+VELO_COMPONENT_DIR  directory with the plugin under test; unset: where Open MPI finds it by itself
+VELO_TEST_BTL       transport under test, velo unless set
+MPICC, MPIRUN       of that Open MPI, mpicc.openmpi and mpirun.openmpi unless set
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from flows import TRANSPORT
+from launcher import Launcher, Run, run_command
+from shared_memory import PrivateShm
+
+HERE = pathlib.Path(__file__).parent
+MPICC = os.environ.get("MPICC", "mpicc.openmpi")
+OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("ompi_info.openmpi") else "ompi_info")
+CFLAGS = "-std=c11 -D_GNU_SOURCE -O2 -g -pthread -Wall -Wextra -Werror".split()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="also run the tests that take long or need much memory")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes long or needs much memory; only with --slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--slow"):
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="slow: give --slow"))
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """Directory with the compiled test programs."""
+    target = tmp_path_factory.mktemp("programs")
+    sources = sorted((HERE / "programs").glob("*.c"))
+    builds = [subprocess.Popen([MPICC, *CFLAGS, str(source), "-o", str(target / source.stem)], stderr=subprocess.PIPE)
+              for source in sources]
+    for source, build in zip(sources, builds):
+        _, text = build.communicate()
+        assert build.returncode == 0 and not text, f"{source}:\n{text.decode()}"
+    return str(target)
+
+
+@pytest.fixture(scope="session")
+def component_path():
+    """Search path with the plugin first, or nothing if it is installed."""
+    directory = os.environ.get("VELO_COMPONENT_DIR")
+    if not directory:
+        return None
+    paths = subprocess.run([OMPI_INFO, "--path", "pkglibdir", "--parsable"], capture_output=True, text=True, check=True)
+    return f"{os.path.abspath(directory)}:{paths.stdout.strip().rpartition(':')[2]}"
+
+
+@pytest.fixture(scope="session")
+def mpi(programs, component_path):
+    """Runs programs under mpirun."""
+    # Short: Open MPI puts sockets below it.
+    with tempfile.TemporaryDirectory(prefix="velo-", ignore_cleanup_errors=True) as temporary:
+        yield Launcher(TRANSPORT, component_path, temporary, programs)
+
+
+@pytest.fixture(scope="session")
+def ompi_info(mpi):
+    def run(*arguments):
+        return run_command([OMPI_INFO, *arguments], mpi.environment())
+
+    return run
+
+
+@pytest.fixture
+def start(mpi):
+    """Starts a run that the test watches; ended with the test at the latest."""
+    runs = []
+
+    def begin(*arguments, **keywords) -> Run:
+        runs.append(mpi.start(*arguments, **keywords))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.stop()
+
+
+@pytest.fixture
+def private_shm():
+    """Makes a /dev/shm of its own for one job: what is left in it can only be of that job."""
+    namespaces = []
+
+    def make(size="1g"):
+        namespaces.append(PrivateShm.open(size))
+        return namespaces[-1]
+
+    yield make
+    for namespace in namespaces:
+        namespace.close()

@@ -1,0 +1,224 @@
+"""Runs mpirun with a hard time limit, so that a hang is a failure and not a lost test run."""
+
+import dataclasses
+import os
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+
+MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
+ROOT_CONSENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class Hang(AssertionError):
+    """A command was still running when its time was over."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    command: str
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self):
+        return self.stdout + self.stderr
+
+    def facts(self):
+        """The `key=value` words that the programs print, as numbers."""
+        return {key: int(value) for key, value in re.findall(r"\b(\w+)=(-?\d+)\b", self.stdout)}
+
+    def __str__(self):
+        return f"{self.command}\nexit {self.returncode}\n--- stdout\n{self.stdout[-6000:]}--- stderr\n{self.stderr[-6000:]}"
+
+
+def session_members(session):
+    """Processes of a session. Open MPI gives each rank a process group of its own, but leaves it in the session."""
+    members = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                state, _, _, owner = file.read().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(owner) == session and state != "Z":
+            members.append(int(entry))
+    return members
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [word.decode(errors="replace") for word in file.read().split(b"\0")[:-1]]
+    except OSError:
+        return []
+
+
+class Run:
+    """A command in a session of its own. Whatever happens, `stop` leaves no process of it behind."""
+
+    def __init__(self, words, environment, time_limit):
+        self.command = shlex.join(words)
+        self._deadline = time.monotonic() + time_limit
+        self._time_limit = time_limit
+        self._text = {"stdout": [], "stderr": []}
+        self._process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, start_new_session=True)
+        self._readers = [threading.Thread(target=self._collect, args=(name,), daemon=True) for name in self._text]
+        for reader in self._readers:
+            reader.start()
+
+    def _collect(self, name):
+        for line in getattr(self._process, name):
+            self._text[name].append(line.decode(errors="replace"))
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def stdout(self):
+        return "".join(self._text["stdout"])
+
+    @property
+    def stderr(self):
+        return "".join(self._text["stderr"])
+
+    def members(self):
+        return session_members(self.pid)
+
+    def ranks(self, program):
+        """Process ids that execute the program now."""
+        name = os.path.basename(program)
+        ids = []
+        for pid in self.members():
+            words = command_of(pid)
+            if words and os.path.basename(words[0]) == name:
+                ids.append(pid)
+        return sorted(ids)
+
+    def finished(self):
+        return self._process.poll() is not None
+
+    def until(self, condition, what):
+        """Waits for a condition and returns its value."""
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > self._deadline:
+                self.stop()
+                raise Hang(f"{what}: not within {self._time_limit} s\n{self.snapshot()}")
+            time.sleep(0.01)
+
+    def until_printed(self, pattern):
+        def found():
+            # What is printed last must still be seen when the command ends in the meantime.
+            over = self.finished()
+            match = re.search(pattern, self.stdout)
+            if match is None and over:
+                self._join()
+                match = re.search(pattern, self.stdout)
+                assert match, f"ended without printing {pattern!r}\n{self.snapshot()}"
+            return match
+
+        return self.until(found, f"printing {pattern!r}")
+
+    def wait(self):
+        """Waits for the end, of all processes and not of mpirun alone."""
+        self.until(lambda: self.finished() and not self.members(), "the end of all processes")
+        self._join()
+        return self.snapshot()
+
+    def _join(self):
+        for reader in self._readers:
+            reader.join(timeout=5)
+
+    def snapshot(self):
+        code = self._process.poll()
+        return Result(self.command, -signal.SIGALRM if code is None else code, self.stdout, self.stderr)
+
+    def stop(self):
+        for _ in range(500):
+            for pid in self.members():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            if self.finished() and not self.members():
+                break
+            time.sleep(0.01)
+        self._join()
+
+
+class Launcher:
+    """Builds mpirun commands for one transport."""
+
+    def __init__(self, transport, component_path, temporary, programs):
+        self.transport = transport
+        self.programs = programs
+        self._component_path = component_path
+        self._temporary = temporary
+
+    def environment(self, extra=None, bare=False):
+        kept = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/")} if bare else {
+            key: value for key, value in os.environ.items()
+            if not key.startswith(("OMPI_", "PMIX_", "ORTE_")) and key != "LD_LIBRARY_PATH"}
+        if self._component_path:
+            kept["OMPI_MCA_mca_base_component_path"] = self._component_path
+        return {**kept, **ROOT_CONSENT, "TMPDIR": self._temporary, **(extra or {})}
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def words(self, parts, params=None, options=(), transport=None):
+        """`parts`: (np, words of the program) for each application context."""
+        words = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]
+        chosen = self.transport if transport is None else transport
+        if chosen:
+            words += ["--mca", "btl", f"{chosen},self"]
+        for key, value in (params or {}).items():
+            words += ["--mca", key, str(value)]
+        words += options
+        for index, (count, program) in enumerate(parts):
+            words += [":"] * bool(index) + ["-np", str(count), *program]
+        return words
+
+    def start(self, program, *arguments, np=2, params=None, env=None, options=(), before=(), prefix=(), time_limit=60,
+              transport=None, bare=False):
+        """`prefix`: words before mpirun; `before`: words between mpirun and the program, such as another launcher."""
+        parts = [(np, [*before, self.program(program), *map(str, arguments)])]
+        words = [*prefix, *self.words(parts, params, options, transport)]
+        return Run(words, self.environment(env, bare), time_limit)
+
+    def start_parts(self, parts, params=None, env=None, options=(), prefix=(), time_limit=60, transport=None):
+        return Run([*prefix, *self.words(parts, params, options, transport)], self.environment(env), time_limit)
+
+    def run(self, *arguments, **keywords):
+        """Runs to the end, which must be a success."""
+        result = self.run_any(*arguments, **keywords)
+        assert result.returncode == 0, str(result)
+        return result
+
+    def run_any(self, *arguments, **keywords):
+        return finish(self.start(*arguments, **keywords))
+
+    def run_parts(self, parts, **keywords):
+        return finish(self.start_parts(parts, **keywords))
+
+
+def finish(run):
+    try:
+        return run.wait()
+    finally:
+        run.stop()
+
+
+def run_command(words, environment, time_limit=30):
+    return finish(Run(words, environment, time_limit))

@@ -1,0 +1,155 @@
+/* Processes of several jobs talk to each other.
+ * dynamic spawn CHILDREN          spawns twice, talks to the children, merges and talks again
+ * dynamic halves                  the two halves of one job connect through a port
+ * dynamic accept FILE ROUNDS      opens a port, writes its name to FILE, accepts
+ * dynamic connect FILE ROUNDS     connects to the port in FILE */
+#include "common.h"
+
+/* Every process of one side exchanges messages with every process of the other; on an intracommunicator, of
+ * all. */
+static void talk(MPI_Comm comm, uint64_t round) {
+    static const int kBytes[] = {8, 300, 5000, 100000};
+    int inter, rank, peers;
+    MPI_Comm_test_inter(comm, &inter);
+    MPI_Comm_rank(comm, &rank);
+    if (inter) {
+        MPI_Comm_remote_size(comm, &peers);
+    } else {
+        MPI_Comm_size(comm, &peers);
+    }
+    unsigned char *out = allocate(100000), *in = allocate(100000);
+    for (size_t k = 0; k < sizeof kBytes / sizeof *kBytes; ++k) {
+        pattern_fill(out, (size_t)kBytes[k], seed_of(rank, round, (int)k));
+        MPI_Request* requests = allocate(sizeof *requests * (size_t)peers);
+        for (int peer = 0; peer < peers; ++peer) {
+            MPI_Isend(out, kBytes[k], MPI_BYTE, peer, 8, comm, &requests[peer]);
+        }
+        for (int peer = 0; peer < peers; ++peer) {
+            memset(in, 0, (size_t)kBytes[k]);
+            MPI_Recv(in, kBytes[k], MPI_BYTE, peer, 8, comm, MPI_STATUS_IGNORE);
+            pattern_check(in, (size_t)kBytes[k], seed_of(peer, round, (int)k), "talk");
+        }
+        MPI_Waitall(peers, requests, MPI_STATUSES_IGNORE);
+        free(requests);
+    }
+    free(out), free(in);
+}
+
+static void merge_and_talk(MPI_Comm bridge, int high, int expected) {
+    MPI_Comm merged;
+    int size, sum, one = 1;
+    MPI_Intercomm_merge(bridge, high, &merged);
+    MPI_Comm_size(merged, &size);
+    CHECK(size == expected, "merged communicator of %d processes", size);
+    talk(merged, 1);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
+    CHECK(sum == expected, "%d processes in the sum", sum);
+    MPI_Comm_free(&merged);
+}
+
+static void child(MPI_Comm parent) {
+    int parents;
+    MPI_Comm_remote_size(parent, &parents);
+    talk(parent, 0);
+    merge_and_talk(parent, 1, parents + ranks);
+    talk(parent, 2);
+    MPI_Comm_disconnect(&parent);
+}
+
+static void spawn(char* program, int children) {
+    MPI_Comm bridges[2];
+    for (int i = 0; i < 2; ++i) {
+        char* arguments[] = {"child", NULL};
+        MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridges[i],
+                       MPI_ERRCODES_IGNORE);
+        talk(bridges[i], 0);
+    }
+    for (int i = 0; i < 2; ++i) {
+        merge_and_talk(bridges[i], 0, ranks + children);
+        talk(bridges[i], 2);
+        MPI_Comm_disconnect(&bridges[i]);
+    }
+    if (my_rank == 0) printf("spawned=%d\n", 2 * children);
+}
+
+static void halves(void) {
+    MPI_Comm half, bridge;
+    char port[MPI_MAX_PORT_NAME] = "";
+    bool accepts = my_rank < ranks / 2;
+    int size;
+    MPI_Comm_split(MPI_COMM_WORLD, accepts, my_rank, &half);
+    if (my_rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (accepts) {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &bridge);
+    } else {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &bridge);
+    }
+    MPI_Comm_remote_size(bridge, &size);
+    talk(bridge, 0);
+    merge_and_talk(bridge, !accepts, ranks);
+    MPI_Comm_disconnect(&bridge);
+    if (my_rank == 0) {
+        MPI_Close_port(port);
+        printf("remote=%d\n", size);
+    }
+    MPI_Comm_free(&half);
+}
+
+static void write_port(const char* path, const char* port) {
+    char temporary[4096];
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    FILE* file = fopen(temporary, "w");
+    CHECK(file != NULL && fputs(port, file) >= 0 && fclose(file) == 0, "cannot write %s", temporary);
+    CHECK(rename(temporary, path) == 0, "cannot rename %s", temporary);
+}
+
+static void read_port(const char* path, char* port) {
+    FILE* file;
+    while ((file = fopen(path, "r")) == NULL) sleep_ms(20);
+    CHECK(fgets(port, MPI_MAX_PORT_NAME, file) != NULL, "no port in %s", path);
+    fclose(file);
+}
+
+static void accept_or_connect(bool accepts, const char* path, int rounds) {
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (my_rank == 0 && accepts) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        write_port(path, port);
+    } else if (my_rank == 0) {
+        read_port(path, port);
+    }
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+    for (int round = 0; round < rounds; ++round) {
+        MPI_Comm bridge;
+        if (accepts) {
+            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge);
+        } else {
+            MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge);
+        }
+        talk(bridge, (uint64_t)round);
+        MPI_Comm_disconnect(&bridge);
+    }
+    if (my_rank == 0 && accepts) MPI_Close_port(port);
+    if (my_rank == 0) printf("connections=%d\n", rounds);
+}
+
+int main(int argc, char** argv) {
+    MPI_Comm parent;
+    start(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    const char* way = argc > 1 ? argv[1] : "";
+    if (parent != MPI_COMM_NULL) {
+        child(parent);
+    } else if (strcmp(way, "spawn") == 0) {
+        spawn(argv[0], (int)argument(argc, argv, 2, 2));
+    } else if (strcmp(way, "halves") == 0) {
+        halves();
+    } else if (strcmp(way, "accept") == 0 || strcmp(way, "connect") == 0) {
+        accept_or_connect(strcmp(way, "accept") == 0, argv[2], (int)argument(argc, argv, 3, 1));
+    } else {
+        CHECK(false, "no such way");
+    }
+    MPI_Finalize();
+    return 0;
+}

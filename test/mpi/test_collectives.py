@@ -1,0 +1,21 @@
+"""Collective operations over the transport."""
+
+import pytest
+
+from flows import flows
+
+
+@flows(4, 8, 64)
+def test_four_ranks_with_random_sizes(mpi, flow):
+    assert mpi.run("collectives", 8, 5000, np=4, params=flow.params).facts() == {"rounds": 8}
+
+
+@flows(4, 8)
+def test_nine_ranks_with_random_sizes(mpi, flow):
+    assert mpi.run("collectives", 3, 3000, np=9, params=flow.params).facts() == {"rounds": 3}
+
+
+@pytest.mark.slow
+@flows(4, 8, 64)
+def test_thirty_two_ranks_with_random_sizes(mpi, flow):
+    assert mpi.run("collectives", 2, 1000, np=32, params=flow.params, time_limit=180).facts() == {"rounds": 2}

@@ -1,0 +1,37 @@
+"""Jobs that grow and jobs that meet: peers that were unknown at the start."""
+
+import pytest
+
+from flows import TRANSPORT, flows
+from launcher import Run, finish
+
+pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not reach other jobs")
+
+
+@flows(8, 64)
+def test_two_spawned_jobs_talk_merge_and_disconnect(mpi, flow):
+    assert mpi.run("dynamic", "spawn", 2, np=2, params=flow.params).facts() == {"spawned": 4}
+
+
+@flows(8)
+def test_two_halves_of_a_job_connect_through_a_port(mpi, flow):
+    assert mpi.run("dynamic", "halves", np=4, params=flow.params).facts() == {"remote": 2}
+
+
+@flows(8)
+def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
+    uri, port = tmp_path / "server", tmp_path / "port"
+    server = Run(["ompi-server", "--no-daemonize", "-r", str(uri)], mpi.environment(), time_limit=60)
+    runs = [server]
+    try:
+        server.until(lambda: uri.exists() and uri.read_text().strip(), "the address of ompi-server")
+        options = ["--ompi-server", f"file:{uri}"]
+        for way in ("accept", "connect"):
+            runs.append(mpi.start("dynamic", way, port, 2, np=2, params=flow.params, options=options))
+        for run in runs[1:]:
+            result = finish(run)
+            assert result.returncode == 0, str(result)
+            assert result.facts() == {"connections": 2}
+    finally:
+        for run in reversed(runs):
+            run.stop()

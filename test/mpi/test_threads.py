@@ -1,0 +1,18 @@
+"""MPI_THREAD_MULTIPLE."""
+
+import pytest
+
+from flows import flows
+
+
+@pytest.mark.parametrize("size", [8, 1500, 20_000])
+@flows(4, 8, 64)
+def test_four_threads_of_two_ranks_talk_to_each_other(mpi, flow, size):
+    facts = mpi.run("threads", 4, 60, size, params=flow.params, time_limit=120).facts()
+    assert facts == {"received": 240}
+
+
+@flows(8)
+def test_three_threads_of_four_ranks_talk_to_each_other(mpi, flow):
+    facts = mpi.run("threads", 3, 30, 500, np=4, params=flow.params, time_limit=120).facts()
+    assert facts == {"received": 270}
