@@ -1,0 +1,61 @@
+// Takes the samples: warm-up, repetition count, timing, data check.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "data_check.h"
+#include "options.h"
+#include "process_groups.h"
+
+namespace velo::bench {
+
+// One process's share of a sample.
+struct Share {
+    double usec_per_call = 0;
+    double defects = 0;
+};
+
+// A sample as rank 0 knows it: the share of every active process. Empty shares elsewhere.
+struct Sample {
+    std::size_t bytes = 0;
+    int repetitions = 0;
+    int window = 1;
+    std::vector<Share> shares;
+};
+
+enum class Obstacle { kNone, kMemory, kIntOverflow };
+
+class Sampler {
+ public:
+    Sampler(const Options& options, DataCheck& check) : options_(options), check_(check) {}
+
+    // Whether the sizes of buffers and MPI counts allow the sample.
+    Obstacle obstacle(const Benchmark& benchmark, std::size_t bytes, int processes) const;
+    double needed_gb(const Benchmark& benchmark, std::size_t bytes, int processes) const;
+
+    // Collective over the active processes.
+    Sample take(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes);
+
+ private:
+    int window(std::size_t bytes) const;
+    Call call(const ProcessGroups& groups, const Traits& traits, std::size_t bytes, int iteration) const;
+    double warm_up(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes);
+    double timed(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int count);
+    double checked(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int iteration);
+    void allocate(std::size_t send_bytes, std::size_t receive_bytes);
+
+    struct Free {
+        void operator()(std::byte* memory) const { std::free(memory); }
+    };
+    using Memory = std::unique_ptr<std::byte[], Free>;
+    static Memory page_aligned(std::size_t bytes);
+
+    const Options& options_;
+    DataCheck& check_;
+    Memory send_;
+    Memory receive_;
+};
+
+}  // namespace velo::bench

@@ -1,0 +1,31 @@
+#include "options.h"
+
+namespace velo::bench {
+
+std::string usage() {
+    return R"(Usage: velo-mpi-bench [options] [benchmark ...]
+
+Measures MPI with the benchmarks, options and output of the IMB-MPI1 user's guide.
+
+  -npmin N              run on N, 2N, 4N ... and all processes (default 2)
+  -multi 0|1            run as many groups as fit at once: report all groups together (0) or each (1)
+  -msglog [MIN:]MAX     message sizes 0 and 2^MIN to 2^MAX bytes (default 0:22)
+  -msglen FILE          message sizes from a file, one per line
+  -zero_size on|off     include size 0 in -msglog (default on)
+  -iter N[,MB]          at most N repetitions (1000) and MB megabytes (40) per sample
+  -iter_policy POLICY   dynamic (default), multiple_np, auto or off: how repetitions adapt to -time
+  -time SECONDS         longest run time per sample (default 10)
+  -mem GB               most memory for message buffers per process (default 1)
+  -window_size N        messages in flight of Uniband and Biband (default 256, fewer above 64 MiB)
+  -root_shift on|off    move the root of a collective on at each repetition (default off)
+  -sync on|off          synchronise before each repetition of a collective (default on)
+  -data_check 0|1       1: verify the data of every repetition and add the column "defects";
+                        0 (default): verify the warm-up repetition only
+  -list                 name the benchmarks
+  -h                    this text
+
+Exit status: 0, 1 when a data check failed, 2 for a wrong command line.
+)";
+}
+
+}  // namespace velo::bench
