@@ -117,7 +117,7 @@ void ReferenceParty::activity(PeerIndex q) {
         if (!p.blocked) crossing(q);
         const std::int64_t lot = threshold_of(p.intended);
         const std::int64_t c = std::min(lot, avail_);
-        p.retr -= p.t[0];
+        p.retr = literal_ == Literal::kA3OvershootDropped ? 0 : p.retr - p.t[0];
         push(q, literal_ == Literal::kA1ComputedThreshold ? lot : c);
         p.pig = 0;
         grant(q, c);
@@ -219,7 +219,7 @@ ReferenceParty::Level ReferenceParty::level(PeerIndex q) const {
 
 void ReferenceParty::move(PeerIndex q, Level to) {
     for (auto& list : lists_) std::erase(list, q);
-    lists_[to].push_front(q);
+    lists_[to].insert(lists_[to].begin(), q);
 }
 
 // ---- inspection

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,7 +85,7 @@ class ReferenceParty {
     bool piggyback_;
     std::int64_t avail_;
     std::vector<Peer> peers_;
-    std::deque<flow::PeerIndex> lists_[4];  // front = most recent
+    std::vector<flow::PeerIndex> lists_[4];  // front = most recent
     Outbox* out_ = nullptr;
 };
 

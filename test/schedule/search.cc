@@ -92,7 +92,8 @@ Finding breadth_first(const Scenario& scenario, Literal literal, const Pairs& se
 
     const auto visit = [&](Model&& next, std::uint64_t length) {
         if (!seen.insert(next.encode()).second) return false;
-        finding.harm = next.harm();
+        // The checked rules answer for every invariant, the literal ones for harm alone.
+        finding.harm = literal == Literal::kNone ? next.check() : next.harm();
         if (finding.harm.empty() && next.quiet() && !next.stranded().empty()) finding.harm = "deadlock";
         finding.length = length;
         frontier.push_back({std::move(next), length});

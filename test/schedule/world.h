@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fifo.h"
@@ -37,7 +39,10 @@ class World {
  public:
     template <class... Options>
     explicit World(const Scenario& scenario, const Options&... options)
-        : scenario_(scenario), links_(scenario.processes * scenario.processes), boxes_(scenario.processes) {
+        : scenario_(std::make_shared<const Scenario>(scenario)),
+          links_(scenario.processes * scenario.processes),
+          boxes_(scenario.processes) {
+        std::vector<std::uint32_t> peers(processes() * processes());
         for (std::uint32_t p = 0; p < processes(); ++p) {
             parties_.emplace_back(scenario, p, options...);
             boxes_[p].data_slots = scenario.config_of(p).total_data_slots();
@@ -45,14 +50,14 @@ class World {
             for (std::uint32_t q = 0; q < processes(); ++q) {
                 if (q == p) continue;
                 link(p, q).index = scenario.index_of(p, q);
-                boxes_[p].peers.resize(processes() - 1);
-                boxes_[p].peers[link(p, q).index] = q;
+                peers[p * processes() + link(p, q).index] = q;
             }
         }
+        peers_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(peers));
     }
 
-    std::uint32_t processes() const { return scenario_.processes; }
-    const Scenario& scenario() const { return scenario_; }
+    std::uint32_t processes() const { return scenario_->processes; }
+    const Scenario& scenario() const { return *scenario_; }
     const Party& party(std::uint32_t p) const { return parties_[p]; }
     flow::PeerIndex index(std::uint32_t p, std::uint32_t peer) const { return link(p, peer).index; }
     std::size_t in_channel(std::uint32_t from, std::uint32_t to) const {
@@ -125,7 +130,7 @@ class World {
             if (parties_[p].available() < 0 || boxes_[p].data_outstanding > boxes_[p].data_slots)
                 return "over-commit";
             for (std::uint32_t q = 0; q < processes(); ++q)
-                if (link(q, p).credit_packets > scenario_.credit_slots) return "overflow";
+                if (link(q, p).credit_packets > scenario_->credit_slots) return "overflow";
         }
         return {};
     }
@@ -188,16 +193,15 @@ class World {
         std::uint32_t data_slots = 0;
         std::uint32_t outstanding = 0;
         std::uint32_t data_outstanding = 0;
-        std::vector<std::uint32_t> peers;  // process of each peer index
     };
     class Post final : public Outbox {
      public:
         Post(World& world, std::uint32_t from) : world_(world), from_(from) {}
         void put(flow::PeerIndex to, const Packet& packet) override {
-            world_.post(from_, world_.boxes_[from_].peers[to], packet);
+            world_.post(from_, world_.process_at(from_, to), packet);
         }
         bool has_room(flow::PeerIndex to) const override {
-            const Box& box = world_.boxes_[world_.boxes_[from_].peers[to]];
+            const Box& box = world_.boxes_[world_.process_at(from_, to)];
             return box.outstanding < box.slots;
         }
 
@@ -208,6 +212,9 @@ class World {
 
     Link& link(std::uint32_t from, std::uint32_t to) { return links_[from * processes() + to]; }
     const Link& link(std::uint32_t from, std::uint32_t to) const { return links_[from * processes() + to]; }
+    std::uint32_t process_at(std::uint32_t p, flow::PeerIndex index) const {
+        return (*peers_)[p * processes() + index];
+    }
     static std::string at(std::uint32_t p) { return "process " + std::to_string(p) + ": "; }
     static std::string at(std::uint32_t p, std::uint32_t q) {
         return "process " + std::to_string(p) + " to " + std::to_string(q) + ": ";
@@ -275,7 +282,7 @@ class World {
         if (current != found)
             return "I3: the receiver counts " + std::to_string(current) + " credits, there are " +
                    std::to_string(found);
-        if (there.credit_packets > scenario_.credit_slots) return "I5: the credit region overflows";
+        if (there.credit_packets > scenario_->credit_slots) return "I5: the credit region overflows";
         if (current < 1) return "I12: no credit left in circulation";
         if (credit == 0 && there.outstanding + back.outstanding == 0)
             return "I14: no credit, and none on its way";
@@ -294,7 +301,9 @@ class World {
         return {};
     }
 
-    Scenario scenario_;
+    // Shared between copies, which the exploration of states makes by the thousand.
+    std::shared_ptr<const Scenario> scenario_;
+    std::shared_ptr<const std::vector<std::uint32_t>> peers_;  // process of each peer index, from p * N on
     std::vector<Party> parties_;
     std::vector<Link> links_;  // from * N + to
     std::vector<Box> boxes_;
