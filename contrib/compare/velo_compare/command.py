@@ -1,0 +1,65 @@
+"""The mpirun command of a run."""
+
+import os
+import shlex
+from dataclasses import dataclass, field
+
+from .plan import SINGLE_TRANSFER
+
+
+@dataclass
+class Launch:
+    """What all runs have in common."""
+
+    mpirun: str
+    bench: str
+    processes: int
+    transport: str = "velo,self"
+    iterations: int = 10000
+    sample_seconds: float = 0.5
+    mca: list = field(default_factory=list)  # further (name, value) pairs
+
+
+def mpirun_command(launch, case, setup, lengths_file):
+    """The command line as a list; `lengths_file` holds the size of the case, one line."""
+    return _mpirun_part(launch, setup) + [launch.bench] + _bench_part(launch, case, lengths_file)
+
+
+def _mpirun_part(launch, setup):
+    parameters = [("pml", "ob1"), ("btl", launch.transport)]
+    if "velo" in launch.transport.split(","):
+        parameters += [
+            ("btl_velo_flow_control", setup.policy),
+            ("btl_velo_slots_per_peer", str(setup.slots)),
+            ("btl_velo_report", "json"),
+        ]
+    command = [launch.mpirun, "--oversubscribe", "-np", str(launch.processes)]
+    for name, value in parameters + launch.mca:
+        command += ["--mca", name, value]
+    return command
+
+
+def _bench_part(launch, case, lengths_file):
+    name = case.benchmark
+    if name.startswith("Multi-"):
+        arguments = [name.removeprefix("Multi-"), "-multi", "0", "-npmin", "2"]
+    else:
+        processes = 2 if name in SINGLE_TRANSFER else launch.processes
+        arguments = [name, "-npmin", str(processes)]
+    if case.size_bytes is not None:
+        arguments += ["-msglen", str(lengths_file)]
+    return arguments + ["-iter", str(launch.iterations), "-time", f"{launch.sample_seconds:g}"]
+
+
+def environment():
+    """The environment of a run. Open MPI refuses root unless told; containers often have no one else."""
+    result = dict(os.environ)
+    if os.geteuid() == 0:
+        result["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+        result["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    return result
+
+
+def shell_line(command):
+    """The command as a user can repeat it."""
+    return shlex.join(command)

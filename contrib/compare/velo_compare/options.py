@@ -1,0 +1,129 @@
+"""The command line."""
+
+import argparse
+from pathlib import Path
+
+from .plan import KNOWN, POLICIES, QUICK_SUITE, SUITE
+
+_DESCRIPTION = """\
+Runs IMB benchmarks under Open MPI with Velo's flow-control policies and numbers of mailbox slots per peer,
+taking turns, and compares them: time, overhead, credit packets, piggybacked credits, delayed sends, steals and
+mailbox memory. Overheads are against `none` with --reference-slots, measured in the same run. All numbers are
+medians over the rounds. Writes a table (txt, csv, json) and a plot (png) for each message size."""
+
+_EPILOG = """\
+Exit status: 0, 1 when a run failed or hung, 2 for a wrong command line or a missing program."""
+
+
+def parse_options(arguments):
+    parser = argparse.ArgumentParser(
+        prog="velo-compare",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_what(parser)
+    _add_how(parser)
+    options = parser.parse_args(arguments)
+    _settle(options, parser)
+    return options
+
+
+def _add_what(parser):
+    what = parser.add_argument_group("what to compare")
+    what.add_argument("--np", type=_positive, default=4, metavar="N", help="processes (default 4)")
+    what.add_argument("--slots", type=_numbers, metavar="A,B,...", help="slots per peer (default 8,16,32,64)")
+    what.add_argument("--policies", type=_policies, default=list(POLICIES), metavar="A,B,...",
+                      help="flow control (default none,static,dynamic)")
+    what.add_argument("--reference-slots", type=_positive, metavar="N",
+                      help="slots per peer of the reference, none (default: the largest of --slots)")
+    what.add_argument("--benchmarks", type=_benchmarks, metavar="A,B,...",
+                      help="of " + ", ".join(KNOWN) + f" (default: {len(SUITE)} of them)")
+    what.add_argument("--sizes", "--size", type=_numbers, default=[2048], metavar="A,B,...",
+                      help="message sizes in bytes (default 2048)")
+    what.add_argument("--quick", action="store_true",
+                      help="a short look: " + ", ".join(QUICK_SUITE) + "; 8 and 64 slots; one round")
+
+
+def _add_how(parser):
+    how = parser.add_argument_group("how to run")
+    how.add_argument("--rounds", type=_positive, metavar="N", help="times that everything runs (default 3)")
+    how.add_argument("--iterations", type=_positive, metavar="N",
+                     help="most repetitions in a run (default 10000, quick 2000)")
+    how.add_argument("--time", type=_positive_float, default=0.5, metavar="SECONDS",
+                     help="longest measurement in a run (default 0.5): fewer repetitions above it")
+    how.add_argument("--timeout", type=_positive_float, default=60.0, metavar="SECONDS",
+                     help="a run that takes longer is killed and counts as a hang (default 60)")
+    how.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
+    how.add_argument("--bench", metavar="PATH",
+                     help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
+    how.add_argument("--transport", default="velo,self", metavar="BTLS",
+                     help="value of --mca btl (default velo,self); another one shows how much the machine varies")
+    how.add_argument("--mca", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
+                     help="a further MCA parameter; may be repeated")
+    how.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help="default ./results")
+    how.add_argument("--no-plot", action="store_true", help="tables only; needs no matplotlib")
+
+
+def _settle(options, parser):
+    """Defaults that depend on other options."""
+    quick = options.quick
+    options.slots = sorted(options.slots or ([8, 64] if quick else [8, 16, 32, 64]))
+    options.benchmarks = options.benchmarks or list(QUICK_SUITE if quick else SUITE)
+    options.rounds = options.rounds or (1 if quick else 3)
+    options.iterations = options.iterations or (2000 if quick else 10000)
+    options.reference_slots = options.reference_slots or options.slots[-1]
+    options.mca = [tuple(pair) for pair in options.mca]
+    if options.np < 2:
+        parser.error("--np: a comparison needs at least 2 processes")
+
+
+def _words(text):
+    return list(dict.fromkeys(word for word in text.split(",") if word))
+
+
+def _positive(text):
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return number
+
+
+def _positive_float(text):
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return number
+
+
+def _numbers(text):
+    numbers = [_positive(word) for word in _words(text)]
+    if not numbers:
+        raise argparse.ArgumentTypeError("an empty list")
+    return numbers
+
+
+def _policies(text):
+    return _choices(text, POLICIES)
+
+
+def _benchmarks(text):
+    return _choices(text, KNOWN)
+
+
+def _choices(text, allowed):
+    by_lower = {name.lower(): name for name in allowed}
+    chosen = []
+    for word in _words(text):
+        if word.lower() not in by_lower:
+            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(allowed)}")
+        chosen.append(by_lower[word.lower()])
+    if not chosen:
+        raise argparse.ArgumentTypeError("an empty list")
+    return chosen

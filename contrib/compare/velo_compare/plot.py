@@ -1,0 +1,85 @@
+"""The plot: overhead against slots per peer, a panel for each benchmark, their average, and the credit packets."""
+
+import math
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
+
+# Colours that people with colour blindness can tell apart (Okabe and Ito), and marks for black and white.
+_STYLES = {
+    "none": {"color": "#7f7f7f", "marker": "s", "linestyle": ":"},
+    "static": {"color": "#D55E00", "marker": "o", "linestyle": "-"},
+    "dynamic": {"color": "#0072B2", "marker": "^", "linestyle": "-"},
+}
+_OTHER_STYLE = {"color": "#009E73", "marker": "D", "linestyle": "-"}
+_PANEL_COLUMNS = 4
+_PANEL_INCHES = (3.1, 2.4)
+
+
+def write_plot(path, lines, averages, policies, slots, title):
+    """Draws the lines and averages of one message size."""
+    benchmarks = list(dict.fromkeys(line.case.benchmark for line in lines))
+    rows = math.ceil((len(benchmarks) + 2) / _PANEL_COLUMNS)
+    figure, grid = pyplot.subplots(
+        rows,
+        _PANEL_COLUMNS,
+        squeeze=False,
+        layout="constrained",
+        figsize=(_PANEL_COLUMNS * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + 0.7),
+    )
+    panels = list(grid.flat)
+    for panel, benchmark in zip(panels, benchmarks):
+        of_benchmark = [line for line in lines if line.case.benchmark == benchmark]
+        _overhead_panel(panel, benchmark, of_benchmark, policies, slots)
+    average_panel, credit_panel = panels[len(benchmarks)], panels[len(benchmarks) + 1]
+    _overhead_panel(average_panel, "average", averages, policies, slots)
+    average_panel.set_facecolor("#f3f3f3")
+    _credit_panel(credit_panel, averages, policies, slots)
+    for unused in panels[len(benchmarks) + 2 :]:
+        unused.set_visible(False)
+    average_panel.legend(fontsize=8, framealpha=0.7)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _overhead_panel(panel, title, records, policies, slots):
+    for policy in policies:
+        _draw(panel, policy, slots, _series(records, policy, slots, lambda r: r.overhead_percent))
+    panel.axhline(0, color="black", linewidth=0.6)
+    _dress(panel, title, "overhead %", slots)
+
+
+def _credit_panel(panel, averages, policies, slots):
+    known = False
+    for policy in policies:
+        series = _series(averages, policy, slots, lambda r: r.credit_packets_per_1000_messages)
+        known = known or any(not math.isnan(value) for value in series)
+        _draw(panel, policy, slots, series)
+    if not known:
+        panel.text(0.5, 0.5, "n/a", transform=panel.transAxes, ha="center", va="center")
+    _dress(panel, "credit packets, average", "per 1000 messages", slots)
+    panel.set_facecolor("#f3f3f3")
+
+
+def _series(records, policy, slots, value_of):
+    values = {r.setup.slots: value_of(r) for r in records if r.setup.policy == policy}
+    return [math.nan if values.get(count) is None else values[count] for count in slots]
+
+
+def _draw(panel, policy, slots, values):
+    style = _STYLES.get(policy, _OTHER_STYLE)
+    panel.plot(slots, values, label=policy, markersize=4, linewidth=1.3, **style)
+
+
+def _dress(panel, title, ylabel, slots):
+    panel.set_title(title, fontsize=10)
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(slots, [str(count) for count in slots])
+    panel.minorticks_off()
+    panel.set_xlabel("slots per peer", fontsize=8)
+    panel.set_ylabel(ylabel, fontsize=8)
+    panel.tick_params(labelsize=8)
+    panel.grid(True, linewidth=0.4, alpha=0.6)

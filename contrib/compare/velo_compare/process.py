@@ -1,0 +1,90 @@
+"""Runs a command with a hard time limit, and leaves none of its processes behind."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+# mpirun needs a moment to take its ranks down and to clean up after them.
+_GRACE_SECONDS = 3.0
+_POLL_SECONDS = 0.02
+
+
+@dataclass
+class Finished:
+    status: int  # as of subprocess: negative for a signal
+    timed_out: bool
+    seconds: float
+    stdout: str
+    stderr: str
+
+
+def run_limited(command, env, timeout_seconds):
+    """Runs `command` in a session of its own; past the time limit the whole session is ended.
+
+    Files rather than pipes take the output: nothing blocks on a process that outlives mpirun.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
+        timed_out = False
+        try:
+            process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            end_session(process)
+        return Finished(
+            process.returncode, timed_out, time.monotonic() - started, _text_of(out), _text_of(err)
+        )
+
+
+def end_session(leader):
+    """Ends what is left of the session of `leader`: politely first, then for sure.
+
+    Open MPI puts each rank into a process group of its own, so a signal to one group would miss them; the session
+    holds them all.
+    """
+    if leader.poll() is None:
+        leader.terminate()
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while time.monotonic() < deadline and (leader.poll() is None or _members(leader.pid)):
+        time.sleep(_POLL_SECONDS)
+    for pid in _members(leader.pid):
+        _kill(pid)
+    if leader.poll() is None:
+        leader.kill()
+    leader.wait()
+
+
+def _members(session):
+    """The living processes of a session."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        state, session_of_entry = fields[0], int(fields[3])
+        if session_of_entry == session and state not in "ZX":
+            members.append(int(entry.name))
+    return members
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _text_of(file):
+    file.seek(0)
+    return file.read().decode(errors="replace")

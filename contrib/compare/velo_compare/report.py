@@ -1,0 +1,102 @@
+"""The tables as text, CSV and JSON."""
+
+import csv
+import json
+
+from .columns import COLUMNS, NOT_AVAILABLE
+from .plan import Setup
+
+
+def table_text(lines):
+    """The table of all lines, benchmarks apart."""
+    shown = [column for column in COLUMNS if column.on_screen]
+    rows = [[column.text(line) for column in shown] for line in lines]
+    blocks = [line.case for line in lines]
+    return _grid([c.heading for c in shown], rows, [c.align for c in shown], blocks)
+
+
+def averages_text(averages, policies, slots, reference):
+    """Mean overhead by policy and slots, one table for each size."""
+    parts = []
+    for size in dict.fromkeys(a.size_bytes for a in averages):
+        of_size = {a.setup: a for a in averages if a.size_bytes == size}
+        parts.append(_averages_of_size(of_size, size, policies, slots, reference))
+    return "\n\n".join(parts)
+
+
+def _averages_of_size(by_setup, size, policies, slots, reference):
+    what = "Barrier" if size is None else f"{size} bytes"
+    title = f"Average overhead (%) against none with {reference.slots} slots per peer, {what}"
+    rows = []
+    for policy in policies:
+        row = [policy]
+        for count in slots:
+            average = by_setup.get(Setup(policy, count))
+            row.append(_average_cell(average, by_setup))
+        rows.append(row)
+    return title + "\n" + _grid(["policy"] + [f"{count} slots" for count in slots], rows, ["<"] + [">"] * len(slots))
+
+
+def _average_cell(average, by_setup):
+    if average is None or average.overhead_percent is None:
+        return NOT_AVAILABLE
+    cell = f"{average.overhead_percent:+.1f}"
+    complete = max(a.benchmarks for a in by_setup.values())
+    return cell if average.benchmarks == complete else f"{cell} (of {average.benchmarks})"
+
+
+def _grid(headings, rows, aligns, blocks=None):
+    widths = [max(len(row[i]) for row in [headings] + rows) for i in range(len(headings))]
+
+    def render(row):
+        return "  ".join(f"{cell:{align}{width}}" for cell, align, width in zip(row, aligns, widths)).rstrip()
+
+    lines = [render(headings), "  ".join("-" * width for width in widths)]
+    for i, row in enumerate(rows):
+        if blocks and i > 0 and blocks[i] != blocks[i - 1]:
+            lines.append("")
+        lines.append(render(row))
+    return "\n".join(lines)
+
+
+def write_csv(path, lines):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([column.key for column in COLUMNS])
+        for line in lines:
+            writer.writerow(["" if (value := c.value(line)) is None else value for c in COLUMNS])
+
+
+def write_json(path, settings, lines, averages, results):
+    document = {
+        "version": 1,
+        "settings": settings,
+        "lines": [{column.key: column.value(line) for column in COLUMNS} for line in lines],
+        "averages": [_average_record(average) for average in averages],
+        "runs": [_run_record(result) for result in results],
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _average_record(average):
+    record = {key: value for key, value in vars(average).items() if key != "setup"}
+    return {"policy": average.setup.policy, "slots_per_peer": average.setup.slots} | record
+
+
+def _run_record(result):
+    run = result.run
+    return {
+        "benchmark": run.case.benchmark,
+        "bytes": run.case.size_bytes,
+        "policy": run.setup.policy,
+        "slots_per_peer": run.setup.slots,
+        "round": run.round,
+        "command": result.command,
+        "seconds": round(result.seconds, 3),
+        "time_usec": result.time_usec,
+        "repetitions": result.repetitions,
+        "counters": result.counters,
+        "failure": result.failure,
+        "warnings": result.warnings,
+        "output_tail": result.output_tail,
+    }

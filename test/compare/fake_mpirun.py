@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""Stands in for mpirun: prints what a benchmark on Velo would, by made-up rules that the tests know.
+
+The time is 10 us, plus 64 / slots us for static and 8 / slots us for dynamic flow control. FAKE_HANG, FAKE_FAIL and
+FAKE_DEFECT name a policy and slots ("static:8") that hang, fail or find wrong data; FAKE_NO_REPORT leaves the
+report out; FAKE_LOG names a file that gets a line for each call.
+"""
+
+import json
+import os
+import sys
+import time
+
+
+def parameters():
+    words = sys.argv
+    return {words[i + 1]: words[i + 2] for i, word in enumerate(words) if word == "--mca"}
+
+
+def is_meant(variable, setup):
+    return os.environ.get(variable) == setup
+
+
+def print_section(benchmark, size, time_usec, defects):
+    print(f"# Benchmarking {benchmark}\n# #processes = 4")
+    print("       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]      defects")
+    print(f"{size} 1000 {time_usec} {time_usec} {time_usec} {defects}")
+    print("\n# All processes entering MPI_Finalize")
+
+
+def print_report(policy, slots):
+    names = ("messages_sent messages_delayed data_packets credit_packets credits_in_packets piggybacked_credits "
+             "requests responses steals stolen_slots").split()
+    total = {name: 0 for name in names} | {"messages_sent": 1000}
+    if policy != "none":
+        total |= {"messages_delayed": 800 // slots, "credit_packets": 160 // slots, "piggybacked_credits": 5}
+    if policy == "dynamic":
+        total["steals"] = 3
+    ranks = [{"rank": rank, "mailbox_bytes": slots * 64 * 3} for rank in range(4)]
+    print("VELO-REPORT " + json.dumps({"version": 1, "total": total, "per_rank": ranks}), file=sys.stderr)
+
+
+def main():
+    values = parameters()
+    policy, slots = values["btl_velo_flow_control"], int(values["btl_velo_slots_per_peer"])
+    setup = f"{policy}:{slots}"
+    if log := os.environ.get("FAKE_LOG"):
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(setup + "\n")
+    if is_meant("FAKE_HANG", setup):
+        time.sleep(600)
+    if is_meant("FAKE_FAIL", setup):
+        sys.exit("rank 2: something went wrong")
+    bench = sys.argv.index("-npmin") - 1
+    with open(sys.argv[sys.argv.index("-msglen") + 1], encoding="ascii") as lengths:
+        size = lengths.read().strip()
+    cost = {"none": 0, "static": 64, "dynamic": 8}[policy]
+    print_section(sys.argv[bench], size, 10 + cost / slots, 2 if is_meant("FAKE_DEFECT", setup) else 0)
+    if "FAKE_NO_REPORT" not in os.environ:
+        print_report(policy, slots)
+
+
+main()

@@ -1,0 +1,83 @@
+"""Medians, overheads and averages."""
+
+import csv
+import io
+
+import pytest
+
+from velo_compare import report, summary
+from velo_compare.plan import Case, Run, Setup
+from velo_compare.runner import Result
+
+BCAST, ALLTOALL = Case("Bcast", 2048), Case("Alltoall", 2048)
+REFERENCE, STATIC = Setup("none", 64), Setup("static", 8)
+
+
+def result(case, setup, time_usec=None, counters=None, failure=None):
+    return Result(Run(case, setup, 0), "mpirun ...", 0.1, time_usec, 100, counters, failure)
+
+
+def lines_of(results, all_cases=(BCAST,)):
+    return summary.summarise(results, list(all_cases), [REFERENCE, STATIC], REFERENCE)
+
+
+def test_time_is_the_median_of_the_rounds():
+    reference, static = lines_of(
+        [result(BCAST, REFERENCE, t) for t in (10, 12, 90)] + [result(BCAST, STATIC, t) for t in (15, 14)])
+    assert (reference.time_usec, reference.time_min_usec, reference.time_max_usec) == (12, 10, 90)
+    assert static.time_usec == 14.5
+
+
+def test_overhead_is_relative_to_the_reference_of_the_same_benchmark():
+    lines = lines_of(
+        [result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12),
+         result(ALLTOALL, REFERENCE, 100), result(ALLTOALL, STATIC, 90)],
+        [BCAST, ALLTOALL])
+    assert [line.overhead_percent for line in lines] == pytest.approx([0, 20, 0, -10])
+
+
+def test_overhead_without_reference_is_unknown():
+    lines = lines_of([result(BCAST, STATIC, 12), result(BCAST, REFERENCE, failure="hang")])
+    assert [line.overhead_percent for line in lines] == [None, None]
+    assert [line.time_usec for line in lines] == [None, 12]
+
+
+def test_counters_are_medians_of_the_runs_that_printed_them():
+    counters = [{"steals": 1, "delayed_percent": None}, {"steals": 5, "delayed_percent": 2.0}, None]
+    _, static = lines_of([result(BCAST, STATIC, 1, c) for c in counters])
+    assert static.counters == {"steals": 3, "delayed_percent": 2.0}
+
+
+def test_average_is_over_the_benchmarks_that_have_an_overhead():
+    lines = lines_of(
+        [result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12),
+         result(ALLTOALL, REFERENCE, 100), result(ALLTOALL, STATIC, 140)],
+        [BCAST, ALLTOALL])
+    static = next(a for a in summary.averages(lines) if a.setup == STATIC)
+    assert static.overhead_percent == pytest.approx(30)
+    assert (static.worst, static.benchmarks) == ("Alltoall", 2)
+
+
+def test_incomplete_average_says_so():
+    lines = lines_of(
+        [result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12), result(ALLTOALL, REFERENCE, 100)],
+        [BCAST, ALLTOALL])
+    text = report.averages_text(summary.averages(lines), ["static", "dynamic"], [8], REFERENCE)
+    assert "+20.0 (of 1)" in text
+    assert "n/a" in text.splitlines()[-1]
+
+
+def test_noise_is_the_spread_of_the_reference():
+    lines = lines_of([result(BCAST, REFERENCE, t) for t in (9, 10, 12)])
+    assert summary.reference_spreads(lines) == {BCAST: pytest.approx(30)}
+
+
+def test_unknown_values_are_not_available_in_text_and_empty_in_csv(tmp_path):
+    lines = lines_of([result(BCAST, REFERENCE, 10), result(BCAST, STATIC, failure="exit status 1")])
+    static = report.table_text(lines).splitlines()[-1]
+    assert static.split()[:4] == ["Bcast", "2048", "8", "static"]
+    assert set(static.split()[4:]) == {"n/a"}
+    report.write_csv(tmp_path / "table.csv", lines)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
+    assert rows[0]["time_usec"] == "10" and rows[0]["steals"] == ""
+    assert rows[1]["time_usec"] == "" and rows[1]["overhead_percent"] == ""

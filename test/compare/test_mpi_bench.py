@@ -1,0 +1,142 @@
+"""velo-mpi-bench under a real mpirun."""
+
+import os
+
+import pytest
+
+from velo_compare import imb_output
+from velo_compare.command import environment
+from velo_compare.process import run_limited
+
+MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
+BTL = os.environ.get("VELO_TEST_BTL", "velo" if os.environ.get("VELO_COMPONENT_DIR") else "vader").split(",")[0]
+TIME_LIMIT_S = 120
+BENCHMARKS = (
+    "PingPong PingPing Sendrecv Exchange Uniband Biband Allreduce Reduce Reduce_scatter Allgather Allgatherv Gather "
+    "Gatherv Scatter Scatterv Alltoall Alltoallv Bcast Barrier"
+).split()
+WITH_DATA = [name for name in BENCHMARKS if name != "Barrier"]
+
+
+@pytest.fixture
+def bench(mpi_bench):
+    """Runs velo-mpi-bench on some ranks."""
+
+    def run(ranks, *arguments, **variables):
+        command = [MPIRUN, "--oversubscribe", "-np", str(ranks), "--mca", "pml", "ob1", "--mca", "btl", f"{BTL},self",
+                   str(mpi_bench), *arguments]
+        finished = run_limited(command, environment() | variables, TIME_LIMIT_S)
+        assert not finished.timed_out, command
+        return finished
+
+    return run
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_all_benchmarks_pass_their_data_check(bench, ranks):
+    done = bench(ranks, *BENCHMARKS, "-data_check", "1", "-iter", "4", "-npmin", str(ranks), "-window_size", "8",
+                 "-msglog", "0:17")
+    assert done.status == 0, done.stderr
+    output = imb_output.parse(done.stdout)
+    assert output.finished
+    assert [section.benchmark for section in output.sections] == BENCHMARKS
+    for section in output.sections:
+        assert section.rows and not section.notices
+        assert all(row.defects == 0 and row.repetitions == 4 for row in section.rows)
+
+
+@pytest.mark.parametrize("benchmark", WITH_DATA)
+def test_one_wrong_byte_fails_the_check(bench, benchmark):
+    done = bench(2, benchmark, "-data_check", "1", "-iter", "4", "-msglog", "11:11", "-zero_size", "off",
+                 "-window_size", "4", VELO_MPI_BENCH_CORRUPT="0:100")
+    assert done.status == 1
+    assert "data check failed: rank " in done.stderr
+    assert f"benchmark {benchmark}, size 2048, offset 100" in done.stderr
+    row = imb_output.parse(done.stdout).section(benchmark).row(2048)
+    assert row.defects > 0
+
+
+def test_warm_up_is_checked_without_being_asked(bench):
+    done = bench(2, "Alltoall", "-iter", "4", "-msglog", "11:11", VELO_MPI_BENCH_CORRUPT="1:5")
+    assert done.status == 1
+    assert "benchmark Alltoall, size 2048, offset 5, iteration 0" in done.stderr
+
+
+def test_moving_root_passes_the_check(bench):
+    done = bench(3, "Bcast", "Gather", "Scatterv", "Reduce", "-root_shift", "on", "-data_check", "1", "-iter", "7",
+                 "-npmin", "3", "-msglog", "6:7", "-sync", "off")
+    assert done.status == 0, done.stderr
+
+
+def test_numbers_of_processes_double_up_to_all(bench):
+    sections = imb_output.parse(bench(3, "Allreduce", "PingPong", "-iter", "2", "-msglog", "3:3").stdout).sections
+    assert [(s.benchmark, s.processes) for s in sections] == [("Allreduce", 2), ("Allreduce", 3), ("PingPong", 2)]
+
+
+def test_reductions_take_whole_floats(bench):
+    section = imb_output.parse(bench(2, "Reduce", "-iter", "2", "-msglog", "0:3").stdout).section("Reduce")
+    assert [row.size_bytes for row in section.rows] == [0, 4, 8]
+
+
+@pytest.mark.parametrize("mode, rows", [("0", 1), ("1", 2)])
+def test_multi_runs_pairs_at_once(bench, mode, rows):
+    done = bench(4, "PingPong", "-multi", mode, "-iter", "2", "-msglog", "5:5", "-zero_size", "off")
+    section = imb_output.parse(done.stdout).section("Multi-PingPong")
+    assert (section.processes, section.groups, len(section.rows)) == (2, 2, rows)
+
+
+def test_lengths_come_from_a_file(bench, tmp_path):
+    lengths = tmp_path / "lengths"
+    lengths.write_text("# two sizes\n2048\n\n7\n")
+    section = imb_output.parse(bench(2, "Bcast", "-msglen", str(lengths), "-iter", "2").stdout).section("Bcast")
+    assert [row.size_bytes for row in section.rows] == [2048, 7]
+
+
+@pytest.mark.parametrize(
+    "arguments, repetitions",
+    [
+        (["-iter", "50"], 50),
+        (["-iter", "50,1"], 16),
+        (["-iter", "50,1", "-iter_policy", "off"], 50),
+        (["-iter", "50,1", "-iter_policy", "multiple_np"], 15),
+        (["-iter", "50", "-time", "0.000001"], 1),
+    ],
+)
+def test_repetitions_follow_the_policy(bench, arguments, repetitions):
+    done = bench(3, "Bcast", "-npmin", "3", "-msglog", "16:16", "-zero_size", "off", *arguments)
+    assert imb_output.parse(done.stdout).section("Bcast").row(65536).repetitions == repetitions
+
+
+def test_memory_limit_is_a_notice(bench):
+    done = bench(2, "Alltoall", "-msglog", "22:22", "-mem", "0.001", "-zero_size", "off")
+    section = imb_output.parse(done.stdout).section("Alltoall")
+    assert done.status == 0
+    assert section.rows == [] and "out-of-mem." in section.notices[0]
+
+
+def test_single_transfer_needs_two_processes(bench):
+    done = bench(1, "PingPong")
+    assert done.status == 0
+    assert "Benchmark PingPong invalid for 1 processes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (["Alltoal"], "Alltoal: no such benchmark"),
+        (["-iter", "none"], "-iter none: expected a number"),
+        (["-msglog", "9:5"], "-msglog 5: expected a number from 9 to 30"),
+        (["-frobnicate"], "-frobnicate: no such option"),
+        (["-msglen", "/nonexistent"], "-msglen /nonexistent: cannot read"),
+    ],
+)
+def test_wrong_command_line_is_explained(bench, arguments, complaint):
+    done = bench(2, *arguments)
+    assert done.status == 2
+    assert complaint in done.stderr
+
+
+def test_help_names_every_option(bench):
+    text = bench(1, "-h").stdout
+    for option in "npmin multi msglog msglen iter iter_policy time mem window_size root_shift sync data_check".split():
+        assert f"-{option} " in text or f"-{option}[" in text

@@ -1,0 +1,48 @@
+"""A command that does not end is killed with everything that it started."""
+
+import os
+import sys
+import time
+
+from velo_compare.process import run_limited
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+# Like mpirun: starts a rank in a process group of its own, which does not listen to SIGTERM.
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setpgid(0, 0)
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_command_that_ends_keeps_its_output_and_status():
+    finished = run_limited(["sh", "-c", "echo out; echo err >&2; exit 3"], dict(os.environ), 10)
+    assert (finished.status, finished.timed_out) == (3, False)
+    assert (finished.stdout, finished.stderr) == ("out\n", "err\n")
+
+
+def test_hanging_command_is_killed_with_its_ranks():
+    started = time.monotonic()
+    finished = run_limited([sys.executable, "-c", STUBBORN], dict(os.environ), 1)
+    assert finished.timed_out
+    assert time.monotonic() - started < 10
+    pids = [int(word) for word in finished.stdout.split()]
+    assert len(pids) == 2
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_rank_left_behind_by_a_finished_mpirun_is_killed():
+    finished = run_limited(["sh", "-c", "sleep 600 & echo $!"], dict(os.environ), 30)
+    assert not finished.timed_out
+    assert not alive(int(finished.stdout))

@@ -1,0 +1,179 @@
+"""velo-compare from its command line to its files, on an mpirun that prints known numbers."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+FAKE_MPIRUN = pathlib.Path(__file__).resolve().parent / "fake_mpirun.py"
+
+
+@pytest.fixture
+def compare(velo_compare, tmp_path):
+    """Runs velo-compare with further arguments and environment."""
+
+    def run(*arguments, **environment):
+        command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true",
+                   "--output", str(tmp_path / "out"), "--benchmarks", "Bcast,Alltoall", "--slots", "8,16",
+                   "--rounds", "2", "--no-plot", *arguments]
+        env = os.environ | {"FAKE_LOG": str(tmp_path / "calls")} | environment
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+def table(tmp_path):
+    with open(tmp_path / "out" / "velo-compare.csv", newline="", encoding="utf-8") as file:
+        return {(r["benchmark"], r["policy"], int(r["slots_per_peer"])): r for r in csv.DictReader(file)}
+
+
+def test_table_has_times_overheads_and_counters(compare, tmp_path):
+    done = compare()
+    assert done.returncode == 0, done.stderr
+    rows = table(tmp_path)
+    assert len(rows) == 2 * 3 * 2
+    static = rows["Bcast", "static", 8]
+    assert float(static["time_usec"]) == 18.0
+    assert float(static["overhead_percent"]) == pytest.approx(80.0)
+    assert float(static["delayed_percent"]) == 10.0
+    assert float(static["credit_packets"]) == 20
+    assert float(static["piggybacked_credits"]) == 5
+    assert float(static["mailbox_bytes_per_rank"]) == 1536
+    assert float(rows["Alltoall", "dynamic", 16]["overhead_percent"]) == pytest.approx(5.0)
+    assert float(rows["Alltoall", "dynamic", 16]["steals"]) == 3
+
+
+def test_text_ends_in_the_averages(compare, tmp_path):
+    text = compare().stdout
+    averages = text[text.index("Average overhead") :].splitlines()
+    assert "none with 16 slots per peer, 2048 bytes" in averages[0]
+    assert averages[1].split() == ["policy", "8", "slots", "16", "slots"]
+    assert [line.split() for line in averages[3:6]] == [
+        ["none", "+0.0", "+0.0"], ["static", "+80.0", "+40.0"], ["dynamic", "+10.0", "+5.0"]]
+    assert (tmp_path / "out" / "velo-compare.txt").read_text() == text
+
+
+def test_json_has_settings_lines_averages_and_every_run(compare, tmp_path):
+    compare()
+    document = json.loads((tmp_path / "out" / "velo-compare.json").read_text())
+    assert document["settings"]["reference"] == {"policy": "none", "slots_per_peer": 16}
+    assert len(document["lines"]) == 12
+    assert len(document["averages"]) == 6
+    assert len(document["runs"]) == 24
+    assert document["runs"][0]["command"].startswith(str(FAKE_MPIRUN))
+
+
+def test_progress_counts_the_runs(compare):
+    progress = compare().stderr
+    assert "[1 of 24]" in progress
+    assert "24 runs in " in progress
+
+
+def test_hang_is_killed_reported_and_not_repeated(compare, tmp_path):
+    done = compare("--timeout", "1", "--benchmarks", "Bcast", FAKE_HANG="static:8")
+    assert done.returncode == 1
+    assert "FAILED, no end after 1 s, killed" in done.stderr
+    command = next(line for line in done.stderr.splitlines() if "btl_velo_flow_control static" in line)
+    assert "btl_velo_slots_per_peer 8" in command
+    assert command.strip() in done.stdout
+    assert (tmp_path / "calls").read_text().split().count("static:8") == 1
+    rows = table(tmp_path)
+    assert rows["Bcast", "static", 8]["time_usec"] == ""
+    assert float(rows["Bcast", "static", 16]["time_usec"]) == 14.0
+
+
+def test_failing_run_is_reported_with_its_output(compare):
+    done = compare(FAKE_FAIL="dynamic:16")
+    assert done.returncode == 1
+    assert "FAILED, exit status 1" in done.stderr
+    assert "rank 2: something went wrong" in done.stderr
+    assert "2 run(s) FAILED" in done.stdout
+
+
+def test_wrong_data_is_a_failure(compare):
+    done = compare(FAKE_DEFECT="static:16")
+    assert done.returncode == 1
+    assert "data check: 2 defects" in done.stderr
+
+
+def test_failure_of_the_very_first_run_stops_the_comparison(compare, tmp_path):
+    done = compare(FAKE_FAIL="none:16")
+    assert done.returncode == 1
+    assert "ompi_info --param btl velo" in done.stderr
+    assert (tmp_path / "calls").read_text().split() == ["none:16"]
+
+
+def test_missing_report_makes_counters_not_available(compare, tmp_path):
+    done = compare(FAKE_NO_REPORT="1")
+    assert done.returncode == 0
+    assert "n/a: 24 of 24 runs printed no VELO-REPORT line" in done.stdout
+    assert table(tmp_path)["Bcast", "static", 8]["credit_packets"] == ""
+
+
+def test_quick_is_short(compare, tmp_path):
+    done = compare("--quick", "--slots", "8", "--rounds", "1", "--benchmarks", "Bcast")
+    assert done.returncode == 0
+    assert len(table(tmp_path)) == 3
+
+
+def test_terminated_comparison_leaves_no_mpirun_behind(velo_compare, tmp_path):
+    log = tmp_path / "calls"
+    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true", "--no-plot",
+               "--output", str(tmp_path / "out"), "--benchmarks", "Bcast", "--slots", "8"]
+    env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "none:8"}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not log.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 130
+    left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*/environ") if names(entry, str(log))]
+    assert left == []
+
+
+def names(environ, text):
+    try:
+        return text.encode() in environ.read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (["--slots", "8,x"], "'x' is no number above 0"),
+        (["--policies", "static,greedy"], "'greedy' is not one of none, static, dynamic"),
+        (["--benchmarks", "Bcats"], "'Bcats' is not one of"),
+        (["--np", "1"], "at least 2 processes"),
+        (["--mpirun", "/nonexistent/mpirun"], "apt-get install openmpi-bin"),
+        (["--bench", "/nonexistent/IMB-MPI1"], "--bench /nonexistent/IMB-MPI1: no such program"),
+    ],
+)
+def test_wrong_command_line_is_explained(compare, arguments, complaint):
+    done = compare(*arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+
+
+def test_real_imb_is_taken_from_the_environment(compare, tmp_path):
+    imb = tmp_path / "IMB-MPI1"
+    imb.symlink_to("/bin/true")
+    done = compare("--bench", "", "--benchmarks", "Bcast", IMB_MPI1=str(imb))
+    assert done.stdout.startswith(f"{imb}, 4 processes")
+
+
+def test_plot_is_a_png(compare, tmp_path, velo_compare):
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true",
+               "--output", str(tmp_path), "--benchmarks", "Bcast", "--slots", "8,16", "--rounds", "1",
+               "--sizes", "64,2048"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    for size in (64, 2048):
+        png = (tmp_path / f"velo-compare-{size}.png").read_bytes()
+        assert png.startswith(b"\x89PNG\r\n") and len(png) > 10000
