@@ -17,7 +17,8 @@ using velo::Failure;
 using velo::endpoint::Engine;
 
 struct velo_engine {
-    explicit velo_engine(const velo_config& config) : engine(config), context(config.context), fatal(config.fatal) {}
+    explicit velo_engine(const velo_config& config)
+        : engine(config), context(config.context), fatal(config.fatal) {}
 
     Engine engine;
     void* context;
@@ -44,8 +45,8 @@ velo_status guarded(char* error, std::size_t error_bytes, Action action) {
     }
 }
 
-// Runs an operation of an open engine; a failure there means that a connection could not be completed or memory ran
-// out, which the job cannot survive.
+// Runs an operation of an open engine; a failure there means that a connection could not be completed or
+// memory ran out, which the job cannot survive.
 template <typename Action>
 velo_status guarded(velo_engine* engine, Action action) {
     try {
@@ -78,7 +79,8 @@ void print_report(const Engine& engine) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     bool complete = all_final(input.segments);
-    std::string text = engine.report() == VELO_REPORT_JSON ? velo::report::json(input) : velo::report::summary(input);
+    std::string text =
+        engine.report() == VELO_REPORT_JSON ? velo::report::json(input) : velo::report::summary(input);
     if (!complete) text = "velo: some processes did not close in time; their counters are missing\n" + text;
     std::fputs(text.c_str(), stderr);
 }
@@ -92,7 +94,8 @@ const char* velo_policy_name(unsigned index) {
     return index < names.size() ? names[index].data() : nullptr;
 }
 
-velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error, size_t error_bytes) {
+velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error,
+                             size_t error_bytes) {
     *engine = nullptr;
     return guarded(error, error_bytes, [&] { *engine = new velo_engine(*config); });
 }
@@ -109,10 +112,12 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
     return &engine->engine.address();
 }
 
-const char* velo_engine_description(const velo_engine* engine) { return engine->engine.description().c_str(); }
+const char* velo_engine_description(const velo_engine* engine) {
+    return engine->engine.description().c_str();
+}
 
-velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer, char* error,
-                              size_t error_bytes) {
+velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
+                              char* error, size_t error_bytes) {
     *peer = nullptr;
     return guarded(error, error_bytes, [&] {
         velo::fabric::shm::Address copy;
@@ -122,8 +127,8 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
     });
 }
 
-velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
-                          const void* payload, size_t payload_bytes) {
+velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,
+                          size_t header_bytes, const void* payload, size_t payload_bytes) {
     velo_send message{};
     message.part[0] = header;
     message.bytes[0] = header_bytes;
@@ -137,7 +142,9 @@ velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* sen
     return guarded(engine, [&] { return engine->engine.send_start(*peer, send); });
 }
 
-size_t velo_peer_queued_bytes(const velo_peer* peer) { return peer->queue.bytes(); }
+size_t velo_peer_queued_bytes(const velo_peer* peer) {
+    return peer->queue.bytes();
+}
 
 velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument) {
@@ -157,8 +164,12 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
     });
 }
 
-int velo_progress(velo_engine* engine) { return engine->engine.progress(); }
+int velo_progress(velo_engine* engine) {
+    return engine->engine.progress();
+}
 
-void velo_dump(velo_engine* engine, const velo_peer* peer, int level) { engine->engine.dump(peer, level); }
+void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {
+    engine->engine.dump(peer, level);
+}
 
 }  // extern "C"

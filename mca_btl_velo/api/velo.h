@@ -3,8 +3,8 @@
  * One velo_engine per process: it owns the process's mailbox, its flow control policy and its peers.
  * Handles are opaque. No function throws, aborts or exits; what a caller does next is told for each status.
  * Threads: with velo_config.threads set, every function may be called from any thread at any time except open
- * and close; otherwise from one thread at a time. Callbacks run without a lock held, from inside velo_progress,
- * or from the call that they belong to. */
+ * and close; otherwise from one thread at a time. Callbacks run without a lock held, from inside
+ * velo_progress, or from the call that they belong to. */
 #ifndef VELO_API_VELO_H
 #define VELO_API_VELO_H
 
@@ -26,8 +26,8 @@ typedef struct velo_send velo_send;
  * and may be freed or reused inside the callback. */
 typedef void (*velo_send_done_fn)(velo_send* send, velo_status status);
 
-/* A message to be sent: two parts that arrive as one contiguous message. Owned by the caller, who keeps it and
- * what it points to unchanged from velo_send_start until completion. */
+/* A message to be sent: two parts that arrive as one contiguous message. Owned by the caller, who keeps it
+ * and what it points to unchanged from velo_send_start until completion. */
 struct velo_send {
     const void* part[2];
     size_t bytes[2];        /* sum: at most velo_config.max_message_bytes */
@@ -43,23 +43,23 @@ struct velo_send {
 typedef enum velo_report { VELO_REPORT_NONE, VELO_REPORT_SUMMARY, VELO_REPORT_JSON } velo_report;
 
 typedef struct velo_config {
-    const char* flow_control;       /* one of velo_policy_name(0..) */
-    uint32_t slots_per_peer;        /* 64-byte slots, data and credit region; 0: sized by the number of peers */
-    uint32_t credit_slots;          /* 1..255 */
+    const char* flow_control; /* one of velo_policy_name(0..) */
+    uint32_t slots_per_peer;  /* 64-byte slots, data and credit region; 0: sized by the number of peers */
+    uint32_t credit_slots;    /* 1..255 */
     bool piggyback;
-    const char* single_copy;        /* "auto", "cma" or "copy" */
-    const char* backing_directory;  /* existing directory for the shared memory segment */
-    uint32_t spare_peers;           /* processes of other jobs that may connect; 0..1024 */
-    size_t eager_limit;             /* bytes; only compared with the peers' */
-    size_t max_message_bytes;       /* largest message for velo_send_*, bytes; 64..16 MiB */
-    bool threads;                   /* several threads call the engine */
-    velo_report report;             /* printed to stderr by velo_engine_close on the lowest process of the node */
+    const char* single_copy;       /* "auto", "cma" or "copy" */
+    const char* backing_directory; /* existing directory for the shared memory segment */
+    uint32_t spare_peers;          /* processes of other jobs that may connect; 0..1024 */
+    size_t eager_limit;            /* bytes; only compared with the peers' */
+    size_t max_message_bytes;      /* largest message for velo_send_*, bytes; 64..16 MiB */
+    bool threads;                  /* several threads call the engine */
+    velo_report report; /* printed to stderr by velo_engine_close on the lowest process of the node */
 
-    uint64_t process_name;          /* this process, unique among all that may ever connect; not UINT64_MAX */
-    const uint64_t* node_peers;     /* the other processes of the job on this node, ascending */
-    uint32_t node_peer_count;       /* 0..65535 */
+    uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
+    const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
+    uint32_t node_peer_count;   /* 0..65535 */
 
-    void* context;                  /* given to the callbacks below */
+    void* context; /* given to the callbacks below */
     /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
     /* Something is broken for good (VELO_ERR_PROTOCOL). `text` says what. */
@@ -73,10 +73,11 @@ const char* velo_policy_name(unsigned index);
 
 /* Creates the mailbox and all that depends only on this process. On failure *engine is NULL and `error` (of
  * `error_bytes`) holds a message that names the parameter or resource and what to do. */
-velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error, size_t error_bytes);
+velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error,
+                             size_t error_bytes);
 
-/* Detaches from all peers, frees everything. Queued sends are dropped without a callback. Peers that still have
- * this mailbox mapped are not disturbed. Prints the report, if asked for. NULL is allowed. */
+/* Detaches from all peers, frees everything. Queued sends are dropped without a callback. Peers that still
+ * have this mailbox mapped are not disturbed. Prints the report, if asked for. NULL is allowed. */
 void velo_engine_close(velo_engine* engine);
 
 /* What a peer needs in order to connect, to be carried by the job's start-up exchange. Valid until close. */
@@ -85,8 +86,8 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
 /* One line with the values in effect: policy, slots, bytes. Valid until close. */
 const char* velo_engine_description(const velo_engine* engine);
 
-/* Connects to the process with that address. Connecting twice gives the same peer. On failure *peer is NULL and
- * `error` says why. The peer belongs to the engine and lives until close. */
+/* Connects to the process with that address. Connecting twice gives the same peer. On failure *peer is NULL
+ * and `error` says why. The peer belongs to the engine and lives until close. */
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
                               char* error, size_t error_bytes);
 
@@ -94,7 +95,8 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
 velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,
                           size_t header_bytes, const void* payload, size_t payload_bytes);
 
-/* Sends, or queues what credits do not allow yet: VELO_OK or VELO_QUEUED. Messages to one peer stay in order. */
+/* Sends, or queues what credits do not allow yet: VELO_OK or VELO_QUEUED. Messages to one peer stay in order.
+ */
 velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send);
 
 /* Bytes of messages that wait in the queue of this peer. */
@@ -103,8 +105,8 @@ size_t velo_peer_queued_bytes(const velo_peer* peer);
 /* Called when an RMA operation is complete at both ends. `result`: the old value of a fetching atomic. */
 typedef void (*velo_rma_done_fn)(void* argument, velo_status status, uint64_t result);
 
-/* Reads or writes `bytes` (any number) of the peer's memory. The callback comes exactly once, possibly before the
- * call returns; VELO_OK or VELO_QUEUED accordingly. An error status means that no callback comes. */
+/* Reads or writes `bytes` (any number) of the peer's memory. The callback comes exactly once, possibly before
+ * the call returns; VELO_OK or VELO_QUEUED accordingly. An error status means that no callback comes. */
 velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument);
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
@@ -121,15 +123,16 @@ typedef enum velo_atomic {
     VELO_ATOMIC_CSWAP
 } velo_atomic;
 
-/* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's processor
- * instructions and so atomic towards its own. Needs the peer to call velo_progress. The callback's result is the old
- * value. `compare` is used by CSWAP only. VELO_QUEUED, or an error and no callback. */
+/* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's
+ * processor instructions and so atomic towards its own. Needs the peer to call velo_progress. The callback's
+ * result is the old value. `compare` is used by CSWAP only. VELO_QUEUED, or an error and no callback. */
 velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic operation, unsigned width,
                               uint64_t remote, uint64_t operand, uint64_t compare, velo_rma_done_fn done,
                               void* argument);
 
-/* Retrieves packets, returns credits, sends what waits. Returns the number of packets handled; 0 also when called
- * from inside a callback. Call it often: a process that waits for credits must keep draining its mailbox. */
+/* Retrieves packets, returns credits, sends what waits. Returns the number of packets handled; 0 also when
+ * called from inside a callback. Call it often: a process that waits for credits must keep draining its
+ * mailbox. */
 int velo_progress(velo_engine* engine);
 
 /* Writes the state of one peer (NULL: of all) to the log: credits, queue, thresholds. */

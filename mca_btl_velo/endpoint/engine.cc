@@ -12,8 +12,9 @@
 namespace velo::endpoint {
 namespace {
 
-// Slots of an automatic mailbox, shared out among the peers: 512 KiB hold the packets of a window of 64 messages of
-// 2 KiB from each of three peers. Large jobs get the thesis's 64 slots for each peer (section 7.4).
+// Slots of an automatic mailbox, shared out among the peers: 512 KiB hold the packets of a window of 64
+// messages of 2 KiB from each of three peers. Large jobs get the thesis's 64 slots for each peer
+// (section 7.4).
 constexpr std::uint32_t kAutomaticMailboxSlots = 8192;
 constexpr std::uint32_t kAutomaticSlotsLeast = 64;
 constexpr std::uint32_t kAutomaticSlotsMost = 4096;
@@ -27,21 +28,23 @@ std::uint32_t resolve_slots_per_peer(const velo_config& config) {
 flow::PolicyConfig flow_config(const velo_config& config) {
     std::uint32_t slots = resolve_slots_per_peer(config);
     if (config.credit_slots < 1 || config.credit_slots > 255) {
-        throw Failure(VELO_ERR_PARAMETER,
-                      "btl_velo_credit_slots is " + std::to_string(config.credit_slots) + "; it must be 1 to 255");
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_credit_slots is " + std::to_string(config.credit_slots) +
+                                              "; it must be 1 to 255");
     }
     std::uint64_t total = std::uint64_t{slots} * config.node_peer_count;
     if (slots < 2 * config.credit_slots || total > (1U << 24)) {
-        throw Failure(VELO_ERR_PARAMETER,
-                      "btl_velo_slots_per_peer is " + std::to_string(slots) + "; with " +
-                          std::to_string(config.node_peer_count) + " peers and btl_velo_credit_slots " +
-                          std::to_string(config.credit_slots) + " it must be at least " +
-                          std::to_string(2 * config.credit_slots) + " (Eq 5.2: as many data slots as credit slots) " +
-                          "and the mailbox at most 16777216 slots; 0 chooses a size");
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_slots_per_peer is " + std::to_string(slots) + "; with " +
+                                              std::to_string(config.node_peer_count) +
+                                              " peers and btl_velo_credit_slots " +
+                                              std::to_string(config.credit_slots) + " it must be at least " +
+                                              std::to_string(2 * config.credit_slots) +
+                                              " (Eq 5.2: as many data slots as credit slots) " +
+                                              "and the mailbox at most 16777216 slots; 0 chooses a size");
     }
     flow::PolicyConfig flow;
     flow.peers = config.node_peer_count;
-    flow.spare_peers = config.spare_peers;
+    // A process that is alone on its node still needs a mailbox to exist.
+    flow.spare_peers = config.node_peer_count == 0 ? std::max(config.spare_peers, 1U) : config.spare_peers;
     flow.data_slots = config.node_peer_count * (slots - config.credit_slots);
     flow.credit_slots = config.credit_slots;
     flow.piggyback = config.piggyback;
@@ -55,12 +58,14 @@ std::unique_ptr<flow::Policy> open_policy(const velo_config& config, const flow:
     return policy;
 }
 
-fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow, std::uint64_t* probe) {
+fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
+                                  std::uint64_t* probe) {
     fabric::shm::Segment::Layout layout{};
     layout.owner = config.process_name;
     layout.flow = flow;
     layout.node_peers = config.node_peers;
-    std::snprintf(layout.agreement.flow_control, sizeof layout.agreement.flow_control, "%s", config.flow_control);
+    std::snprintf(layout.agreement.flow_control, sizeof layout.agreement.flow_control, "%s",
+                  config.flow_control);
     layout.agreement.slots_per_peer = config.slots_per_peer;
     layout.agreement.credit_slots = config.credit_slots;
     layout.agreement.piggyback = config.piggyback;
@@ -92,13 +97,14 @@ Engine::Engine(const velo_config& config)
       rma_(single_copy_mechanism(config), policy_->config().total_peers(), *this),
       buffers_(config.max_message_bytes) {
     const flow::PolicyConfig& flow = policy_->config();
-    description_ = "flow_control " + std::string(policy_->name()) + ", slots_per_peer " + std::to_string(slots_per_peer_) +
-                   (config.slots_per_peer == 0 ? " (automatic)" : "") + ", credit_slots " +
-                   std::to_string(flow.credit_slots) + ", piggyback " + (flow.piggyback ? "on" : "off") + ", peers " +
-                   std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) + " spare, mailbox " +
-                   std::to_string(flow.mailbox_slots()) + " slots, segment " + std::to_string(mailbox_.bytes()) +
-                   " bytes in " + config.backing_directory + ", single copy " + config.single_copy + ", eager_limit " +
-                   std::to_string(config.eager_limit);
+    description_ =
+        "flow_control " + std::string(policy_->name()) + ", slots_per_peer " +
+        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+        (flow.piggyback ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
+        std::to_string(flow.spare_peers) + " spare, mailbox " + std::to_string(flow.mailbox_slots()) +
+        " slots, segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
+        ", single copy " + config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
 }
 
 Engine::~Engine() = default;
@@ -127,11 +133,13 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
 
     rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce});
     if (std::strcmp(config_.single_copy, "cma") == 0 && rma_.mechanism_for(peer.index) == nullptr) {
-        throw Failure(VELO_ERR_PARAMETER,
-                      "btl_velo_single_copy_mechanism is cma, but the kernel does not let this process read the memory "
-                      "of process " + std::to_string(address.file.pid) +
-                          " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
-                          "set it to auto or copy");
+        throw Failure(
+            VELO_ERR_PARAMETER,
+            "btl_velo_single_copy_mechanism is cma, but the kernel does not let this process read the memory "
+            "of process " +
+                std::to_string(address.file.pid) +
+                " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
+                "set it to auto or copy");
     }
     flow::PeerIndex here = segment.claim(config_.process_name);
     segment.introduce(here, mailbox_.address());
@@ -158,8 +166,9 @@ void Engine::dump(const Peer* only, int level) {
         const flow::PeerFlow& flow = policy_->peer(peer->index);
         char line[320];
         std::snprintf(line, sizeof line,
-                      "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
-                      " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
+                      "peer %" PRIu32 ": credits %" PRIu32
+                      ", queued %zu bytes%s; as receiver: retrieved %" PRIu32 " of threshold %" PRIu32
+                      ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
                       peer->index, policy_->credits(peer->index), peer->queue.bytes(),
                       policy_->control_waiting(peer->index) ? ", control packet waiting" : "", flow.retrieved,
                       flow.threshold, flow.current, policy_->intended(peer->index), policy_->available());

@@ -1,7 +1,8 @@
 // The engine of one process: its mailbox, its policy, its peers; sending, and the progress loop.
 //
-// Two locks. The gate: whoever is inside retrieves packets from the mailbox, alone. The mutex: policy, peers and RMA
-// state. Callbacks of the upper layer run inside the gate but never under the mutex, so that they may send.
+// Two locks. The gate: whoever is inside retrieves packets from the mailbox, alone. The mutex: policy, peers
+// and RMA state. Callbacks of the upper layer run inside the gate but never under the mutex, so that they may
+// send.
 #pragma once
 
 #include <memory>
@@ -32,11 +33,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     velo_status send_now(Peer& peer, const velo_send& message);
     velo_status send_start(Peer& peer, velo_send* send);
-    velo_status get(Peer& peer, void* local, std::uint64_t remote, std::size_t bytes, const rma::Completion& completion);
+    velo_status get(Peer& peer, void* local, std::uint64_t remote, std::size_t bytes,
+                    const rma::Completion& completion);
     velo_status put(Peer& peer, const void* local, std::uint64_t remote, std::size_t bytes,
                     const rma::Completion& completion);
-    velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote, std::uint64_t operand,
-                       std::uint64_t compare, const rma::Completion& completion);
+    velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
+                       std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
     void dump(const Peer* peer, int level);
 
@@ -87,9 +89,10 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     rma::Rma rma_;
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
-    SendQueue completed_;                     // user messages whose callback is due
-    std::vector<flow::PeerIndex> awaited_;    // peers in other PID namespaces that have yet to open the named mailbox
-    std::atomic<bool> housekeeping_{false};   // one of the three above is not empty
+    SendQueue completed_;  // user messages whose callback is due
+    std::vector<flow::PeerIndex>
+        awaited_;  // peers in other PID namespaces that have yet to open the named mailbox
+    std::atomic<bool> housekeeping_{false};  // one of the three above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
     bool failed_ = false;

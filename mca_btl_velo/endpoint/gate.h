@@ -22,8 +22,8 @@ class OptionalMutex {
     std::mutex mutex_;
 };
 
-// Lets one caller at a time through and turns the others away: the mailbox has one reader, and a callback that calls
-// progress again finds the gate shut.
+// Lets one caller at a time through and turns the others away: the mailbox has one reader, and a callback
+// that calls progress again finds the gate shut.
 class Gate {
  public:
     explicit Gate(bool threads) : threads_(threads) {}

@@ -1,5 +1,6 @@
-// Puts the packets of one sender together again. A message of one packet is delivered from the mailbox itself and
-// never comes here; a longer one is gathered in a buffer of the pool, or, for RMA data, at its destination.
+// Puts the packets of one sender together again. A message of one packet is delivered from the mailbox itself
+// and never comes here; a longer one is gathered in a buffer of the pool, or, for RMA data, at its
+// destination.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace velo::endpoint {
 
-// Buffers of one size, kept for reuse. At most one is in use for each sender that is in the middle of a message.
+// Buffers of one size, kept for reuse. At most one is in use for each sender that is in the middle of a
+// message.
 class BufferPool {
  public:
     explicit BufferPool(std::size_t bytes) : bytes_(bytes) {}
@@ -38,8 +40,8 @@ struct Incoming {
 
     State state = State::kIdle;
     std::uint8_t tag = 0;
-    std::byte* to = nullptr;       // where the next bytes go
-    std::uint64_t room = 0;        // how many may come
+    std::byte* to = nullptr;  // where the next bytes go
+    std::uint64_t room = 0;   // how many may come
     std::unique_ptr<std::byte[]> buffer;
     rma::MessageHeader rma{};
 

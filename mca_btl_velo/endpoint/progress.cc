@@ -1,8 +1,9 @@
-// The receiver's side: packets leave the mailbox in arrival order, their contents go up, their credits go back.
+// The receiver's side: packets leave the mailbox in arrival order, their contents go up, their credits go
+// back.
 //
-// A packet is delivered before its slot is accounted for: the upper layer reads it in place, and the slot may be
-// overwritten as soon as its credit is on the way. For the flow control rules this is the schedule in which everything
-// that the callback sends was sent just before the packet was retrieved.
+// A packet is delivered before its slot is accounted for: the upper layer reads it in place, and the slot may
+// be overwritten as soon as its credit is on the way. For the flow control rules this is the schedule in
+// which everything that the callback sends was sent just before the packet was retrieved.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -49,8 +50,8 @@ int Engine::progress() {
 
 void Engine::free_slots() {
     std::uint64_t occupied = reader_.occupancy() + kFreeStep;
-    statistics_.mailbox_high_water = std::max(statistics_.mailbox_high_water,
-                                              std::min<std::uint64_t>(occupied, reader_.capacity()));
+    statistics_.mailbox_high_water =
+        std::max(statistics_.mailbox_high_water, std::min<std::uint64_t>(occupied, reader_.capacity()));
     reader_.publish();
 }
 
@@ -66,10 +67,17 @@ void Engine::handle(std::uint64_t word) {
     reader_.advance();
     std::lock_guard lock(mutex_);
     switch (header.kind) {
-        case wire::PacketKind::kCredit: policy_->credit_received(peer.index, value); break;
-        case wire::PacketKind::kRequest: policy_->request_retrieved(peer.index, *this); break;
-        case wire::PacketKind::kResponse: policy_->response_retrieved(peer.index, value, *this); break;
-        case wire::PacketKind::kData: break;
+        case wire::PacketKind::kCredit:
+            policy_->credit_received(peer.index, value);
+            break;
+        case wire::PacketKind::kRequest:
+            policy_->request_retrieved(peer.index, *this);
+            break;
+        case wire::PacketKind::kResponse:
+            policy_->response_retrieved(peer.index, value, *this);
+            break;
+        case wire::PacketKind::kData:
+            break;
     }
     flush(peer);
     assert_invariants();
@@ -78,7 +86,8 @@ void Engine::handle(std::uint64_t word) {
 void Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     std::byte* payload = reader_.payload();
     std::uint32_t credits = 0;
-    if (header.flags & wire::kPiggyback) credits = read_payload<std::uint16_t>(payload + wire::kPiggybackOffset);
+    if (header.flags & wire::kPiggyback)
+        credits = read_payload<std::uint16_t>(payload + wire::kPiggybackOffset);
     if (!deliver(peer, header, payload)) {
         return fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
     }
@@ -103,13 +112,15 @@ bool Engine::deliver(Peer& peer, const wire::Header& header, std::byte* payload)
         config_.message(config_.context, header.tag, payload, header.length);
         return true;
     }
-    if (first ? !begin_message(peer, header, payload) : !incoming.append(payload, header.length)) return false;
+    if (first ? !begin_message(peer, header, payload) : !incoming.append(payload, header.length))
+        return false;
     if (!(header.flags & wire::kLast)) return true;
 
     bool rma = incoming.state == Incoming::State::kRma;
     incoming.state = Incoming::State::kIdle;
     if (rma) return incoming.room == 0 && deliver_rma(peer, incoming.rma);
-    config_.message(config_.context, incoming.tag, incoming.buffer.get(), buffers_.buffer_bytes() - incoming.room);
+    config_.message(config_.context, incoming.tag, incoming.buffer.get(),
+                    buffers_.buffer_bytes() - incoming.room);
     buffers_.give_back(std::move(incoming.buffer));
     return true;
 }
@@ -143,7 +154,8 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
         std::lock_guard lock(mutex_);
         completion = rma_.finish(peer.index, header);
     }
-    if (completion.done != nullptr) completion.done(completion.argument, completion.status, completion.result);
+    if (completion.done != nullptr)
+        completion.done(completion.argument, completion.status, completion.result);
     return true;
 }
 

@@ -26,11 +26,13 @@ bool Engine::push(Peer& peer, velo_send& send) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     std::uint64_t remaining = wire::packets_for(total) - send.sent / wire::kPayloadBytes;
     while (remaining > 0) {
-        auto packets = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(remaining, policy_->credits(peer.index)));
+        auto packets =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(remaining, policy_->credits(peer.index)));
         if (packets == 0) return false;
-        fabric::Run run{view_of(send), send.sent, packets, send.tag, send.flags, 0, policy_->limited(), false};
-        if (packets == remaining && last_packet_has_room(total)) run.piggyback = policy_->piggyback(peer.index, *this);
+        fabric::Run run{view_of(send),      send.sent, packets, send.tag, send.flags, 0,
+                        policy_->limited(), false};
+        if (packets == remaining && last_packet_has_room(total))
+            run.piggyback = policy_->piggyback(peer.index, *this);
         std::uint32_t carried = peer.link->carry(run);
         if (carried == 0) return false;
         policy_->take(peer.index, carried);
@@ -47,7 +49,8 @@ velo_status Engine::send_now(Peer& peer, const velo_send& message) {
     std::uint64_t packets = wire::packets_for(total);
     if (!peer.queue.empty() || packets > policy_->credits(peer.index)) return VELO_WOULD_BLOCK;
 
-    fabric::Run run{view_of(message), 0, static_cast<std::uint32_t>(packets), message.tag, 0, 0, policy_->limited(), true};
+    fabric::Run run{view_of(message),   0,   static_cast<std::uint32_t>(packets), message.tag, 0, 0,
+                    policy_->limited(), true};
     if (last_packet_has_room(total)) run.piggyback = policy_->piggyback(peer.index, *this);
     if (peer.link->carry(run) == 0) return VELO_WOULD_BLOCK;
     policy_->take(peer.index, run.packets);

@@ -1,8 +1,9 @@
 // Who carries packets. A Link is the way from this process to one receiver's mailbox; shared memory has one
 // implementation, a network has another. Receiving is the same for all: packets end up in the mailbox.
 //
-// A link is FIFO and lossless. Packets that the flow control has granted (credits, or the credit region) are always
-// accepted; without flow control a link may accept fewer than offered, and the caller tries again later.
+// A link is FIFO and lossless. Packets that the flow control has granted (credits, or the credit region) are
+// always accepted; without flow control a link may accept fewer than offered, and the caller tries again
+// later.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +24,14 @@ struct MessageView {
 // Consecutive DATA packets of one message.
 struct Run {
     MessageView message;
-    std::size_t offset;         // of the first byte to carry; a multiple of the packet payload
-    std::uint32_t packets;      // >= 1
+    std::size_t offset;     // of the first byte to carry; a multiple of the packet payload
+    std::uint32_t packets;  // >= 1
     std::uint8_t tag;
-    std::uint8_t flags;         // wire::kInternal or 0; kFirst, kLast and kPiggyback are the link's to set
-    std::uint32_t piggyback;    // credits for the last packet of the message, 0 for none; fits in its spare bytes
-    bool granted;               // the flow control has room for all of them
-    bool whole;                 // not granted: carry all or none
+    std::uint8_t flags;  // wire::kInternal or 0; kFirst, kLast and kPiggyback are the link's to set
+    std::uint32_t
+        piggyback;  // credits for the last packet of the message, 0 for none; fits in its spare bytes
+    bool granted;   // the flow control has room for all of them
+    bool whole;     // not granted: carry all or none
 };
 
 class Link {

@@ -1,7 +1,7 @@
-// The mailbox as it lies in shared memory: a ring of 64-byte slots with one write pointer, which the senders share,
-// and one read pointer, which the receiver owns (thesis section 5.1, figure 5.1). Offsets only, no pointers: every
-// process maps it at its own address. The atomic type is a parameter so that a test scheduler can replay
-// interleavings with its own.
+// The mailbox as it lies in shared memory: a ring of 64-byte slots with one write pointer, which the senders
+// share, and one read pointer, which the receiver owns (thesis section 5.1, figure 5.1). Offsets only, no
+// pointers: every process maps it at its own address. The atomic type is a parameter so that a test scheduler
+// can replay interleavings with its own.
 #pragma once
 
 #include <atomic>
@@ -19,14 +19,15 @@ inline constexpr std::size_t kPointerSpacing = 128;
 
 template <template <class> class Atom = std::atomic>
 struct alignas(wire::kPacketBytes) Slot {
-    // wire::Header::pack. Written last, with release: whoever reads a fresh lap here with acquire sees the payload.
+    // wire::Header::pack. Written last, with release: whoever reads a fresh lap here with acquire sees the
+    // payload.
     Atom<std::uint64_t> header;
     std::byte payload[wire::kPayloadBytes];
 };
 
-// Both pointers count slots since the start and never wrap; position % capacity is the slot, 1 + position / capacity
-// the lap. Invariant: read <= write <= read + capacity. The credit rules keep the right side under static and
-// dynamic; under none the writer checks it before it reserves.
+// Both pointers count slots since the start and never wrap; position % capacity is the slot, 1 + position /
+// capacity the lap. Invariant: read <= write <= read + capacity. The credit rules keep the right side under
+// static and dynamic; under none the writer checks it before it reserves.
 template <template <class> class Atom = std::atomic>
 struct Pointers {
     alignas(kPointerSpacing) Atom<std::uint64_t> write;
@@ -49,11 +50,12 @@ struct Cursor {
     }
 };
 
-// Division by the capacity with one multiplication: positions come from a shared counter, so that each reservation
-// needs it. Exact for every 64-bit position: the estimate is at most one too low.
+// Division by the capacity with one multiplication: positions come from a shared counter, so that each
+// reservation needs it. Exact for every 64-bit position: the estimate is at most one too low.
 class Divider {
  public:
-    explicit Divider(std::uint32_t capacity) : capacity_(capacity), reciprocal_(~std::uint64_t{0} / capacity) {}
+    explicit Divider(std::uint32_t capacity)
+        : capacity_(capacity), reciprocal_(~std::uint64_t{0} / capacity) {}
 
     std::uint32_t capacity() const { return capacity_; }
     Cursor locate(std::uint64_t position) const {

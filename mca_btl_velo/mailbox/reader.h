@@ -11,8 +11,8 @@ class Reader {
     Reader(Pointers<Atom>* pointers, Slot<Atom>* slots, std::uint32_t capacity)
         : pointers_(pointers), slots_(slots), capacity_(capacity) {}
 
-    // The header of the oldest packet, 0 if it has not arrived. Slots are stored out of order by different senders;
-    // the receiver takes them in the order of reservation. acquire pairs with Writer::publish.
+    // The header of the oldest packet, 0 if it has not arrived. Slots are stored out of order by different
+    // senders; the receiver takes them in the order of reservation. acquire pairs with Writer::publish.
     std::uint64_t poll() const {
         std::uint64_t word = slots_[cursor_.index].header.load(std::memory_order_acquire);
         return wire::Header::lap_of(word) == cursor_.lap ? word : 0;
@@ -21,8 +21,8 @@ class Reader {
     // Payload of the packet that poll found; valid until the slot's credit is returned or publish is called.
     std::byte* payload() { return slots_[cursor_.index].payload; }
 
-    // The packet is done with. Its slot may be overwritten once its credit has been returned (static, dynamic) or the
-    // read pointer published (none).
+    // The packet is done with. Its slot may be overwritten once its credit has been returned (static,
+    // dynamic) or the read pointer published (none).
     void advance() {
         ++position_;
         cursor_.advance(capacity_);

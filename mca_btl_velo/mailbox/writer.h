@@ -16,19 +16,22 @@ class Writer {
     std::uint32_t capacity() const { return divider_.capacity(); }
 
     // The caller holds a credit (or the credit region's guarantee) for each of `count` slots.
-    // acq_rel chains all reservations: a credit that some sender got for a freed slot happens before every later
-    // reservation, so whoever reserves the next lap of that slot may write it although the credit was not its own.
+    // acq_rel chains all reservations: a credit that some sender got for a freed slot happens before every
+    // later reservation, so whoever reserves the next lap of that slot may write it although the credit was
+    // not its own.
     Cursor reserve(std::uint32_t count) {
         return divider_.locate(pointers_->write.fetch_add(count, std::memory_order_acq_rel));
     }
 
-    // Without credits: reserves up to `wanted` free slots; returns how many, 0 if fewer than `least` are free.
+    // Without credits: reserves up to `wanted` free slots; returns how many, 0 if fewer than `least` are
+    // free.
     std::uint32_t try_reserve(std::uint32_t least, std::uint32_t wanted, Cursor* first) {
         std::uint64_t write = pointers_->write.load(std::memory_order_relaxed);
         for (;;) {
             std::uint64_t used = write - known_read_;
             if (used + wanted > capacity()) {
-                // acquire: the receiver's last look at the slots that it freed happens before our stores into them.
+                // acquire: the receiver's last look at the slots that it freed happens before our stores into
+                // them.
                 known_read_ = pointers_->read.load(std::memory_order_acquire);
                 // The pointers were not read at one instant: `write` may be older than `read`.
                 used = write > known_read_ ? write - known_read_ : 0;

@@ -7,8 +7,8 @@
 
 namespace velo::platform {
 
-// Inode of this process's PID namespace, 0 if /proc does not tell. Two processes with the same non-zero value can
-// name each other by pid.
+// Inode of this process's PID namespace, 0 if /proc does not tell. Two processes with the same non-zero value
+// can name each other by pid.
 std::uint64_t pid_namespace();
 
 // 64 random bits from the kernel; never 0.

@@ -30,11 +30,13 @@ std::string owner_path(const FileAddress& address) {
 }
 
 [[noreturn]] void fail_create(const std::string& directory, std::size_t bytes, int error) {
-    std::string what = "cannot create a shared memory segment of " + std::to_string(bytes) + " bytes in \"" + directory +
-                       "\": " + std::strerror(error) + ". ";
+    std::string what = "cannot create a shared memory segment of " + std::to_string(bytes) + " bytes in \"" +
+                       directory + "\": " + std::strerror(error) + ". ";
     if (error == ENOSPC || error == EDQUOT || error == ENOMEM) {
-        what += "Each process on this node needs that much there: enlarge it (mount -o remount,size=... " + directory +
-                "), lower btl_velo_slots_per_peer, or set btl_velo_backing_directory to a larger local file system.";
+        what += "Each process on this node needs that much there: enlarge it (mount -o remount,size=... " +
+                directory +
+                "), lower btl_velo_slots_per_peer, or set btl_velo_backing_directory to a larger local file "
+                "system.";
     } else {
         what += "Set btl_velo_backing_directory to a writable directory on a local file system.";
     }
@@ -71,12 +73,13 @@ int open_by_name(const FileAddress& address, int patience_ms) {
 
 void check_identity(int fd, const FileAddress& address) {
     struct stat status {};
-    bool same = ::fstat(fd, &status) == 0 && status.st_ino == address.inode && status.st_uid == address.user &&
-                static_cast<std::uint64_t>(status.st_size) == address.bytes;
+    bool same = ::fstat(fd, &status) == 0 && status.st_ino == address.inode &&
+                status.st_uid == address.user && static_cast<std::uint64_t>(status.st_size) == address.bytes;
     if (!same) {
-        throw Failure(VELO_ERR_UNREACHABLE,
-                      "the shared memory segment of process " + std::to_string(address.pid) +
-                          " is not the one that it announced; is it in another container without a shared /dev/shm?");
+        throw Failure(
+            VELO_ERR_UNREACHABLE,
+            "the shared memory segment of process " + std::to_string(address.pid) +
+                " is not the one that it announced; is it in another container without a shared /dev/shm?");
     }
 }
 
@@ -86,7 +89,8 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     SharedFile file;
     if (directory.size() >= FileAddress::kDirectoryBytes) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_backing_directory is longer than " +
-                                              std::to_string(FileAddress::kDirectoryBytes - 1) + " bytes: " + directory);
+                                              std::to_string(FileAddress::kDirectoryBytes - 1) +
+                                              " bytes: " + directory);
     }
     file.address_.bytes = bytes;
     file.address_.nonce = random_nonce();
@@ -117,10 +121,12 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
                     : open_by_name(file.address_, patience_ms);
     if (fd < 0) {
         std::string path = by_pid ? owner_path(address) : published_path(file.address_);
-        throw Failure(VELO_ERR_UNREACHABLE, "cannot open the mailbox of process " + std::to_string(address.pid) + " (" +
-                                                path + "): " + std::strerror(errno) +
-                                                (by_pid ? "" : ". Containers of one job must share " +
-                                                                   std::string(file.address_.directory) + "."));
+        throw Failure(VELO_ERR_UNREACHABLE, "cannot open the mailbox of process " +
+                                                std::to_string(address.pid) + " (" + path +
+                                                "): " + std::strerror(errno) +
+                                                (by_pid ? ""
+                                                        : ". Containers of one job must share " +
+                                                              std::string(file.address_.directory) + "."));
     }
     file.fd_ = fd;
     check_identity(fd, file.address_);
@@ -141,8 +147,9 @@ void SharedFile::publish() {
     std::string path = published_path(address_);
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         throw Failure(VELO_ERR_UNREACHABLE,
-                      "cannot give the mailbox the name " + path + " for a process in another PID namespace: " +
-                          std::strerror(errno) + ". Let the containers of one job share the PID namespace, or set " +
+                      "cannot give the mailbox the name " + path +
+                          " for a process in another PID namespace: " + std::strerror(errno) +
+                          ". Let the containers of one job share the PID namespace, or set " +
                           "btl_velo_backing_directory to a tmpfs that they share.");
     }
     published_ = true;

@@ -1,8 +1,9 @@
 // Memory shared between processes of one user on one machine, in a file that has no name.
 //
-// The owner creates the file with O_TMPFILE, so that nothing can stay behind however the processes die; a peer opens
-// it through /proc/<pid>/fd/<fd>. Only where the two live in different PID namespaces does the owner give the file a
-// name (`publish`), for as long as that peer needs to attach. design/shared-memory.md has the reasons.
+// The owner creates the file with O_TMPFILE, so that nothing can stay behind however the processes die; a
+// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID namespaces does the
+// owner give the file a name (`publish`), for as long as that peer needs to attach. design/shared-memory.md
+// has the reasons.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +17,23 @@ struct FileAddress {
     static constexpr std::size_t kDirectoryBytes = 128;
 
     std::uint64_t bytes;
-    std::uint64_t nonce;          // random; part of the published name
-    std::uint64_t inode;          // of the file: the check that the right one was opened
-    std::uint64_t pid_namespace;  // of the owner; see process_identity.h
-    std::int32_t pid;             // of the owner, in its namespace
-    std::int32_t fd;              // in the owner
-    std::uint32_t user;           // effective uid of the owner
+    std::uint64_t nonce;              // random; part of the published name
+    std::uint64_t inode;              // of the file: the check that the right one was opened
+    std::uint64_t pid_namespace;      // of the owner; see process_identity.h
+    std::int32_t pid;                 // of the owner, in its namespace
+    std::int32_t fd;                  // in the owner
+    std::uint32_t user;               // effective uid of the owner
     char directory[kDirectoryBytes];  // NUL-terminated
 };
 
 class SharedFile {
  public:
-    // Creates and maps a file of `bytes` zero bytes, all of them backed by memory (a full file system is an error here
-    // and never a SIGBUS later), readable by this user only. Throws Failure naming the directory and the size.
+    // Creates and maps a file of `bytes` zero bytes, all of them backed by memory (a full file system is an
+    // error here and never a SIGBUS later), readable by this user only. Throws Failure naming the directory
+    // and the size.
     static SharedFile create(const std::string& directory, std::size_t bytes);
-    // Maps the file of another process. Throws Failure; waits up to `patience_ms` for a file that must be published.
+    // Maps the file of another process. Throws Failure; waits up to `patience_ms` for a file that must be
+    // published.
     static SharedFile open(const FileAddress& address, int patience_ms);
 
     SharedFile() = default;
@@ -45,7 +48,8 @@ class SharedFile {
     std::size_t bytes() const { return address_.bytes; }
     const FileAddress& address() const { return address_; }
 
-    // Gives the file a name in its directory, for peers in other PID namespaces. Owner only; may be called again.
+    // Gives the file a name in its directory, for peers in other PID namespaces. Owner only; may be called
+    // again.
     void publish();
     // Takes the name away. Attached peers keep their mapping.
     void unpublish();

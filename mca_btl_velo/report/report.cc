@@ -49,8 +49,8 @@ void append_line(std::string& text, const char* format, Values... values) {
 
 void append_process(std::string& text, const char* label, const Statistics& s, std::uint32_t capacity) {
     append_line(text,
-                "  %-9s %11" PRIu64 " %6.2f%% %12" PRIu64 " %10" PRIu64 " %11" PRIu64 " %8" PRIu64 " %7" PRIu64
-                " %7" PRIu64 "/%" PRIu32 "\n",
+                "  %-9s %11" PRIu64 " %6.2f%% %12" PRIu64 " %10" PRIu64 " %11" PRIu64 " %8" PRIu64
+                " %7" PRIu64 " %7" PRIu64 "/%" PRIu32 "\n",
                 label, s.messages_sent, percent(s.messages_delayed, s.messages_sent), s.data_packets,
                 s.flow.credit_packets, s.flow.piggybacked_credits, s.flow.requests, s.flow.steals,
                 s.mailbox_high_water, capacity);
@@ -79,15 +79,19 @@ std::string summary(const Input& input) {
     constexpr std::size_t kProcessesShown = 16;
     const SegmentHeader& first = *input.segments.front();
     std::string text;
-    append_line(text, "velo: flow control %s, %" PRIu32 " slots per peer, %" PRIu32 " credit slots, piggyback %s\n",
+    append_line(text,
+                "velo: flow control %s, %" PRIu32 " slots per peer, %" PRIu32 " credit slots, piggyback %s\n",
                 first.agreement.flow_control, input.slots_per_peer, first.agreement.credit_slots,
                 first.agreement.piggyback != 0 ? "on" : "off");
-    append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n", first.capacity,
-                std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
-    text += "  process      messages delayed      packets credit pk. piggybacked requests  steals highest/slots\n";
+    append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n",
+                first.capacity, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
+    text +=
+        "  process      messages delayed      packets credit pk. piggybacked requests  steals "
+        "highest/slots\n";
     for (std::size_t i = 0; i < std::min(input.segments.size(), kProcessesShown); ++i) {
         const SegmentHeader& segment = *input.segments[i];
-        append_process(text, std::to_string(segment.owner & 0xffffffff).c_str(), segment.statistics, segment.capacity);
+        append_process(text, std::to_string(segment.owner & 0xffffffff).c_str(), segment.statistics,
+                       segment.capacity);
     }
     if (input.segments.size() > kProcessesShown) {
         append_line(text, "  ... and %zu more\n", input.segments.size() - kProcessesShown);

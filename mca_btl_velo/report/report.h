@@ -9,8 +9,9 @@
 namespace velo::report {
 
 struct Input {
-    std::vector<const fabric::shm::SegmentHeader*> segments;  // ascending by owner; the reporting process among them
-    std::uint32_t slots_per_peer;                             // in effect
+    std::vector<const fabric::shm::SegmentHeader*>
+        segments;                  // ascending by owner; the reporting process among them
+    std::uint32_t slots_per_peer;  // in effect
 };
 
 // One screen for people.

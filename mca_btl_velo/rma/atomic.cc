@@ -20,11 +20,16 @@ T execute(velo_atomic operation, T* address, T operand, T compare) {
     std::atomic_ref<T> word(*address);
     using Signed = std::make_signed_t<T>;
     switch (operation) {
-        case VELO_ATOMIC_ADD: return word.fetch_add(operand);
-        case VELO_ATOMIC_AND: return word.fetch_and(operand);
-        case VELO_ATOMIC_OR: return word.fetch_or(operand);
-        case VELO_ATOMIC_XOR: return word.fetch_xor(operand);
-        case VELO_ATOMIC_SWAP: return word.exchange(operand);
+        case VELO_ATOMIC_ADD:
+            return word.fetch_add(operand);
+        case VELO_ATOMIC_AND:
+            return word.fetch_and(operand);
+        case VELO_ATOMIC_OR:
+            return word.fetch_or(operand);
+        case VELO_ATOMIC_XOR:
+            return word.fetch_xor(operand);
+        case VELO_ATOMIC_SWAP:
+            return word.exchange(operand);
         case VELO_ATOMIC_MIN:
             return fetch_update(word, [=](T old) {
                 return static_cast<T>(std::min(static_cast<Signed>(old), static_cast<Signed>(operand)));
@@ -33,7 +38,9 @@ T execute(velo_atomic operation, T* address, T operand, T compare) {
             return fetch_update(word, [=](T old) {
                 return static_cast<T>(std::max(static_cast<Signed>(old), static_cast<Signed>(operand)));
             });
-        case VELO_ATOMIC_CSWAP: word.compare_exchange_strong(compare, operand); return compare;
+        case VELO_ATOMIC_CSWAP:
+            word.compare_exchange_strong(compare, operand);
+            return compare;
     }
     return 0;
 }
@@ -45,8 +52,8 @@ bool atomic_valid(velo_atomic operation, unsigned width, std::uint64_t address) 
            address % width == 0 && address != 0;
 }
 
-std::uint64_t atomic_execute(velo_atomic operation, unsigned width, std::uint64_t address, std::uint64_t operand,
-                             std::uint64_t compare) {
+std::uint64_t atomic_execute(velo_atomic operation, unsigned width, std::uint64_t address,
+                             std::uint64_t operand, std::uint64_t compare) {
     if (width == 8) {
         return execute(operation, reinterpret_cast<std::uint64_t*>(address), operand, compare);
     }

@@ -1,5 +1,6 @@
-// Messages of the engine itself: RMA over the mailbox, for what the kernel does not do (atomics) or refuses (get and
-// put where single copy is not permitted). The message body starts with this header; data follows at once.
+// Messages of the engine itself: RMA over the mailbox, for what the kernel does not do (atomics) or refuses
+// (get and put where single copy is not permitted). The message body starts with this header; data follows at
+// once.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct MessageHeader {
     std::uint64_t compare;
 };
 
-static_assert(sizeof(MessageHeader) <= wire::kPiggybackOffset, "the header and a piggyback share the first packet");
+static_assert(sizeof(MessageHeader) <= wire::kPiggybackOffset,
+              "the header and a piggyback share the first packet");
 
 }  // namespace velo::rma

@@ -8,8 +8,8 @@
 namespace velo::rma {
 namespace {
 
-// Part of a transfer that travels as one message. Small messages to the same peer slip in between parts; two parts
-// are asked for at a time, so that one is on its way while the other is being unpacked.
+// Part of a transfer that travels as one message. Small messages to the same peer slip in between parts; two
+// parts are asked for at a time, so that one is on its way while the other is being unpacked.
 constexpr std::uint64_t kPartBytes = 128 * 1024;
 constexpr std::uint64_t kPartsAhead = 2;
 
@@ -52,7 +52,8 @@ const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
     return access.reach == Reach::kPermitted ? mechanism_ : nullptr;
 }
 
-void Rma::start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes, Completion completion) {
+void Rma::start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
+                    Completion completion) {
     start_transfer(peer, Operation::kGet, static_cast<std::byte*>(local), remote, bytes, completion);
 }
 
@@ -135,7 +136,8 @@ Rma::Transfer* Rma::find(PeerIndex peer, std::uint64_t id, Operation operation) 
 bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placement) {
     *placement = Placement{};
     switch (header.operation) {
-        case Operation::kGet: return header.bytes <= kPartBytes;
+        case Operation::kGet:
+            return header.bytes <= kPartBytes;
         case Operation::kPut:
             *placement = Placement{reinterpret_cast<std::byte*>(header.address), header.bytes};
             return header.bytes <= kPartBytes;
@@ -148,10 +150,12 @@ bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placemen
             *placement = Placement{transfer->local + header.position, header.bytes};
             return true;
         }
-        case Operation::kPutReply: return find(peer, header.id, Operation::kPut) != nullptr;
+        case Operation::kPutReply:
+            return find(peer, header.id, Operation::kPut) != nullptr;
         case Operation::kAtomic:
             return atomic_valid(static_cast<velo_atomic>(header.atomic), header.width, header.address);
-        case Operation::kAtomicReply: return find(peer, header.id, Operation::kAtomic) != nullptr;
+        case Operation::kAtomicReply:
+            return find(peer, header.id, Operation::kAtomic) != nullptr;
     }
     return false;
 }
@@ -170,12 +174,13 @@ Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
             return {};
         case Operation::kAtomic:
             reply.operation = Operation::kAtomicReply;
-            reply.operand = atomic_execute(static_cast<velo_atomic>(header.atomic), header.width, header.address,
-                                           header.operand, header.compare);
+            reply.operand = atomic_execute(static_cast<velo_atomic>(header.atomic), header.width,
+                                           header.address, header.operand, header.compare);
             post(peer, reply, nullptr, 0);
             return {};
         case Operation::kGetReply:
-        case Operation::kPutReply: return part_arrived(header);
+        case Operation::kPutReply:
+            return part_arrived(header);
         case Operation::kAtomicReply: {
             Completion completion = transfers_[header.id].completion;
             completion.result = header.operand;

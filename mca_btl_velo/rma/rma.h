@@ -1,8 +1,9 @@
-// RMA get, put and atomics. Get and put go by single copy where a live probe of the peer shows that the kernel permits
-// it, otherwise by messages through the mailbox, in parts, so that a long transfer does not keep small messages
-// waiting. Atomics always go by message and are executed by the target's processor.
+// RMA get, put and atomics. Get and put go by single copy where a live probe of the peer shows that the
+// kernel permits it, otherwise by messages through the mailbox, in parts, so that a long transfer does not
+// keep small messages waiting. Atomics always go by message and are executed by the target's processor.
 //
-// Not thread safe: the engine calls it under its lock. The callbacks that it returns run after the lock is released.
+// Not thread safe: the engine calls it under its lock. The callbacks that it returns run after the lock is
+// released.
 #pragma once
 
 #include <cstdint>
@@ -54,15 +55,18 @@ class Rma {
     const singlecopy::RemoteProcess& process(PeerIndex peer) const { return access_[peer].process; }
 
     // Transfers through the mailbox; complete later through `finish`.
-    void start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes, Completion completion);
-    void start_put(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes, Completion completion);
+    void start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
+                   Completion completion);
+    void start_put(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
+                   Completion completion);
     velo_status start_atomic(PeerIndex peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                              std::uint64_t operand, std::uint64_t compare, Completion completion);
 
-    // The first packet of a message from `peer` has arrived: tells where its data goes. False if the header makes no
-    // sense: a protocol error.
+    // The first packet of a message from `peer` has arrived: tells where its data goes. False if the header
+    // makes no sense: a protocol error.
     bool begin(PeerIndex peer, const MessageHeader& header, Placement* placement);
-    // All of the message, with its data in place, has arrived. Returns the completion that it causes, if any (done set).
+    // All of the message, with its data in place, has arrived. Returns the completion that it causes, if any
+    // (done set).
     Completion finish(PeerIndex peer, const MessageHeader& header);
 
     std::uint64_t mailbox_bytes() const { return mailbox_bytes_; }

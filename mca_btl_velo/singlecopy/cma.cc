@@ -33,8 +33,10 @@ class Cma final : public Mechanism {
         return transfer_all(&process_vm_readv, from.pid, static_cast<std::byte*>(local), remote, bytes);
     }
 
-    int write(const RemoteProcess& to, const void* local, std::uint64_t remote, std::size_t bytes) const override {
-        auto* source = const_cast<std::byte*>(static_cast<const std::byte*>(local));  // iovec has no const form
+    int write(const RemoteProcess& to, const void* local, std::uint64_t remote,
+              std::size_t bytes) const override {
+        auto* source =
+            const_cast<std::byte*>(static_cast<const std::byte*>(local));  // iovec has no const form
         return transfer_all(&process_vm_writev, to.pid, source, remote, bytes);
     }
 };

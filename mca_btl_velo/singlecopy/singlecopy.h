@@ -21,9 +21,12 @@ class Mechanism {
  public:
     virtual ~Mechanism() = default;
     virtual std::string_view name() const = 0;
-    // Any number of bytes. 0, or the errno of the kernel's refusal; part of the bytes may then have been copied.
-    virtual int read(const RemoteProcess& from, void* local, std::uint64_t remote, std::size_t bytes) const = 0;
-    virtual int write(const RemoteProcess& to, const void* local, std::uint64_t remote, std::size_t bytes) const = 0;
+    // Any number of bytes. 0, or the errno of the kernel's refusal; part of the bytes may then have been
+    // copied.
+    virtual int read(const RemoteProcess& from, void* local, std::uint64_t remote,
+                     std::size_t bytes) const = 0;
+    virtual int write(const RemoteProcess& to, const void* local, std::uint64_t remote,
+                      std::size_t bytes) const = 0;
 
     // Tries it for real: 0 if this peer's memory can be read and is the right one. No
     // parsing of Yama, capabilities or namespaces: only the kernel knows.

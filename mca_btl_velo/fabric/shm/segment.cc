@@ -14,9 +14,13 @@ namespace {
 constexpr int kPublishPatienceMs = 20'000;
 constexpr std::size_t kPageBytes = 4096;
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
 
-constexpr std::size_t directory_offset() { return round_up(sizeof(SegmentHeader), mailbox::kPointerSpacing); }
+constexpr std::size_t directory_offset() {
+    return round_up(sizeof(SegmentHeader), mailbox::kPointerSpacing);
+}
 
 std::size_t slots_offset(const flow::PolicyConfig& flow) {
     return round_up(directory_offset() + flow.total_peers() * sizeof(DirectoryEntry), kPageBytes);
@@ -30,7 +34,8 @@ std::string process_text(std::uint64_t name) {
 
 void check(bool sane, const Address& address, const char* what) {
     if (!sane) {
-        throw Failure(VELO_ERR_PROTOCOL, "the shared memory segment of process " + process_text(address.process_name) +
+        throw Failure(VELO_ERR_PROTOCOL, "the shared memory segment of process " +
+                                             process_text(address.process_name) +
                                              " is not a valid Velo segment (" + what + ")");
     }
 }
@@ -111,8 +116,9 @@ Segment Segment::attach(const Address& address) {
     flow.credit_slots = header.agreement.credit_slots;
     flow.piggyback = header.agreement.piggyback != 0;
     constexpr std::uint32_t kSane = 1U << 24;
-    check(flow.peers < kSane && flow.spare_peers < kSane && flow.data_slots < kSane && flow.credit_slots <= 255, address,
-          "counts");
+    check(
+        flow.peers < kSane && flow.spare_peers < kSane && flow.data_slots < kSane && flow.credit_slots <= 255,
+        address, "counts");
     check(header.capacity == flow.mailbox_slots() && header.capacity > 0, address, "capacity");
     check(header.directory_offset == directory_offset() && header.slots_offset == slots_offset(flow) &&
               bytes_for(flow) == address.file.bytes,
@@ -122,7 +128,8 @@ Segment Segment::attach(const Address& address) {
 }
 
 flow::PeerIndex Segment::claim(std::uint64_t name) {
-    // Entries are taken in order and never given back, so that two claimers of one name meet at the same entry.
+    // Entries are taken in order and never given back, so that two claimers of one name meet at the same
+    // entry.
     for (flow::PeerIndex i = 0; i < flow_.total_peers(); ++i) {
         std::uint64_t found = directory()[i].name.load(std::memory_order_acquire);
         if (found == DirectoryEntry::kFree &&
@@ -133,7 +140,8 @@ flow::PeerIndex Segment::claim(std::uint64_t name) {
     }
     throw Failure(VELO_ERR_RESOURCE, "the mailbox of process " + process_text(address_.process_name) +
                                          " has no entry left for process " + process_text(name) +
-                                         ": raise btl_velo_spare_peers (now " + std::to_string(flow_.spare_peers) +
+                                         ": raise btl_velo_spare_peers (now " +
+                                         std::to_string(flow_.spare_peers) +
                                          "), the number of processes of other jobs that it can serve");
 }
 

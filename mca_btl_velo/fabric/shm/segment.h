@@ -1,4 +1,5 @@
-// One process's shared memory segment: what its peers must know about it, the directory of its senders, its mailbox.
+// One process's shared memory segment: what its peers must know about it, the directory of its senders, its
+// mailbox.
 //
 //   SegmentHeader | DirectoryEntry[directory entries] | Slot[capacity]
 //
@@ -101,7 +102,8 @@ class Segment {
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
     // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
     flow::PeerIndex claim(std::uint64_t name);
-    // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never connected to.
+    // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never
+    // connected to.
     void introduce(flow::PeerIndex index, const Address& sender);
     // The address that a sender left, nullptr if none.
     const Address* introduced(flow::PeerIndex index) const;

@@ -51,8 +51,8 @@ std::uint32_t ShmLink::carry(const Run& run) {
                 store_piggyback(payload, run.piggyback);
             }
         }
-        writer_.publish(at, wire::Header{wire::PacketKind::kData, flags, run.tag, static_cast<std::uint8_t>(bytes), 0,
-                                         source_});
+        writer_.publish(at, wire::Header{wire::PacketKind::kData, flags, run.tag,
+                                         static_cast<std::uint8_t>(bytes), 0, source_});
         at.advance(writer_.capacity());
         offset += bytes;
     }

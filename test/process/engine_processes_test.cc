@@ -1,0 +1,180 @@
+// Engines in real processes: what one leaves behind when it is killed, and what its peers see of it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <string>
+
+#include "api/velo.h"
+
+namespace velo {
+namespace {
+
+constexpr std::size_t kAddressRoom = 512;
+
+// What the processes of a test share besides the engines.
+struct Board {
+    struct Entry {
+        std::atomic<std::uint32_t> bytes;
+        char address[kAddressRoom];
+        std::atomic<std::uint32_t> mark;
+    } entries[2];
+};
+
+class ProcessTest : public ::testing::Test {
+ protected:
+    ProcessTest() {
+        void* memory =
+            mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        board_ = new (memory) Board{};
+        char name[] = "/dev/shm/velo-test-XXXXXX";
+        directory_ = mkdtemp(name);
+    }
+    ~ProcessTest() override {
+        munmap(board_, sizeof(Board));
+        std::filesystem::remove_all(directory_);
+    }
+
+    struct Side {
+        velo_engine* engine = nullptr;
+        velo_peer* peer = nullptr;
+        std::uint64_t received = 0;
+        bool broken = false;
+    };
+
+    void open(Side& side, unsigned rank) {
+        std::uint64_t other = 1 - rank;
+        velo_config config{};
+        config.flow_control = "dynamic";
+        config.slots_per_peer = 8;
+        config.credit_slots = 2;
+        config.piggyback = true;
+        config.single_copy = "auto";
+        config.backing_directory = directory_.c_str();
+        config.max_message_bytes = 4096;
+        config.process_name = rank;
+        config.node_peers = &other;
+        config.node_peer_count = 1;
+        config.context = &side;
+        config.message = [](void* context, std::uint8_t, void* data, std::size_t bytes) {
+            auto* self = static_cast<Side*>(context);
+            std::uint64_t number = 0;
+            std::memcpy(&number, data, sizeof number);
+            if (bytes != 300 || number != self->received++) self->broken = true;
+        };
+        config.fatal = [](void* context, velo_status, const char*) {
+            static_cast<Side*>(context)->broken = true;
+        };
+        config.log = [](void*, int, const char*) {};
+        char error[512] = "";
+        if (velo_engine_open(&config, &side.engine, error, sizeof error) != VELO_OK) die(error);
+
+        std::size_t bytes = 0;
+        const void* address = velo_engine_address(side.engine, &bytes);
+        std::memcpy(board_->entries[rank].address, address, bytes);
+        board_->entries[rank].bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_release);
+        while (board_->entries[other].bytes.load(std::memory_order_acquire) == 0) usleep(100);
+        if (velo_peer_connect(side.engine, board_->entries[other].address, bytes, &side.peer, error,
+                              sizeof error) != VELO_OK) {
+            die(error);
+        }
+        board_->entries[rank].mark.store(1, std::memory_order_release);
+        while (board_->entries[other].mark.load(std::memory_order_acquire) == 0) usleep(100);
+    }
+
+    [[noreturn]] static void die(const char* text) {
+        std::fprintf(stderr, "%s\n", text);
+        _exit(2);
+    }
+
+    // A child that sends numbered messages, as fast as credits allow, until it is killed or has sent `count`.
+    pid_t start_sender(std::uint64_t count) {
+        pid_t child = fork();
+        if (child != 0) return child;
+        Side side;
+        open(side, 1);
+        char data[300] = {};
+        static bool sent;
+        velo_send send{};
+        send.part[0] = data;
+        send.bytes[0] = sizeof data;
+        send.done = [](velo_send*, velo_status) { sent = true; };
+        for (std::uint64_t number = 0; number < count; ++number) {
+            std::memcpy(data, &number, sizeof number);
+            sent = velo_send_start(side.engine, side.peer, &send) == VELO_OK;
+            while (!sent) velo_progress(side.engine);
+            board_->entries[1].mark.store(static_cast<std::uint32_t>(number) + 2, std::memory_order_release);
+        }
+        velo_engine_close(side.engine);
+        _exit(side.broken ? 1 : 0);
+    }
+
+    std::size_t files_left() const {
+        auto entries = std::filesystem::directory_iterator(directory_);
+        return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+    }
+
+    Board* board_;
+    std::string directory_;
+};
+
+TEST_F(ProcessTest, two_processes_exchange_a_stream_and_leave_nothing) {
+    constexpr std::uint64_t kCount = 20'000;
+    pid_t sender = start_sender(kCount);
+    Side side;
+    open(side, 0);
+    while (side.received < kCount && !side.broken) velo_progress(side.engine);
+    EXPECT_EQ(side.received, kCount);
+    EXPECT_FALSE(side.broken);
+    int status = 0;
+    waitpid(sender, &status, 0);
+    EXPECT_EQ(status, 0);
+    velo_engine_close(side.engine);
+    EXPECT_EQ(files_left(), 0U);
+}
+
+TEST_F(ProcessTest, a_sender_killed_in_the_middle_leaves_whole_messages_and_no_file) {
+    for (std::uint32_t moment : {1U, 40U, 900U}) {
+        *board_->entries[0].address = *board_->entries[1].address = 0;
+        for (auto& entry : board_->entries) {
+            entry.bytes.store(0);
+            entry.mark.store(0);
+        }
+        pid_t sender = start_sender(~std::uint64_t{0});
+        Side side;
+        open(side, 0);
+        while (board_->entries[1].mark.load(std::memory_order_acquire) < moment) velo_progress(side.engine);
+        kill(sender, SIGKILL);
+        int status = 0;
+        waitpid(sender, &status, 0);
+        for (int i = 0; i < 10'000; ++i) velo_progress(side.engine);
+        EXPECT_FALSE(side.broken);
+        EXPECT_GE(side.received + 1, moment - 1);
+        velo_engine_close(side.engine);
+        EXPECT_EQ(files_left(), 0U);
+    }
+}
+
+TEST_F(ProcessTest, both_killed_at_once_leave_no_file) {
+    pid_t receiver = fork();
+    if (receiver == 0) {
+        Side side;
+        open(side, 0);
+        for (;;) velo_progress(side.engine);
+    }
+    pid_t sender = start_sender(~std::uint64_t{0});
+    while (board_->entries[1].mark.load(std::memory_order_acquire) < 100) usleep(100);
+    for (pid_t process : {sender, receiver}) kill(process, SIGKILL);
+    for (pid_t process : {sender, receiver}) waitpid(process, nullptr, 0);
+    EXPECT_EQ(files_left(), 0U);
+}
+
+}  // namespace
+}  // namespace velo

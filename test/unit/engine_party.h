@@ -1,0 +1,168 @@
+// Several engines in one process, driven in turn: what a job of N processes does, but deterministic.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/velo.h"
+
+namespace velo::test {
+
+struct Received {
+    std::uint8_t tag;
+    std::string data;
+};
+
+// One process of the party.
+struct Member {
+    velo_engine* engine = nullptr;
+    std::vector<velo_peer*> peers;  // by rank; null for itself
+    std::deque<Received> received;
+    std::vector<std::string> fatal;
+    std::vector<std::string> log;
+    // Called for each message, before it is stored; may send.
+    std::function<void(const Received&)> on_message;
+
+    ~Member() { velo_engine_close(engine); }
+};
+
+struct PartyConfig {
+    std::size_t size = 2;
+    const char* flow_control = "dynamic";
+    std::uint32_t slots_per_peer = 8;
+    std::uint32_t credit_slots = 2;
+    bool piggyback = true;
+    const char* single_copy = "auto";
+    std::uint32_t spare_peers = 0;
+    std::size_t max_message_bytes = 32 * 1024;
+    velo_report report = VELO_REPORT_NONE;
+};
+
+class Party {
+ public:
+    explicit Party(const PartyConfig& config, bool connected = true) : config_(config) {
+        for (std::size_t rank = 0; rank < config.size; ++rank) members_.push_back(open(rank));
+        if (connected) connect_all();
+    }
+
+    Member& operator[](std::size_t rank) { return *members_[rank]; }
+    std::size_t size() const { return members_.size(); }
+
+    void connect(std::size_t from, std::size_t to) {
+        std::size_t bytes = 0;
+        const void* address = velo_engine_address(members_[to]->engine, &bytes);
+        char error[512] = "";
+        ASSERT_EQ(velo_peer_connect(members_[from]->engine, address, bytes, &members_[from]->peers[to], error,
+                                    sizeof error),
+                  VELO_OK)
+            << error;
+    }
+
+    // A message of the given contents from one member to another, queued if necessary; copies the contents.
+    velo_status send(std::size_t from, std::size_t to, std::uint8_t tag, std::string contents) {
+        auto* message = new Message{{}, std::move(contents), this};
+        message->send.part[0] = message->contents.data();
+        message->send.bytes[0] = std::min<std::size_t>(message->contents.size(), 14);
+        message->send.part[1] = message->contents.data() + message->send.bytes[0];
+        message->send.bytes[1] = message->contents.size() - message->send.bytes[0];
+        message->send.tag = tag;
+        message->send.done = [](velo_send* send, velo_status status) {
+            auto* done = reinterpret_cast<Message*>(send);
+            EXPECT_EQ(status, VELO_OK);
+            ++done->party->completed_;
+            delete done;
+        };
+        velo_status status =
+            velo_send_start(members_[from]->engine, members_[from]->peers[to], &message->send);
+        if (status == VELO_OK) delete message;
+        if (status == VELO_QUEUED) ++queued_;
+        return status;
+    }
+
+    // Lets every member make progress until nothing moves any more.
+    void settle() {
+        for (int idle = 0; idle < 3;) idle = step() == 0 ? idle + 1 : 0;
+    }
+    int step() {
+        int events = 0;
+        for (auto& member : members_) events += velo_progress(member->engine);
+        return events;
+    }
+
+    std::size_t queued() const { return queued_; }
+    std::size_t completed() const { return completed_; }
+
+ private:
+    struct Message {
+        velo_send send;
+        std::string contents;
+        Party* party;
+    };
+
+    std::unique_ptr<Member> open(std::size_t rank) {
+        auto member = std::make_unique<Member>();
+        member->peers.resize(config_.size);
+        std::vector<std::uint64_t> names;
+        for (std::size_t peer = 0; peer < config_.size; ++peer) {
+            if (peer != rank) names.push_back(100 + peer);
+        }
+        velo_config config{};
+        config.flow_control = config_.flow_control;
+        config.slots_per_peer = config_.slots_per_peer;
+        config.credit_slots = config_.credit_slots;
+        config.piggyback = config_.piggyback;
+        config.single_copy = config_.single_copy;
+        config.backing_directory = "/dev/shm";
+        config.spare_peers = config_.spare_peers;
+        config.max_message_bytes = config_.max_message_bytes;
+        config.report = config_.report;
+        config.process_name = 100 + rank;
+        config.node_peers = names.data();
+        config.node_peer_count = static_cast<std::uint32_t>(names.size());
+        config.context = member.get();
+        config.message = [](void* context, std::uint8_t tag, void* data, std::size_t bytes) {
+            auto* self = static_cast<Member*>(context);
+            Received message{tag, std::string(static_cast<char*>(data), bytes)};
+            if (self->on_message) self->on_message(message);
+            self->received.push_back(std::move(message));
+        };
+        config.fatal = [](void* context, velo_status, const char* text) {
+            static_cast<Member*>(context)->fatal.emplace_back(text);
+        };
+        config.log = [](void* context, int, const char* text) {
+            static_cast<Member*>(context)->log.emplace_back(text);
+        };
+        char error[512] = "";
+        EXPECT_EQ(velo_engine_open(&config, &member->engine, error, sizeof error), VELO_OK) << error;
+        return member;
+    }
+
+    void connect_all() {
+        for (std::size_t from = 0; from < size(); ++from) {
+            for (std::size_t to = 0; to < size(); ++to) {
+                if (from != to) connect(from, to);
+            }
+        }
+    }
+
+    PartyConfig config_;
+    std::vector<std::unique_ptr<Member>> members_;
+    std::size_t queued_ = 0;
+    std::size_t completed_ = 0;
+};
+
+// Contents that tell position and message apart.
+inline std::string pattern(std::size_t bytes, unsigned seed) {
+    std::string text(bytes, '\0');
+    for (std::size_t i = 0; i < bytes; ++i)
+        text[i] = static_cast<char>((i * 131 + seed * 17 + (i >> 8)) & 0xff);
+    return text;
+}
+
+}  // namespace velo::test

@@ -1,0 +1,210 @@
+// The engine through its C interface: messages of all sizes, order, queueing, callbacks, late connections,
+// bad input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine_party.h"
+#include "fabric/shm/segment.h"
+
+namespace velo::test {
+namespace {
+
+class EngineTest : public ::testing::TestWithParam<std::string> {
+ protected:
+    PartyConfig config(std::size_t size = 2) const {
+        PartyConfig config;
+        config.size = size;
+        config.flow_control = GetParam().c_str();
+        return config;
+    }
+};
+
+std::vector<std::string> policies() {
+    std::vector<std::string> names;
+    for (unsigned i = 0; velo_policy_name(i) != nullptr; ++i) names.emplace_back(velo_policy_name(i));
+    return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, EngineTest, ::testing::ValuesIn(policies()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(EngineTest, messages_of_every_size_around_a_packet_arrive_whole_and_in_order) {
+    Party party(config());
+    unsigned count = 0;
+    for (std::size_t bytes :
+         {0, 1, 13, 14, 15, 53, 54, 55, 56, 57, 70, 109, 110, 111, 112, 113, 2064, 4160, 32768}) {
+        party.send(0, 1, static_cast<std::uint8_t>(bytes % 251), pattern(bytes, count++));
+    }
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), count);
+    count = 0;
+    for (std::size_t bytes :
+         {0, 1, 13, 14, 15, 53, 54, 55, 56, 57, 70, 109, 110, 111, 112, 113, 2064, 4160, 32768}) {
+        EXPECT_EQ(party[1].received[count].tag, bytes % 251);
+        EXPECT_EQ(party[1].received[count].data, pattern(bytes, count)) << bytes;
+        ++count;
+    }
+    EXPECT_EQ(party.queued(), party.completed());
+}
+
+TEST_P(EngineTest, a_flood_to_a_receiver_that_does_not_look_waits_and_then_arrives) {
+    Party party(config(4));
+    constexpr int kMessages = 300;
+    for (int i = 0; i < kMessages; ++i) {
+        for (std::size_t from = 1; from < 4; ++from)
+            party.send(from, 0, 1, pattern(100 + from, static_cast<unsigned>(i)));
+    }
+    for (int i = 0; i < 50; ++i) {
+        for (std::size_t from = 1; from < 4; ++from) velo_progress(party[from].engine);
+    }
+    EXPECT_EQ(party[0].received.size(), 0U);
+    EXPECT_GT(party.queued(), 3U * kMessages / 2) << "the mailbox has room for a few packets only";
+    party.settle();
+    ASSERT_EQ(party[0].received.size(), 3U * kMessages);
+    EXPECT_EQ(party.queued(), party.completed());
+    std::size_t next[4] = {};
+    for (const Received& message : party[0].received) {
+        std::size_t from = message.data.size() - 100;
+        EXPECT_EQ(message.data, pattern(100 + from, static_cast<unsigned>(next[from]++)));
+    }
+}
+
+TEST_P(EngineTest, a_callback_may_answer_and_is_not_entered_again) {
+    Party party(config());
+    int depth = 0, deepest = 0;
+    for (std::size_t rank : {0U, 1U}) {
+        party[rank].on_message = [&, rank](const Received& message) {
+            deepest = std::max(deepest, ++depth);
+            velo_progress(party[rank].engine);
+            unsigned hops = static_cast<unsigned char>(message.data[0]);
+            if (hops > 0) party.send(rank, 1 - rank, 2, std::string(200, static_cast<char>(hops - 1)));
+            --depth;
+        };
+    }
+    party.send(0, 1, 2, std::string(200, static_cast<char>(100)));
+    party.settle();
+    EXPECT_EQ(party[0].received.size() + party[1].received.size(), 101U);
+    EXPECT_EQ(deepest, 1);
+}
+
+TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
+    Party party(config());
+    std::string small = pattern(20, 1);
+    auto now = [&](const std::string& text) {
+        return velo_send_now(party[0].engine, party[0].peers[1], 9, text.data(), 4, text.data() + 4,
+                             text.size() - 4);
+    };
+    EXPECT_EQ(now(pattern(4096, 2)), VELO_WOULD_BLOCK) << "8 slots cannot take 74 packets";
+    int sent = 0;
+    while (now(small) == VELO_OK) ++sent;
+    EXPECT_GT(sent, 0);
+    EXPECT_EQ(party.send(0, 1, 3, "queued"), VELO_QUEUED);
+    EXPECT_EQ(now(small), VELO_WOULD_BLOCK);
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), static_cast<std::size_t>(sent) + 1);
+    EXPECT_EQ(party[1].received.back().data, "queued");
+    EXPECT_EQ(now(small), VELO_OK);
+}
+
+TEST_P(EngineTest, a_peer_that_was_never_connected_to_is_heard_and_gets_its_credits) {
+    Party party(config(), false);
+    party.connect(0, 1);
+    for (unsigned i = 0; i < 100; ++i) party.send(0, 1, 1, pattern(300, i));
+    party.settle();
+    EXPECT_EQ(party[1].received.size(), 100U);
+    EXPECT_EQ(party.queued(), party.completed());
+    EXPECT_TRUE(party[1].fatal.empty());
+}
+
+TEST_P(EngineTest, traffic_among_all_with_random_sizes_is_complete) {
+    Party party(config(5));
+    unsigned seed = 1;
+    std::size_t expected[5] = {};
+    for (int round = 0; round < 400; ++round) {
+        std::size_t from = static_cast<std::size_t>(seed % 5), to = (from + 1 + seed / 7 % 4) % 5;
+        party.send(from, to, 1, pattern(seed % 997, seed));
+        ++expected[to];
+        if (seed % 3 == 0) velo_progress(party[seed / 11 % 5].engine);
+        seed = seed * 1103515245 + 12345;
+        seed &= 0x7fffffff;
+    }
+    party.settle();
+    for (std::size_t rank = 0; rank < 5; ++rank)
+        EXPECT_EQ(party[rank].received.size(), expected[rank]) << rank;
+    EXPECT_EQ(party.queued(), party.completed());
+}
+
+TEST_P(EngineTest, an_impossible_packet_is_reported_and_nothing_else_happens) {
+    Party party(config());
+    std::size_t bytes = 0;
+    fabric::shm::Address address;
+    std::memcpy(&address, velo_engine_address(party[1].engine, &bytes), sizeof address);
+    fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
+    auto writer = segment.writer();
+    writer.publish(writer.reserve(1), wire::Header{wire::PacketKind::kData, wire::kFirst, 1, 56, 0, 77});
+    party.settle();
+    ASSERT_EQ(party[1].fatal.size(), 1U);
+    EXPECT_NE(party[1].fatal[0].find("src 77"), std::string::npos) << party[1].fatal[0];
+    EXPECT_TRUE(party[1].received.empty());
+}
+
+TEST_P(EngineTest, a_message_that_outgrows_the_agreed_size_is_refused) {
+    PartyConfig small = config();
+    small.max_message_bytes = 128;
+    Party party(small);
+    party.send(0, 1, 1, pattern(200, 1));
+    party.settle();
+    EXPECT_EQ(party[1].fatal.size(), 1U);
+}
+
+TEST_P(EngineTest, the_dump_names_credits_and_queue_of_each_peer) {
+    Party party(config(3));
+    velo_dump(party[0].engine, nullptr, 0);
+    EXPECT_EQ(party[0].log.size(), 3U);
+    EXPECT_NE(party[0].log[1].find("credits"), std::string::npos);
+}
+
+TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
+    PartyConfig config;
+    config.slots_per_peer = 0;
+    Party party(config);
+    EXPECT_NE(std::string(velo_engine_description(party[0].engine)).find("slots_per_peer 4096 (automatic)"),
+              std::string::npos);
+}
+
+struct Bad {
+    const char* parameter;
+    void (*change)(PartyConfig&);
+};
+
+TEST(EngineSetupTest, a_wrong_parameter_is_named) {
+    for (const Bad& bad :
+         {Bad{"btl_velo_credit_slots", [](PartyConfig& c) { c.credit_slots = 0; }},
+          Bad{"btl_velo_credit_slots", [](PartyConfig& c) { c.credit_slots = 256; }},
+          Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 3; }},
+          Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 1U << 30; }},
+          Bad{"btl_velo_flow_control", [](PartyConfig& c) { c.flow_control = "magic"; }},
+          Bad{"btl_velo_single_copy_mechanism", [](PartyConfig& c) { c.single_copy = "teleport"; }}}) {
+        PartyConfig wrong;
+        bad.change(wrong);
+        velo_config config{};
+        std::uint64_t peers[] = {1};
+        config.flow_control = wrong.flow_control;
+        config.slots_per_peer = wrong.slots_per_peer;
+        config.credit_slots = wrong.credit_slots;
+        config.single_copy = wrong.single_copy;
+        config.backing_directory = "/dev/shm";
+        config.max_message_bytes = 1024;
+        config.node_peers = peers;
+        config.node_peer_count = 1;
+        velo_engine* engine = nullptr;
+        char error[512] = "";
+        EXPECT_EQ(velo_engine_open(&config, &engine, error, sizeof error), VELO_ERR_PARAMETER);
+        EXPECT_EQ(engine, nullptr);
+        EXPECT_NE(std::strstr(error, bad.parameter), nullptr) << bad.parameter << ": " << error;
+    }
+}
+
+}  // namespace
+}  // namespace velo::test

@@ -1,0 +1,149 @@
+// RMA through the engine: by single copy and through the mailbox, any size, atomics, bad requests.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine_party.h"
+#include "rma/atomic.h"
+
+namespace velo::test {
+namespace {
+
+struct Outcome {
+    int calls = 0;
+    velo_status status = VELO_ERR_PROTOCOL;
+    std::uint64_t result = 0;
+
+    static void done(void* argument, velo_status status, std::uint64_t result) {
+        auto* self = static_cast<Outcome*>(argument);
+        ++self->calls;
+        self->status = status;
+        self->result = result;
+    }
+};
+
+std::uint64_t address_of(const void* memory) {
+    return reinterpret_cast<std::uint64_t>(memory);
+}
+
+class RmaTest : public ::testing::TestWithParam<const char*> {
+ protected:
+    RmaTest() : party_(config()) {}
+
+    static PartyConfig config() {
+        PartyConfig config;
+        config.single_copy = GetParam();
+        config.slots_per_peer = 64;
+        return config;
+    }
+
+    Party party_;
+};
+
+INSTANTIATE_TEST_SUITE_P(EveryMechanism, RmaTest, ::testing::Values("copy", "auto"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(RmaTest, get_and_put_move_every_size_exactly_once) {
+    for (std::size_t bytes : {0UL, 1UL, 8UL, 55UL, 56UL, 4097UL, 128UL * 1024, 128UL * 1024 + 1, 3UL << 20}) {
+        std::string remote = pattern(bytes, 3), local(bytes + 2, 'x');
+        Outcome get, put;
+        ASSERT_GE(velo_get(party_[0].engine, party_[0].peers[1], local.data() + 1, address_of(remote.data()),
+                           bytes, Outcome::done, &get),
+                  VELO_OK);
+        party_.settle();
+        EXPECT_EQ(get.calls, 1);
+        EXPECT_EQ(get.status, VELO_OK);
+        EXPECT_EQ(local, "x" + remote + "x") << bytes;
+
+        std::string source = pattern(bytes, 4), target(bytes + 2, 'y');
+        ASSERT_GE(velo_put(party_[0].engine, party_[0].peers[1], source.data(), address_of(target.data() + 1),
+                           bytes, Outcome::done, &put),
+                  VELO_OK);
+        party_.settle();
+        EXPECT_EQ(put.calls, 1);
+        EXPECT_EQ(target, "y" + source + "y") << bytes;
+    }
+}
+
+TEST_P(RmaTest, transfers_in_both_directions_and_messages_share_the_way) {
+    std::string a = pattern(1 << 20, 1), b = pattern(1 << 20, 2), to_a(1 << 20, 0), to_b(1 << 20, 0);
+    Outcome at_a, at_b;
+    velo_get(party_[0].engine, party_[0].peers[1], to_a.data(), address_of(b.data()), b.size(), Outcome::done,
+             &at_a);
+    velo_get(party_[1].engine, party_[1].peers[0], to_b.data(), address_of(a.data()), a.size(), Outcome::done,
+             &at_b);
+    for (unsigned i = 0; i < 20; ++i) party_.send(0, 1, 5, pattern(100, i));
+    party_.settle();
+    EXPECT_EQ(to_a, b);
+    EXPECT_EQ(to_b, a);
+    EXPECT_EQ(party_[1].received.size(), 20U);
+}
+
+TEST_P(RmaTest, atomics_return_the_old_value_and_change_the_word) {
+    alignas(8) std::int64_t word = 10;
+    alignas(4) std::int32_t half[2] = {7, 99};
+    auto run = [&](velo_atomic operation, unsigned width, void* target, std::uint64_t operand,
+                   std::uint64_t compare) {
+        Outcome outcome;
+        EXPECT_EQ(velo_atomic_start(party_[0].engine, party_[0].peers[1], operation, width,
+                                    address_of(target), operand, compare, Outcome::done, &outcome),
+                  VELO_QUEUED);
+        party_.settle();
+        EXPECT_EQ(outcome.calls, 1);
+        return outcome.result;
+    };
+    EXPECT_EQ(run(VELO_ATOMIC_ADD, 8, &word, 5, 0), 10U);
+    EXPECT_EQ(run(VELO_ATOMIC_MIN, 8, &word, static_cast<std::uint64_t>(-3), 0), 15U);
+    EXPECT_EQ(word, -3);
+    EXPECT_EQ(run(VELO_ATOMIC_MAX, 8, &word, 4, 0), static_cast<std::uint64_t>(-3));
+    EXPECT_EQ(run(VELO_ATOMIC_CSWAP, 8, &word, 50, 5), 4U);
+    EXPECT_EQ(word, 4) << "compare failed: unchanged";
+    EXPECT_EQ(run(VELO_ATOMIC_CSWAP, 8, &word, 50, 4), 4U);
+    EXPECT_EQ(run(VELO_ATOMIC_SWAP, 8, &word, 0xff, 0), 50U);
+    run(VELO_ATOMIC_AND, 8, &word, 0x3c, 0);
+    run(VELO_ATOMIC_OR, 8, &word, 0x41, 0);
+    run(VELO_ATOMIC_XOR, 8, &word, 0x01, 0);
+    EXPECT_EQ(word, 0x7c);
+    EXPECT_EQ(run(VELO_ATOMIC_ADD, 4, half, 1, 0), 7U);
+    EXPECT_EQ(half[0], 8);
+    EXPECT_EQ(half[1], 99) << "the neighbour stays";
+}
+
+TEST_P(RmaTest, impossible_atomics_are_refused_at_once) {
+    alignas(8) std::int64_t word = 0;
+    Outcome outcome;
+    auto start = [&](unsigned width, std::uint64_t address) {
+        return velo_atomic_start(party_[0].engine, party_[0].peers[1], VELO_ATOMIC_ADD, width, address, 1, 0,
+                                 Outcome::done, &outcome);
+    };
+    EXPECT_EQ(start(8, address_of(&word) + 1), VELO_ERR_UNSUPPORTED);
+    EXPECT_EQ(start(2, address_of(&word)), VELO_ERR_UNSUPPORTED);
+    EXPECT_EQ(start(8, 0), VELO_ERR_UNSUPPORTED);
+    EXPECT_EQ(outcome.calls, 0);
+}
+
+TEST(SingleCopyTest, the_kernels_refusal_of_an_address_is_an_error_and_no_callback) {
+    PartyConfig config;
+    config.single_copy = "cma";
+    Party party(config);
+    char local[16];
+    Outcome outcome;
+    EXPECT_EQ(velo_get(party[0].engine, party[0].peers[1], local, 16, sizeof local, Outcome::done, &outcome),
+              VELO_ERR_REMOTE);
+    EXPECT_EQ(outcome.calls, 0);
+}
+
+TEST(CloseTest, an_engine_with_transfers_under_way_closes_without_a_leak) {
+    PartyConfig config;
+    config.single_copy = "copy";
+    std::string remote(1 << 20, 'r'), local(1 << 20, 'l');
+    Outcome outcome;
+    Party party(config);
+    velo_get(party[0].engine, party[0].peers[1], local.data(), address_of(remote.data()), remote.size(),
+             Outcome::done, &outcome);
+    party.step();
+    EXPECT_EQ(outcome.calls, 0);
+}
+
+}  // namespace
+}  // namespace velo::test

@@ -1,0 +1,126 @@
+// A segment as its peers see it: validation on attach, the directory, the agreement on parameters.
+#include "fabric/shm/segment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "platform/failure.h"
+
+namespace velo::fabric::shm {
+namespace {
+
+constexpr std::uint64_t kPeers[] = {11, 12, 13};
+
+class SegmentTest : public ::testing::Test {
+ protected:
+    SegmentTest() : segment_(Segment::create("/dev/shm", layout(), &probe_)) {}
+
+    static Segment::Layout layout() {
+        Segment::Layout layout{};
+        layout.owner = 10;
+        std::strcpy(layout.agreement.flow_control, "static");
+        layout.agreement.credit_slots = 2;
+        layout.agreement.slots_per_peer = 8;
+        layout.flow.peers = 3;
+        layout.flow.spare_peers = 2;
+        layout.flow.data_slots = 18;
+        layout.flow.credit_slots = 2;
+        layout.node_peers = kPeers;
+        return layout;
+    }
+
+    std::uint64_t probe_ = 0;
+    Segment segment_;
+};
+
+TEST_F(SegmentTest, a_peer_learns_the_configuration_of_the_mailbox) {
+    Segment peer = Segment::attach(segment_.address());
+    EXPECT_EQ(peer.flow().peers, 3U);
+    EXPECT_EQ(peer.flow().data_slots, 18U);
+    EXPECT_EQ(peer.flow().mailbox_slots(), 18U + 2 * 2 + 5 * 2);
+    EXPECT_EQ(peer.header().owner, 10U);
+    EXPECT_EQ(probe_, segment_.address().file.nonce);
+}
+
+TEST_F(SegmentTest, known_peers_have_their_place_and_strangers_take_the_spare_ones_once) {
+    Segment peer = Segment::attach(segment_.address());
+    EXPECT_EQ(peer.claim(12), 1U);
+    EXPECT_EQ(peer.claim(99), 3U);
+    EXPECT_EQ(segment_.claim(99), 3U);
+    EXPECT_EQ(peer.claim(98), 4U);
+    try {
+        peer.claim(97);
+        FAIL() << "a sixth sender in a directory of five";
+    } catch (const Failure& failure) {
+        EXPECT_NE(std::strstr(failure.what(), "btl_velo_spare_peers"), nullptr) << failure.what();
+    }
+}
+
+TEST_F(SegmentTest, many_claimers_of_the_same_names_agree_on_the_places) {
+    std::vector<flow::PeerIndex> places(8);
+    std::vector<std::thread> claimers;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        claimers.emplace_back([&, i] {
+            Segment peer = Segment::attach(segment_.address());
+            places[i] = peer.claim(200 + i % 2);
+        });
+    }
+    for (auto& claimer : claimers) claimer.join();
+    for (std::size_t i = 2; i < places.size(); ++i) EXPECT_EQ(places[i], places[i % 2]);
+    EXPECT_NE(places[0], places[1]);
+}
+
+TEST_F(SegmentTest, a_sender_leaves_its_address_for_the_owner) {
+    EXPECT_EQ(segment_.introduced(1), nullptr);
+    Segment peer = Segment::attach(segment_.address());
+    Address sender = segment_.address();
+    sender.process_name = 12;
+    peer.introduce(peer.claim(12), sender);
+    ASSERT_NE(segment_.introduced(1), nullptr);
+    EXPECT_EQ(segment_.introduced(1)->process_name, 12U);
+}
+
+TEST_F(SegmentTest, a_segment_with_impossible_contents_is_refused) {
+    auto refuses = [&](auto corrupt, auto repair) {
+        corrupt(segment_.header());
+        EXPECT_THROW(Segment::attach(segment_.address()), Failure);
+        repair(segment_.header());
+        EXPECT_NO_THROW(Segment::attach(segment_.address()));
+    };
+    refuses([](SegmentHeader& h) { h.magic ^= 1; }, [](SegmentHeader& h) { h.magic ^= 1; });
+    refuses([](SegmentHeader& h) { h.nonce ^= 1; }, [](SegmentHeader& h) { h.nonce ^= 1; });
+    refuses([](SegmentHeader& h) { h.capacity += 1; }, [](SegmentHeader& h) { h.capacity -= 1; });
+    refuses([](SegmentHeader& h) { h.data_slots += 1000; }, [](SegmentHeader& h) { h.data_slots -= 1000; });
+    refuses([](SegmentHeader& h) { h.peers |= 1U << 31; }, [](SegmentHeader& h) { h.peers &= ~(1U << 31); });
+    refuses([](SegmentHeader& h) { h.slots_offset += 64; }, [](SegmentHeader& h) { h.slots_offset -= 64; });
+}
+
+TEST_F(SegmentTest, another_layout_version_is_refused_before_anything_is_opened) {
+    Address address = segment_.address();
+    address.magic += 1;
+    EXPECT_THROW(Segment::attach(address), Failure);
+}
+
+TEST(AgreementTest, each_parameter_that_differs_is_named_with_both_values) {
+    Agreement mine{"dynamic", 8, 2, 1, 4160, 32768};
+    EXPECT_EQ(difference(mine, mine), "");
+    auto names = [&](auto change, const char* parameter, const char* value) {
+        Agreement theirs = mine;
+        change(theirs);
+        std::string text = difference(mine, theirs);
+        EXPECT_NE(text.find(parameter), std::string::npos) << text;
+        EXPECT_NE(text.find(value), std::string::npos) << text;
+    };
+    names([](Agreement& a) { std::strcpy(a.flow_control, "static"); }, "btl_velo_flow_control", "static");
+    names([](Agreement& a) { a.slots_per_peer = 64; }, "btl_velo_slots_per_peer", "64");
+    names([](Agreement& a) { a.credit_slots = 3; }, "btl_velo_credit_slots", "3");
+    names([](Agreement& a) { a.piggyback = 0; }, "btl_velo_piggyback", "0");
+    names([](Agreement& a) { a.eager_limit = 999; }, "btl_velo_eager_limit", "999");
+    names([](Agreement& a) { a.max_message_bytes = 777; }, "btl_velo_max_send_size", "777");
+}
+
+}  // namespace
+}  // namespace velo::fabric::shm

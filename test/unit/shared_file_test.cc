@@ -1,0 +1,115 @@
+// Shared memory without names: nothing appears in the directory, contents are shared, bad addresses are
+// refused.
+#include "platform/shared_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "platform/failure.h"
+
+namespace velo::platform {
+namespace {
+
+std::size_t files_in(const std::string& directory) {
+    auto entries = std::filesystem::directory_iterator(directory);
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+class SharedFileTest : public ::testing::Test {
+ protected:
+    SharedFileTest() {
+        char name[] = "/dev/shm/velo-test-XXXXXX";
+        directory_ = mkdtemp(name);
+    }
+    ~SharedFileTest() override { std::filesystem::remove_all(directory_); }
+
+    std::string directory_;
+};
+
+TEST_F(SharedFileTest, has_no_name_and_is_private_to_the_user) {
+    SharedFile file = SharedFile::create(directory_, 8192);
+    EXPECT_EQ(files_in(directory_), 0U);
+    struct stat status {};
+    ASSERT_EQ(fstat(file.address().fd, &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600U);
+    EXPECT_EQ(status.st_nlink, 0U);
+    EXPECT_EQ(status.st_blocks * 512, 8192) << "the memory must be there before the first touch";
+}
+
+TEST_F(SharedFileTest, another_process_sees_what_the_owner_writes) {
+    SharedFile file = SharedFile::create(directory_, 4096);
+    file.data()[100] = std::byte{42};
+    pid_t child = fork();
+    if (child == 0) {
+        SharedFile same = SharedFile::open(file.address(), 0);
+        bool right = same.data()[100] == std::byte{42};
+        same.data()[200] = std::byte{7};
+        _exit(right ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(file.data()[200], std::byte{7});
+}
+
+TEST_F(SharedFileTest, a_mapping_outlives_its_owner) {
+    SharedFile peer;
+    {
+        SharedFile file = SharedFile::create(directory_, 4096);
+        file.data()[0] = std::byte{1};
+        peer = SharedFile::open(file.address(), 0);
+    }
+    EXPECT_EQ(peer.data()[0], std::byte{1});
+}
+
+TEST_F(SharedFileTest, another_file_behind_the_descriptor_is_refused) {
+    SharedFile file = SharedFile::create(directory_, 4096);
+    SharedFile other = SharedFile::create(directory_, 4096);
+    FileAddress forged = file.address();
+    forged.fd = other.address().fd;
+    EXPECT_THROW(SharedFile::open(forged, 0), Failure);
+    FileAddress larger = file.address();
+    larger.bytes = 1 << 20;
+    EXPECT_THROW(SharedFile::open(larger, 0), Failure);
+}
+
+TEST_F(SharedFileTest, a_peer_in_another_pid_namespace_waits_until_the_owner_publishes) {
+    SharedFile file = SharedFile::create(directory_, 4096);
+    FileAddress foreign = file.address();
+    foreign.pid_namespace ^= 1;
+    EXPECT_THROW(SharedFile::open(foreign, 0), Failure);
+
+    std::thread owner([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        file.publish();
+    });
+    SharedFile peer = SharedFile::open(foreign, 10'000);
+    owner.join();
+    EXPECT_EQ(files_in(directory_), 1U);
+    file.unpublish();
+    EXPECT_EQ(files_in(directory_), 0U);
+    peer.data()[9] = std::byte{3};
+    EXPECT_EQ(file.data()[9], std::byte{3});
+}
+
+TEST_F(SharedFileTest, a_full_or_missing_directory_is_named_together_with_the_size) {
+    try {
+        SharedFile::create(directory_, std::size_t{1} << 45);
+        FAIL() << "32 TiB of shared memory";
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.status(), VELO_ERR_RESOURCE);
+        EXPECT_NE(std::strstr(failure.what(), directory_.c_str()), nullptr) << failure.what();
+        EXPECT_NE(std::strstr(failure.what(), "35184372088832"), nullptr) << failure.what();
+    }
+    EXPECT_THROW(SharedFile::create(directory_ + "/nowhere", 4096), Failure);
+    EXPECT_EQ(files_in(directory_), 0U);
+}
+
+}  // namespace
+}  // namespace velo::platform
