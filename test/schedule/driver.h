@@ -16,6 +16,11 @@ inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise)
     return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
+// Most schedules are short, so that there are many; quotas travel far only in a long one.
+inline std::uint64_t schedule_length(Random& random) {
+    return random.chance(1, 6) ? 12000 : 1500;
+}
+
 // A Target is a World or a Lockstep of two.
 template <class Target>
 class Driver {
@@ -33,6 +38,13 @@ class Driver {
 
     // Check after every n-th event only. 1 at the start.
     void check_every(std::uint64_t events) { check_every_ = events; }
+    // Messages of one packet, with room for credits, retrieved as soon as they come.
+    void chatty() {
+        longest_ = 1;
+        always_spare_ = true;
+        send_weight_ = 1;
+        deliver_weight_ = retrieve_weight_ = 8;
+    }
     // This process sends and is sent to, but does not retrieve.
     void never_retrieves(std::uint32_t process) { deaf_ = process; }
 
@@ -101,7 +113,7 @@ class Driver {
         return true;
     }
     void send(std::uint32_t from, std::uint32_t to) {
-        target_.send(from, to, random_.between(1, longest_), random_.chance(3, 4));
+        target_.send(from, to, random_.between(1, longest_), always_spare_ || random_.chance(3, 4));
     }
     bool try_deliver() {
         const std::uint32_t from = random_.below(target_.processes());
@@ -132,6 +144,7 @@ class Driver {
     std::uint32_t deliver_weight_;
     std::uint32_t retrieve_weight_;
     std::uint32_t longest_;  // packets of a message
+    bool always_spare_ = false;
     std::uint64_t check_every_ = 1;
     std::uint64_t events_ = 0;
     std::uint64_t attempts_ = 0;  // advances while everybody sleeps

@@ -15,8 +15,6 @@
 namespace velo::schedule {
 namespace {
 
-constexpr std::uint64_t kEventsInSchedule = 3000;
-
 class EveryPolicy : public ::testing::TestWithParam<std::tuple<std::string, Pattern>> {
  protected:
     std::string policy() const { return std::get<0>(GetParam()); }
@@ -36,7 +34,7 @@ std::string run_schedule(const std::string& policy, Pattern pattern, std::uint64
     const Scenario scenario = Scenario::random(policy, random);
     World<PolicyParty> world(scenario);
     Driver driver(world, pattern, random);
-    std::string broken = driver.run(kEventsInSchedule);
+    std::string broken = driver.run(schedule_length(random));
     if (broken.empty()) broken = driver.drain();
     *events += driver.events();
     if (broken.empty()) return {};

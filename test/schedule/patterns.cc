@@ -4,6 +4,7 @@ namespace velo::schedule {
 namespace {
 
 constexpr std::uint64_t kPhaseEvents = 600;
+constexpr std::uint64_t kTideEvents = 1500;
 constexpr std::uint64_t kNapEvents = 400;
 
 std::pair<std::uint32_t, std::uint32_t> any_pair(std::uint32_t processes, Random& random) {
@@ -15,8 +16,8 @@ std::pair<std::uint32_t, std::uint32_t> any_pair(std::uint32_t processes, Random
 }  // namespace
 
 std::vector<Pattern> all_patterns() {
-    return {Pattern::kAllToAll, Pattern::kIncast, Pattern::kOneWay,   Pattern::kPingPong, Pattern::kRing,
-            Pattern::kPhases,   Pattern::kSlow,   Pattern::kSleepers, Pattern::kSubgroup};
+    return {Pattern::kAllToAll, Pattern::kIncast, Pattern::kOneWay, Pattern::kPingPong, Pattern::kRing,
+            Pattern::kPhases,   Pattern::kTides,  Pattern::kSlow,   Pattern::kSleepers, Pattern::kSubgroup};
 }
 
 std::string to_string(Pattern pattern) {
@@ -33,6 +34,8 @@ std::string to_string(Pattern pattern) {
             return "ring";
         case Pattern::kPhases:
             return "phases";
+        case Pattern::kTides:
+            return "tides";
         case Pattern::kSlow:
             return "slow";
         case Pattern::kSleepers:
@@ -72,6 +75,12 @@ std::pair<std::uint32_t, std::uint32_t> next_message(Pattern pattern, std::uint3
             const std::uint32_t other = static_cast<std::uint32_t>(step / kPhaseEvents % (processes - 1));
             return {(to + 1 + other) % processes, to};
         }
+        case Pattern::kTides: {
+            if (random.chance(1, 3)) return any_pair(processes, random);
+            const std::uint32_t to = random.below(processes);
+            const std::uint32_t other = static_cast<std::uint32_t>(step / kTideEvents % (processes - 1));
+            return {(to + 1 + other) % processes, to};
+        }
         case Pattern::kSubgroup: {
             const std::uint32_t half = processes < 4 ? 2 : processes / 2;
             return any_pair(random.chance(1, 64) ? processes : half, random);
@@ -81,6 +90,7 @@ std::pair<std::uint32_t, std::uint32_t> next_message(Pattern pattern, std::uint3
 }
 
 bool answers(Pattern pattern, std::uint32_t from, std::uint32_t to) {
+    if (pattern == Pattern::kTides) return from < to;
     return pattern == Pattern::kPingPong && from + 1 == to && from % 2 == 0;
 }
 

@@ -18,6 +18,7 @@ enum class Pattern {
     kPingPong,  // a message for a message between neighbours 2i and 2i + 1
     kRing,      // to the next process
     kPhases,    // one sender and one receiver at a time; the first pair returns
+    kTides,     // each process has one busy sender at a time; data from lower ids is answered
     kSlow,      // all to all, the last process retrieves rarely
     kSleepers,  // all to all, each process stops for a while now and then
     kSubgroup,  // the lower half all to all, one packet in 64 elsewhere

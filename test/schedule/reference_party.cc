@@ -140,6 +140,7 @@ std::int64_t ReferenceParty::piggyback(PeerIndex q) {
         } else {
             push(q, tn);
             p.t[0] += p.pig - tn;
+            ++excess_adjustments_;
         }
         p.retr = literal_ == Literal::kA3OvershootDropped ? 0 : o;
         p.pig = 0;

@@ -53,6 +53,8 @@ class ReferenceParty {
     void encode(std::string& text) const;
     // Thresholds, intended, retrieved, piggybacked, current, credit, crossings, level and flags of a peer.
     std::string state(flow::PeerIndex peer) const;
+    // Times that more had left early than the next lot holds: rare, so that a test can see it happen.
+    std::uint64_t excess_adjustments() const { return excess_adjustments_; }
 
  private:
     struct Peer {
@@ -87,6 +89,7 @@ class ReferenceParty {
     std::vector<Peer> peers_;
     std::vector<flow::PeerIndex> lists_[4];  // front = most recent
     Outbox* out_ = nullptr;
+    std::uint64_t excess_adjustments_ = 0;
 };
 
 }  // namespace velo::schedule

@@ -15,8 +15,6 @@
 namespace velo::schedule {
 namespace {
 
-constexpr std::uint64_t kEventsInSchedule = 2000;
-
 class EveryPattern : public ::testing::TestWithParam<Pattern> {
  protected:
     // Runs seeds until this test's share of the events is used up. `run` returns what went wrong.
@@ -38,7 +36,7 @@ class EveryPattern : public ::testing::TestWithParam<Pattern> {
     std::string lockstep(First& first, Second& second, Random& random, std::uint64_t* events) {
         Lockstep both(first, second);
         Driver driver(both, GetParam(), random);
-        std::string broken = driver.run(kEventsInSchedule);
+        std::string broken = driver.run(schedule_length(random));
         if (broken.empty()) broken = driver.drain();
         *events += driver.events();
         return broken.empty() ? broken : first.scenario().describe() + ": " + broken;
@@ -94,6 +92,31 @@ TEST_P(EveryPattern, WithoutADynamicRegionTheDynamicPolicyIsTheStaticOne) {
 
         return lockstep(dynamics, statics, random, events);
     });
+}
+
+// Quotas that shrink while credits leave early, a few at a time.
+TEST(AdjustmentByExcess, IsTheSameInThePolicyAndInTheReferenceModel) {
+    std::uint64_t adjustments = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        Random random(from_environment("VELO_SCHEDULE_SEED", seed));
+        Scenario scenario;
+        scenario.processes = random.between(3, 5);
+        scenario.credit_slots = random.between(2, 4);
+        scenario.data_slots = (scenario.processes - 1) * random.between(20, 80);
+        World<PolicyParty> policies(scenario);
+        World<ReferenceParty> models(scenario);
+        Lockstep both(policies, models);
+        Driver driver(both, Pattern::kTides, random);
+        driver.chatty();
+
+        ASSERT_EQ(driver.run(20'000), "") << scenario.describe() << ", VELO_SCHEDULE_SEED=" << seed;
+        ASSERT_EQ(driver.drain(), "") << scenario.describe() << ", VELO_SCHEDULE_SEED=" << seed;
+
+        for (std::uint32_t p = 0; p < scenario.processes; ++p)
+            adjustments += models.party(p).excess_adjustments();
+    }
+
+    EXPECT_GT(adjustments, 100U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, EveryPattern, ::testing::ValuesIn(all_patterns()),
