@@ -36,7 +36,7 @@ std::size_t DynamicPolicy::bytes_per_peer() const {
     return sizeof(PeerFlow) + sizeof(Extra) + config_.credit_slots * sizeof(std::uint16_t);
 }
 
-// ---- thresholds -------------------------------------------------------------------------------------------
+// ---- thresholds ---
 
 std::size_t DynamicPolicy::ring_slot(PeerIndex from, std::uint32_t position) const {
     const std::uint32_t n = config_.credit_slots;
@@ -71,8 +71,7 @@ void DynamicPolicy::shrink_thresholds(PeerIndex from, std::uint32_t credits) {
     assert(credits == 0);
 }
 
-// ---- returning credits (thesis sections 6.5.2 and 6.6)
-// -------------------------------------------------------
+// ---- returning credits (thesis sections 6.5.2 and 6.6) ---
 
 void DynamicPolicy::activity(PeerIndex from, Emitter& out) {
     PeerFlow& peer = peers_[from];
@@ -128,8 +127,7 @@ std::uint32_t DynamicPolicy::attach_credits(PeerIndex to, Emitter& out) {
     return count;
 }
 
-// ---- monitoring (thesis sections 6.4 and 6.5.2)
-// ------------------------------------------------------------
+// ---- monitoring (thesis sections 6.4 and 6.5.2) ---
 
 void DynamicPolicy::threshold_crossed(PeerIndex from, Emitter& out) {
     Extra& extra = extras_[from];
@@ -171,8 +169,7 @@ void DynamicPolicy::steal(PeerIndex thief, PeerIndex victim, Emitter& out) {
     if (peers_[victim].current > floor) block(victim, out);
 }
 
-// ---- compulsory credit return (thesis sections 6.1 and 6.5.4)
-// ------------------------------------------------
+// ---- compulsory credit return (thesis sections 6.1 and 6.5.4) ---
 
 void DynamicPolicy::block(PeerIndex victim, Emitter& out) {
     extras_[victim].blocked = true;
@@ -220,8 +217,7 @@ void DynamicPolicy::response_retrieved(PeerIndex from, std::uint32_t returned, E
     if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
 }
 
-// ---- activity lists
-// ------------------------------------------------------------------------------------------
+// ---- activity lists ---
 
 DynamicPolicy::Level DynamicPolicy::level(PeerIndex from) const {
     const std::uint8_t list = extras_[from].list;
@@ -250,8 +246,7 @@ void DynamicPolicy::link_front(PeerIndex peer, std::uint8_t list) {
     to.newest = peer;
 }
 
-// ---- invariants
-// ------------------------------------------------------------------------------------------------
+// ---- invariants ---
 
 std::string DynamicPolicy::list_violation() const {
     std::size_t members = 0;

@@ -93,7 +93,7 @@ class Policy {
     // False: nothing is counted and the fabric's own back-pressure is the only limit (policy "none").
     bool limited() const { return limited_; }
 
-    // ---- sender role --------------------------------------------------------------------------------------
+    // ---- sender role ---
 
     // The pair is connected: sets the window towards `to` to `credit`, the initial_credit of this process at
     // `to`.
@@ -116,7 +116,7 @@ class Policy {
     virtual bool control_waiting(PeerIndex) const { return false; }
     virtual void send_waiting_control(PeerIndex, Emitter&) {}
 
-    // ---- receiver role: a packet of `from` has left the mailbox and its slot is free ----------------------
+    // ---- receiver role: a packet of `from` has left the mailbox and its slot is free ---
 
     // DATA. Piggybacked credits, if any, are applied with credit_received afterwards.
     void data_retrieved(PeerIndex from, Emitter& out) {

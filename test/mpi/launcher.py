@@ -68,8 +68,9 @@ class Run:
         self._deadline = time.monotonic() + time_limit
         self._time_limit = time_limit
         self._text = {"stdout": [], "stderr": []}
+        # Without restore_signals SIGPIPE stays ignored: mpirun may write to a rank that has just ended.
         self._process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                         stderr=subprocess.PIPE, start_new_session=True)
+                                         stderr=subprocess.PIPE, start_new_session=True, restore_signals=False)
         self._readers = [threading.Thread(target=self._collect, args=(name,), daemon=True) for name in self._text]
         for reader in self._readers:
             reader.start()
@@ -172,6 +173,8 @@ class Launcher:
             if not key.startswith(("OMPI_", "PMIX_", "ORTE_")) and key != "LD_LIBRARY_PATH"}
         if self._component_path:
             kept["OMPI_MCA_mca_base_component_path"] = self._component_path
+        # Ranks that spin would take the two cores of a small machine from those that have work.
+        kept["OMPI_MCA_mpi_yield_when_idle"] = "1"
         return {**kept, **ROOT_CONSENT, "TMPDIR": self._temporary, **(extra or {})}
 
     def program(self, name):

@@ -25,8 +25,7 @@ ReferenceParty::ReferenceParty(const Scenario& scenario, std::uint32_t process, 
     }
 }
 
-// ---- sender role
-// ----------------------------------------------------------------------------------------------
+// ---- sender role ---
 
 void ReferenceParty::send(PeerIndex to, Pending packet, Outbox& out) {
     out_ = &out;
@@ -68,8 +67,7 @@ void ReferenceParty::emit_response(PeerIndex q) {
     emit(q, PacketKind::kResponse, m);
 }
 
-// ---- receiver role
-// ----------------------------------------------------------------------------------------------
+// ---- receiver role ---
 
 void ReferenceParty::retrieve(PeerIndex q, const Packet& packet, Outbox& out) {
     out_ = &out;
@@ -223,8 +221,7 @@ void ReferenceParty::move(PeerIndex q, Level to) {
     lists_[to].insert(lists_[to].begin(), q);
 }
 
-// ---- inspection
-// ---------------------------------------------------------------------------------------------------
+// ---- inspection ---
 
 std::string ReferenceParty::violation() const {
     std::int64_t granted = 0;

@@ -16,7 +16,7 @@ class Launch:
     processes: int
     transport: str = "velo,self"
     iterations: int = 10000
-    sample_seconds: float = 0.5
+    sample_seconds: float = 0.25
     mca: list = field(default_factory=list)  # further (name, value) pairs
 
 

@@ -50,8 +50,8 @@ def _add_how(parser):
     how.add_argument("--rounds", type=_positive, metavar="N", help="times that everything runs (default 3)")
     how.add_argument("--iterations", type=_positive, metavar="N",
                      help="most repetitions in a run (default 10000, quick 2000)")
-    how.add_argument("--time", type=_positive_float, default=0.5, metavar="SECONDS",
-                     help="longest measurement in a run (default 0.5): fewer repetitions above it")
+    how.add_argument("--time", type=_positive_float, default=0.25, metavar="SECONDS",
+                     help="longest measurement in a run (default 0.25): fewer repetitions above it")
     how.add_argument("--timeout", type=_positive_float, default=60.0, metavar="SECONDS",
                      help="a run that takes longer is killed and counts as a hang (default 60)")
     how.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
