@@ -1,5 +1,6 @@
 /* One-sided communication.
- * rma fence|lock|pscw|accumulate|fetch_and_op|compare_and_swap|sizes allocate|create */
+ * rma fence|lock|pscw|accumulate|fetch_and_op|compare_and_swap|compare_and_swap_at_home|sizes allocate|create
+ */
 #include "common.h"
 
 enum { kWords = 2048, kRounds = 20 };
@@ -132,30 +133,42 @@ static void fetch_and_op(void) {
     free(drawn), free(all);
 }
 
-/* A spin lock by compare and swap protects a word that is read and written separately. */
-static void compare_and_swap(void) {
-    int64_t zero = 0, mine = my_rank + 1, found, value;
+/* A spin lock in rank 0 by compare and swap protects a word that is read and written separately. */
+static void locked_update(int64_t mine) {
+    int64_t zero = 0, found, value;
+    do {
+        MPI_Compare_and_swap(&mine, &zero, &found, MPI_INT64_T, 0, 0, window);
+        MPI_Win_flush(0, window);
+    } while (found != 0);
+    MPI_Get(&value, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, window);
+    MPI_Win_flush(0, window);
+    value += mine;
+    MPI_Put(&value, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, window);
+    MPI_Win_flush(0, window);
+    MPI_Compare_and_swap(&zero, &mine, &found, MPI_INT64_T, 0, 0, window);
+    MPI_Win_flush(0, window);
+    CHECK(found == mine, "the lock belonged to %lld", (long long)found);
+}
+
+static void compete(int first_rank) {
+    int64_t expected = 0;
     MPI_Win_lock_all(0, window);
-    for (int round = 0; round < kRounds; ++round) {
-        do {
-            MPI_Compare_and_swap(&mine, &zero, &found, MPI_INT64_T, 0, 0, window);
-            MPI_Win_flush(0, window);
-        } while (found != 0);
-        MPI_Get(&value, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, window);
-        MPI_Win_flush(0, window);
-        value += mine;
-        MPI_Put(&value, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, window);
-        MPI_Win_flush(0, window);
-        MPI_Compare_and_swap(&zero, &mine, &found, MPI_INT64_T, 0, 0, window);
-        MPI_Win_flush(0, window);
-        CHECK(found == mine, "the lock belonged to %lld", (long long)found);
-    }
+    for (int round = 0; round < kRounds && my_rank >= first_rank; ++round) locked_update(my_rank + 1);
     MPI_Win_unlock_all(window);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_SHARED, my_rank, 0, window);
-    if (my_rank == 0)
-        CHECK(memory[1] == (int64_t)kRounds * ranks * (ranks + 1) / 2, "sum %lld", (long long)memory[1]);
+    for (int rank = first_rank; rank < ranks; ++rank) expected += (int64_t)kRounds * (rank + 1);
+    if (my_rank == 0) CHECK(memory[1] == expected, "sum %lld", (long long)memory[1]);
     MPI_Win_unlock(my_rank, window);
+}
+
+static void compare_and_swap(void) {
+    compete(1);
+}
+
+/* Rank 0 competes too, for a word in its own memory. */
+static void compare_and_swap_at_home(void) {
+    compete(0);
 }
 
 /* Put and get of all sizes around the packet and the eager limit, at every alignment. */
@@ -186,6 +199,7 @@ int main(int argc, char** argv) {
                    {"accumulate", accumulate},
                    {"fetch_and_op", fetch_and_op},
                    {"compare_and_swap", compare_and_swap},
+                   {"compare_and_swap_at_home", compare_and_swap_at_home},
                    {"sizes", sizes}};
     start(&argc, &argv);
     allocated = argc > 2 && strcmp(argv[2], "allocate") == 0;

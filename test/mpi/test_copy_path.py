@@ -1,0 +1,89 @@
+"""Large messages where the kernel lets no process read another one's memory."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from flows import flows, velo_only
+
+pytestmark = velo_only
+SIZES = [0, 1, 56, 4096, 5000, 32_768, 100_000, 1 << 20, (8 << 20) + 3]
+FORCED = {"btl_velo_single_copy_mechanism": "cma"}
+COPY = {"btl_velo_single_copy_mechanism": "copy"}
+PARAMETER = "btl_velo_single_copy_mechanism"
+
+
+@pytest.fixture
+def filtered(mpi):
+    """Words before a program that take the right away from it."""
+    return [mpi.program("without_cma")]
+
+
+@pytest.fixture(scope="session")
+def user_namespace():
+    """Words before a program that put it into a user namespace of its own."""
+    words = ["unshare", "--user", "--map-current-user"]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        pytest.skip("user namespaces are not permitted here")
+    return words
+
+
+def quiet(result):
+    """The fallback is a matter of course: no word about it by default."""
+    assert result.stderr == "", str(result)
+    return result.facts()
+
+
+@flows(4, 8, 64)
+def test_all_sizes_pass_with_copy_asked_for(mpi, flow):
+    result = mpi.run("datatypes", *SIZES, params={**flow.params, **COPY})
+    assert quiet(result) == {"exchanges": 9 * len(SIZES)}
+
+
+@flows(4, 8, 64)
+def test_all_sizes_pass_where_the_kernel_refuses(mpi, flow, filtered):
+    result = mpi.run("datatypes", *SIZES, params=flow.params, before=filtered)
+    assert quiet(result) == {"exchanges": 9 * len(SIZES)}
+
+
+@flows(8)
+def test_rendezvous_incast_passes_where_the_kernel_refuses(mpi, flow, filtered):
+    result = mpi.run("incast", 20, 100_000, 100, "nonblocking", np=5, params=flow.params, before=filtered)
+    assert quiet(result) == {"received": 80, "senders": 4}
+
+
+@flows(8)
+def test_a_hundred_megabytes_pass_where_the_kernel_refuses(mpi, flow, filtered):
+    result = mpi.run("large", 100_000_001, params=flow.params, before=filtered)
+    assert quiet(result) == {"received": 100_000_001}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@flows(8)
+def test_one_rank_with_the_right_and_one_without(mpi, flow, filtered, first):
+    program = [mpi.program("exchange"), "5", "300000"]
+    parts = [(1, [*filtered, *program]), (1, program)]
+    result = mpi.run_parts(parts if first else parts[::-1], params=flow.params)
+    assert result.returncode == 0, str(result)
+    assert quiet(result) == {"rounds": 5, "received": 80}
+
+
+@flows(8)
+def test_ranks_in_user_namespaces_of_their_own(mpi, flow, user_namespace):
+    result = mpi.run("exchange", 5, 300_000, np=3, params=flow.params, before=user_namespace)
+    assert quiet(result) == {"rounds": 5, "received": 160}
+
+
+@pytest.mark.parametrize("program", [("exchange", 5, 300_000), ("traffic", "rounds", 3)], ids=lambda words: words[0])
+@flows(8)
+def test_cma_asked_for_where_the_kernel_refuses_ends_with_the_parameter_named(mpi, flow, filtered, program):
+    result = mpi.run_any(*program, np=3, params={**flow.params, **FORCED}, before=filtered)
+    assert result.returncode != 0
+    assert PARAMETER in result.stderr, str(result)
+
+
+@flows(8)
+def test_cma_asked_for_where_it_works(mpi, flow):
+    result = mpi.run("exchange", 5, 300_000, np=3, params={**flow.params, **FORCED})
+    assert quiet(result) == {"rounds": 5, "received": 160}

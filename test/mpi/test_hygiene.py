@@ -1,0 +1,153 @@
+"""Nothing stays behind, whatever the end; too little memory is told and not suffered."""
+
+import os
+import signal
+import stat
+import time
+
+import pytest
+
+from flows import flows, velo_only
+
+pytestmark = velo_only
+MAPPING_MARKS = ("velo", "/dev/shm", "memfd")
+
+
+def assert_empty(shm):
+    assert shm.names() == []
+    # Files without a name are gone with the last process; there is none left.
+    assert shm.bytes_used() == 0
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+@flows(8, 64)
+def test_nothing_is_left_after_a_normal_end(mpi, flow, private_shm):
+    shm = private_shm()
+    assert mpi.run("traffic", "rounds", 20, np=4, params=flow.params, prefix=shm.enter).facts()["rounds"] == 20
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("moment", [0, 5, 200])
+@flows(8)
+def test_nothing_is_left_after_mpi_abort(mpi, flow, private_shm, moment):
+    shm = private_shm()
+    result = mpi.run_any("traffic", "abort", 1, moment, np=4, params=flow.params, prefix=shm.enter)
+    assert result.returncode == 42, str(result)
+    assert_empty(shm)
+
+
+@flows(8)
+def test_nothing_is_left_after_a_rank_was_killed_in_traffic(start, flow, private_shm, mpi):
+    shm = private_shm()
+    run = start("traffic", "endless", np=4, params=flow.params, prefix=shm.enter)
+    run.until_printed(r"traffic pid=\d+")
+    kill(run.ranks(mpi.program("traffic"))[-1])
+    assert run.wait().returncode != 0
+    assert_empty(shm)
+
+
+@flows(8)
+def test_nothing_is_left_after_mpirun_was_killed_in_traffic(start, flow, private_shm):
+    shm = private_shm()
+    run = start("traffic", "endless", np=4, params=flow.params, prefix=shm.enter)
+    run.until_printed(r"traffic pid=\d+")
+    assert shm.bytes_used() > 0
+    kill(run.pid)
+    run.wait()
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("pause_ms", [0, 10, 20, 40, 80, 160])
+@pytest.mark.parametrize("victim", ["rank", "mpirun"])
+@flows(8, policies=("dynamic",))
+def test_nothing_is_left_after_a_kill_while_the_job_starts(start, flow, private_shm, mpi, victim, pause_ms):
+    shm = private_shm()
+    run = start("traffic", "endless", np=4, params=flow.params, prefix=shm.enter)
+    ranks = run.until(lambda: run.ranks(mpi.program("traffic")), "the first rank")
+    time.sleep(pause_ms / 1000)
+    kill(ranks[0] if victim == "rank" else run.pid)
+    assert run.wait().returncode != 0
+    assert_empty(shm)
+
+
+def shared_mappings(pid):
+    """Paths of /proc/<pid>/map_files of what the process shares in /dev/shm, and the sizes."""
+    found = []
+    with open(f"/proc/{pid}/maps") as file:
+        for line in file:
+            words = line.split(maxsplit=5)
+            if len(words) == 6 and any(mark in words[5] for mark in MAPPING_MARKS) and "s" in words[1]:
+                begin, end = (int(part, 16) for part in words[0].split("-"))
+                found.append((f"/proc/{pid}/map_files/{words[0]}", end - begin))
+    return found
+
+
+@flows(8)
+def test_segments_are_private_to_the_user(start, flow, private_shm, mpi):
+    shm = private_shm()
+    run = start("traffic", "endless", np=3, params=flow.params, prefix=shm.enter)
+    run.until_printed(r"traffic pid=\d+")
+    for name in shm.names():
+        assert stat.S_IMODE(os.stat(f"{shm.path}/{name}").st_mode) == 0o600, name
+    mappings = [path for pid in run.ranks(mpi.program("traffic")) for path, _ in shared_mappings(pid)]
+    assert len(mappings) >= 3  # each rank maps at least its own
+    try:
+        modes = {stat.S_IMODE(os.stat(path).st_mode) for path in mappings}
+    except PermissionError:
+        pytest.skip("/proc/<pid>/map_files is not readable here")
+    assert modes == {0o600}
+
+
+@flows(8)
+def test_no_name_is_visible_while_the_job_runs(start, flow, private_shm):
+    shm = private_shm()
+    run = start("traffic", "endless", np=3, params=flow.params, prefix=shm.enter)
+    run.until_printed(r"traffic pid=\d+")
+    assert shm.names() == []
+    assert shm.bytes_used() > 0
+
+
+def assert_told(result, directory):
+    assert result.returncode != 0
+    assert directory in result.stderr, str(result)
+    assert "bytes" in result.stderr, str(result)
+    for word in ("Bus error", "Segmentation fault", "signal 7", "signal 11"):
+        assert word not in result.stderr, str(result)
+
+
+@pytest.mark.parametrize("size", ["4k", "64k"])
+@flows(4096)
+def test_too_small_dev_shm_is_told_with_the_size_needed(mpi, flow, private_shm, size):
+    shm = private_shm(size)
+    result = mpi.run_any("traffic", "rounds", 3, np=4, params=flow.params, prefix=shm.enter)
+    assert_told(result, "/dev/shm")
+    assert_empty(shm)
+
+
+@flows(4096, policies=("dynamic",))
+def test_dev_shm_with_room_for_some_ranks_only(mpi, flow, private_shm):
+    # Each of the four mailboxes takes three quarters of a MiB: 3 peers * 4096 slots of 64 bytes.
+    shm = private_shm("2m")
+    result = mpi.run_any("traffic", "rounds", 3, np=4, params=flow.params, prefix=shm.enter)
+    assert_told(result, "/dev/shm")
+    assert_empty(shm)
+
+
+@flows(4096, policies=("dynamic",))
+def test_a_too_small_backing_directory_is_told_with_the_size_needed(mpi, flow, private_shm):
+    shm = private_shm("64k")
+    os.mkdir(f"{shm.path}/inside")
+    params = {**flow.params, "btl_velo_backing_directory": "/dev/shm/inside"}
+    result = mpi.run_any("traffic", "rounds", 3, np=4, params=params, prefix=shm.enter)
+    assert_told(result, "/dev/shm/inside")
+    assert os.listdir(f"{shm.path}/inside") == []
+
+
+@flows(8)
+def test_a_backing_directory_on_disk_serves_and_is_left_empty(mpi, flow, tmp_path):
+    params = {**flow.params, "btl_velo_backing_directory": tmp_path}
+    assert mpi.run("traffic", "rounds", 10, np=3, params=params).facts()["rounds"] == 10
+    assert os.listdir(tmp_path) == []

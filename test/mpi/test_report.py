@@ -1,0 +1,145 @@
+"""The report at the end of a job, and the laws that its counters obey."""
+
+import json
+import re
+
+import pytest
+
+from flows import POLICIES, Flow, flows, velo_only
+
+pytestmark = velo_only
+PIGGYBACK_OFF = {"btl_velo_piggyback": 0}
+COUNTERS = ["messages_sent", "messages_delayed", "data_packets", "credit_packets", "credits_in_packets",
+            "piggybacked_credits", "requests", "responses", "steals", "stolen_slots", "mailbox_bytes",
+            "mailbox_high_water"]
+
+
+def report_of(mpi, *arguments, **keywords):
+    params = {**keywords.pop("params"), "btl_velo_report": "json"}
+    result = mpi.run(*arguments, params=params, **keywords)
+    lines = [line for line in result.output.splitlines() if "VELO-REPORT" in line]
+    assert len(lines) == 1, str(result)
+    return json.loads(lines[0].partition("VELO-REPORT ")[2])
+
+
+def exchange_report(mpi, flow, extra=None, np=4):
+    return report_of(mpi, "exchange", 6, 300_000, np=np, params={**flow.params, **(extra or {})})
+
+
+def assert_laws(report, ranks):
+    """What holds for every policy."""
+    assert report["version"] == 1
+    assert report["ranks"] == ranks == len(report["per_rank"])
+    assert [process["rank"] for process in report["per_rank"]] == list(range(ranks))
+    assert report["mailbox_bytes"] == 64 * report["mailbox_slots"]
+    for process in report["per_rank"]:
+        assert all(isinstance(process[name], int) and process[name] >= 0 for name in COUNTERS)
+        assert process["mailbox_bytes"] == report["mailbox_bytes"]
+        assert process["mailbox_high_water"] <= report["mailbox_slots"]
+        assert process["messages_delayed"] <= process["messages_sent"] <= process["data_packets"]
+        assert process["credit_packets"] <= process["credits_in_packets"] or process["credit_packets"] == 0
+    for name in set(COUNTERS) - {"mailbox_high_water"}:
+        assert report["total"][name] == sum(process[name] for process in report["per_rank"])
+
+
+@flows(4, 8, 64)
+def test_the_counters_of_every_policy_obey_the_common_laws(mpi, flow):
+    report = exchange_report(mpi, flow)
+    assert_laws(report, 4)
+    assert (report["policy"], report["slots_per_peer"]) == (flow.policy, flow.slots)
+    assert report["total"]["messages_sent"] >= 6 * 16 * 12  # each with at least one message of the transport
+
+
+@flows(8, policies=("none",))
+def test_without_flow_control_no_credit_moves(mpi, flow):
+    total = exchange_report(mpi, flow)["total"]
+    for name in ("credit_packets", "credits_in_packets", "piggybacked_credits", "requests", "responses", "steals",
+                 "stolen_slots"):
+        assert total[name] == 0
+
+
+@flows(4, 8, 64, policies=("static",))
+def test_static_returns_each_slot_once_and_never_more(mpi, flow):
+    total = exchange_report(mpi, flow)["total"]
+    assert total["credits_in_packets"] + total["piggybacked_credits"] <= total["data_packets"]
+    # What is not returned yet stays below the threshold of each pair.
+    held = 4 * 3 * (flow.slots // 3 + 1)
+    assert total["credits_in_packets"] + total["piggybacked_credits"] >= total["data_packets"] - held
+    assert total["requests"] == total["responses"] == total["steals"] == total["stolen_slots"] == 0
+
+
+@flows(4, 8, 64, policies=("dynamic",))
+def test_dynamic_returns_no_more_than_slots_exist(mpi, flow):
+    report = exchange_report(mpi, flow)
+    total = report["total"]
+    data_class = total["data_packets"] + total["requests"] + total["responses"]
+    returned = total["credits_in_packets"] + total["piggybacked_credits"]
+    # Beyond what was retrieved, a receiver can have granted its free slots; less than that, it can hold them.
+    slack = 4 * report["mailbox_slots"]
+    assert data_class - slack <= returned <= data_class + slack
+    assert total["responses"] <= total["requests"]
+    assert total["steals"] <= total["stolen_slots"]
+
+
+@flows(8, 64, policies=("static", "dynamic"))
+def test_without_piggybacking_all_credits_travel_in_packets(mpi, flow):
+    report = exchange_report(mpi, flow, PIGGYBACK_OFF)
+    assert report["piggyback"] is False
+    assert report["total"]["piggybacked_credits"] == 0
+    assert report["total"]["credit_packets"] > 0
+
+
+@flows(8, policies=("static", "dynamic"))
+def test_traffic_both_ways_is_piggybacked_on(mpi, flow):
+    report = report_of(mpi, "exchange", 500, 100, params=flow.params)
+    assert report["piggyback"] is True
+    assert report["total"]["piggybacked_credits"] > 0
+
+
+@flows(8, policies=("dynamic",))
+def test_groups_among_eight_ranks_take_slots_from_idle_ones(mpi, flow):
+    report = report_of(mpi, "hotspot", 2, 150, np=8, params=flow.params)
+    assert_laws(report, 8)
+    assert report["total"]["steals"] > 0
+    assert report["total"]["stolen_slots"] >= report["total"]["steals"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_mailbox_does_not_grow_with_the_load(mpi, policy):
+    flow = Flow(policy, 16)
+    little = report_of(mpi, "traffic", "rounds", 1, np=3, params=flow.params)
+    much = report_of(mpi, "exchange", 30, 300_000, np=3, params=flow.params)
+    assert little["mailbox_bytes"] == much["mailbox_bytes"]
+    assert much["total"]["data_packets"] > 20 * little["total"]["data_packets"]
+
+
+@flows(8)
+def test_incast_delays_senders_and_stays_within_the_mailbox(mpi, flow):
+    report = report_of(mpi, "incast", 200, 1000, 200, "nonblocking", np=5, params=flow.params)
+    assert_laws(report, 5)
+    senders = report["per_rank"][1:]
+    assert all(process["messages_delayed"] > 0 for process in senders)
+    assert report["per_rank"][0]["mailbox_high_water"] > 0
+
+
+@flows(8, policies=("static",))
+def test_a_credit_slots_value_appears_in_the_report(mpi, flow):
+    report = exchange_report(mpi, flow, {"btl_velo_credit_slots": 3})
+    assert report["credit_slots"] == 3
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 40])
+@flows(8)
+def test_the_summary_fits_on_one_screen(mpi, flow, ranks):
+    result = mpi.run("traffic", "neighbours", 9, np=ranks, params={**flow.params, "btl_velo_report": "summary"},
+                     time_limit=120)
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert 3 <= len(lines) <= 24
+    assert max(map(len, lines)) <= 120
+    assert re.search(rf"flow control {flow.policy}\b.*{flow.slots} slots per peer", result.stderr)
+
+
+@flows(8)
+def test_no_report_unless_asked_for(mpi, flow):
+    result = mpi.run("traffic", "rounds", 3, np=2, params=flow.params)
+    assert result.stderr == "" and "VELO-REPORT" not in result.stdout
