@@ -58,13 +58,18 @@ def test_average_is_over_the_benchmarks_that_have_an_overhead():
     assert (static.worst, static.benchmarks) == ("Alltoall", 2)
 
 
+def test_typical_overhead_is_the_geometric_mean_of_the_ratios():
+    assert summary.typical_percent([100.0, -50.0]) == pytest.approx(0)
+    assert summary.typical_percent([300.0, 0.0, 700.0]) == pytest.approx(217.48, abs=0.01)
+
+
 def test_incomplete_average_says_so():
     lines = lines_of(
         [result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12), result(ALLTOALL, REFERENCE, 100)],
         [BCAST, ALLTOALL])
     text = report.averages_text(summary.averages(lines), ["static", "dynamic"], [8], REFERENCE)
     assert "+20.0 (of 1)" in text
-    assert "n/a" in text.splitlines()[-1]
+    assert [line.split()[-1] for line in text.splitlines() if line.startswith("dynamic")] == ["n/a", "n/a"]
 
 
 def test_noise_is_the_spread_of_the_reference():

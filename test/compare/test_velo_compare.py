@@ -122,17 +122,19 @@ def test_quick_is_short(compare, tmp_path):
     assert len(table(tmp_path)) == 3
 
 
-def test_terminated_comparison_leaves_no_mpirun_behind(velo_compare, tmp_path):
+def test_terminated_comparison_keeps_what_it_has_and_leaves_no_mpirun_behind(velo_compare, tmp_path):
     log = tmp_path / "calls"
     command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true", "--no-plot",
                "--output", str(tmp_path / "out"), "--benchmarks", "Bcast", "--slots", "8"]
-    env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "none:8"}
+    env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:8"}
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
-    while not log.exists() and time.monotonic() < deadline:
+    while not (log.exists() and "static:8" in log.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 130
+    assert "INTERRUPTED" in (tmp_path / "out" / "velo-compare.txt").read_text()
+    assert float(table(tmp_path)["Bcast", "none", 8]["time_usec"]) == 10.0
     left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*/environ") if names(entry, str(log))]
     assert left == []
 

@@ -64,6 +64,8 @@ def _compare(options, launch, write_plot):
     lines = summary.summarise(results, all_cases, all_setups, reference)
     averages = summary.averages(lines)
     text = _text(options, launch, lines, averages, results, reference)
+    if not complete:
+        text += "\n\nINTERRUPTED: not all runs took place."
     print(text)
     _write_files(options, launch, text, lines, averages, results)
     if write_plot:

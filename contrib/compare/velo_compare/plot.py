@@ -5,7 +5,7 @@ import math
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
+from matplotlib import pyplot, ticker  # noqa: E402  (the backend is chosen first)
 
 # Colours that people with colour blindness can tell apart (Okabe and Ito), and marks for black and white.
 _STYLES = {
@@ -14,6 +14,8 @@ _STYLES = {
     "dynamic": {"color": "#0072B2", "marker": "^", "linestyle": "-"},
 }
 _OTHER_STYLE = {"color": "#009E73", "marker": "D", "linestyle": "-"}
+# Overheads reach from a few to thousands of percent: a linear scale up to this, a logarithmic one beyond.
+_LINEAR_PERCENT = 10
 _PANEL_COLUMNS = 4
 _PANEL_INCHES = (3.1, 2.4)
 
@@ -21,7 +23,7 @@ _PANEL_INCHES = (3.1, 2.4)
 def write_plot(path, lines, averages, policies, slots, title):
     """Draws the lines and averages of one message size."""
     benchmarks = list(dict.fromkeys(line.case.benchmark for line in lines))
-    rows = math.ceil((len(benchmarks) + 2) / _PANEL_COLUMNS)
+    rows = math.ceil((len(benchmarks) + 3) / _PANEL_COLUMNS)
     figure, grid = pyplot.subplots(
         rows,
         _PANEL_COLUMNS,
@@ -33,39 +35,43 @@ def write_plot(path, lines, averages, policies, slots, title):
     for panel, benchmark in zip(panels, benchmarks):
         of_benchmark = [line for line in lines if line.case.benchmark == benchmark]
         _overhead_panel(panel, benchmark, of_benchmark, policies, slots)
-    average_panel, credit_panel = panels[len(benchmarks)], panels[len(benchmarks) + 1]
+    average_panel, typical_panel, credit_panel = panels[len(benchmarks) : len(benchmarks) + 3]
     _overhead_panel(average_panel, "average", averages, policies, slots)
-    average_panel.set_facecolor("#f3f3f3")
+    _overhead_panel(typical_panel, "typical (geometric mean)", averages, policies, slots, "typical_percent")
     _credit_panel(credit_panel, averages, policies, slots)
-    for unused in panels[len(benchmarks) + 2 :]:
-        unused.set_visible(False)
+    for summary_panel in (average_panel, typical_panel, credit_panel):
+        summary_panel.set_facecolor("#f3f3f3")
     average_panel.legend(fontsize=8, framealpha=0.7)
+    for unused in panels[len(benchmarks) + 3 :]:
+        unused.set_visible(False)
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
 
-def _overhead_panel(panel, title, records, policies, slots):
+def _overhead_panel(panel, title, records, policies, slots, key="overhead_percent"):
     for policy in policies:
-        _draw(panel, policy, slots, _series(records, policy, slots, lambda r: r.overhead_percent))
+        _draw(panel, policy, slots, _series(records, policy, slots, key))
     panel.axhline(0, color="black", linewidth=0.6)
+    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
+    panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
+    panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
     _dress(panel, title, "overhead %", slots)
 
 
 def _credit_panel(panel, averages, policies, slots):
     known = False
     for policy in policies:
-        series = _series(averages, policy, slots, lambda r: r.credit_packets_per_1000_messages)
+        series = _series(averages, policy, slots, "credit_packets_per_1000_messages")
         known = known or any(not math.isnan(value) for value in series)
         _draw(panel, policy, slots, series)
     if not known:
         panel.text(0.5, 0.5, "n/a", transform=panel.transAxes, ha="center", va="center")
     _dress(panel, "credit packets, average", "per 1000 messages", slots)
-    panel.set_facecolor("#f3f3f3")
 
 
-def _series(records, policy, slots, value_of):
-    values = {r.setup.slots: value_of(r) for r in records if r.setup.policy == policy}
+def _series(records, policy, slots, key):
+    values = {r.setup.slots: getattr(r, key) for r in records if r.setup.policy == policy}
     return [math.nan if values.get(count) is None else values[count] for count in slots]
 
 

@@ -16,33 +16,34 @@ def table_text(lines):
 
 
 def averages_text(averages, policies, slots, reference):
-    """Mean overhead by policy and slots, one table for each size."""
+    """Overhead over all benchmarks by policy and slots: two tables for each size."""
     parts = []
     for size in dict.fromkeys(a.size_bytes for a in averages):
         of_size = {a.setup: a for a in averages if a.size_bytes == size}
-        parts.append(_averages_of_size(of_size, size, policies, slots, reference))
+        what = "Barrier" if size is None else f"{size} bytes"
+        against = f"overhead (%) against none with {reference.slots} slots per peer, {what}"
+        for title, key in (
+            (f"Average {against}", "overhead_percent"),
+            (f"Typical {against} (geometric mean of the time ratios)", "typical_percent"),
+        ):
+            rows = [[policy] + _average_cells(of_size, policy, slots, key) for policy in policies]
+            headings = ["policy"] + [f"{count} slots" for count in slots]
+            parts.append(title + "\n" + _grid(headings, rows, ["<"] + [">"] * len(slots)))
     return "\n\n".join(parts)
 
 
-def _averages_of_size(by_setup, size, policies, slots, reference):
-    what = "Barrier" if size is None else f"{size} bytes"
-    title = f"Average overhead (%) against none with {reference.slots} slots per peer, {what}"
-    rows = []
-    for policy in policies:
-        row = [policy]
-        for count in slots:
-            average = by_setup.get(Setup(policy, count))
-            row.append(_average_cell(average, by_setup))
-        rows.append(row)
-    return title + "\n" + _grid(["policy"] + [f"{count} slots" for count in slots], rows, ["<"] + [">"] * len(slots))
-
-
-def _average_cell(average, by_setup):
-    if average is None or average.overhead_percent is None:
-        return NOT_AVAILABLE
-    cell = f"{average.overhead_percent:+.1f}"
+def _average_cells(by_setup, policy, slots, key):
     complete = max(a.benchmarks for a in by_setup.values())
-    return cell if average.benchmarks == complete else f"{cell} (of {average.benchmarks})"
+    cells = []
+    for count in slots:
+        average = by_setup.get(Setup(policy, count))
+        value = None if average is None else getattr(average, key)
+        if value is None:
+            cells.append(NOT_AVAILABLE)
+        else:
+            partial = "" if average.benchmarks == complete else f" (of {average.benchmarks})"
+            cells.append(f"{value:+.1f}{partial}")
+    return cells
 
 
 def _grid(headings, rows, aligns, blocks=None):

@@ -25,11 +25,16 @@ class Line:
 
 @dataclass
 class Average:
-    """Mean overhead of a setup over the benchmarks of one size."""
+    """Overhead of a setup over the benchmarks of one size.
+
+    The arithmetic mean is the thesis's. One benchmark that takes many times longer decides it; the geometric mean of
+    the time ratios says what is typical.
+    """
 
     size_bytes: Optional[int]
     setup: Setup
     overhead_percent: Optional[float]
+    typical_percent: Optional[float]
     benchmarks: int  # that the mean is over
     worst: Optional[str] = None  # the benchmark with the largest overhead
     worst_percent: Optional[float] = None
@@ -84,6 +89,12 @@ def overhead_percent(time_usec, reference_usec):
     return 100.0 * (time_usec - reference_usec) / reference_usec
 
 
+def typical_percent(overheads_percent):
+    """The overhead whose time ratio is the geometric mean of all time ratios."""
+    ratios = [1.0 + overhead / 100.0 for overhead in overheads_percent]
+    return 100.0 * (statistics.geometric_mean(ratios) - 1.0) if min(ratios) > 0 else None
+
+
 def reference_spreads(lines):
     """For each case how far its reference times lie apart, in percent of their median: the noise of the machine."""
     return {
@@ -103,10 +114,11 @@ def averages(lines):
 
 def _average(size_bytes, setup, lines):
     known = [line for line in lines if line.overhead_percent is not None]
-    average = Average(size_bytes, setup, None, len(known))
+    average = Average(size_bytes, setup, None, None, len(known))
     if known:
         worst = max(known, key=lambda line: line.overhead_percent)
         average.overhead_percent = statistics.fmean(line.overhead_percent for line in known)
+        average.typical_percent = typical_percent([line.overhead_percent for line in known])
         average.worst, average.worst_percent = worst.case.benchmark, worst.overhead_percent
     for name in ("delayed_percent", "credit_packets_per_1000_messages", "mailbox_bytes_per_rank"):
         values = [line.counters[name] for line in lines if name in line.counters]
