@@ -50,10 +50,10 @@ def write_plot(path, lines, averages, policies, slots, title):
 
 
 def _overhead_panel(panel, title, records, policies, slots, key="overhead_percent"):
+    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
     for policy in policies:
         _draw(panel, policy, slots, _series(records, policy, slots, key))
     panel.axhline(0, color="black", linewidth=0.6)
-    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
     panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
     panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
     _dress(panel, title, "overhead %", slots)

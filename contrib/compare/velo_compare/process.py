@@ -45,20 +45,21 @@ def run_limited(command, env, timeout_seconds):
 
 
 def end_session(leader):
-    """Ends what is left of the session of `leader`: politely first, then for sure.
+    """Ends what is left of the session of `leader`, politely first, and returns when all of it is gone.
 
     Open MPI puts each rank into a process group of its own, so a signal to one group would miss them; the session
-    holds them all.
+    holds them all. A rank that mpirun left behind is no child of ours: only /proc tells when a signal has taken effect.
     """
     if leader.poll() is None:
         leader.terminate()
     deadline = time.monotonic() + _GRACE_SECONDS
     while time.monotonic() < deadline and (leader.poll() is None or _members(leader.pid)):
         time.sleep(_POLL_SECONDS)
-    for pid in _members(leader.pid):
-        _kill(pid)
-    if leader.poll() is None:
-        leader.kill()
+    while members := _members(leader.pid):
+        for pid in members:
+            _kill(pid)
+        leader.poll()
+        time.sleep(_POLL_SECONDS)
     leader.wait()
 
 
