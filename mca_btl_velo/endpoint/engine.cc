@@ -198,8 +198,7 @@ void Engine::fail(velo_status status, const std::string& text) {
     config_.fatal(config_.context, status, text.c_str());
 }
 
-void Engine::assert_invariants() {
-#ifdef VELO_CHECKED
+void Engine::abort_on_violation() {
     std::string violation = policy_->violation();
     if (violation.empty() && policy_->limited() && reader_.occupancy() > reader_.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
@@ -207,7 +206,6 @@ void Engine::assert_invariants() {
     if (violation.empty()) return;
     std::fprintf(stderr, "velo: flow control invariant violated: %s\n", violation.c_str());
     std::abort();
-#endif
 }
 
 }  // namespace velo::endpoint

@@ -66,15 +66,22 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void run_completions();
     void withdraw_name();
 
-    void handle(std::uint64_t word);
-    void retrieve_data(Peer& peer, const wire::Header& header);
+    // These return the number of packets handled.
+    int handle(std::uint64_t word);
+    int retrieve_data(Peer& peer, const wire::Header& header);
     bool deliver(Peer& peer, const wire::Header& header, std::byte* payload);
+    int gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, std::byte* payload);
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     void free_slots();
     void fail(velo_status status, const std::string& text);
+    void abort_on_violation();
     // Checked builds: aborts with the first violated invariant.
-    void assert_invariants();
+    void assert_invariants() {
+#ifdef VELO_CHECKED
+        abort_on_violation();
+#endif
+    }
 
     velo_config config_;
     std::uint32_t slots_per_peer_ = 0;

@@ -53,6 +53,12 @@ struct Incoming {
         room -= bytes;
         return true;
     }
+    // The same for a full packet, which is known to fit.
+    void append_full(const std::byte* data) {
+        std::memcpy(to, data, wire::kPayloadBytes);
+        to += wire::kPayloadBytes;
+        room -= wire::kPayloadBytes;
+    }
 };
 
 }  // namespace velo::endpoint

@@ -36,8 +36,9 @@ int Engine::progress() {
         while (handled < kBatch && !failed_) {
             std::uint64_t word = reader_.poll();
             if (word == 0) break;
-            handle(word);
-            if (++handled % kFreeStep == 0) free_slots();
+            int packets = handle(word);
+            if (handled % kFreeStep + packets >= kFreeStep) free_slots();
+            handled += packets;
         }
         if (handled > 0) reader_.publish();
         if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
@@ -55,10 +56,11 @@ void Engine::free_slots() {
     reader_.publish();
 }
 
-void Engine::handle(std::uint64_t word) {
+int Engine::handle(std::uint64_t word) {
     wire::Header header = wire::Header::unpack(word);
     if (!header.plausible(policy_->config().total_peers())) {
-        return fail(VELO_ERR_PROTOCOL, "an impossible packet is in the mailbox: " + wire::to_string(header));
+        fail(VELO_ERR_PROTOCOL, "an impossible packet is in the mailbox: " + wire::to_string(header));
+        return 0;
     }
     Peer& peer = peer_at(header.source);
     if (header.kind == wire::PacketKind::kData) return retrieve_data(peer, header);
@@ -81,25 +83,56 @@ void Engine::handle(std::uint64_t word) {
     }
     flush(peer);
     assert_invariants();
+    return 1;
 }
 
-void Engine::retrieve_data(Peer& peer, const wire::Header& header) {
+int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     std::byte* payload = reader_.payload();
     std::uint32_t credits = 0;
     if (header.flags & wire::kPiggyback)
         credits = read_payload<std::uint16_t>(payload + wire::kPiggybackOffset);
     if (!deliver(peer, header, payload)) {
-        return fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
+        fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
+        return 0;
     }
     reader_.advance();
-    if (!policy_->limited()) return;
-    std::lock_guard lock(mutex_);
-    policy_->data_retrieved(peer.index, *this);
-    if (credits > 0) {
-        policy_->credit_received(peer.index, credits);
-        flush(peer);
+    int packets = 1;
+    if (policy_->limited()) {
+        std::lock_guard lock(mutex_);
+        policy_->data_retrieved(peer.index, *this);
+        if (credits > 0) {
+            policy_->credit_received(peer.index, credits);
+            flush(peer);
+        }
+        assert_invariants();
     }
-    assert_invariants();
+    if (peer.incoming.state != Incoming::State::kIdle) packets += gather(peer);
+    return packets;
+}
+
+// The middle packets of a message come in a row and have equal headers: takes as many as are there and for
+// whose slots nothing is due, without looking at each of them again. Returns their number.
+int Engine::gather(Peer& peer) {
+    Incoming& incoming = peer.incoming;
+    bool rma = incoming.state == Incoming::State::kRma;
+    const wire::Header middle{wire::PacketKind::kData,
+                              rma ? std::uint8_t{wire::kInternal} : std::uint8_t{0},
+                              incoming.tag,
+                              wire::kPayloadBytes,
+                              0,
+                              peer.index};
+    const std::uint64_t expected = middle.pack();
+    std::uint64_t most = std::min<std::uint64_t>(incoming.room / wire::kPayloadBytes, kBatch);
+    std::unique_lock lock(mutex_);
+    most = std::min<std::uint64_t>(most, policy_->quiet_packets(peer.index));
+    std::uint32_t packets = 0;
+    while (packets < most && wire::Header::without_lap(reader_.poll()) == expected) {
+        incoming.append_full(reader_.payload());
+        reader_.advance();
+        ++packets;
+    }
+    policy_->data_retrieved_quietly(peer.index, packets);
+    return static_cast<int>(packets);
 }
 
 // False if the packet does not fit what came before it.
@@ -143,6 +176,7 @@ bool Engine::begin_message(Peer& peer, const wire::Header& header, std::byte* pa
         if (!rma_.begin(peer.index, incoming.rma, &placement)) return false;
     }
     incoming.state = Incoming::State::kRma;
+    incoming.tag = header.tag;
     incoming.to = placement.data;
     incoming.room = placement.bytes;
     return incoming.append(payload + sizeof incoming.rma, header.length - sizeof incoming.rma);

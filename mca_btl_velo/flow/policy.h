@@ -124,6 +124,19 @@ class Policy {
         slot_freed(from);
         if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
     }
+    // How many DATA packets of `from` in a row only count, without anything being due.
+    std::uint32_t quiet_packets(PeerIndex from) const {
+        if (!limited_) return UINT32_MAX;
+        const PeerFlow& peer = peers_[from];
+        return peer.retrieved + 1 < peer.threshold ? peer.threshold - peer.retrieved - 1 : 0;
+    }
+    // data_retrieved for `count` <= quiet_packets(from) of them at once.
+    void data_retrieved_quietly(PeerIndex from, std::uint32_t count) {
+        if (!limited_) return;
+        available_ += count;
+        peers_[from].retrieved += count;
+        peers_[from].current -= count;
+    }
     // Credits arrived, in a CREDIT or piggybacked: the caller then flushes its queue for `from`.
     void credit_received(PeerIndex from, std::uint32_t credits) {
         if (limited_) peers_[from].credit += credits;

@@ -52,14 +52,18 @@ struct Header {
                static_cast<std::uint64_t>(source) << 24 | static_cast<std::uint64_t>(lap) << 48;
     }
     static constexpr Header unpack(std::uint64_t word) {
-        return Header{static_cast<PacketKind>(word & 0xf),
-                      static_cast<std::uint8_t>(word >> 4 & 0xf),
-                      static_cast<std::uint8_t>(word >> 8),
-                      static_cast<std::uint8_t>(word >> 16),
-                      static_cast<std::uint16_t>(word >> 48),
-                      static_cast<std::uint32_t>(word >> 24 & kMaxSource)};
+        return Header{
+            static_cast<PacketKind>(word & 0xf),    static_cast<std::uint8_t>(word >> 4 & 0xf),
+            static_cast<std::uint8_t>(word >> 8),   static_cast<std::uint8_t>(word >> 16),
+            static_cast<std::uint16_t>(word >> 48), static_cast<std::uint32_t>(word >> 24 & kMaxSource)};
     }
-    static constexpr std::uint16_t lap_of(std::uint64_t word) { return static_cast<std::uint16_t>(word >> 48); }
+    // The packed header without its lap: equal in all middle packets of a message.
+    static constexpr std::uint64_t without_lap(std::uint64_t word) {
+        return word & ~(std::uint64_t{0xffff} << 48);
+    }
+    static constexpr std::uint16_t lap_of(std::uint64_t word) {
+        return static_cast<std::uint16_t>(word >> 48);
+    }
 
     // True if the fields could have been written by a correct sender in a directory of `sources` entries.
     constexpr bool plausible(std::uint32_t sources) const {
@@ -72,8 +76,8 @@ struct Header {
 // One line of text for logs and test failures: "DATA src 3 tag 65 len 22 first last lap 1".
 std::string to_string(const Header& header);
 
-static_assert(Header::unpack(Header{PacketKind::kData, kFirst | kLast, 65, 56, 0xfffe, 0xabcdef}.pack()).source ==
-              0xabcdef);
+static_assert(Header::unpack(Header{PacketKind::kData, kFirst | kLast, 65, 56, 0xfffe, 0xabcdef}.pack())
+                  .source == 0xabcdef);
 static_assert(Header::lap_of(Header{PacketKind::kData, 0xf, 255, 56, 0xfffe, 0xffffff}.pack()) == 0xfffe);
 static_assert(kPayloadBytes + sizeof(std::uint64_t) == kPacketBytes);
 
