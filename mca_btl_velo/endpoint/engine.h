@@ -98,7 +98,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::vector<Peer*> stalled_;
     SendQueue completed_;  // user messages whose callback is due
     std::vector<flow::PeerIndex>
-        awaited_;  // peers in other PID namespaces that have yet to open the named mailbox
+        awaited_;  // peers in other namespaces that have yet to open the named mailbox
     std::atomic<bool> housekeeping_{false};  // one of the three above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;

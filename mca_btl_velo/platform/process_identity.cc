@@ -8,9 +8,19 @@
 
 namespace velo::platform {
 
-std::uint64_t pid_namespace() {
+namespace {
+
+std::uint64_t inode_of(const char* path) {
     struct stat status {};
-    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+    return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+Namespaces own_namespaces() { return {inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")}; }
+
+bool see_each_other(const Namespaces& a, const Namespaces& b) {
+    return a.pid != 0 && a.pid == b.pid && a.user != 0 && a.user == b.user;
 }
 
 std::uint64_t random_nonce() {

@@ -7,9 +7,16 @@
 
 namespace velo::platform {
 
-// Inode of this process's PID namespace, 0 if /proc does not tell. Two processes with the same non-zero value
-// can name each other by pid.
-std::uint64_t pid_namespace();
+// The namespaces that decide who may look into whose /proc entry: inodes, 0 if /proc does not tell.
+struct Namespaces {
+    std::uint64_t pid;
+    std::uint64_t user;
+};
+Namespaces own_namespaces();
+
+// True if two processes in these namespaces can name each other by pid, and the kernel lets one user's processes there
+// open each other's descriptors.
+bool see_each_other(const Namespaces& a, const Namespaces& b);
 
 // 64 random bits from the kernel; never 0.
 std::uint64_t random_nonce();

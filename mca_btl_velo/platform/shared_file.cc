@@ -94,7 +94,7 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     }
     file.address_.bytes = bytes;
     file.address_.nonce = random_nonce();
-    file.address_.pid_namespace = pid_namespace();
+    file.address_.namespaces = own_namespaces();
     file.address_.pid = ::getpid();
     file.address_.user = ::geteuid();
     std::memcpy(file.address_.directory, directory.c_str(), directory.size() + 1);
@@ -148,8 +148,8 @@ void SharedFile::publish() {
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         throw Failure(VELO_ERR_UNREACHABLE,
                       "cannot give the mailbox the name " + path +
-                          " for a process in another PID namespace: " + std::strerror(errno) +
-                          ". Let the containers of one job share the PID namespace, or set " +
+                          " for a process in another PID or user namespace: " + std::strerror(errno) +
+                          ". Let the containers of one job share these namespaces, or set " +
                           "btl_velo_backing_directory to a tmpfs that they share.");
     }
     published_ = true;
@@ -166,9 +166,6 @@ void SharedFile::swap(SharedFile& other) noexcept {
     std::swap(published_, other.published_);
 }
 
-bool reachable_by_pid(const FileAddress& address) {
-    std::uint64_t mine = pid_namespace();
-    return mine != 0 && mine == address.pid_namespace;
-}
+bool reachable_by_pid(const FileAddress& address) { return see_each_other(own_namespaces(), address.namespaces); }
 
 }  // namespace velo::platform

@@ -1,7 +1,7 @@
 // Memory shared between processes of one user on one machine, in a file that has no name.
 //
 // The owner creates the file with O_TMPFILE, so that nothing can stay behind however the processes die; a
-// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID namespaces does the
+// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID or user namespaces does the
 // owner give the file a name (`publish`), for as long as that peer needs to attach. design/shared-memory.md
 // has the reasons.
 #pragma once
@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include "platform/process_identity.h"
 
 namespace velo::platform {
 
@@ -19,7 +21,7 @@ struct FileAddress {
     std::uint64_t bytes;
     std::uint64_t nonce;              // random; part of the published name
     std::uint64_t inode;              // of the file: the check that the right one was opened
-    std::uint64_t pid_namespace;      // of the owner; see process_identity.h
+    Namespaces namespaces;            // of the owner
     std::int32_t pid;                 // of the owner, in its namespace
     std::int32_t fd;                  // in the owner
     std::uint32_t user;               // effective uid of the owner
@@ -48,7 +50,7 @@ class SharedFile {
     std::size_t bytes() const { return address_.bytes; }
     const FileAddress& address() const { return address_; }
 
-    // Gives the file a name in its directory, for peers in other PID namespaces. Owner only; may be called
+    // Gives the file a name in its directory, for peers in other namespaces. Owner only; may be called
     // again.
     void publish();
     // Takes the name away. Attached peers keep their mapping.

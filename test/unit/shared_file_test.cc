@@ -79,10 +79,10 @@ TEST_F(SharedFileTest, another_file_behind_the_descriptor_is_refused) {
     EXPECT_THROW(SharedFile::open(larger, 0), Failure);
 }
 
-TEST_F(SharedFileTest, a_peer_in_another_pid_namespace_waits_until_the_owner_publishes) {
+TEST_F(SharedFileTest, a_peer_in_other_namespaces_waits_until_the_owner_publishes) {
     SharedFile file = SharedFile::create(directory_, 4096);
     FileAddress foreign = file.address();
-    foreign.pid_namespace ^= 1;
+    foreign.namespaces.user ^= 1;
     EXPECT_THROW(SharedFile::open(foreign, 0), Failure);
 
     std::thread owner([&] {

@@ -10,7 +10,7 @@
 namespace velo::fabric::shm {
 namespace {
 
-// How long to wait for a segment whose owner must publish it for another PID namespace first.
+// How long to wait for a segment whose owner must publish it for another namespace first.
 constexpr int kPublishPatienceMs = 20'000;
 constexpr std::size_t kPageBytes = 4096;
 

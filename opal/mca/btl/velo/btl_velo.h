@@ -68,8 +68,9 @@ extern mca_btl_velo_module_t mca_btl_velo_module;
 /* component */
 void mca_btl_velo_log(void *context, int level, const char *text);
 void mca_btl_velo_fatal(void *context, velo_status status, const char *text);
-/* A message for the user that does not depend on the verbosity. */
-void mca_btl_velo_complain(const char *text);
+/* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
+ * transport, or letting Open MPI report unreachable processes, would hide the reason. */
+void mca_btl_velo_give_up(const char *text) __opal_attribute_noreturn__;
 
 /* module */
 int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module);

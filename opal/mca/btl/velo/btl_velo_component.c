@@ -33,9 +33,13 @@ mca_btl_velo_component_t mca_btl_velo_component = {
     },
 };
 
-void mca_btl_velo_complain(const char *text)
+void mca_btl_velo_give_up(const char *text)
 {
     opal_output(0, "btl:velo: %s", text);
+    if (NULL != opal_pmix.abort) {
+        (void) opal_pmix.abort(1, text, NULL);
+    }
+    exit(1);
 }
 
 void mca_btl_velo_log(void *context, int level, const char *text)
@@ -52,11 +56,11 @@ void mca_btl_velo_fatal(void *context, velo_status status, const char *text)
 {
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
     (void) status;
-    mca_btl_velo_complain(text);
     if (NULL != module->error_callback) {
+        opal_output(0, "btl:velo: %s", text);
         module->error_callback(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, NULL, (char *) "velo transport failure");
     }
-    exit(1); /* nobody was there to abort the job */
+    mca_btl_velo_give_up(text); /* nobody was there to abort the job */
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
@@ -286,14 +290,9 @@ static const char *check_sizes(const mca_btl_base_module_t *module)
     return NULL;
 }
 
-static int open_engine(mca_btl_velo_module_t *module, bool threads)
+static void open_engine(mca_btl_velo_module_t *module, bool threads)
 {
     const mca_btl_velo_component_t *component = &mca_btl_velo_component;
-    const char *wrong = check_sizes(&module->super);
-    if (NULL != wrong) {
-        mca_btl_velo_complain(wrong);
-        return OPAL_ERR_BAD_PARAM;
-    }
     uint64_t *peers;
     velo_config config = {
         .flow_control = velo_policy_name((unsigned) component->flow_control),
@@ -319,10 +318,8 @@ static int open_engine(mca_btl_velo_module_t *module, bool threads)
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
     free(peers);
     if (VELO_OK != status) {
-        mca_btl_velo_complain(error);
-        return OPAL_ERROR;
+        mca_btl_velo_give_up(error);
     }
-    return OPAL_SUCCESS;
 }
 
 static int publish_address(const velo_engine *engine)
@@ -343,17 +340,17 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
         mca_btl_velo_log(NULL, 5, "not used: name velo in --mca btl to use it");
         return NULL;
     }
-    mca_btl_base_module_t **modules = calloc(1, sizeof(*modules));
-    if (NULL == modules || OPAL_SUCCESS != mca_btl_velo_module_prepare(module) ||
-        OPAL_SUCCESS != open_engine(module, enable_mpi_threads)) {
-        free(modules);
-        return NULL;
+    const char *wrong = check_sizes(&module->super);
+    if (NULL != wrong) {
+        mca_btl_velo_give_up(wrong);
     }
+    mca_btl_base_module_t **modules = calloc(1, sizeof(*modules));
+    if (NULL == modules || OPAL_SUCCESS != mca_btl_velo_module_prepare(module)) {
+        mca_btl_velo_give_up("out of memory");
+    }
+    open_engine(module, enable_mpi_threads);
     if (OPAL_SUCCESS != publish_address(module->engine)) {
-        mca_btl_velo_complain("cannot publish the address of the mailbox");
-        velo_engine_close(module->engine);
-        free(modules);
-        return NULL;
+        mca_btl_velo_give_up("cannot publish the address of the mailbox");
     }
     mca_btl_velo_log(NULL, 5, velo_engine_description(module->engine));
     modules[0] = &module->super;

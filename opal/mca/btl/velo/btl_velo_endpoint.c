@@ -7,17 +7,16 @@
 #include "opal/mca/hwloc/base/base.h"
 #include "opal/mca/pmix/pmix.h"
 
-/* The reason why a peer cannot be served, once for each process: with many peers it is mostly the same one. */
-static void report_unreachable(velo_status status, const char *reason)
+/* Out of reach: another BTL may serve this peer, so say why, once for each process: with many peers it is mostly the
+ * same reason. Anything else concerns the job as a whole. */
+static void report_failure(velo_status status, const char *reason)
 {
     static bool reported = false;
-    bool loud = VELO_ERR_UNREACHABLE != status || !reported;
-    reported = true;
-    if (loud) {
-        mca_btl_velo_complain(reason);
-    } else {
-        mca_btl_velo_log(NULL, 5, reason);
+    if (VELO_ERR_UNREACHABLE != status) {
+        mca_btl_velo_give_up(reason);
     }
+    mca_btl_velo_log(NULL, reported ? 5 : 0, reason);
+    reported = true;
 }
 
 /* The endpoint of a peer, the same one each time. */
@@ -53,7 +52,7 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
     velo_status status = velo_peer_connect(mca_btl_velo_module.engine, address, bytes, &peer, error, sizeof(error));
     free(address);
     if (VELO_OK != status) {
-        report_unreachable(status, error);
+        report_failure(status, error);
         return NULL;
     }
     return endpoint_for(peer);
