@@ -148,12 +148,19 @@ size_t velo_peer_queued_bytes(const velo_peer* peer) {
 
 velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument) {
-    return guarded(engine, [&] { return engine->engine.get(*peer, local, remote, bytes, {done, argument}); });
+    return guarded(engine, [&] {
+        return engine->engine.transfer(*peer, velo::rma::Direction::kGet, local, remote, bytes,
+                                       {done, argument});
+    });
 }
 
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument) {
-    return guarded(engine, [&] { return engine->engine.put(*peer, local, remote, bytes, {done, argument}); });
+    auto* source = const_cast<void*>(local);  // a put only reads it
+    return guarded(engine, [&] {
+        return engine->engine.transfer(*peer, velo::rma::Direction::kPut, source, remote, bytes,
+                                       {done, argument});
+    });
 }
 
 velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic operation, unsigned width,

@@ -33,10 +33,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     velo_status send_now(Peer& peer, const velo_send& message);
     velo_status send_start(Peer& peer, velo_send* send);
-    velo_status get(Peer& peer, void* local, std::uint64_t remote, std::size_t bytes,
-                    const rma::Completion& completion);
-    velo_status put(Peer& peer, const void* local, std::uint64_t remote, std::size_t bytes,
-                    const rma::Completion& completion);
+    // `local` is only read by a put.
+    velo_status transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+                         std::size_t bytes, const rma::Completion& completion);
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();

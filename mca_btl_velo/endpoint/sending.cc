@@ -116,32 +116,20 @@ void Engine::post(flow::PeerIndex to, velo_send* message) {
     enqueue(peer, message);
 }
 
-velo_status Engine::get(Peer& peer, void* local, std::uint64_t remote, std::size_t bytes,
-                        const rma::Completion& completion) {
+velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+                             std::size_t bytes, const rma::Completion& completion) {
     std::unique_lock lock(mutex_);
     const singlecopy::Mechanism* mechanism = rma_.mechanism_for(peer.index);
     if (mechanism == nullptr) {
-        rma_.start_get(peer.index, local, remote, bytes, completion);
+        rma_.start(direction, peer.index, local, remote, bytes, completion);
         return VELO_QUEUED;
     }
     statistics_.rma_single_copy_bytes += bytes;
+    const singlecopy::RemoteProcess& process = rma_.process(peer.index);
     lock.unlock();
-    if (mechanism->read(rma_.process(peer.index), local, remote, bytes) != 0) return VELO_ERR_REMOTE;
-    completion.done(completion.argument, VELO_OK, 0);
-    return VELO_OK;
-}
-
-velo_status Engine::put(Peer& peer, const void* local, std::uint64_t remote, std::size_t bytes,
-                        const rma::Completion& completion) {
-    std::unique_lock lock(mutex_);
-    const singlecopy::Mechanism* mechanism = rma_.mechanism_for(peer.index);
-    if (mechanism == nullptr) {
-        rma_.start_put(peer.index, local, remote, bytes, completion);
-        return VELO_QUEUED;
-    }
-    statistics_.rma_single_copy_bytes += bytes;
-    lock.unlock();
-    if (mechanism->write(rma_.process(peer.index), local, remote, bytes) != 0) return VELO_ERR_REMOTE;
+    int error = direction == rma::Direction::kGet ? mechanism->read(process, local, remote, bytes)
+                                                  : mechanism->write(process, local, remote, bytes);
+    if (error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
 }

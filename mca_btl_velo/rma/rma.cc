@@ -52,26 +52,15 @@ const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
     return access.reach == Reach::kPermitted ? mechanism_ : nullptr;
 }
 
-void Rma::start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
-                    Completion completion) {
-    start_transfer(peer, Operation::kGet, static_cast<std::byte*>(local), remote, bytes, completion);
-}
-
-void Rma::start_put(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
-                    Completion completion) {
-    auto* source = const_cast<std::byte*>(static_cast<const std::byte*>(local));  // a put only reads it
-    start_transfer(peer, Operation::kPut, source, remote, bytes, completion);
-}
-
-std::uint64_t Rma::start_transfer(PeerIndex peer, Operation operation, std::byte* local, std::uint64_t remote,
-                                  std::uint64_t bytes, Completion completion) {
+void Rma::start(Direction direction, PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
+                Completion completion) {
     std::uint64_t id = next_id_++;
     Transfer& transfer = transfers_[id];
-    transfer = Transfer{peer, operation, local, remote, bytes, 0, 0, VELO_OK, completion};
+    Operation operation = direction == Direction::kGet ? Operation::kGet : Operation::kPut;
+    transfer = Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion};
     mailbox_bytes_ += bytes;
     request_part(id, transfer);  // an empty transfer is one empty part
     for (std::uint64_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
-    return id;
 }
 
 void Rma::request_part(std::uint64_t id, Transfer& transfer) {
@@ -91,7 +80,7 @@ velo_status Rma::start_atomic(PeerIndex peer, velo_atomic operation, unsigned wi
                               std::uint64_t operand, std::uint64_t compare, Completion completion) {
     if (!atomic_valid(operation, width, remote)) return VELO_ERR_UNSUPPORTED;
     std::uint64_t id = next_id_++;
-    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, VELO_OK, completion};
+    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion};
     MessageHeader header{};
     header.operation = Operation::kAtomic;
     header.atomic = static_cast<std::uint8_t>(operation);

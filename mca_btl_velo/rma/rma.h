@@ -28,6 +28,8 @@ class Outbox {
     virtual void post(PeerIndex to, velo_send* message) = 0;
 };
 
+enum class Direction { kGet, kPut };
+
 // Where the data of an arriving message goes. bytes == 0: there is none.
 struct Placement {
     std::byte* data = nullptr;
@@ -55,10 +57,8 @@ class Rma {
     const singlecopy::RemoteProcess& process(PeerIndex peer) const { return access_[peer].process; }
 
     // Transfers through the mailbox; complete later through `finish`.
-    void start_get(PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
-                   Completion completion);
-    void start_put(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
-                   Completion completion);
+    void start(Direction direction, PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
+               Completion completion);
     velo_status start_atomic(PeerIndex peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                              std::uint64_t operand, std::uint64_t compare, Completion completion);
 
@@ -84,13 +84,10 @@ class Rma {
         std::byte* local;
         std::uint64_t remote, bytes;
         std::uint64_t requested = 0, arrived = 0;
-        velo_status status = VELO_OK;
         Completion completion;
     };
     struct Message;
 
-    std::uint64_t start_transfer(PeerIndex peer, Operation operation, std::byte* local, std::uint64_t remote,
-                                 std::uint64_t bytes, Completion completion);
     void request_part(std::uint64_t id, Transfer& transfer);
     void post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes);
     Completion part_arrived(const MessageHeader& header);

@@ -1,6 +1,6 @@
 /* The BTL component "velo": thin glue between Open MPI's BTL interface and the engine behind api/velo.h. It registers
  * parameters, fills the module and translates types; it takes no decision about packets, credits or transfers.
- * One file per group of BTL verbs: component, module (memory, dump, finalize), endpoint, send, rdma, atomics. */
+ * One file per concern: parameters, component, module (memory, dump, finalize), endpoint, send, rdma, atomics. */
 #ifndef MCA_BTL_VELO_H
 #define MCA_BTL_VELO_H
 
@@ -16,7 +16,7 @@ BEGIN_C_DECLS
 
 typedef struct mca_btl_velo_component_t {
     mca_btl_base_component_t super;
-    /* Parameters, see btl_velo_component.c. */
+    /* Parameters, see btl_velo_parameters.c. */
     int flow_control;
     unsigned slots_per_peer;
     unsigned credit_slots;
@@ -64,6 +64,12 @@ extern mca_btl_velo_module_t mca_btl_velo_module;
  * that a receiver that does not drain its mailbox stops the sender instead of filling its memory. What waits here
  * completes by callback, which is when ob1 tries again; control fragments are never refused. */
 #define MCA_BTL_VELO_QUEUE_LIMIT ((size_t) 64 * 1024)
+
+/* parameters */
+int mca_btl_velo_register(void);
+const char *mca_btl_velo_single_copy_name(int value);
+/* Limits that ob1 and the engine rely on, checked when the values are final. NULL, or what is wrong. */
+const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
 
 /* component */
 void mca_btl_velo_log(void *context, int level, const char *text);

@@ -42,19 +42,30 @@ int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_sta
     return VELO_ERR_UNSUPPORTED == status ? OPAL_ERR_NOT_AVAILABLE : OPAL_ERROR;
 }
 
+enum direction { GET, PUT };
+
+static int transfer(enum direction direction, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                    size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    velo_engine *engine = mca_btl_velo_module.engine;
+    mca_btl_velo_operation_t *operation = mca_btl_velo_operation_new(endpoint, local, cbfunc, cbcontext, cbdata);
+    if (NULL == operation) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    velo_status status =
+        GET == direction
+            ? velo_get(engine, endpoint->peer, local, remote, size, mca_btl_velo_operation_done, operation)
+            : velo_put(engine, endpoint->peer, local, remote, size, mca_btl_velo_operation_done, operation);
+    return mca_btl_velo_operation_started(operation, status);
+}
+
 int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                      uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     (void) btl, (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    mca_btl_velo_operation_t *operation = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);
-    if (NULL == operation) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    return mca_btl_velo_operation_started(operation,
-                                          velo_get(mca_btl_velo_module.engine, endpoint->peer, local_address,
-                                                   remote_address, size, mca_btl_velo_operation_done, operation));
+    return transfer(GET, endpoint, local_address, remote_address, size, cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
@@ -63,11 +74,5 @@ int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     (void) btl, (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    mca_btl_velo_operation_t *operation = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);
-    if (NULL == operation) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    return mca_btl_velo_operation_started(operation,
-                                          velo_put(mca_btl_velo_module.engine, endpoint->peer, local_address,
-                                                   remote_address, size, mca_btl_velo_operation_done, operation));
+    return transfer(PUT, endpoint, local_address, remote_address, size, cbfunc, cbcontext, cbdata);
 }

@@ -1,0 +1,158 @@
+/* The parameters btl_velo_*, with their defaults. */
+#include "btl_velo.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "opal/mca/base/mca_base_var.h"
+
+enum { SINGLE_COPY_AUTO, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
+
+static mca_base_var_enum_value_t single_copy_values[] = {
+    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_CMA, "cma"}, {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
+
+const char *mca_btl_velo_single_copy_name(int value)
+{
+    return single_copy_values[value].string;
+}
+
+static mca_base_var_enum_value_t report_values[] = {
+    {VELO_REPORT_NONE, "none"}, {VELO_REPORT_SUMMARY, "summary"}, {VELO_REPORT_JSON, "json"}, {0, NULL}};
+
+static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *enumerator,
+               mca_base_var_info_lvl_t level, mca_base_var_scope_t scope, void *storage)
+{
+    int index = mca_base_component_var_register(&mca_btl_velo_component.super.btl_version, name, help, type, enumerator,
+                                                0, 0, level, scope, storage);
+    return index < 0 ? index : OPAL_SUCCESS;
+}
+
+static int add_enumerated(const char *name, const char *help, const mca_base_var_enum_value_t *values,
+                          mca_base_var_info_lvl_t level, mca_base_var_scope_t scope, int *storage)
+{
+    mca_base_var_enum_t *enumerator;
+    int rc = mca_base_var_enum_create(name, values, &enumerator);
+    if (OPAL_SUCCESS == rc) {
+        rc = add(name, help, MCA_BASE_VAR_TYPE_INT, enumerator, level, scope, storage);
+        OBJ_RELEASE(enumerator);
+    }
+    return rc;
+}
+
+/* One enumerator value for each policy that the engine knows. */
+static int add_flow_control(int *storage)
+{
+    enum { MOST = 32 };
+    mca_base_var_enum_value_t values[MOST + 1] = {{0, NULL}};
+    for (int i = 0; i < MOST && NULL != velo_policy_name((unsigned) i); ++i) {
+        values[i].value = i;
+        values[i].string = velo_policy_name((unsigned) i);
+        if (0 == strcmp("dynamic", values[i].string)) {
+            *storage = i;
+        }
+    }
+    return add_enumerated("flow_control",
+                          "Credit flow control of the mailbox: static (equal quotas), dynamic (quotas follow the "
+                          "activity of the senders) or none (a full mailbox makes its senders wait). Must be the same in "
+                          "all processes. Default: dynamic",
+                          values, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+}
+
+static int register_flow_parameters(mca_btl_velo_component_t *component)
+{
+    int rc = add_flow_control(&component->flow_control);
+    component->slots_per_peer = 0;
+    rc |= add("slots_per_peer",
+              "Size of the mailbox in 64-byte slots for each peer on the node, data and credit slots together; at least "
+              "2 * credit_slots. 0 (default): 8192 slots shared out among the peers, 64 to 4096 for each",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ,
+              &component->slots_per_peer);
+    component->credit_slots = 2;
+    rc |= add("credit_slots", "Mailbox slots for each peer that are reserved for credit packets, 1 to 255 (default 2)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+              &component->credit_slots);
+    component->piggyback = true;
+    rc |= add("piggyback", "Return credits in data packets that have two bytes to spare (default true)",
+              MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->piggyback);
+    component->spare_peers = 16;
+    rc |= add("spare_peers",
+              "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process, 0 to "
+              "1024; each takes 2 * credit_slots more slots of the mailbox (default 16)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->spare_peers);
+    return rc;
+}
+
+static int register_other_parameters(mca_btl_velo_component_t *component)
+{
+    component->single_copy = SINGLE_COPY_AUTO;
+    int rc = add_enumerated("single_copy_mechanism",
+                            "How messages above the eager limit move: cma (process_vm_readv), copy (through the mailbox), "
+                            "or auto (default): cma for each peer where a probe shows that the kernel permits it",
+                            single_copy_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->single_copy);
+    component->backing_directory = (char *) "/dev/shm";
+    rc |= add("backing_directory",
+              "Directory on a local file system for the shared memory segment, which has no name there (default "
+              "/dev/shm)",
+              MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->backing_directory);
+    component->report = VELO_REPORT_NONE;
+    rc |= add_enumerated("report",
+                         "What the first process of the node prints at the end: none (default), summary (one screen), "
+                         "json (one line, VELO-REPORT {...})",
+                         report_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->report);
+    component->verbose = 0;
+    rc |= add("verbose", "Verbosity of this component: 0 (default), 5 connections, 20 details",
+              MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL, &component->verbose);
+    return rc;
+}
+
+/* Defaults of the parameters that every BTL has. mca_btl_base_param_register comes last: it removes flags of verbs
+ * that are not there. */
+static int register_module_parameters(mca_btl_base_module_t *module)
+{
+    /* Above sm and vader, so that a user who names velo gets it; component_init keeps out where nobody does. */
+    module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
+    /* 4 KiB of payload and ob1's header: fastest on one node (design/architecture.md). */
+    module->btl_eager_limit = 4096 + 64;
+    module->btl_rndv_eager_limit = module->btl_eager_limit;
+    module->btl_max_send_size = 32 * 1024;
+    module->btl_min_rdma_pipeline_size = INT_MAX;
+    module->btl_rdma_pipeline_send_length = module->btl_eager_limit;
+    module->btl_rdma_pipeline_frag_size = module->btl_eager_limit;
+    module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
+    module->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND | MCA_BTL_ATOMIC_SUPPORTS_OR |
+                               MCA_BTL_ATOMIC_SUPPORTS_XOR | MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
+                               MCA_BTL_ATOMIC_SUPPORTS_MAX | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
+                               MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+    module->btl_bandwidth = 40000; /* Mbit/s; ob1 only compares it with other BTLs' */
+    module->btl_latency = 1;       /* microseconds */
+    return mca_btl_base_param_register(&mca_btl_velo_component.super.btl_version, module);
+}
+
+int mca_btl_velo_register(void)
+{
+    (void) mca_base_var_group_component_register(&mca_btl_velo_component.super.btl_version,
+                                                 "VELO packets into one bounded mailbox per process, with credit flow "
+                                                 "control");
+    int rc = register_flow_parameters(&mca_btl_velo_component);
+    rc |= register_other_parameters(&mca_btl_velo_component);
+    rc |= register_module_parameters(&mca_btl_velo_module.super);
+    return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
+}
+
+const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
+{
+    enum { LEAST = 128, MOST = 4 * 1024 * 1024 };
+    if (module->btl_eager_limit < LEAST || module->btl_eager_limit > MOST) {
+        return "btl_velo_eager_limit must be 128 to 4194304 bytes";
+    }
+    if (module->btl_rndv_eager_limit < LEAST || module->btl_rndv_eager_limit > MOST) {
+        return "btl_velo_rndv_eager_limit must be 128 to 4194304 bytes";
+    }
+    if (module->btl_max_send_size < LEAST || module->btl_max_send_size > MOST) {
+        return "btl_velo_max_send_size must be 128 to 4194304 bytes";
+    }
+    if (mca_btl_velo_component.spare_peers > 1024) {
+        return "btl_velo_spare_peers must be 0 to 1024";
+    }
+    return NULL;
+}
