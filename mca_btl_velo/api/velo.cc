@@ -11,6 +11,7 @@
 #include "endpoint/engine.h"
 #include "flow/policy.h"
 #include "platform/failure.h"
+#include "platform/process_identity.h"
 #include "report/report.h"
 
 using velo::Failure;
@@ -114,6 +115,14 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
 
 const char* velo_engine_description(const velo_engine* engine) {
     return engine->engine.description().c_str();
+}
+
+bool velo_address_is_here(const void* address, size_t bytes) {
+    velo::fabric::shm::Address copy;
+    if (bytes != sizeof copy) return false;
+    std::memcpy(&copy, address, sizeof copy);
+    std::uint64_t here = velo::platform::machine_identity();
+    return copy.magic == copy.kMagic && here != 0 && copy.file.machine == here;
 }
 
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,

@@ -86,6 +86,10 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
 /* One line with the values in effect: policy, slots, bytes. Valid until close. */
 const char* velo_engine_description(const velo_engine* engine);
 
+/* True if the process with that address runs on this machine. For processes of other jobs, whose place the
+ * job's launcher does not know. */
+bool velo_address_is_here(const void* address, size_t bytes);
+
 /* Connects to the process with that address. Connecting twice gives the same peer. On failure *peer is NULL
  * and `error` says why. The peer belongs to the engine and lives until close. */
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <fstream>
+#include <functional>
+#include <string>
 #include <system_error>
 
 namespace velo::platform {
@@ -17,10 +20,18 @@ std::uint64_t inode_of(const char* path) {
 
 }  // namespace
 
-Namespaces own_namespaces() { return {inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")}; }
+Namespaces own_namespaces() {
+    return {inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")};
+}
 
 bool see_each_other(const Namespaces& a, const Namespaces& b) {
     return a.pid != 0 && a.pid == b.pid && a.user != 0 && a.user == b.user;
+}
+
+std::uint64_t machine_identity() {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    return boot.empty() ? 0 : std::hash<std::string>()(boot);
 }
 
 std::uint64_t random_nonce() {

@@ -14,9 +14,13 @@ struct Namespaces {
 };
 Namespaces own_namespaces();
 
-// True if two processes in these namespaces can name each other by pid, and the kernel lets one user's processes there
-// open each other's descriptors.
+// True if two processes in these namespaces can name each other by pid, and the kernel lets one user's
+// processes there open each other's descriptors.
 bool see_each_other(const Namespaces& a, const Namespaces& b);
+
+// The same number in all processes between two boots of a machine, and no other machine's; 0 if /proc does
+// not tell.
+std::uint64_t machine_identity();
 
 // 64 random bits from the kernel; never 0.
 std::uint64_t random_nonce();

@@ -94,6 +94,7 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     }
     file.address_.bytes = bytes;
     file.address_.nonce = random_nonce();
+    file.address_.machine = machine_identity();
     file.address_.namespaces = own_namespaces();
     file.address_.pid = ::getpid();
     file.address_.user = ::geteuid();
@@ -166,6 +167,8 @@ void SharedFile::swap(SharedFile& other) noexcept {
     std::swap(published_, other.published_);
 }
 
-bool reachable_by_pid(const FileAddress& address) { return see_each_other(own_namespaces(), address.namespaces); }
+bool reachable_by_pid(const FileAddress& address) {
+    return see_each_other(own_namespaces(), address.namespaces);
+}
 
 }  // namespace velo::platform

@@ -1,9 +1,9 @@
 // Memory shared between processes of one user on one machine, in a file that has no name.
 //
 // The owner creates the file with O_TMPFILE, so that nothing can stay behind however the processes die; a
-// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID or user namespaces does the
-// owner give the file a name (`publish`), for as long as that peer needs to attach. design/shared-memory.md
-// has the reasons.
+// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID or user namespaces does
+// the owner give the file a name (`publish`), for as long as that peer needs to attach.
+// design/shared-memory.md has the reasons.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ struct FileAddress {
     std::uint64_t bytes;
     std::uint64_t nonce;              // random; part of the published name
     std::uint64_t inode;              // of the file: the check that the right one was opened
+    std::uint64_t machine;            // of the owner; see machine_identity
     Namespaces namespaces;            // of the owner
     std::int32_t pid;                 // of the owner, in its namespace
     std::int32_t fd;                  // in the owner

@@ -21,7 +21,8 @@ static int start(struct mca_btl_base_endpoint_t *endpoint, void *local_address, 
                  void *cbcontext, void *cbdata)
 {
     unsigned width = (flags & MCA_BTL_ATOMIC_FLAG_32BIT) ? 4 : 8;
-    if (operation < 0 || (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)) {
+    /* osc/rdma asks for its own process too, to which there is no endpoint, and then has a way of its own. */
+    if (NULL == endpoint || operation < 0 || (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     mca_btl_velo_operation_t *started = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);

@@ -204,5 +204,6 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
 
 static int component_progress(void)
 {
-    return velo_progress(mca_btl_velo_module.engine);
+    /* Open MPI may call once more after finalize. */
+    return NULL != mca_btl_velo_module.engine ? velo_progress(mca_btl_velo_module.engine) : 0;
 }

@@ -47,6 +47,10 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
         mca_btl_velo_log(NULL, 5, "a process on this node does not use velo");
         return NULL;
     }
+    if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) && !velo_address_is_here(address, bytes)) {
+        free(address);
+        return NULL;
+    }
     char error[512];
     velo_peer *peer;
     velo_status status = velo_peer_connect(mca_btl_velo_module.engine, address, bytes, &peer, error, sizeof(error));
@@ -65,7 +69,10 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     const opal_proc_t *self = opal_proc_local_get();
     for (size_t i = 0; i < count; ++i) {
         endpoints[i] = NULL;
-        if (procs[i] == self || !OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags)) {
+        /* Open MPI does not know where the processes of another mpirun are; their addresses tell. */
+        bool candidate =
+            OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || procs[i]->proc_name.jobid != self->proc_name.jobid;
+        if (procs[i] == self || !candidate) {
             continue;
         }
         endpoints[i] = connect_to(procs[i]);
