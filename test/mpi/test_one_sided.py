@@ -37,7 +37,6 @@ def test_compare_and_swap_in_memory_that_mpi_allocated(mpi, flow):
     assert mpi.run("rma", "compare_and_swap", "allocate", np=3, params=params).facts() == {"passed": 1}
 
 
-@pytest.mark.xfail(strict=False, reason="osc/rdma of Open MPI 4.1.4 gives the BTL no endpoint for the own process")
 @flows(8, policies=("dynamic",))
 def test_compare_and_swap_in_own_memory(mpi, flow):
     params = {**flow.params, **OVER_BTL}
