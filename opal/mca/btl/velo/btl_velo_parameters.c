@@ -2,6 +2,8 @@
 #include "btl_velo.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
@@ -139,9 +141,38 @@ int mca_btl_velo_register(void)
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
 }
 
+/* Open MPI takes a text that is no number for 0. mpirun hands its command line on in the environment, where the text can
+ * still be seen. NULL, or what is wrong. */
+static const char *not_a_number(void)
+{
+    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers",
+                                        "eager_limit",    "max_send_size", "rndv_eager_limit"};
+    static char message[160];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        char variable[64];
+        snprintf(variable, sizeof(variable), "OMPI_MCA_btl_velo_%s", names[i]);
+        const char *text = getenv(variable);
+        if (NULL == text || '\0' == *text) {
+            continue;
+        }
+        char *end;
+        (void) strtoll(text, &end, 0);
+        /* The units that Open MPI knows: k, m, g. */
+        if (end == text || strlen(end) > 1 || ('\0' != *end && NULL == strchr("kKmMgG", *end))) {
+            snprintf(message, sizeof(message), "btl_velo_%s is \"%.40s\"; it must be a number", names[i], text);
+            return message;
+        }
+    }
+    return NULL;
+}
+
 const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
 {
     enum { LEAST = 128, MOST = 4 * 1024 * 1024 };
+    const char *text = not_a_number();
+    if (NULL != text) {
+        return text;
+    }
     if (module->btl_eager_limit < LEAST || module->btl_eager_limit > MOST) {
         return "btl_velo_eager_limit must be 128 to 4194304 bytes";
     }
