@@ -78,8 +78,8 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->piggyback);
     component->spare_peers = 16;
     rc |= add("spare_peers",
-              "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process, 0 to "
-              "1024; each takes 2 * credit_slots more slots of the mailbox (default 16)",
+              "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process in its "
+              "lifetime, 0 to 1024; each takes 2 * credit_slots more slots of the mailbox (default 16)",
               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->spare_peers);
     return rc;
 }
@@ -181,6 +181,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (module->btl_max_send_size < LEAST || module->btl_max_send_size > MOST) {
         return "btl_velo_max_send_size must be 128 to 4194304 bytes";
+    }
+    if (NULL == mca_btl_velo_component.backing_directory || '\0' == *mca_btl_velo_component.backing_directory) {
+        return "btl_velo_backing_directory is empty; it must be a writable directory on a local file system";
     }
     if (mca_btl_velo_component.spare_peers > 1024) {
         return "btl_velo_spare_peers must be 0 to 1024";
