@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/util/output.h"
 
 enum { SINGLE_COPY_AUTO, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
 
@@ -26,7 +27,13 @@ static int add(const char *name, const char *help, mca_base_var_type_t type, mca
 {
     int index = mca_base_component_var_register(&mca_btl_velo_component.super.btl_version, name, help, type, enumerator,
                                                 0, 0, level, scope, storage);
-    return index < 0 ? index : OPAL_SUCCESS;
+    if (index < 0) {
+        /* Open MPI has said so too, but its message may get lost on the way to mpirun. */
+        opal_output(0, "btl:velo: the value of btl_velo_%s is not valid; ompi_info --param btl velo -l 9 shows which are",
+                    name);
+        return index;
+    }
+    return OPAL_SUCCESS;
 }
 
 static int add_enumerated(const char *name, const char *help, const mca_base_var_enum_value_t *values,
