@@ -138,13 +138,10 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
 
 velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,
                           size_t header_bytes, const void* payload, size_t payload_bytes) {
-    velo_send message{};
-    message.part[0] = header;
-    message.bytes[0] = header_bytes;
-    message.part[1] = payload;
-    message.bytes[1] = payload_bytes;
-    message.tag = tag;
-    return guarded(engine, [&] { return engine->engine.send_now(*peer, message); });
+    velo::fabric::MessageView message{
+        {static_cast<const std::byte*>(header), static_cast<const std::byte*>(payload)},
+        {header_bytes, payload_bytes}};
+    return guarded(engine, [&] { return engine->engine.send_now(*peer, tag, message); });
 }
 
 velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send) {

@@ -47,6 +47,7 @@ typedef struct velo_config {
     uint32_t slots_per_peer;  /* 64-byte slots, data and credit region; 0: sized by the number of peers */
     uint32_t credit_slots;    /* 1..255 */
     bool piggyback;
+    bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
     const char* single_copy;       /* "auto", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */
     uint32_t spare_peers;          /* processes of other jobs that may connect; 0..1024 */

@@ -82,10 +82,17 @@ const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
                                           "\"; it must be auto, cma or copy");
 }
 
+// What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
+// second half of it is being stored (measured: design/shared-memory.md).
+constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 40};
+constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
+
 }  // namespace
 
 Engine::Engine(const velo_config& config)
     : config_(config),
+      framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
+               config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
       gate_(config.threads),
@@ -101,10 +108,11 @@ Engine::Engine(const velo_config& config)
         "flow_control " + std::string(policy_->name()) + ", slots_per_peer " +
         std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
         ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
-        std::to_string(flow.spare_peers) + " spare, mailbox " + std::to_string(flow.mailbox_slots()) +
-        " slots, segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-        ", single copy " + config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
+        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
+        " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, segment " +
+        std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory + ", single copy " +
+        config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
 }
 
 Engine::~Engine() = default;

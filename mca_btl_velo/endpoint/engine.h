@@ -31,7 +31,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // Throws Failure.
     Peer* connect(const fabric::shm::Address& address);
 
-    velo_status send_now(Peer& peer, const velo_send& message);
+    velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
     // `local` is only read by a put.
     velo_status transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
@@ -47,6 +47,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     velo_report report() const { return config_.report; }
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
 
+    static constexpr std::uint64_t kRestPolls = 3;
+
  private:
     // flow::Emitter and rma::Outbox, called under the mutex.
     void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
@@ -56,6 +58,10 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void attach(Peer& peer, const fabric::shm::Address& address);
     Peer& reachable_peer(flow::PeerIndex index);
 
+    // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
+    // many.
+    bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send);
     bool may_send_at_once(const Peer& peer) const;
     void enqueue(Peer& peer, velo_send* send);
@@ -68,9 +74,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // These return the number of packets handled.
     int handle(std::uint64_t word);
     int retrieve_data(Peer& peer, const wire::Header& header);
-    bool deliver(Peer& peer, const wire::Header& header, std::byte* payload);
-    int gather(Peer& peer);
-    bool begin_message(Peer& peer, const wire::Header& header, std::byte* payload);
+    Payload payload_of(const wire::Header& header);
+    std::uint32_t piggyback_of(const wire::Header& header);
+    void account(Peer& peer, std::uint32_t packets);
+    bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
+    std::uint32_t gather(Peer& peer);
+    bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     void free_slots();
     void fail(velo_status status, const std::string& text);
@@ -83,6 +92,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
+    wire::Framing framing_[2];  // by whether the way has rested
+    std::uint64_t empty_polls_ = 0;
+    std::uint64_t next_sample_ = 0;  // position at which the occupancy is looked at next
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;

@@ -1,5 +1,5 @@
-// Puts the packets of one sender together again. A message of one packet is delivered from the mailbox itself
-// and never comes here; a longer one is gathered in a buffer of the pool, or, for RMA data, at its
+// Puts the runs of one sender together again. A message of one run is delivered from the mailbox itself
+// and hardly ever comes here; a longer one is gathered in a buffer of the pool, or, for RMA data, at its
 // destination.
 #pragma once
 
@@ -35,6 +35,14 @@ class BufferPool {
     std::vector<std::unique_ptr<std::byte[]>> free_;
 };
 
+// The payload of a run in the mailbox: in two pieces if the run goes over the end of the ring.
+struct Payload {
+    std::byte* data;
+    std::size_t bytes;
+    const std::byte* more;
+    std::size_t more_bytes;
+};
+
 struct Incoming {
     enum class State : std::uint8_t { kIdle, kMessage, kRma };
 
@@ -48,16 +56,14 @@ struct Incoming {
     // False if the sender sends more than there is room for: a protocol error.
     bool append(const std::byte* data, std::size_t bytes) {
         if (bytes > room) return false;
-        platform::copy_small(to, data, bytes);
+        platform::copy(to, data, bytes);
         to += bytes;
         room -= bytes;
         return true;
     }
-    // The same for a full packet, which is known to fit.
-    void append_full(const std::byte* data) {
-        std::memcpy(to, data, wire::kPayloadBytes);
-        to += wire::kPayloadBytes;
-        room -= wire::kPayloadBytes;
+    bool append(const Payload& payload) {
+        return append(payload.data, payload.bytes) &&
+               (payload.more_bytes == 0 || append(payload.more, payload.more_bytes));
     }
 };
 

@@ -22,7 +22,9 @@ struct velo_peer {
     std::optional<velo::fabric::shm::ShmLink> link;  // empty until connected
     velo::endpoint::SendQueue queue;
     velo::endpoint::Incoming incoming;
-    bool stalled = false;  // listed in Engine::stalled_: the fabric was full (policy none)
+    std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
+    bool awaits_answer = false;       // nothing has come from it since
+    bool stalled = false;             // listed in Engine::stalled_: the fabric was full (policy none)
 };
 
 namespace velo::endpoint {

@@ -19,6 +19,7 @@ namespace {
 constexpr int kBatch = 256;
 // Slots are given back to the writers of policy "none" in steps of this many.
 constexpr int kFreeStep = 16;
+constexpr std::uint32_t kSampleStep = 512;
 
 template <typename T>
 T read_payload(const std::byte* payload) {
@@ -40,7 +41,11 @@ int Engine::progress() {
             if (handled % kFreeStep + packets >= kFreeStep) free_slots();
             handled += packets;
         }
-        if (handled > 0) reader_.publish();
+        if (handled > 0) {
+            reader_.publish();
+        } else {
+            ++empty_polls_;
+        }
         if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
     } catch (const Failure& failure) {
         fail(failure.status(), failure.what());
@@ -50,9 +55,13 @@ int Engine::progress() {
 }
 
 void Engine::free_slots() {
-    std::uint64_t occupied = reader_.occupancy() + kFreeStep;
-    statistics_.mailbox_high_water =
-        std::max(statistics_.mailbox_high_water, std::min<std::uint64_t>(occupied, reader_.capacity()));
+    // The senders' pointer is looked at only now and then: looking takes its line away from them.
+    if (reader_.position() >= next_sample_) {
+        next_sample_ = reader_.position() + std::min(kSampleStep, reader_.capacity());
+        std::uint64_t occupied = reader_.occupancy() + kFreeStep;
+        statistics_.mailbox_high_water =
+            std::max(statistics_.mailbox_high_water, std::min<std::uint64_t>(occupied, reader_.capacity()));
+    }
     reader_.publish();
 }
 
@@ -66,7 +75,7 @@ int Engine::handle(std::uint64_t word) {
     if (header.kind == wire::PacketKind::kData) return retrieve_data(peer, header);
 
     auto value = read_payload<std::uint32_t>(reader_.payload());
-    reader_.advance();
+    reader_.advance(1);
     std::lock_guard lock(mutex_);
     switch (header.kind) {
         case wire::PacketKind::kCredit:
@@ -87,19 +96,19 @@ int Engine::handle(std::uint64_t word) {
 }
 
 int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
-    std::byte* payload = reader_.payload();
+    std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
-    if (header.flags & wire::kPiggyback)
-        credits = read_payload<std::uint16_t>(payload + wire::kPiggybackOffset);
-    if (!deliver(peer, header, payload)) {
+    if (peer.awaits_answer && rested(peer)) peer.link->prepare(packets);
+    peer.awaits_answer = false;
+    if (packets > reader_.capacity() || !deliver(peer, header, payload_of(header))) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
         return 0;
     }
-    reader_.advance();
-    int packets = 1;
+    if (header.flags & wire::kPiggyback) credits = piggyback_of(header);
+    reader_.advance(packets);
     if (policy_->limited()) {
         std::lock_guard lock(mutex_);
-        policy_->data_retrieved(peer.index, *this);
+        account(peer, packets);
         if (credits > 0) {
             policy_->credit_received(peer.index, credits);
             flush(peer);
@@ -107,46 +116,71 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         assert_invariants();
     }
     if (peer.incoming.state != Incoming::State::kIdle) packets += gather(peer);
-    return packets;
-}
-
-// The middle packets of a message come in a row and have equal headers: takes as many as are there and for
-// whose slots nothing is due, without looking at each of them again. Returns their number.
-int Engine::gather(Peer& peer) {
-    Incoming& incoming = peer.incoming;
-    bool rma = incoming.state == Incoming::State::kRma;
-    const wire::Header middle{wire::PacketKind::kData,
-                              rma ? std::uint8_t{wire::kInternal} : std::uint8_t{0},
-                              incoming.tag,
-                              wire::kPayloadBytes,
-                              0,
-                              peer.index};
-    const std::uint64_t expected = middle.pack();
-    std::uint64_t most = std::min<std::uint64_t>(incoming.room / wire::kPayloadBytes, kBatch);
-    std::unique_lock lock(mutex_);
-    most = std::min<std::uint64_t>(most, policy_->quiet_packets(peer.index));
-    std::uint32_t packets = 0;
-    while (packets < most && wire::Header::without_lap(reader_.poll()) == expected) {
-        incoming.append_full(reader_.payload());
-        reader_.advance();
-        ++packets;
-    }
-    policy_->data_retrieved_quietly(peer.index, packets);
     return static_cast<int>(packets);
 }
 
-// False if the packet does not fit what came before it.
-bool Engine::deliver(Peer& peer, const wire::Header& header, std::byte* payload) {
-    constexpr std::uint8_t kOnePacket = wire::kFirst | wire::kLast;
+Payload Engine::payload_of(const wire::Header& header) {
+    std::size_t contiguous = reader_.contiguous();
+    if (header.length <= contiguous) [[likely]]
+        return {reader_.payload(), header.length, nullptr, 0};
+    return {reader_.payload(), contiguous, reader_.start(), header.length - contiguous};
+}
+
+std::uint32_t Engine::piggyback_of(const wire::Header& header) {
+    std::size_t place = header.piggyback_offset(), contiguous = reader_.contiguous();
+    const std::byte* at =
+        place < contiguous ? reader_.payload() + place : reader_.start() + (place - contiguous);
+    return read_payload<std::uint16_t>(at);
+}
+
+// As if the packets had been retrieved one after the other: the rules see each of them.
+void Engine::account(Peer& peer, std::uint32_t packets) {
+    for (;;) {
+        std::uint32_t quiet = std::min(packets, policy_->quiet_packets(peer.index));
+        policy_->data_retrieved_quietly(peer.index, quiet);
+        packets -= quiet;
+        if (packets == 0) return;
+        policy_->data_retrieved(peer.index, *this);
+        if (--packets == 0) return;
+    }
+}
+
+// The middle runs of a message come in a row: takes as many as are there and for whose slots nothing is due.
+// Returns the number of packets.
+std::uint32_t Engine::gather(Peer& peer) {
+    Incoming& incoming = peer.incoming;
+    std::uint8_t flags = incoming.state == Incoming::State::kRma ? wire::kInternal : 0;
+    std::unique_lock lock(mutex_);
+    std::uint32_t quiet = std::min<std::uint32_t>(policy_->quiet_packets(peer.index), kBatch);
+    std::uint32_t packets = 0;
+    for (;;) {
+        std::uint64_t word = reader_.poll();
+        if (word == 0) break;
+        wire::Header header = wire::Header::unpack(word);
+        std::uint32_t run = header.packets();
+        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.index ||
+            run > quiet - packets || header.length > incoming.room)
+            break;
+        incoming.append(payload_of(header));
+        reader_.advance(run);
+        packets += run;
+    }
+    policy_->data_retrieved_quietly(peer.index, packets);
+    return packets;
+}
+
+// False if the run does not fit what came before it.
+bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
+    constexpr std::uint8_t kOneRun = wire::kFirst | wire::kLast;
     Incoming& incoming = peer.incoming;
     bool first = header.flags & wire::kFirst;
     if (first != (incoming.state == Incoming::State::kIdle)) return false;
-    if ((header.flags & (kOnePacket | wire::kInternal)) == kOnePacket) {
-        config_.message(config_.context, header.tag, payload, header.length);
+    if ((header.flags & (kOneRun | wire::kInternal)) == kOneRun && payload.more_bytes == 0) {
+        if (payload.bytes > buffers_.buffer_bytes()) return false;
+        config_.message(config_.context, header.tag, payload.data, payload.bytes);
         return true;
     }
-    if (first ? !begin_message(peer, header, payload) : !incoming.append(payload, header.length))
-        return false;
+    if (first ? !begin_message(peer, header, payload) : !incoming.append(payload)) return false;
     if (!(header.flags & wire::kLast)) return true;
 
     bool rma = incoming.state == Incoming::State::kRma;
@@ -158,28 +192,30 @@ bool Engine::deliver(Peer& peer, const wire::Header& header, std::byte* payload)
     return true;
 }
 
-bool Engine::begin_message(Peer& peer, const wire::Header& header, std::byte* payload) {
+bool Engine::begin_message(Peer& peer, const wire::Header& header, Payload payload) {
     Incoming& incoming = peer.incoming;
+    incoming.tag = header.tag;
     if (!(header.flags & wire::kInternal)) {
         incoming.state = Incoming::State::kMessage;
-        incoming.tag = header.tag;
         incoming.buffer = buffers_.take();
         incoming.to = incoming.buffer.get();
         incoming.room = buffers_.buffer_bytes();
-        return incoming.append(payload, header.length);
+        return incoming.append(payload);
     }
-    if (header.length < sizeof incoming.rma) return false;
-    std::memcpy(&incoming.rma, payload, sizeof incoming.rma);
+    // The first slot of a run is never cut by the end of the ring.
+    if (payload.bytes < sizeof incoming.rma) return false;
+    std::memcpy(&incoming.rma, payload.data, sizeof incoming.rma);
     rma::Placement placement;
     {
         std::lock_guard lock(mutex_);
         if (!rma_.begin(peer.index, incoming.rma, &placement)) return false;
     }
     incoming.state = Incoming::State::kRma;
-    incoming.tag = header.tag;
     incoming.to = placement.data;
     incoming.room = placement.bytes;
-    return incoming.append(payload + sizeof incoming.rma, header.length - sizeof incoming.rma);
+    payload.data += sizeof incoming.rma;
+    payload.bytes -= sizeof incoming.rma;
+    return incoming.append(payload);
 }
 
 bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {

@@ -13,48 +13,75 @@ fabric::MessageView view_of(const velo_send& send) {
             {send.bytes[0], send.bytes[1]}};
 }
 
-// Whether the last packet of a message of `total` bytes has room for a piggybacked count.
-bool last_packet_has_room(std::size_t total) {
-    std::size_t last = total - (wire::packets_for(total) - 1) * wire::kPayloadBytes;
-    return last <= wire::kPiggybackOffset;
-}
-
 }  // namespace
 
-// Stores as many packets of the message as credits allow. True if all of it is on its way.
+void Engine::sent(Peer& peer, std::uint32_t packets) {
+    policy_->take(peer.index, packets);
+    statistics_.data_packets += packets;
+    peer.polls_at_send = empty_polls_;
+    peer.awaits_answer = true;
+}
+
+// Stores as much of the message as credits allow. True if all of it is on its way.
 bool Engine::push(Peer& peer, velo_send& send) {
     std::size_t total = send.bytes[0] + send.bytes[1];
-    std::uint64_t remaining = wire::packets_for(total) - send.sent / wire::kPayloadBytes;
-    while (remaining > 0) {
-        auto packets =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(remaining, policy_->credits(peer.index)));
-        if (packets == 0) return false;
-        fabric::Run run{view_of(send),      send.sent, packets, send.tag, send.flags, 0,
-                        policy_->limited(), false};
-        if (packets == remaining && last_packet_has_room(total))
-            run.piggyback = policy_->piggyback(peer.index, *this);
-        std::uint32_t carried = peer.link->carry(run);
-        if (carried == 0) return false;
-        policy_->take(peer.index, carried);
-        statistics_.data_packets += carried;
-        remaining -= carried;
-        send.sent = std::min<std::size_t>(total, send.sent + carried * wire::kPayloadBytes);
-    }
+    do {
+        std::size_t rest = total - send.sent;
+        fabric::Burst burst{.message = view_of(send),
+                            .offset = send.sent,
+                            .packets = 0,
+                            .tag = send.tag,
+                            .flags = send.flags,
+                            .piggyback = 0,
+                            .granted = policy_->limited(),
+                            .whole = false,
+                            .rested = rested(peer),
+                            .framing = framing_[rested(peer)]};
+        std::uint64_t needed = burst.framing.packets_for(rest);
+        burst.packets =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, policy_->credits(peer.index)));
+        if (burst.packets == 0) return false;
+        if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
+            burst.piggyback = policy_->piggyback(peer.index, *this);
+        fabric::Carried carried = peer.link->carry(burst);
+        if (carried.packets == 0) return false;
+        sent(peer, carried.packets);
+        send.sent += carried.bytes;
+    } while (send.sent < total);
     return true;
 }
 
-velo_status Engine::send_now(Peer& peer, const velo_send& message) {
+velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     std::lock_guard lock(mutex_);
-    std::size_t total = message.bytes[0] + message.bytes[1];
-    std::uint64_t packets = wire::packets_for(total);
-    if (!peer.queue.empty() || packets > policy_->credits(peer.index)) return VELO_WOULD_BLOCK;
-
-    fabric::Run run{view_of(message),   0,   static_cast<std::uint32_t>(packets), message.tag, 0, 0,
-                    policy_->limited(), true};
-    if (last_packet_has_room(total)) run.piggyback = policy_->piggyback(peer.index, *this);
-    if (peer.link->carry(run) == 0) return VELO_WOULD_BLOCK;
-    policy_->take(peer.index, run.packets);
-    statistics_.data_packets += packets;
+    if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
+    const std::size_t total = message.total();
+    const std::uint32_t credits = policy_->credits(peer.index);
+    const bool latency = rested(peer);
+    std::uint32_t packets = 1;
+    if (total <= wire::kPayloadBytes) [[likely]] {
+        if (credits == 0) return VELO_WOULD_BLOCK;
+        std::uint32_t piggyback = total <= wire::kPiggybackOffset ? policy_->piggyback(peer.index, *this) : 0;
+        if (!peer.link->carry_packet(message, tag, piggyback, policy_->limited(), latency))
+            return VELO_WOULD_BLOCK;
+    } else {
+        const wire::Framing& framing = framing_[latency];
+        std::uint64_t needed = framing.packets_for(total);
+        if (needed > credits) return VELO_WOULD_BLOCK;
+        packets = static_cast<std::uint32_t>(needed);
+        fabric::Burst burst{.message = message,
+                            .offset = 0,
+                            .packets = packets,
+                            .tag = tag,
+                            .flags = 0,
+                            .piggyback = 0,
+                            .granted = policy_->limited(),
+                            .whole = true,
+                            .rested = latency,
+                            .framing = framing};
+        if (framing.room_for_piggyback(total)) burst.piggyback = policy_->piggyback(peer.index, *this);
+        if (peer.link->carry(burst).packets == 0) return VELO_WOULD_BLOCK;
+    }
+    sent(peer, packets);
     ++statistics_.messages_sent;
     assert_invariants();
     return VELO_OK;

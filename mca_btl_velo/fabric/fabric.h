@@ -21,24 +21,37 @@ struct MessageView {
     std::size_t total() const { return bytes[0] + bytes[1]; }
 };
 
-// Consecutive DATA packets of one message.
-struct Run {
+// What may be sent of a message now.
+struct Burst {
     MessageView message;
-    std::size_t offset;     // of the first byte to carry; a multiple of the packet payload
-    std::uint32_t packets;  // >= 1
+    std::size_t offset;     // of the first byte to carry; 0: the first of the message
+    std::uint32_t packets;  // that may be used, 1..what the rest of the message takes
     std::uint8_t tag;
-    std::uint8_t flags;  // wire::kInternal or 0; kFirst, kLast and kPiggyback are the link's to set
-    std::uint32_t
-        piggyback;  // credits for the last packet of the message, 0 for none; fits in its spare bytes
-    bool granted;   // the flow control has room for all of them
-    bool whole;     // not granted: carry all or none
+    std::uint8_t flags;       // wire::kInternal or 0; kFirst, kLast and kPiggyback are the link's to set
+    std::uint32_t piggyback;  // credits for the last packet of the message, 0 for none; there is room
+    bool granted;             // the flow control has room for all of them
+    bool whole;               // not granted: carry all or none
+    bool rested;              // nothing went this way for a while: the latency counts, not the rate
+    const wire::Framing& framing;
+};
+
+struct Carried {
+    std::uint32_t packets;  // 0: the fabric is full
+    std::size_t bytes;
 };
 
 class Link {
  public:
     virtual ~Link() = default;
-    // Returns the number of packets carried, from the first on: all of them if granted, else possibly fewer.
-    virtual std::uint32_t carry(const Run& run) = 0;
+    // Carries packets from the first on: all of them if granted, else possibly fewer.
+    virtual Carried carry(const Burst& burst) = 0;
+    // A message of one packet, at most wire::kPayloadBytes long, piggyback included. False if the fabric is
+    // full.
+    virtual bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
+                              bool granted, bool rested) = 0;
+    // A message of that many packets has come from there, and nothing is on its way to there: an answer is
+    // likely.
+    virtual void prepare(std::uint32_t packets) = 0;
     // CREDIT, REQ or RESP with its count.
     virtual void carry_control(wire::PacketKind kind, std::uint32_t value) = 0;
 };

@@ -19,8 +19,8 @@ inline constexpr std::size_t kPointerSpacing = 128;
 
 template <template <class> class Atom = std::atomic>
 struct alignas(wire::kPacketBytes) Slot {
-    // wire::Header::pack. Written last, with release: whoever reads a fresh lap here with acquire sees the
-    // payload.
+    // wire::Header::pack in the first slot of a run, written last, with release: whoever reads a fresh lap
+    // here with acquire sees the payload. In the other slots of a run these 8 bytes are payload.
     Atom<std::uint64_t> header;
     std::byte payload[wire::kPayloadBytes];
 };
@@ -45,6 +45,14 @@ struct Cursor {
     void advance(std::uint32_t capacity) {
         if (++index == capacity) {
             index = 0;
+            ++lap;
+        }
+    }
+    // By a whole run: `packets` <= capacity.
+    void advance(std::uint32_t capacity, std::uint32_t packets) {
+        index += packets;
+        if (index >= capacity) {
+            index -= capacity;
             ++lap;
         }
     }

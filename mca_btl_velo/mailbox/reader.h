@@ -1,4 +1,4 @@
-// The receiver's view of its own mailbox: look at the oldest packet, use it in place, free its slot.
+// The receiver's view of its own mailbox: look at the oldest run, use it in place, free its slots.
 #pragma once
 
 #include "mailbox/layout.h"
@@ -11,21 +11,33 @@ class Reader {
     Reader(Pointers<Atom>* pointers, Slot<Atom>* slots, std::uint32_t capacity)
         : pointers_(pointers), slots_(slots), capacity_(capacity) {}
 
-    // The header of the oldest packet, 0 if it has not arrived. Slots are stored out of order by different
+    // The header of the oldest run, 0 if it has not arrived. Slots are stored out of order by different
     // senders; the receiver takes them in the order of reservation. acquire pairs with Writer::publish.
     std::uint64_t poll() const {
         std::uint64_t word = slots_[cursor_.index].header.load(std::memory_order_acquire);
         return wire::Header::lap_of(word) == cursor_.lap ? word : 0;
     }
 
-    // Payload of the packet that poll found; valid until the slot's credit is returned or publish is called.
+    // Payload of the run that poll found; valid until a slot's credit is returned or publish is called. It
+    // goes on at `start` after `contiguous` bytes.
     std::byte* payload() { return slots_[cursor_.index].payload; }
+    std::size_t contiguous() const { return wire::run_capacity(capacity_ - cursor_.index); }
+    std::byte* start() { return reinterpret_cast<std::byte*>(slots_); }
 
-    // The packet is done with. Its slot may be overwritten once its credit has been returned (static,
-    // dynamic) or the read pointer published (none).
-    void advance() {
+    // A run of `packets` is done with. Its slots may be overwritten once their credits have been returned
+    // (static, dynamic) or the read pointer published (none).
+    void advance(std::uint32_t packets) {
         ++position_;
         cursor_.advance(capacity_);
+        for (; packets > 1; --packets) {
+            // Where the next round may look for a header there is payload now. It must not pass for one.
+            Atom<std::uint64_t>& word = slots_[cursor_.index].header;
+            auto next_lap = static_cast<std::uint16_t>(cursor_.lap + 1);
+            if (wire::Header::lap_of(word.load(std::memory_order_relaxed)) == next_lap) [[unlikely]]
+                word.store(0, std::memory_order_relaxed);
+            ++position_;
+            cursor_.advance(capacity_);
+        }
     }
 
     // release: our last look at the slots before happens before a sender's next store into them.

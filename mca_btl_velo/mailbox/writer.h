@@ -46,9 +46,14 @@ class Writer {
         }
     }
 
+    // Payload of a run that starts at this slot. It goes on at `start` after `contiguous` bytes.
     std::byte* payload(Cursor at) { return slots_[at.index].payload; }
+    std::size_t contiguous(Cursor at) const { return wire::run_capacity(capacity() - at.index); }
+    std::byte* start() { return reinterpret_cast<std::byte*>(slots_); }
 
-    // Makes the packet visible; the payload is complete. release pairs with Reader::poll.
+    std::byte* slot(Cursor at) { return reinterpret_cast<std::byte*>(slots_ + at.index); }
+
+    // Makes the run visible; the payload is complete. release pairs with Reader::poll.
     void publish(Cursor at, wire::Header header) {
         header.lap = at.lap;
         slots_[at.index].header.store(header.pack(), std::memory_order_release);

@@ -1,8 +1,14 @@
-// The 64-byte VELO packet: one mailbox slot, 8 bytes of header and 56 bytes of payload (thesis chapter 2).
+// What travels: runs of 64-byte VELO packets, each packet one mailbox slot (thesis chapter 2).
 //
-// The header is one 64-bit word so that a single release store publishes the packet and a single acquire
-// load finds it. `lap` tells a fresh slot from the one of the round before, so that the receiver never has to
-// write into the slot. Every field that comes from a peer is validated by `plausible` before it is used.
+// A run is one header of 8 bytes, followed by its payload without a gap over as many packets as it takes: 56
+// bytes for a run of one packet, the classic VELO packet, and 64 more for each further one. A run of several
+// packets (a packet train) becomes visible as a whole, which moves more bytes in less time; runs of one
+// packet become visible one by one, which lets the receiver work while the sender still stores. `Framing`
+// decides.
+//
+// The header is one 64-bit word so that a single release store publishes the run and a single acquire
+// load finds it. `lap` tells a fresh slot from the one of the round before, so that the receiver need not
+// write into slots. Every field that comes from a peer is validated by `plausible` before it is used.
 #pragma once
 
 #include <cstddef>
@@ -12,73 +18,116 @@
 namespace velo::wire {
 
 inline constexpr std::size_t kPacketBytes = 64;
-inline constexpr std::size_t kPayloadBytes = 56;
-// A piggybacked credit count takes the last two bytes of the payload (thesis section 5.4).
+inline constexpr std::size_t kHeaderBytes = 8;
+// Payload of a run of one packet.
+inline constexpr std::size_t kPayloadBytes = kPacketBytes - kHeaderBytes;
+// A piggybacked credit count takes the last two bytes of the last packet of a run (thesis section 5.4).
 inline constexpr std::size_t kPiggybackBytes = 2;
 inline constexpr std::size_t kPiggybackOffset = kPayloadBytes - kPiggybackBytes;
 
 enum class PacketKind : std::uint8_t {
-    kData = 1,      // takes a credit and a data slot
+    kData = 1,      // takes a credit and a data slot for each packet of the run
     kCredit = 2,    // credit packet: travels in the credit region, takes no credit
     kRequest = 3,   // compulsory credit return request (REQ): takes a credit and a data slot
     kResponse = 4,  // compulsory credit return response (RESP): takes a credit and a data slot
 };
 
 enum PacketFlags : std::uint8_t {
-    kFirst = 1,      // first packet of a message
-    kLast = 2,       // last packet of a message
-    kPiggyback = 4,  // the last two payload bytes are a u16 credit count
+    kFirst = 1,      // first run of a message
+    kLast = 2,       // last run of a message
+    kPiggyback = 4,  // the last two bytes of the last packet are a u16 credit count
     kInternal = 8,   // the message is the engine's own (RMA over active messages), not the upper layer's
 };
 
-// Number of packets that a message of `bytes` takes; an empty message takes one.
-constexpr std::uint64_t packets_for(std::uint64_t bytes) {
-    return bytes == 0 ? 1 : (bytes + kPayloadBytes - 1) / kPayloadBytes;
+// Packets of a run with `bytes` of payload, piggyback included.
+constexpr std::uint32_t packets_in_run(std::size_t bytes) {
+    return static_cast<std::uint32_t>((kHeaderBytes + bytes + kPacketBytes - 1) / kPacketBytes);
+}
+// Payload that a run of `packets` >= 1 carries at most.
+constexpr std::size_t run_capacity(std::uint32_t packets) {
+    return std::size_t{packets} * kPacketBytes - kHeaderBytes;
 }
 
 struct Header {
     PacketKind kind;
-    std::uint8_t flags;    // PacketFlags, 4 bits
-    std::uint8_t tag;      // active message tag of the upper layer; valid in the first packet of a message
-    std::uint8_t length;   // payload bytes in use, without the piggyback field: 0..56, 0..54 with kPiggyback
+    std::uint8_t flags;    // PacketFlags, 6 bits
+    std::uint8_t tag;      // active message tag of the upper layer; valid in the first run of a message
+    std::uint16_t length;  // payload bytes of the run in use, without the piggyback field; 14 bits
     std::uint16_t lap;     // 1 + (slot position / capacity), modulo 2^16
-    std::uint32_t source;  // index of the sender in the receiver's directory, 24 bits
+    std::uint32_t source;  // index of the sender in the receiver's directory, 16 bits
 
-    static constexpr std::uint32_t kMaxSource = (1U << 24) - 1;
+    static constexpr std::uint32_t kMaxSource = (1U << 16) - 1;
+    static constexpr std::uint16_t kMaxLength = (1U << 14) - 1;
 
     constexpr std::uint64_t pack() const {
         return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(flags) << 4 |
-               static_cast<std::uint64_t>(tag) << 8 | static_cast<std::uint64_t>(length) << 16 |
-               static_cast<std::uint64_t>(source) << 24 | static_cast<std::uint64_t>(lap) << 48;
+               static_cast<std::uint64_t>(length) << 10 | static_cast<std::uint64_t>(tag) << 24 |
+               static_cast<std::uint64_t>(source) << 32 | static_cast<std::uint64_t>(lap) << 48;
     }
     static constexpr Header unpack(std::uint64_t word) {
         return Header{
-            static_cast<PacketKind>(word & 0xf),    static_cast<std::uint8_t>(word >> 4 & 0xf),
-            static_cast<std::uint8_t>(word >> 8),   static_cast<std::uint8_t>(word >> 16),
-            static_cast<std::uint16_t>(word >> 48), static_cast<std::uint32_t>(word >> 24 & kMaxSource)};
-    }
-    // The packed header without its lap: equal in all middle packets of a message.
-    static constexpr std::uint64_t without_lap(std::uint64_t word) {
-        return word & ~(std::uint64_t{0xffff} << 48);
+            static_cast<PacketKind>(word & 0xf),    static_cast<std::uint8_t>(word >> 4 & 0x3f),
+            static_cast<std::uint8_t>(word >> 24),  static_cast<std::uint16_t>(word >> 10 & kMaxLength),
+            static_cast<std::uint16_t>(word >> 48), static_cast<std::uint32_t>(word >> 32 & kMaxSource)};
     }
     static constexpr std::uint16_t lap_of(std::uint64_t word) {
         return static_cast<std::uint16_t>(word >> 48);
     }
 
+    // Packets, and so slots, of the run.
+    constexpr std::uint32_t packets() const {
+        return packets_in_run(length + (flags & kPiggyback ? kPiggybackBytes : 0));
+    }
+    // Where the piggybacked count is, in bytes from the start of the payload.
+    constexpr std::size_t piggyback_offset() const { return run_capacity(packets()) - kPiggybackBytes; }
+
     // True if the fields could have been written by a correct sender in a directory of `sources` entries.
     constexpr bool plausible(std::uint32_t sources) const {
         bool known = kind >= PacketKind::kData && kind <= PacketKind::kResponse;
-        std::size_t room = flags & kPiggyback ? kPiggybackOffset : kPayloadBytes;
-        return known && source < sources && length <= room;
+        return known && source < sources && (kind == PacketKind::kData || length <= kPayloadBytes);
     }
 };
+
+// How a message is cut into runs: below `train_from` bytes into runs of one packet, from there on into
+// trains. Up to `whole_packets` a message is one train, which the receiver hands on without copying it; up to
+// twice `train_packets` it is two halves, of which the receiver fetches one while the sender stores the
+// other.
+struct Framing {
+    std::size_t train_from;       // bytes
+    std::uint32_t whole_packets;  // 1..255
+    std::uint32_t train_packets;  // 1..255
+
+    // Packets of all runs but the last of a message of which `bytes` are left.
+    constexpr std::uint32_t run_packets(std::size_t bytes) const {
+        if (bytes < train_from) return 1;
+        std::size_t whole = (kHeaderBytes + bytes + kPacketBytes - 1) / kPacketBytes;
+        if (whole <= whole_packets) return static_cast<std::uint32_t>(whole);
+        return static_cast<std::uint32_t>(whole < 2 * train_packets ? (whole + 1) / 2 : train_packets);
+    }
+    // Packets that `bytes` take; an empty message takes one.
+    constexpr std::uint64_t packets_for(std::size_t bytes) const {
+        std::uint32_t packets = run_packets(bytes);
+        std::size_t full = run_capacity(packets), runs = bytes == 0 ? 0 : (bytes - 1) / full;
+        return std::uint64_t{runs} * packets + packets_in_run(bytes - runs * full);
+    }
+    // Whether the last run of a message, of which `bytes` are left, has room for a piggybacked count.
+    constexpr bool room_for_piggyback(std::size_t bytes) const {
+        std::size_t full = run_capacity(run_packets(bytes));
+        std::size_t last = bytes == 0 ? 0 : bytes - (bytes - 1) / full * full;
+        return last + kPiggybackBytes <= run_capacity(packets_in_run(last));
+    }
+};
+
+// The thesis's format, a header in every packet: a 2 KB message with MPI's 16 bytes of header takes 37
+// packets, as one train 33.
+inline constexpr Framing kClassicFraming{~std::size_t{0}, 1, 1};
 
 // One line of text for logs and test failures: "DATA src 3 tag 65 len 22 first last lap 1".
 std::string to_string(const Header& header);
 
-static_assert(Header::unpack(Header{PacketKind::kData, kFirst | kLast, 65, 56, 0xfffe, 0xabcdef}.pack())
-                  .source == 0xabcdef);
-static_assert(Header::lap_of(Header{PacketKind::kData, 0xf, 255, 56, 0xfffe, 0xffffff}.pack()) == 0xfffe);
-static_assert(kPayloadBytes + sizeof(std::uint64_t) == kPacketBytes);
+static_assert(Header::unpack(Header{PacketKind::kData, kFirst | kLast, 65, 56, 0xfffe, 0xabcd}.pack())
+                  .source == 0xabcd);
+static_assert(Header::lap_of(Header{PacketKind::kData, 0x3f, 255, 0x3fff, 0xfffe, 0xffff}.pack()) == 0xfffe);
+static_assert(packets_in_run(0) == 1 && packets_in_run(56) == 1 && packets_in_run(57) == 2);
 
 }  // namespace velo::wire

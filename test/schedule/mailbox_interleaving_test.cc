@@ -78,7 +78,7 @@ class Interleaving {
             ASSERT_EQ(wire::Header::unpack(word).source, contents.writer);
             ASSERT_EQ(contents.number, next[contents.writer]++);
             ASSERT_LE(reader.occupancy(), capacity_);
-            reader.advance();
+            reader.advance(1);
             reader.publish();
             if (credits) ++credits_[contents.writer];
             ++total;

@@ -83,7 +83,7 @@ class StressTest : public ::testing::TestWithParam<bool> {
             std::memcpy(words.data(), reader.payload(), sizeof words);
             std::uint64_t expected = next[writer]++ << 8 | writer;
             for (std::uint64_t value : words) ASSERT_EQ(value, expected) << "packet " << total;
-            reader.advance();
+            reader.advance(1);
             if (GetParam()) {
                 shared_->credits[writer].returned.fetch_add(1, std::memory_order_release);
             } else {

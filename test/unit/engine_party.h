@@ -38,6 +38,7 @@ struct PartyConfig {
     std::uint32_t slots_per_peer = 8;
     std::uint32_t credit_slots = 2;
     bool piggyback = true;
+    bool packet_trains = true;
     const char* single_copy = "auto";
     std::uint32_t spare_peers = 0;
     std::size_t max_message_bytes = 32 * 1024;
@@ -117,6 +118,7 @@ class Party {
         config.slots_per_peer = config_.slots_per_peer;
         config.credit_slots = config_.credit_slots;
         config.piggyback = config_.piggyback;
+        config.packet_trains = config_.packet_trains;
         config.single_copy = config_.single_copy;
         config.backing_directory = "/dev/shm";
         config.spare_peers = config_.spare_peers;

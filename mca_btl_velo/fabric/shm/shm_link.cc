@@ -3,60 +3,105 @@
 #include <algorithm>
 #include <cstring>
 
+#include "platform/cache.h"
 #include "platform/copy.h"
 
 namespace velo::fabric::shm {
 namespace {
 
-// Copies bytes [offset, offset + bytes) of the message, at most one packet's payload.
+using wire::kPacketBytes;
+using wire::kPayloadBytes;
+
+// The slots of an answer are fetched ahead unless they are so few that the processor can fetch them all at
+// once while they are being stored, when fetching them twice only costs.
+constexpr std::uint32_t kFewPackets = 10;
+constexpr std::uint32_t kPreparedPackets = 66;
+
+// Copies bytes [offset, offset + bytes) of the message.
 void gather(std::byte* to, const MessageView& message, std::size_t offset, std::size_t bytes) {
     std::size_t split = message.bytes[0];
-    if (offset >= split) return platform::copy_small(to, message.part[1] + (offset - split), bytes);
-    std::size_t head = std::min(bytes, split - offset);
-    platform::copy_small(to, message.part[0] + offset, head);
-    if (bytes > head) platform::copy_small(to + head, message.part[1], bytes - head);
-}
-
-void store_piggyback(std::byte* payload, std::uint32_t credits) {
-    auto value = static_cast<std::uint16_t>(credits);
-    std::memcpy(payload + wire::kPiggybackOffset, &value, sizeof value);
+    if (offset < split) {
+        std::size_t head = std::min(bytes, split - offset);
+        platform::copy(to, message.part[0] + offset, head);
+        if (head == bytes) return;
+        to += head;
+        bytes -= head;
+        offset = split;
+    }
+    platform::copy(to, message.part[1] + (offset - split), bytes);
 }
 
 }  // namespace
 
-std::uint32_t ShmLink::carry(const Run& run) {
+Carried ShmLink::carry(const Burst& burst) {
     mailbox::Cursor at{};
-    std::uint32_t packets = run.packets;
-    if (run.granted) {
+    std::uint32_t packets = burst.packets;
+    if (burst.granted) {
         at = writer_.reserve(packets);
     } else {
-        packets = writer_.try_reserve(run.whole ? packets : 1, packets, &at);
+        packets = writer_.try_reserve(burst.whole ? packets : 1, packets, &at);
+        if (packets == 0) return {0, 0};
     }
-    std::size_t total = run.message.total();
-    std::size_t offset = run.offset;
-    for (std::uint32_t i = 0; i < packets; ++i) {
-        std::byte* payload = writer_.payload(at);
-        std::size_t bytes = std::min(total - offset, wire::kPayloadBytes);
-        std::uint8_t flags = run.flags;
-        if (offset == 0) flags |= wire::kFirst;
-        if (bytes == wire::kPayloadBytes && offset >= run.message.bytes[0]) {
-            std::memcpy(payload, run.message.part[1] + (offset - run.message.bytes[0]), wire::kPayloadBytes);
-        } else {
-            gather(payload, run.message, offset, bytes);
-        }
-        if (offset + bytes == total) {
-            flags |= wire::kLast;
-            if (run.piggyback != 0) {
-                flags |= wire::kPiggyback;
-                store_piggyback(payload, run.piggyback);
-            }
-        }
-        writer_.publish(at, wire::Header{wire::PacketKind::kData, flags, run.tag,
-                                         static_cast<std::uint8_t>(bytes), 0, source_});
+    const std::size_t rest = burst.message.total() - burst.offset;
+    const std::uint32_t run_packets = burst.framing.run_packets(rest);
+    std::size_t done = 0;
+    for (std::uint32_t left = packets; left > 0;) {
+        std::uint32_t most = std::min(run_packets, left);
+        std::size_t bytes = std::min(wire::run_capacity(most), rest - done);
+        std::uint32_t used = wire::packets_in_run(bytes);
+        store_run(at, burst, burst.offset + done, bytes);
+        if (burst.rested) demote(at, used);
+        done += bytes;
+        left -= used;
+        at.advance(writer_.capacity(), used);
+    }
+    next_ = at;
+    return {packets, done};
+}
+
+void ShmLink::store_run(mailbox::Cursor at, const Burst& burst, std::size_t offset, std::size_t bytes) {
+    wire::Header header{wire::PacketKind::kData,           burst.flags, burst.tag,
+                        static_cast<std::uint16_t>(bytes), 0,           source_};
+    if (offset == 0) header.flags |= wire::kFirst;
+    bool last = offset + bytes == burst.message.total();
+    if (last) header.flags |= wire::kLast;
+    if (bytes > kPayloadBytes) store_train(at, burst.message, offset + kPayloadBytes, bytes - kPayloadBytes);
+    std::byte* payload = writer_.payload(at);
+    gather(payload, burst.message, offset, std::min(bytes, kPayloadBytes));
+    if (last && burst.piggyback != 0) {
+        header.flags |= wire::kPiggyback;
+        auto value = static_cast<std::uint16_t>(burst.piggyback);
+        std::size_t place = header.piggyback_offset(), contiguous = writer_.contiguous(at);
+        std::byte* to = place < contiguous ? payload + place : writer_.start() + (place - contiguous);
+        std::memcpy(to, &value, sizeof value);
+    }
+    writer_.publish(at, header);
+}
+
+// The packets after the first. They are stored before it: the receiver looks at the first all the time, and
+// takes its line away each time that it does so.
+void ShmLink::store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset,
+                          std::size_t bytes) {
+    at.advance(writer_.capacity());
+    std::byte* to = writer_.slot(at);
+    std::size_t head = std::min(bytes, std::size_t{writer_.capacity() - at.index} * kPacketBytes);
+    for (std::size_t line = 0; line < head; line += kPacketBytes) platform::prefetch_for_write(to + line);
+    gather(to, message, offset, head);
+    if (bytes > head) gather(writer_.start(), message, offset + head, bytes - head);
+}
+
+void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
+    for (; packets > 0; --packets, at.advance(writer_.capacity())) platform::demote(writer_.slot(at));
+}
+
+void ShmLink::prepare(std::uint32_t packets) {
+    if (packets > 1 && packets < kFewPackets) return;
+    mailbox::Cursor at = next_;
+    for (packets = std::min(packets + 1, std::min(kPreparedPackets, writer_.capacity())); packets > 0;
+         --packets) {
+        platform::prefetch_for_write(writer_.slot(at));
         at.advance(writer_.capacity());
-        offset += bytes;
     }
-    return packets;
 }
 
 void ShmLink::carry_control(wire::PacketKind kind, std::uint32_t value) {

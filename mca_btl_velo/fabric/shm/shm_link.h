@@ -1,8 +1,12 @@
-// The software VELO engine: stores packets straight into the receiver's mailbox.
+// The software VELO engine: stores runs of packets straight into the receiver's mailbox.
 #pragma once
+
+#include <cstring>
 
 #include "fabric/fabric.h"
 #include "mailbox/writer.h"
+#include "platform/cache.h"
+#include "platform/copy.h"
 
 namespace velo::fabric::shm {
 
@@ -11,12 +15,52 @@ class ShmLink final : public Link {
     // `source`: this process's index in the receiver's directory.
     ShmLink(mailbox::Writer<> writer, std::uint32_t source) : writer_(writer), source_(source) {}
 
-    std::uint32_t carry(const Run& run) override;
+    Carried carry(const Burst& burst) override;
+    bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
+                      bool rested) override {
+        mailbox::Cursor at{};
+        if (granted) {
+            at = writer_.reserve(1);
+        } else if (writer_.try_reserve(1, 1, &at) == 0) {
+            return false;
+        }
+        std::byte* payload = writer_.payload(at);
+        platform::copy_small(payload, message.part[0], message.bytes[0]);
+        platform::copy_small(payload + message.bytes[0], message.part[1], message.bytes[1]);
+        wire::Header header{wire::PacketKind::kData,
+                            wire::kFirst | wire::kLast,
+                            tag,
+                            static_cast<std::uint16_t>(message.total()),
+                            0,
+                            source_};
+        if (piggyback != 0) {
+            header.flags |= wire::kPiggyback;
+            auto value = static_cast<std::uint16_t>(piggyback);
+            std::memcpy(payload + wire::kPiggybackOffset, &value, sizeof value);
+        }
+        writer_.publish(at, header);
+        at.advance(writer_.capacity());
+        next_ = at;
+        if (rested) {
+            platform::demote(payload);
+        } else {
+            // The one after the next: the receiver looks at the next all the time.
+            at.advance(writer_.capacity());
+            platform::prefetch_for_write(writer_.slot(at));
+        }
+        return true;
+    }
+    void prepare(std::uint32_t packets) override;
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
  private:
+    void store_run(mailbox::Cursor at, const Burst& burst, std::size_t offset, std::size_t bytes);
+    void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
+    void demote(mailbox::Cursor at, std::uint32_t packets);
+
     mailbox::Writer<> writer_;
     std::uint32_t source_;
+    mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
 };
 
 }  // namespace velo::fabric::shm

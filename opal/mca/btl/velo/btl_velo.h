@@ -21,6 +21,7 @@ typedef struct mca_btl_velo_component_t {
     unsigned slots_per_peer;
     unsigned credit_slots;
     bool piggyback;
+    bool packet_trains;
     int single_copy;
     char *backing_directory;
     unsigned spare_peers;

@@ -143,6 +143,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .slots_per_peer = component->slots_per_peer,
         .credit_slots = component->credit_slots,
         .piggyback = component->piggyback,
+        .packet_trains = component->packet_trains,
         .single_copy = mca_btl_velo_single_copy_name(component->single_copy),
         .backing_directory = component->backing_directory,
         .spare_peers = component->spare_peers,

@@ -83,6 +83,11 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
     component->piggyback = true;
     rc |= add("piggyback", "Return credits in data packets that have two bytes to spare (default true)",
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->piggyback);
+    component->packet_trains = true;
+    rc |= add("packet_trains",
+              "Send messages of several packets as packet trains, with one header for all (default true); false: a header "
+              "in every packet, the format of the thesis",
+              MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->packet_trains);
     component->spare_peers = 16;
     rc |= add("spare_peers",
               "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process in its "
