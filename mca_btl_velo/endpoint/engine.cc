@@ -84,7 +84,7 @@ const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
 
 // What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
 // second half of it is being stored (measured: design/shared-memory.md).
-constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 40};
+constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 16};
 constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
 
 }  // namespace
@@ -102,7 +102,9 @@ Engine::Engine(const velo_config& config)
       reader_(mailbox_.reader()),
       peers_(policy_->config().total_peers()),
       rma_(single_copy_mechanism(config), policy_->config().total_peers(), *this),
-      buffers_(config.max_message_bytes) {
+      share_cells_(mailbox_.header().shares),
+      buffers_(config.max_message_bytes),
+      forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
     const flow::PolicyConfig& flow = policy_->config();
     description_ =
         "flow_control " + std::string(policy_->name()) + ", slots_per_peer " +

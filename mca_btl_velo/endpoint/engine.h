@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "endpoint/peer.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
+#include "rma/dual_copy.h"
 #include "rma/rma.h"
 
 namespace velo::endpoint {
@@ -53,6 +55,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // flow::Emitter and rma::Outbox, called under the mutex.
     void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
     void post(flow::PeerIndex to, velo_send* message) override;
+    void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
     Peer& peer_at(flow::PeerIndex index);
     void attach(Peer& peer, const fabric::shm::Address& address);
@@ -80,6 +83,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
+    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+                            std::size_t bytes, const rma::Completion& completion,
+                            const singlecopy::Mechanism& mechanism);
+    velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
+                             std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
+                             const singlecopy::Mechanism& mechanism);
+    void give_help();
+    void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     void free_slots();
     void fail(velo_status status, const std::string& text);
@@ -105,14 +116,18 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     mailbox::Reader<> reader_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
     rma::Rma rma_;
+    rma::ShareCells share_cells_;
+    std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
+    std::vector<rma::Help> helps_;             // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
     SendQueue completed_;  // user messages whose callback is due
     std::vector<flow::PeerIndex>
         awaited_;  // peers in other namespaces that have yet to open the named mailbox
-    std::atomic<bool> housekeeping_{false};  // one of the three above is not empty
+    std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
+    bool forced_single_copy_;  // "cma": no choice
     bool failed_ = false;
 };
 

@@ -45,6 +45,7 @@ int Engine::progress() {
             reader_.publish();
         } else {
             ++empty_polls_;
+            for (int i = 0; i < PP; i++) __builtin_ia32_pause();
         }
         if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
     } catch (const Failure& failure) {
@@ -230,11 +231,13 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
 }
 
 void Engine::housekeep() {
+    give_help();
+    finish_shared_gets();
     {
         std::lock_guard lock(mutex_);
         flush_stalled();
         withdraw_name();
-        bool more = !stalled_.empty() || !awaited_.empty();
+        bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty();
         housekeeping_.store(more, std::memory_order_relaxed);
     }
     run_completions();

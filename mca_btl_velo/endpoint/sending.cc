@@ -8,6 +8,9 @@
 namespace velo::endpoint {
 namespace {
 
+// Longer messages are a stream of their own: their lines are not demoted.
+constexpr std::size_t kLatencyBytes = 5 * 1024;
+
 fabric::MessageView view_of(const velo_send& send) {
     return {{static_cast<const std::byte*>(send.part[0]), static_cast<const std::byte*>(send.part[1])},
             {send.bytes[0], send.bytes[1]}};
@@ -27,6 +30,7 @@ bool Engine::push(Peer& peer, velo_send& send) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     do {
         std::size_t rest = total - send.sent;
+        bool latency = total <= kLatencyBytes && rested(peer);
         fabric::Burst burst{.message = view_of(send),
                             .offset = send.sent,
                             .packets = 0,
@@ -35,8 +39,8 @@ bool Engine::push(Peer& peer, velo_send& send) {
                             .piggyback = 0,
                             .granted = policy_->limited(),
                             .whole = false,
-                            .rested = rested(peer),
-                            .framing = framing_[rested(peer)]};
+                            .rested = latency,
+                            .framing = framing_[latency]};
         std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, policy_->credits(peer.index)));
@@ -56,7 +60,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
     const std::uint32_t credits = policy_->credits(peer.index);
-    const bool latency = rested(peer);
+    const bool latency = total <= kLatencyBytes && rested(peer);
     std::uint32_t packets = 1;
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
@@ -141,30 +145,6 @@ void Engine::post(flow::PeerIndex to, velo_send* message) {
     message->sent = 0;
     if (peer.queue.empty() && push(peer, *message)) return message->done(message, VELO_OK);
     enqueue(peer, message);
-}
-
-velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                             std::size_t bytes, const rma::Completion& completion) {
-    std::unique_lock lock(mutex_);
-    const singlecopy::Mechanism* mechanism = rma_.mechanism_for(peer.index);
-    if (mechanism == nullptr) {
-        rma_.start(direction, peer.index, local, remote, bytes, completion);
-        return VELO_QUEUED;
-    }
-    statistics_.rma_single_copy_bytes += bytes;
-    const singlecopy::RemoteProcess& process = rma_.process(peer.index);
-    lock.unlock();
-    int error = direction == rma::Direction::kGet ? mechanism->read(process, local, remote, bytes)
-                                                  : mechanism->write(process, local, remote, bytes);
-    if (error != 0) return VELO_ERR_REMOTE;
-    completion.done(completion.argument, VELO_OK, 0);
-    return VELO_OK;
-}
-
-velo_status Engine::atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
-                           std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion) {
-    std::lock_guard lock(mutex_);
-    return rma_.start_atomic(peer.index, operation, width, remote, operand, compare, completion);
 }
 
 }  // namespace velo::endpoint

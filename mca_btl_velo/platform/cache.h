@@ -12,7 +12,8 @@ inline void prefetch_for_write(const void* at) {
 #endif
 }
 
-// Moves the line of `at` to the shared cache, from where another core reads it faster than from this core's own.
+// Moves the line of `at` to the shared cache, from where another core reads it faster than from this core's
+// own.
 inline void demote(const void* at) {
 #if defined(__x86_64__)
     asm volatile("cldemote %0" : : "m"(*static_cast<const char*>(at)) : "memory");

@@ -10,12 +10,13 @@
 namespace velo::rma {
 
 enum class Operation : std::uint8_t {
-    kGet = 1,         // address, bytes, position: please send this memory
-    kGetReply = 2,    // bytes, position, status: here it is, data follows
-    kPut = 3,         // address, bytes, position: data follows
-    kPutReply = 4,    // bytes, status
-    kAtomic = 5,      // address, atomic, width, operand, compare
-    kAtomicReply = 6  // operand: the old value; status
+    kGet = 1,          // address, bytes, position: please send this memory
+    kGetReply = 2,     // bytes, position, status: here it is, data follows
+    kPut = 3,          // address, bytes, position: data follows
+    kPutReply = 4,     // bytes, status
+    kAtomic = 5,       // address, atomic, width, operand, compare
+    kAtomicReply = 6,  // operand: the old value; status
+    kHelp = 7  // address, bytes, position: destination address, compare: generation and cell; see share.h
 };
 
 // Fits into the first packet, so that the receiver can place the data of the packets that follow.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "fabric/shm/share_cell.h"
+#include "platform/ticks.h"
 #include "rma/atomic.h"
 
 namespace velo::rma {
@@ -41,7 +43,8 @@ Rma::~Rma() {
 }
 
 void Rma::connect(PeerIndex peer, const singlecopy::RemoteProcess& process) {
-    access_[peer] = Access{process, Reach::kUnknown};
+    access_[peer].process = process;
+    access_[peer].reach = Reach::kUnknown;
 }
 
 const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
@@ -52,12 +55,40 @@ const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
     return access.reach == Reach::kPermitted ? mechanism_ : nullptr;
 }
 
+Route Rma::route(PeerIndex peer, std::uint64_t bytes) {
+    Access& access = access_[peer];
+    if (!RouteChooser::covers(bytes)) return RouteChooser::otherwise(bytes);
+    if (access.routes == nullptr) access.routes = std::make_unique<Routes>();
+    return access.routes->chooser.choose(bytes);
+}
+
+void Rma::measured(PeerIndex peer, Route route, std::uint64_t bytes, std::uint64_t started) {
+    Routes* routes = access_[peer].routes.get();
+    if (routes != nullptr && RouteChooser::covers(bytes))
+        routes->chooser.measured(route, bytes, platform::ticks() - started);
+}
+
+void Rma::ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
+                       unsigned cell, std::uint32_t generation) {
+    MessageHeader header{};
+    header.operation = Operation::kHelp;
+    header.address = remote;
+    header.bytes = bytes;
+    header.position = reinterpret_cast<std::uint64_t>(local);
+    header.compare = std::uint64_t{generation} << 8 | cell;
+    post(peer, header, nullptr, 0);
+}
+
 void Rma::start(Direction direction, PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
                 Completion completion) {
     std::uint64_t id = next_id_++;
     Transfer& transfer = transfers_[id];
     Operation operation = direction == Direction::kGet ? Operation::kGet : Operation::kPut;
-    transfer = Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion};
+    Routes* routes = access_[peer].routes.get();
+    bool measured = direction == Direction::kGet && routes != nullptr && RouteChooser::covers(bytes);
+    if (measured) routes->by_mailbox.started(platform::ticks());
+    transfer =
+        Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion, measured};
     mailbox_bytes_ += bytes;
     request_part(id, transfer);  // an empty transfer is one empty part
     for (std::uint64_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
@@ -80,7 +111,7 @@ velo_status Rma::start_atomic(PeerIndex peer, velo_atomic operation, unsigned wi
                               std::uint64_t operand, std::uint64_t compare, Completion completion) {
     if (!atomic_valid(operation, width, remote)) return VELO_ERR_UNSUPPORTED;
     std::uint64_t id = next_id_++;
-    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion};
+    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion, false};
     MessageHeader header{};
     header.operation = Operation::kAtomic;
     header.atomic = static_cast<std::uint8_t>(operation);
@@ -145,6 +176,8 @@ bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placemen
             return atomic_valid(static_cast<velo_atomic>(header.atomic), header.width, header.address);
         case Operation::kAtomicReply:
             return find(peer, header.id, Operation::kAtomic) != nullptr;
+        case Operation::kHelp:
+            return (header.compare & 0xff) < fabric::shm::kShareCells;
     }
     return false;
 }
@@ -167,6 +200,9 @@ Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
                                            header.address, header.operand, header.compare);
             post(peer, reply, nullptr, 0);
             return {};
+        case Operation::kHelp:
+            outbox_.help(peer, header);
+            return {};
         case Operation::kGetReply:
         case Operation::kPutReply:
             return part_arrived(header);
@@ -188,6 +224,12 @@ Completion Rma::part_arrived(const MessageHeader& header) {
         return {};
     }
     if (transfer.arrived < transfer.bytes) return {};
+    if (transfer.measured) {
+        Routes& routes = *access_[transfer.peer].routes;
+        auto sample = routes.by_mailbox.completed(transfer.bytes, platform::ticks());
+        if (sample.count > 0)
+            routes.chooser.measured(Route::kMailbox, transfer.bytes, sample.ticks, sample.count);
+    }
     Completion completion = transfer.completion;
     transfers_.erase(header.id);
     return completion;

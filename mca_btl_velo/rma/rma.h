@@ -15,6 +15,7 @@
 #include "api/velo.h"
 #include "flow/policy.h"
 #include "rma/message.h"
+#include "rma/route.h"
 #include "singlecopy/singlecopy.h"
 
 namespace velo::rma {
@@ -26,6 +27,8 @@ class Outbox {
  public:
     virtual ~Outbox() = default;
     virtual void post(PeerIndex to, velo_send* message) = 0;
+    // A peer asks for help with its get: see MessageHeader, Operation::kHelp.
+    virtual void help(PeerIndex peer, const MessageHeader& request) = 0;
 };
 
 enum class Direction { kGet, kPut };
@@ -56,6 +59,13 @@ class Rma {
     const singlecopy::Mechanism* mechanism_for(PeerIndex peer);
     const singlecopy::RemoteProcess& process(PeerIndex peer) const { return access_[peer].process; }
 
+    // The way that a get of `bytes` from this peer, whom single copy reaches, is to take.
+    Route route(PeerIndex peer, std::uint64_t bytes);
+    void measured(PeerIndex peer, Route route, std::uint64_t bytes, std::uint64_t started);
+    // Asks the peer to help with a get.
+    void ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
+                      unsigned cell, std::uint32_t generation);
+
     // Transfers through the mailbox; complete later through `finish`.
     void start(Direction direction, PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
                Completion completion);
@@ -74,9 +84,14 @@ class Rma {
 
  private:
     enum class Reach : std::uint8_t { kUnknown, kPermitted, kRefused };
+    struct Routes {
+        RouteChooser chooser;
+        OverlappingGets by_mailbox;
+    };
     struct Access {
         singlecopy::RemoteProcess process{};
         Reach reach = Reach::kUnknown;
+        std::unique_ptr<Routes> routes;  // from the first get that a route is chosen for
     };
     struct Transfer {
         PeerIndex peer;
@@ -85,6 +100,7 @@ class Rma {
         std::uint64_t remote, bytes;
         std::uint64_t requested = 0, arrived = 0;
         Completion completion;
+        bool measured = false;
     };
     struct Message;
 

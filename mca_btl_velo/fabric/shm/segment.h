@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fabric/shm/share_cell.h"
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
@@ -32,7 +33,7 @@ std::string difference(const Agreement& mine, const Agreement& theirs);
 
 // What travels through the job's start-up exchange and into the directory of a receiver. Trivially copyable.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x31304f4c4556ULL;  // "VELO01": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x32304f4c4556ULL;  // "VELO02": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t process_name;
@@ -73,6 +74,7 @@ struct SegmentHeader {
     std::uint64_t directory_offset;
     std::uint64_t slots_offset;
     mailbox::Pointers<> pointers;
+    ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
 };

@@ -1,0 +1,142 @@
+// RMA transfers: which way each takes, and the ones that two processes carry out together.
+#include <mutex>
+#include <utility>
+
+#include "endpoint/engine.h"
+#include "platform/failure.h"
+#include "platform/ticks.h"
+
+namespace velo::endpoint {
+namespace {
+
+// The peer's last part is on its way when ours is done: worth waiting for, unless the peer is not running.
+constexpr int kPatience = 20000;
+
+}  // namespace
+
+velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+                             std::size_t bytes, const rma::Completion& completion) {
+    std::unique_lock lock(mutex_);
+    const singlecopy::Mechanism* mechanism = rma_.mechanism_for(peer.index);
+    auto route = rma::Route::kSingleCopy;
+    if (mechanism == nullptr) {
+        route = rma::Route::kMailbox;
+    } else if (direction == rma::Direction::kGet && !forced_single_copy_) {
+        route = rma_.route(peer.index, bytes);
+    }
+    if (route == rma::Route::kMailbox) {
+        rma_.start(direction, peer.index, local, remote, bytes, completion);
+        return VELO_QUEUED;
+    }
+    statistics_.rma_single_copy_bytes += bytes;
+    if (route == rma::Route::kDualCopy && peer.queue.empty() && policy_->credits(peer.index) > 0)
+        return get_together(lock, peer, local, remote, bytes, completion, *mechanism);
+    lock.unlock();
+    return single_copy(peer, direction, local, remote, bytes, completion, *mechanism);
+}
+
+velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+                                std::size_t bytes, const rma::Completion& completion,
+                                const singlecopy::Mechanism& mechanism) {
+    const singlecopy::RemoteProcess& process = rma_.process(peer.index);
+    std::uint64_t started = platform::ticks();
+    int error = direction == rma::Direction::kGet ? mechanism.read(process, local, remote, bytes)
+                                                  : mechanism.write(process, local, remote, bytes);
+    if (error != 0) return VELO_ERR_REMOTE;
+    if (direction == rma::Direction::kGet) {
+        std::lock_guard lock(mutex_);
+        rma_.measured(peer.index, rma::Route::kSingleCopy, bytes, started);
+    }
+    completion.done(completion.argument, VELO_OK, 0);
+    return VELO_OK;
+}
+
+velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
+                                 std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
+                                 const singlecopy::Mechanism& mechanism) {
+    std::optional<unsigned> cell = share_cells_.take();
+    if (!cell) {
+        lock.unlock();
+        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, mechanism);
+    }
+    std::uint32_t generation = share_cells_.next_generation(*cell);
+    rma::SharedGet get{peer.index,
+                       platform::ticks(),
+                       *cell,
+                       generation,
+                       rma::Share(share_cells_.at(*cell), generation, bytes),
+                       &mechanism,
+                       rma_.process(peer.index),
+                       static_cast<std::byte*>(local),
+                       remote,
+                       bytes,
+                       completion};
+    get.share.open();
+    rma_.ask_for_help(peer.index, local, remote, bytes, *cell, generation);
+    lock.unlock();
+
+    bool complete = get.copy_own_part() != 0;
+    for (int i = 0; i < kPatience && !complete; ++i) complete = get.complete();
+
+    lock.lock();
+    if (!complete) {
+        shared_gets_.push_back(std::move(get));
+        housekeeping_.store(true, std::memory_order_relaxed);
+        return VELO_QUEUED;
+    }
+    share_cells_.give_back(*cell);
+    rma_.measured(peer.index, rma::Route::kDualCopy, bytes, get.started);
+    lock.unlock();
+    if (get.error != 0) return VELO_ERR_REMOTE;
+    completion.done(completion.argument, VELO_OK, 0);
+    return VELO_OK;
+}
+
+void Engine::finish_shared_gets() {
+    std::vector<rma::SharedGet> done;
+    {
+        std::lock_guard lock(mutex_);
+        std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
+            if (!get.complete()) return false;
+            share_cells_.give_back(get.cell);
+            rma_.measured(get.peer, rma::Route::kDualCopy, get.bytes, get.started);
+            done.push_back(std::move(get));
+            return true;
+        });
+    }
+    for (const rma::SharedGet& get : done) {
+        velo_status status = get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
+        get.completion.done(get.completion.argument, status, 0);
+    }
+}
+
+void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {
+    Peer& peer = reachable_peer(index);
+    const singlecopy::Mechanism* mechanism = rma_.mechanism_for(index);
+    if (mechanism == nullptr) return;
+    auto generation = static_cast<std::uint32_t>(request.compare >> 8);
+    rma::ShareCell* cell = peer.segment.header().shares + (request.compare & 0xff);
+    helps_.push_back(rma::Help{rma::Share(cell, generation, request.bytes), mechanism, rma_.process(index),
+                               reinterpret_cast<std::byte*>(request.address), request.position});
+    housekeeping_.store(true, std::memory_order_relaxed);
+}
+
+// Own work comes first: a peer is helped as long as nothing waits in the mailbox.
+void Engine::give_help() {
+    std::unique_lock lock(mutex_);
+    while (!helps_.empty() && reader_.poll() == 0) {
+        rma::Help help = helps_.back();
+        lock.unlock();
+        bool more = help.copy();
+        lock.lock();
+        if (!more) helps_.pop_back();
+    }
+}
+
+velo_status Engine::atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
+                           std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion) {
+    std::lock_guard lock(mutex_);
+    return rma_.start_atomic(peer.index, operation, width, remote, operand, compare, completion);
+}
+
+}  // namespace velo::endpoint

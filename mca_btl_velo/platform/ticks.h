@@ -1,0 +1,22 @@
+// The processor's own counter: costs a few nanoseconds, runs at a constant rate, its unit differs between
+// machines.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace velo::platform {
+
+inline std::uint64_t ticks() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t value;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#else
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+}  // namespace velo::platform

@@ -1,0 +1,67 @@
+// Dual copy: both processes of a large get move parts of it at once. This is the bookkeeping of both roles;
+// the copying itself happens outside the engine's lock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rma/rma.h"
+#include "rma/share.h"
+#include "singlecopy/singlecopy.h"
+
+namespace velo::rma {
+
+// A get that this process has started and its peer may help with.
+struct SharedGet {
+    PeerIndex peer;
+    std::uint64_t started;  // ticks
+    unsigned cell;
+    std::uint32_t generation;
+    Share share;
+    const singlecopy::Mechanism* mechanism;
+    singlecopy::RemoteProcess process;
+    std::byte* local;
+    std::uint64_t remote, bytes;
+    Completion completion;
+
+    // Copies what the peer does not claim. 0 or the errno of a refusal.
+    int copy_own_part();
+    // True once the peer's part is in place too. A part that the peer could not write is copied here.
+    bool complete();
+    int error = 0;
+};
+
+// A get of a peer that this process helps with.
+struct Help {
+    Share share;
+    const singlecopy::Mechanism* mechanism;
+    singlecopy::RemoteProcess process;  // of the initiator
+    std::byte* source;
+    std::uint64_t destination;
+
+    // Copies the next part. False if there is nothing left to do.
+    bool copy();
+};
+
+// Hands out the cells of this process's segment. Under the engine's lock.
+class ShareCells {
+ public:
+    explicit ShareCells(ShareCell* cells) : cells_(cells) {}
+
+    // nullopt: all are in use.
+    std::optional<unsigned> take();
+    void give_back(unsigned cell) { busy_ &= ~(1U << cell); }
+    // A new generation of the cell, never equal to the one before.
+    std::uint32_t next_generation(unsigned cell) { return ++generations_[cell] % Share::kGenerations; }
+    ShareCell* at(unsigned cell) const { return cells_ + cell; }
+
+ private:
+    ShareCell* cells_;
+    std::uint32_t busy_ = 0;
+    std::array<std::uint32_t, fabric::shm::kShareCells> generations_{};
+};
+
+}  // namespace velo::rma

@@ -1,0 +1,157 @@
+// Which way a get takes: single copy by this process, dual copy by both (dual_copy.h), or through the mailbox
+// with both at work. Which is fastest depends on where the data are: single copy on what the reader's cache
+// still holds, the mailbox on what its owner has just written, because then each line changes hands once
+// instead of twice, dual copy on what no cache holds. So it is measured on the transfers themselves, for each
+// peer and size class.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace velo::rma {
+
+enum class Route : std::uint8_t { kSingleCopy, kDualCopy, kMailbox };
+inline constexpr std::size_t kRoutes = 3;
+
+class RouteChooser {
+ public:
+    // Below, the costs of a route do not differ enough to be worth a measurement; above, the data exceed the
+    // caches.
+    static constexpr std::uint64_t kLeast = 4 * 1024, kMost = 4 * 1024 * 1024 - 1;
+    static constexpr bool covers(std::uint64_t bytes) { return bytes >= kLeast && bytes <= kMost; }
+    // The route of a get that is not measured.
+    static constexpr Route otherwise(std::uint64_t bytes) {
+        return bytes < kLeast ? Route::kSingleCopy : Route::kDualCopy;
+    }
+
+    // For a get of `bytes` (covered).
+    Route choose(std::uint64_t bytes) {
+        Class& size = class_of(bytes);
+        // Several gets may be started before one is complete.
+        if (size.trial && ++size.started > kTrial) return size.best;
+        return size.current;
+    }
+
+    // `count` gets of about `bytes` by this route took `ticks` each. Each route is tried at first, and again
+    // after a number of transfers that grows as long as the outcome stays the same.
+    void measured(Route route, std::uint64_t bytes, std::uint64_t ticks, int count = 1) {
+        Class& size = class_of(bytes);
+        if (route != size.current) return;  // started before the last decision
+        size.seen += count;
+        // The first ones of a trial pay for moving the data from where the route before has left them.
+        if (!size.trial || size.seen > kUncounted) {
+            float sample = static_cast<float>(ticks) / static_cast<float>(bytes);
+            float& mean = size.cost[static_cast<std::size_t>(route)];
+            // A process that was not running for a while says nothing about the route.
+            mean = mean == 0 ? sample : mean + (std::min(sample, 4 * mean) - mean) / 4;
+        }
+        if (size.seen < (size.trial ? kTrial : size.run)) return;
+        size.started = 0;
+        size.seen = 0;
+        size.current = next_candidate(bytes, size.current);
+        size.trial = size.current != size.best;
+        if (!size.trial) decide(bytes, size);
+    }
+
+ private:
+    static constexpr int kTrial = 5, kUncounted = 2;
+    static constexpr int kShortestRun = 64, kLongestRun = 4096;
+    static constexpr float kClear = 1.5F;
+    static constexpr std::uint64_t kLeastDual = 64 * 1024, kMostMailbox = 1024 * 1024 - 1;
+    // A copy by the kernel takes the lines of the user's buffer from their owner, who pays for it when the
+    // buffer is written again: it must be much faster to be cheaper (measured: design/shared-memory.md).
+    static constexpr float kKernelBias = 1.6F;
+    static constexpr unsigned kFirstClass = 12, kClasses = 10;
+
+    struct Class {
+        std::array<float, kRoutes> cost{};  // ticks per byte; 0: not tried yet
+        int seen = 0;                       // transfers measured since `current` was chosen
+        int started = 0;                    // of a trial
+        int run = kShortestRun;             // transfers between trials
+        Route current = Route::kSingleCopy;
+        Route best = Route::kSingleCopy;
+        bool trial = true;
+    };
+
+    static bool possible(Route route, std::uint64_t bytes) {
+        return route == Route::kSingleCopy || (route == Route::kDualCopy && bytes >= kLeastDual) ||
+               (route == Route::kMailbox && bytes <= kMostMailbox);
+    }
+    static Route next_candidate(std::uint64_t bytes, Route route) {
+        do route = static_cast<Route>((static_cast<std::size_t>(route) + 1) % kRoutes);
+        while (!possible(route, bytes));
+        return route;
+    }
+    // All routes have been tried, in turn, up to the one in use.
+    static void decide(std::uint64_t bytes, Class& size) {
+        Route best = cheapest(bytes, size);
+        bool settled = best == size.best || clear(bytes, size, best);
+        size.run = settled ? std::min(4 * size.run, kLongestRun) : kShortestRun;
+        size.current = size.best = best;
+    }
+    static float cost_of(Route route, const Class& size) {
+        return size.cost[static_cast<std::size_t>(route)] * (route == Route::kMailbox ? 1.0F : kKernelBias);
+    }
+    static Route cheapest(std::uint64_t bytes, const Class& size) {
+        Route best = Route::kSingleCopy;
+        for (Route route : {Route::kDualCopy, Route::kMailbox}) {
+            if (possible(route, bytes) && cost_of(route, size) < cost_of(best, size)) best = route;
+        }
+        return best;
+    }
+    // No other route comes near.
+    static bool clear(std::uint64_t bytes, const Class& size, Route best) {
+        for (Route route : {Route::kSingleCopy, Route::kDualCopy, Route::kMailbox}) {
+            if (route != best && possible(route, bytes) &&
+                cost_of(route, size) < kClear * cost_of(best, size))
+                return false;
+        }
+        return true;
+    }
+    Class& class_of(std::uint64_t bytes) {
+        return classes_[static_cast<unsigned>(std::bit_width(bytes)) - 1 - kFirstClass];
+    }
+
+    std::array<Class, kClasses> classes_;
+};
+
+// The cost of gets that overlap: of a number of them together, from the first start to the last completion.
+class OverlappingGets {
+ public:
+    struct Sample {
+        std::uint64_t ticks;  // for each get
+        int count;            // 0: not yet
+    };
+
+    void started(std::uint64_t now) {
+        if (under_way_++ == 0) begin(now);
+    }
+    // A get of `bytes` is complete.
+    Sample completed(std::uint64_t bytes, std::uint64_t now) {
+        --under_way_;
+        bytes_ += bytes;
+        if (++completed_ < kTogether && under_way_ > 0) return {0, 0};
+        Sample sample{static_cast<std::uint64_t>(static_cast<double>(now - begin_) *
+                                                 static_cast<double>(bytes) / static_cast<double>(bytes_)),
+                      completed_};
+        begin(now);
+        return sample;
+    }
+
+ private:
+    static constexpr int kTogether = 16;
+
+    void begin(std::uint64_t now) {
+        begin_ = now;
+        bytes_ = 0;
+        completed_ = 0;
+    }
+
+    std::uint64_t begin_ = 0, bytes_ = 0;
+    int under_way_ = 0, completed_ = 0;
+};
+
+}  // namespace velo::rma

@@ -1,0 +1,95 @@
+// A transfer that two processes carry out together (dual copy): the initiator of a get reads from the front,
+// its peer writes from the back, each claims the next units with a compare-and-swap. A peer that comes late,
+// or never, costs nothing; one that comes after the end finds another generation and does nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "fabric/shm/share_cell.h"
+
+namespace velo::rma {
+
+using fabric::shm::ShareCell;
+
+// One side's view of a shared transfer.
+class Share {
+ public:
+    struct Range {
+        std::uint64_t offset, bytes;
+    };
+
+    static constexpr std::uint32_t kGenerations = 1U << 24;
+    // 4 KiB, the kernel's page; more only where the counts would not fit.
+    static constexpr std::uint64_t unit_for(std::uint64_t bytes) {
+        std::uint64_t unit = 4096;
+        while (bytes / unit >= kUnitLimit) unit *= 2;
+        return unit;
+    }
+
+    Share(ShareCell* cell, std::uint32_t generation, std::uint64_t bytes)
+        : cell_(cell),
+          generation_(generation % kGenerations),
+          bytes_(bytes),
+          unit_(unit_for(bytes)),
+          units_((bytes + unit_ - 1) / unit_) {}
+
+    // Initiator: opens the cell. The message that tells the peer orders it before the peer's claims.
+    void open() {
+        cell_->helped.store(0, std::memory_order_relaxed);
+        cell_->failed.store(0, std::memory_order_relaxed);
+        cell_->claims.store(pack(0, 0), std::memory_order_release);
+    }
+    std::optional<Range> claim_front() { return claim(true); }
+    std::optional<Range> claim_back() { return claim(false); }
+
+    // Initiator, after its last claim: bytes that the peer has claimed. No further claim can succeed.
+    std::uint64_t peers_bytes() const {
+        std::uint64_t back = back_of(cell_->claims.load(std::memory_order_relaxed));
+        return back == 0 ? 0 : bytes_ - (units_ - back) * unit_;
+    }
+    // acquire: pairs with the peer's finish, so that its bytes are there.
+    std::uint64_t helped() const { return cell_->helped.load(std::memory_order_acquire); }
+    bool failed() const { return cell_->failed.load(std::memory_order_acquire) != 0; }
+
+    // Peer: a claimed range is in place, or cannot be.
+    void finish(const Range& range) { cell_->helped.fetch_add(range.bytes, std::memory_order_release); }
+    void give_up() { cell_->failed.store(1, std::memory_order_release); }
+
+ private:
+    static constexpr std::uint64_t kUnitLimit = (1U << 20) - 1;
+    // A side takes a share of what is left, so that both end at the same time, within these bounds. The peer,
+    // whose stores have to fetch the lines of a foreign buffer, is the slower one.
+    static constexpr std::uint64_t kLeastUnits = 2, kMostUnits = 32, kFrontShare = 4, kBackShare = 8;
+
+    std::uint64_t pack(std::uint64_t front, std::uint64_t back) const {
+        return std::uint64_t{generation_} << 40 | front << 20 | back;
+    }
+    static std::uint64_t front_of(std::uint64_t word) { return word >> 20 & kUnitLimit; }
+    static std::uint64_t back_of(std::uint64_t word) { return word & kUnitLimit; }
+
+    std::optional<Range> claim(bool at_front) {
+        std::uint64_t word = cell_->claims.load(std::memory_order_acquire);
+        for (;;) {
+            std::uint64_t front = front_of(word), back = back_of(word);
+            if (word >> 40 != generation_ || front + back >= units_) return std::nullopt;
+            std::uint64_t left = units_ - front - back;
+            std::uint64_t take = std::min(
+                left, std::clamp(left / (at_front ? kFrontShare : kBackShare), kLeastUnits, kMostUnits));
+            std::uint64_t next = at_front ? pack(front + take, back) : pack(front, back + take);
+            if (!cell_->claims.compare_exchange_weak(word, next, std::memory_order_acq_rel,
+                                                     std::memory_order_acquire))
+                continue;
+            std::uint64_t from = at_front ? front : units_ - back - take;
+            std::uint64_t to = std::min(bytes_, (from + take) * unit_);
+            return Range{from * unit_, to - from * unit_};
+        }
+    }
+
+    ShareCell* cell_;
+    std::uint32_t generation_;
+    std::uint64_t bytes_, unit_, units_;
+};
+
+}  // namespace velo::rma
