@@ -1,0 +1,111 @@
+"""Memory of the ranks, when each has sent one message to each other."""
+
+import csv
+import json
+from dataclasses import dataclass, field
+from typing import Optional
+
+from velo_compare.command import environment, shell_line
+from velo_compare.grid import grid_text
+from velo_compare.process import run_limited
+
+from . import program
+from .contestants import Contestant
+
+_KIB = 1024
+# What a rank has of its own or shares with ranks alone; the rest are files, shared with other programs too.
+_OWN = ("Pss_Anon", "Pss_Shmem")
+
+
+@dataclass
+class Use:
+    contestant: Contestant
+    ranks: int
+    command: str
+    kib: dict = field(default_factory=dict)  # (mean, most) of a rank by (when, kind)
+    failure: Optional[str] = None
+    output_tail: str = ""
+
+    def bytes_of(self, *kinds, when="connected"):
+        """The mean over the ranks."""
+        return round(sum(self.kib[when, kind][0] for kind in kinds) * _KIB)
+
+    @property
+    def own_bytes(self):
+        return self.bytes_of(*_OWN)
+
+
+def measure(contestant, ranks, compiler, timeout):
+    command = contestant.command(ranks, [compiler.program(contestant.mpicc), "memory"])
+    use = Use(contestant, ranks, shell_line(command))
+    try:
+        finished = run_limited(command, environment(), timeout)
+    except OSError as error:
+        use.failure = f"cannot start: {error}"
+        return use
+    output = program.parse(finished.stdout)
+    use.kib = output.memory
+    use.failure = finished.failure(timeout) or _flaw(output)
+    if use.failure:
+        use.output_tail = finished.tail()
+    return use
+
+
+def _flaw(output):
+    if not output.complete or ("connected", "Pss") not in output.memory:
+        return "the output ends early"
+    if any(mean < 0 for mean, _ in output.memory.values()):
+        return "this kernel does not split the proportional set size (Linux 5.4 or newer does)"
+    return None
+
+
+def table_text(uses):
+    headings = ["contestant", "ranks", "bytes/rank", "anonymous", "shared", "files", "own", "own, connecting"]
+    rows = [_row(use) for use in uses]
+    title = ("Proportional set size of a rank in bytes, mean over the ranks, when each has sent a message to each other; "
+             "own: anonymous + shared\n(a library's pages are shared out among all that map it, so files shrink as ranks "
+             "are added); connecting: what the messages added")
+    return title + "\n" + grid_text(headings, rows, ["<"] + [">"] * 7, [use.contestant for use in uses])
+
+
+def _row(use):
+    if use.failure:
+        return [use.contestant.name, str(use.ranks), "FAILED"] + ["-"] * 5
+    kinds = ("Pss", "Pss_Anon", "Pss_Shmem", "Pss_File")
+    connecting = use.own_bytes - use.bytes_of(*_OWN, when="started")
+    cells = [use.bytes_of(kind) for kind in kinds] + [use.own_bytes, connecting]
+    return [use.contestant.name, str(use.ranks)] + [str(cell) for cell in cells]
+
+
+def formulas_text(uses):
+    """What another rank costs, from the fewest to the most ranks that were measured."""
+    lines = []
+    for contestant in dict.fromkeys(use.contestant for use in uses):
+        known = sorted((u for u in uses if u.contestant == contestant and not u.failure), key=lambda u: u.ranks)
+        if len(known) < 2:
+            continue
+        few, many = known[0], known[-1]
+        slope = (many.own_bytes - few.own_bytes) / (many.ranks - few.ranks)
+        base = few.own_bytes - slope * few.ranks
+        lines.append(f"{contestant.name}: own bytes of a rank = {base:.0f} + {slope:.0f} x ranks "
+                     f"(line through {few.ranks} and {many.ranks} ranks)")
+    return "\n".join(lines)
+
+
+def write_files(output, text, head, uses):
+    (output / "velo-versus-memory.txt").write_text(text + "\n", encoding="utf-8")
+    keys = [(when, kind) for when in ("started", "connected") for kind in ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")]
+    with open(output / "velo-versus-memory.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["contestant", "ranks"] + [f"{when}_{kind.lower()}_bytes" for when, kind in keys] + ["failure"])
+        for use in uses:
+            values = ["" if use.failure else use.bytes_of(kind, when=when) for when, kind in keys]
+            writer.writerow([use.contestant.name, use.ranks] + values + [use.failure or ""])
+    document = head | {"version": 1, "uses": [_record(use) for use in uses]}
+    (output / "velo-versus-memory.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _record(use):
+    kib = {f"{when}_{kind.lower()}": {"mean_kib": mean, "max_kib": most} for (when, kind), (mean, most) in use.kib.items()}
+    return {"contestant": use.contestant.name, "ranks": use.ranks, "command": use.command, "failure": use.failure,
+            "output_tail": use.output_tail} | kib
