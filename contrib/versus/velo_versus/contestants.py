@@ -62,9 +62,10 @@ def _is_wanted(candidate, options):
 class OpenMpi:
     def __init__(self, mpirun, mpicc):
         self.mpirun = find_mpirun(mpirun)
-        first_line = _ask(self.mpirun, "--version").partition("\n")[0]
+        first_line = _ask(self.mpirun, "--version").strip().partition("\n")[0]
         if "Open MPI" not in first_line and "OpenRTE" not in first_line:
-            raise NotFound(f"{self.mpirun} is not the mpirun of Open MPI; name that one with --mpirun")
+            raise NotFound(f"{self.mpirun} is not the mpirun of an Open MPI that works; name that one with --mpirun. "
+                           f"It answers --version with: {first_line or 'nothing'}")
         self.version = first_line.split()[-1]
         self.mpicc = _beside(self.mpirun, "mpicc", given=mpicc)
         if self.mpicc is None:
@@ -116,7 +117,7 @@ class OpenMpi:
         pinned = start + ["--bind-to", "core", "--mca", "mpi_yield_when_idle", "0"] + own
         crowded = start + ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] + own
         return Contestant(name, self.mpicc, tuple(pinned), tuple(crowded), is_velo,
-                          "yields when idle (mpi_yield_when_idle)")
+                          "beyond the cores not pinned, and told to yield when idle (mpi_yield_when_idle)")
 
 
 def _mpich():
@@ -128,8 +129,8 @@ def _mpich():
                            "with --contestant")
     crowded = (mpirun, "-n", RANKS, "-bind-to", "none", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
     return Contestant("mpich", mpicc, (mpirun, "-n", RANKS, "-bind-to", "core"), crowded,
-                      remark="its only parameter about yielding is set (MPIR_CVAR_POLLS_BEFORE_YIELD=1), but its "
-                      "progress loop spins all the same where the transport does not heed it")
+                      remark="beyond the cores not pinned; MPIR_CVAR_POLLS_BEFORE_YIELD=1 is all that it has for "
+                      "yielding, and not all of its devices heed it")
 
 
 def _given(name, mpicc, command):
@@ -139,7 +140,7 @@ def _given(name, mpicc, command):
             return Missing(name, f"{kind} {program} not found")
     if not any(RANKS in word for word in words):
         words += ["-n", RANKS]
-    return Contestant(name, mpicc, tuple(words), tuple(words), remark="as given by the user")
+    return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given")
 
 
 def _beside(mpirun, tool, given=None):
@@ -157,6 +158,7 @@ def _beside(mpirun, tool, given=None):
 @functools.lru_cache
 def _ask(program, argument):
     try:
-        return run_limited([program, argument], environment(), _ASK_SECONDS).stdout
+        finished = run_limited([program, argument], environment(), _ASK_SECONDS)
     except OSError as error:
         raise NotFound(f"cannot start {program}: {error}") from error
+    return finished.stdout or finished.stderr

@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { kRepetitions = 5, kLineLength = 256, kAlignment = 4096, kTag = 1, kOtherTag = 2, kMaxWindow = 1024 };
+enum { kBusyMessages = 32, kBusyBytes = 2048 }; /* to each peer, for the memory of a job that has worked */
 enum { kCheckBytes = 4 << 20 }; /* a checked stream has as many messages at once as fit, at least one */
 
 typedef struct {
@@ -396,18 +397,21 @@ static void print_memory(const char *when, const Point *p) {
         printf("memory %s %s %.6g %.6g\n", when, kKinds[i], sum[i] / p->ranks, largest[i]);
 }
 
-/* One message from each rank to each other. MPI_Alltoall may send small blocks by way of other ranks. */
-static void touch_every_peer(const Point *p) {
-    char out[64] = {1}, in[64];
+/* Messages from each rank to each other. MPI_Alltoall may send small blocks by way of other ranks. */
+static void send_to_every_peer(const Point *p, int messages, int bytes) {
+    static char out[kBusyBytes], in[kBusyBytes];
     for (int distance = 1; distance < p->ranks; ++distance)
-        MPI_Sendrecv(out, sizeof out, MPI_BYTE, (p->rank + distance) % p->ranks, kTag, in, sizeof in, MPI_BYTE,
-                     (p->rank + p->ranks - distance) % p->ranks, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int i = 0; i < messages; ++i)
+            MPI_Sendrecv(out, bytes, MPI_BYTE, (p->rank + distance) % p->ranks, kTag, in, bytes, MPI_BYTE,
+                         (p->rank + p->ranks - distance) % p->ranks, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void measure_memory(const Point *p) {
     print_memory("started", p);
-    touch_every_peer(p);
+    send_to_every_peer(p, 1, 64);
     print_memory("connected", p);
+    send_to_every_peer(p, kBusyMessages, kBusyBytes);
+    print_memory("used", p);
 }
 
 /* ---- */

@@ -13,6 +13,7 @@ from . import program
 from .contestants import Contestant
 
 _KIB = 1024
+_WHEN = ("started", "connected", "used")
 # What a rank has of its own or shares with ranks alone; the rest are files, shared with other programs too.
 _OWN = ("Pss_Anon", "Pss_Shmem")
 
@@ -29,10 +30,6 @@ class Use:
     def bytes_of(self, *kinds, when="connected"):
         """The mean over the ranks."""
         return round(sum(self.kib[when, kind][0] for kind in kinds) * _KIB)
-
-    @property
-    def own_bytes(self):
-        return self.bytes_of(*_OWN)
 
 
 def measure(contestant, ranks, compiler, timeout):
@@ -52,7 +49,7 @@ def measure(contestant, ranks, compiler, timeout):
 
 
 def _flaw(output):
-    if not output.complete or ("connected", "Pss") not in output.memory:
+    if not output.complete or any((when, "Pss") not in output.memory for when in _WHEN):
         return "the output ends early"
     if any(mean < 0 for mean, _ in output.memory.values()):
         return "this kernel does not split the proportional set size (Linux 5.4 or newer does)"
@@ -60,20 +57,20 @@ def _flaw(output):
 
 
 def table_text(uses):
-    headings = ["contestant", "ranks", "bytes/rank", "anonymous", "shared", "files", "own", "own, connecting"]
+    headings = ["contestant", "ranks", "bytes/rank", "anonymous", "shared", "files", "own", "own, started", "own, used"]
     rows = [_row(use) for use in uses]
-    title = ("Proportional set size of a rank in bytes, mean over the ranks, when each has sent a message to each other; "
-             "own: anonymous + shared\n(a library's pages are shared out among all that map it, so files shrink as ranks "
-             "are added); connecting: what the messages added")
-    return title + "\n" + grid_text(headings, rows, ["<"] + [">"] * 7, [use.contestant for use in uses])
+    title = ("Proportional set size of a rank in bytes, mean over the ranks, when each has sent a message to each other.\n"
+             "own: anonymous + shared (the pages of a library are shared out among all that map it, so files shrink as "
+             "ranks are added);\nstarted: before the messages; used: after 32 more of 2 KiB to each other rank")
+    return title + "\n" + grid_text(headings, rows, ["<"] + [">"] * 8, [use.contestant for use in uses])
 
 
 def _row(use):
     if use.failure:
-        return [use.contestant.name, str(use.ranks), "FAILED"] + ["-"] * 5
+        return [use.contestant.name, str(use.ranks), "FAILED"] + ["-"] * 6
     kinds = ("Pss", "Pss_Anon", "Pss_Shmem", "Pss_File")
-    connecting = use.own_bytes - use.bytes_of(*_OWN, when="started")
-    cells = [use.bytes_of(kind) for kind in kinds] + [use.own_bytes, connecting]
+    cells = [use.bytes_of(kind) for kind in kinds]
+    cells += [use.bytes_of(*_OWN, when=when) for when in ("connected", "started", "used")]
     return [use.contestant.name, str(use.ranks)] + [str(cell) for cell in cells]
 
 
@@ -85,16 +82,20 @@ def formulas_text(uses):
         if len(known) < 2:
             continue
         few, many = known[0], known[-1]
-        slope = (many.own_bytes - few.own_bytes) / (many.ranks - few.ranks)
-        base = few.own_bytes - slope * few.ranks
-        lines.append(f"{contestant.name}: own bytes of a rank = {base:.0f} + {slope:.0f} x ranks "
-                     f"(line through {few.ranks} and {many.ranks} ranks)")
+        lines += [f"{contestant.name}, {when}: {_line(few, many, when)}" for when in ("connected", "used")]
     return "\n".join(lines)
+
+
+def _line(few, many, when):
+    least, most = few.bytes_of(*_OWN, when=when), many.bytes_of(*_OWN, when=when)
+    slope = (most - least) / (many.ranks - few.ranks)
+    return (f"own bytes of a rank = {least - slope * few.ranks:.0f} + {slope:.0f} x ranks (line through {few.ranks} and "
+            f"{many.ranks} ranks)")
 
 
 def write_files(output, text, head, uses):
     (output / "velo-versus-memory.txt").write_text(text + "\n", encoding="utf-8")
-    keys = [(when, kind) for when in ("started", "connected") for kind in ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")]
+    keys = [(when, kind) for when in _WHEN for kind in ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")]
     with open(output / "velo-versus-memory.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["contestant", "ranks"] + [f"{when}_{kind.lower()}_bytes" for when, kind in keys] + ["failure"])

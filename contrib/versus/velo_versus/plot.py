@@ -14,11 +14,12 @@ _ZERO_AT = 0.5
 
 def write_plot(paths, lines, contestants, title):
     cases = list(dict.fromkeys(line.case for line in lines))
-    figure, panels = open_panels(len(cases), title)
+    figure, panels = open_panels(len(cases) + 1, title)
     for panel, case in zip(panels, cases):
         _draw(panel, [line for line in lines if line.case == case], contestants)
         _dress(panel, case)
-    panels[0].legend(fontsize=6, framealpha=0.7)
+    panels[-1].axis("off")
+    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", fontsize=9)
     save_panels(figure, paths)
 
 
