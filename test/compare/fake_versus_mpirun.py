@@ -4,6 +4,7 @@
 Without an environment a message takes 10 us with btl velo, 20 us with vader, 40 us with pml ucx, and 5 us with a
 parameter btl_velo_fast; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
 FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name such a point at which the contestant hangs, fails, or finds wrong data.
+FAKE_SLOWS_DOWN names a contestant whose times grow by half of the first with each call after its second.
 FAKE_LOG names a file that gets "contestant:pattern:ranks" for each call.
 """
 
@@ -21,6 +22,11 @@ def contestant(words):
     return words[words.index("btl") + 1].partition(",")[0] if "btl" in words else "given"
 
 
+def calls_so_far(name):
+    with open(os.environ["FAKE_LOG"], encoding="utf-8") as log:
+        return sum(1 for line in log if line.startswith(name + ":"))
+
+
 def print_point(name, pattern, size):
     point = f"{name}:{pattern}:{size}"
     if os.environ.get("FAKE_HANG") == point:
@@ -31,6 +37,8 @@ def print_point(name, pattern, size):
         sys.exit("rank 1: something went wrong")
     usual = {"velo": 10.0, "vader": 20.0, "ucx": 40.0, "fast": 5.0, "given": 30.0}[name]
     usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
+    if os.environ.get("FAKE_SLOWS_DOWN") == name:
+        usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
     print(f"point {pattern} {size} {usec} {usec / 2} 100 5 {3 if os.environ.get('FAKE_DEFECT') == point else 0}")
 
 

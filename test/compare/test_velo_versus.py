@@ -232,11 +232,20 @@ def test_plots_are_written(versus, tmp_path):
     assert b"<svg" in svg[:1000]
 
 
+def test_rounds_far_apart_are_called_noise(versus):
+    done = versus("--rounds", "3", FAKE_SLOWS_DOWN="vader")
+    assert "vader 67 %" in done.stdout
+    assert "too much for ratios to mean anything" in done.stdout
+    done = versus()
+    assert "velo 0 %, vader 0 %, ucx 0 %" in done.stdout
+    assert "too much" not in done.stdout
+
+
 def test_machine_is_named(versus, tmp_path):
     done = versus()
     machine = document(tmp_path)["machine"]
     assert machine["kernel"].endswith(os.uname().release)
-    assert f"{machine['cpu']}, {os.cpu_count()} cores" in done.stdout.splitlines()[0]
+    assert f"{machine['cpu']}, {machine['usable_cores']} cores" in done.stdout.splitlines()[0]
     assert "velo: Fake MPI 9, component 4.1.4; " in done.stdout
 
 

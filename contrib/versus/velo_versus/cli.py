@@ -98,8 +98,7 @@ def _is_crowded(ranks):
 
 
 def _memory(options, taking_part, how, head):
-    uses = [memory.measure(contestant, ranks, how.compiler, how.timeout)
-            for contestant in taking_part.found for ranks in options.ranks]
+    uses = memory.measure_all(taking_part.found, options.ranks, how)
     failures = [f"FAILED: {u.contestant.name}, {u.ranks} ranks: {u.failure}\n  {u.command}\n{u.output_tail}"
                 for u in uses if u.failure]
     parts = [_head_text(head, taking_part, _is_crowded(options.ranks)), memory.table_text(uses)]

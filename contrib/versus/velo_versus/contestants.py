@@ -37,8 +37,17 @@ class Missing:
     reason: str
 
 
+@functools.lru_cache
 def cores():
-    return len(os.sched_getaffinity(0))
+    """Cores that may be used; the threads of a core are one."""
+    return len({_threads_of_core(cpu) for cpu in os.sched_getaffinity(0)})
+
+
+def _threads_of_core(cpu):
+    try:
+        return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii")
+    except OSError:
+        return str(cpu)
 
 
 def find(options):

@@ -7,14 +7,16 @@ import shutil
 from velo_compare.command import environment
 from velo_compare.process import run_limited
 
+from .contestants import cores
+
 _ASK_SECONDS = 10
 
 
 def describe():
     return {
         "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
+        "cpus": os.cpu_count(),
+        "usable_cores": cores(),
         "kernel": f"{platform.system()} {platform.release()}",
         "system": _system(),
         "ucx": _ucx_version(),
@@ -24,9 +26,9 @@ def describe():
 
 def line(machine):
     usable = machine["usable_cores"]
-    restricted = "" if usable == machine["cores"] else f" ({usable} usable)"
+    of_all = "" if usable == machine["cpus"] else f" usable, {machine['cpus']} CPUs in all"
     ucx = f", UCX {machine['ucx']}" if machine["ucx"] else ""
-    return f"{machine['cpu']}, {machine['cores']} cores{restricted}, {machine['kernel']}, {machine['system']}{ucx}"
+    return f"{machine['cpu']}, {usable} cores{of_all}, {machine['kernel']}, {machine['system']}{ucx}"
 
 
 def _cpu_model():

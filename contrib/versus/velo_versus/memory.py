@@ -8,6 +8,7 @@ from typing import Optional
 from velo_compare.command import environment, shell_line
 from velo_compare.grid import grid_text
 from velo_compare.process import run_limited
+from velo_compare.progress import Progress
 
 from . import program
 from .contestants import Contestant
@@ -32,7 +33,19 @@ class Use:
         return round(sum(self.kib[when, kind][0] for kind in kinds) * _KIB)
 
 
-def measure(contestant, ranks, compiler, timeout):
+def measure_all(contestants, ranks, how):
+    """`how` has the compiler and the timeout."""
+    uses = []
+    progress = Progress(len(contestants) * len(ranks))
+    for contestant in contestants:
+        for count in ranks:
+            progress.starting(f"{contestant.name}, {count} ranks")
+            uses.append(_measure(contestant, count, how.compiler, how.timeout))
+    progress.finish()
+    return uses
+
+
+def _measure(contestant, ranks, compiler, timeout):
     command = contestant.command(ranks, [compiler.program(contestant.mpicc), "memory"])
     use = Use(contestant, ranks, shell_line(command))
     try:

@@ -68,7 +68,7 @@ def _add_how(parser):
                      help="time for a size in a run, in milliseconds (default 20); iterations follow from it")
     how.add_argument("--window", type=positive, default=64, metavar="N", help="messages at once in a stream (default 64)")
     how.add_argument("--timeout", type=positive_float, metavar="SECONDS",
-                     help="a run that takes longer is killed and has failed (default 60, more than 2 ranks 180)")
+                     help="a run that takes longer is killed and has failed (default 60; more than 2 ranks 180, or 3 a rank)")
     how.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help="default ./results")
     how.add_argument("--no-plot", action="store_true", help="tables only; needs no matplotlib")
 
@@ -78,7 +78,7 @@ def _settle(options, parser):
     options.rounds = options.rounds or (2 if options.quick else 5)
     options.point_ms = options.point_ms or (5 if options.quick else 20)
     options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
-    options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else 180.0)
+    options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
     if options.memory and not options.only:
         options.only = ["velo", "vader", "sm"]
     names = list(FOUND_BY_ITSELF) + [name for name, *_ in options.variants + options.contestants]

@@ -9,6 +9,8 @@ from .patterns import size_text
 from .summary import noise
 
 _LONG_FAILURE_LINES = 6
+# The rounds of an idle machine lie a few percent apart.
+_BUSY_PERCENT = 25
 
 
 def classes_text(rows, velo):
@@ -58,8 +60,12 @@ def _usec(line, name):
 def noise_text(lines, rounds):
     if rounds < 2:
         return "Noise: unknown, there was one round."
-    listed = ", ".join(f"{name} {value:.0f} %" for name, value in noise(lines).items())
-    return f"Noise, how far the {rounds} rounds of a point lie apart (median over all points): {listed}"
+    spreads = noise(lines)
+    listed = ", ".join(f"{name} {value:.0f} %" for name, value in spreads.items())
+    text = f"Noise, how far the {rounds} rounds of a point lie apart (median over all points): {listed}"
+    if max(spreads.values(), default=0) <= _BUSY_PERCENT:
+        return text
+    return text + "\nThat is too much for ratios to mean anything: repeat the series on an idle machine."
 
 
 def missing_text(missing):
