@@ -5,6 +5,7 @@ Without an environment a message takes 10 us with btl velo, 20 us with vader, 40
 parameter btl_velo_fast; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
 FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name such a point at which the contestant hangs, fails, or finds wrong data.
 FAKE_SLOWS_DOWN names a contestant whose times grow by half of the first with each call after its second.
+FAKE_VERSION is the version of Open MPI, 4.1.4 unless set.
 FAKE_LOG names a file that gets "contestant:pattern:ranks" for each call.
 """
 
@@ -35,7 +36,7 @@ def print_point(name, pattern, size):
     if os.environ.get("FAKE_FAIL") == point:
         sys.stdout.flush()
         sys.exit("rank 1: something went wrong")
-    usual = {"velo": 10.0, "vader": 20.0, "ucx": 40.0, "fast": 5.0, "given": 30.0}[name]
+    usual = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "fast": 5.0, "given": 30.0}[name]
     usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
     if os.environ.get("FAKE_SLOWS_DOWN") == name:
         usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
@@ -52,7 +53,7 @@ def print_memory(name, ranks):
 def main():
     words = sys.argv[1:]
     if words == ["--version"]:
-        print("mpirun (Open MPI) 4.1.4")
+        print(f"mpirun (Open MPI) {os.environ.get('FAKE_VERSION', '4.1.4')}")
         return
     ranks = words[words.index("-n") + 1]
     program = next(i for i, word in enumerate(words) if "/measure-" in word)

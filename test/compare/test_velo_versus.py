@@ -141,6 +141,29 @@ def test_missing_component_is_named_and_the_others_go_on(versus, installation, t
     assert "ucx_usec" not in points(tmp_path)["pingpong", 8]
 
 
+def test_open_mpi_5_has_sm_in_the_place_of_vader(versus, installation, tmp_path):
+    installation[1](["btl:velo", "btl:sm"])
+    done = versus(FAKE_VERSION="5.0.6")
+    assert done.returncode == 0, done.stderr
+    assert points(tmp_path)["pingpong", 8]["best_other"] == "sm"
+    assert "--map-by :OVERSUBSCRIBE -n 2" in done.stdout
+
+
+@pytest.mark.parametrize("there, absent, package", [([], "mpirun.mpich", "mpich"),
+                                                   (["mpirun.mpich"], "mpicc.mpich", "libmpich-dev")])
+def test_missing_mpich_is_named_with_its_package(command, environment, tmp_path, there, absent, package):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "cat").symlink_to("/bin/cat")
+    for name in there:
+        write_script(folder / name, "exit 0\n")
+    command[command.index("--without") + 1] = "ucx"
+    done = subprocess.run(command + ["--list"], env=environment | {"PATH": str(folder)}, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"missing: mpich: {absent} not found; on Debian 12: apt-get install {package};" in done.stdout
+
+
 def test_without_velo_nothing_runs(versus, installation, tmp_path):
     installation[1](["btl:vader", "pml:ucx"])
     done = versus()
@@ -269,6 +292,7 @@ def test_terminated_series_keeps_what_it_has(command, environment, tmp_path):
         (["--patterns", "pingpog"], "'pingpog' is not one of"),
         (["--ranks", "3"], "3 is odd: ranks work in pairs"),
         (["--variant", "static"], "'static' is not NAME=WORDS"),
+        (["--variant", "a=--mca 'x y"], "No closing quotation"),
         (["--variant", "vader=--mca x y"], "two called 'vader'"),
         (["--contestant", "a|mpicc"], "is not NAME|MPICC|MPIRUN WORDS"),
         (["--patterns", "touched", "--sizes", "8"], "no size of --sizes fits a pattern"),

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 
 from velo_compare.argument_types import choices, numbers, positive, positive_float, words
@@ -92,6 +93,7 @@ def _variant(text):
     name, equals, extra = text.partition("=")
     if not equals or not _is_name(name) or not extra.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=WORDS, such as 'static=--mca btl_velo_flow_control static'")
+    _check_quotes(extra)
     return name, extra
 
 
@@ -100,7 +102,15 @@ def _contestant(text):
     if len(parts) < 3 or not _is_name(parts[0]) or not all(parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME|MPICC|MPIRUN WORDS, such as "
                                          "'impi|mpiicc|mpirun -genv I_MPI_PIN 1 -n {np}'")
+    _check_quotes(parts[2])
     return tuple(parts)
+
+
+def _check_quotes(text):
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
 
 
 def _is_name(name):
