@@ -10,6 +10,8 @@ _VELO_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
 _OTHER_COLOURS = ("#E69F00", "#56B4E9", "#F0E442", "#7f7f7f")
 # Size 0 has a place on the logarithmic axis left of 1 byte.
 _ZERO_AT = 0.5
+# What lies beyond leaves the panel, so that the rest stays legible.
+_RATIO_LIMITS = (0.25, 4.0)
 
 
 def write_plot(paths, lines, contestants, title):
@@ -55,6 +57,8 @@ def _dress(panel, case):
     panel.set_title(case.title(), fontsize=9)
     panel.set_xscale("log", base=2)
     panel.set_yscale("log", base=2)
+    low, high = panel.get_ylim()
+    panel.set_ylim(max(low, _RATIO_LIMITS[0]), min(high, _RATIO_LIMITS[1]))
     panel.xaxis.set_major_locator(ticker.LogLocator(base=16))
     panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: size_text(int(x))))
     panel.yaxis.set_major_locator(ticker.LogLocator(base=2, subs=(1.0, 1.5)))
