@@ -58,7 +58,8 @@ def _dress(panel, case):
     panel.set_xscale("log", base=2)
     panel.set_yscale("log", base=2)
     low, high = panel.get_ylim()
-    panel.set_ylim(max(low, _RATIO_LIMITS[0]), min(high, _RATIO_LIMITS[1]))
+    least, most = _RATIO_LIMITS
+    panel.set_ylim(min(max(low, least), 1 / 1.1), max(min(high, most), 1.1))
     panel.xaxis.set_major_locator(ticker.LogLocator(base=16))
     panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: size_text(int(x))))
     panel.yaxis.set_major_locator(ticker.LogLocator(base=2, subs=(1.0, 1.5)))
