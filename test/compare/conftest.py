@@ -1,4 +1,4 @@
-"""Fixtures of the tests of velo-compare and velo-mpi-bench.
+"""Fixtures of the tests of velo-compare, velo-versus and velo-mpi-bench.
 
 VELO_BUILD_DIR      build tree with velo-mpi-bench; unset: the tests build it
 VELO_COMPONENT_DIR  directory with the plugin under test
@@ -15,7 +15,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONTRIB = HERE.parent.parent / "contrib"
-sys.path.insert(0, str(CONTRIB / "compare"))
+sys.path[:0] = [str(CONTRIB / "compare"), str(CONTRIB / "versus")]
 
 
 @pytest.fixture
@@ -27,6 +27,11 @@ def capture():
 @pytest.fixture(scope="session")
 def velo_compare():
     return CONTRIB / "compare" / "velo-compare"
+
+
+@pytest.fixture(scope="session")
+def velo_versus():
+    return CONTRIB / "versus" / "velo-versus"
 
 
 @pytest.fixture(scope="session")

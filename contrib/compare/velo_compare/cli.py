@@ -9,7 +9,7 @@ from . import plan, report, summary
 from .command import Launch
 from .options import parse_options
 from .progress import Progress
-from .programs import NotFound, find_bench, find_mpirun
+from .programs import NotFound, find_bench, find_mpirun, no_matplotlib
 from .runner import Runner
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -37,7 +37,7 @@ def _plotter():
     try:
         from .plot import write_plot
     except ImportError as error:
-        raise NotFound(f"{error}; on Debian 12: apt-get install python3-matplotlib, or use --no-plot") from error
+        raise no_matplotlib(error) from error
     return write_plot
 
 

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from .argument_types import choices, numbers, positive, positive_float
 from .plan import KNOWN, POLICIES, QUICK_SUITE, SUITE
 
 _DESCRIPTION = """\
@@ -31,15 +32,15 @@ def parse_options(arguments):
 
 def _add_what(parser):
     what = parser.add_argument_group("what to compare")
-    what.add_argument("--np", type=_positive, default=4, metavar="N", help="processes (default 4)")
-    what.add_argument("--slots", type=_numbers, metavar="A,B,...", help="slots per peer (default 8,16,32,64)")
+    what.add_argument("--np", type=positive, default=4, metavar="N", help="processes (default 4)")
+    what.add_argument("--slots", type=numbers, metavar="A,B,...", help="slots per peer (default 8,16,32,64)")
     what.add_argument("--policies", type=_policies, default=list(POLICIES), metavar="A,B,...",
                       help="flow control (default none,static,dynamic)")
-    what.add_argument("--reference-slots", type=_positive, metavar="N",
+    what.add_argument("--reference-slots", type=positive, metavar="N",
                       help="slots per peer of the reference, none (default: the largest of --slots)")
     what.add_argument("--benchmarks", type=_benchmarks, metavar="A,B,...",
                       help="of " + ", ".join(KNOWN) + f" (default: {len(SUITE)} of them)")
-    what.add_argument("--sizes", "--size", type=_numbers, default=[2048], metavar="A,B,...",
+    what.add_argument("--sizes", "--size", type=numbers, default=[2048], metavar="A,B,...",
                       help="message sizes in bytes (default 2048)")
     what.add_argument("--quick", action="store_true",
                       help="a short look: " + ", ".join(QUICK_SUITE) + "; 8 and 64 slots; one round")
@@ -47,12 +48,12 @@ def _add_what(parser):
 
 def _add_how(parser):
     how = parser.add_argument_group("how to run")
-    how.add_argument("--rounds", type=_positive, metavar="N", help="times that everything runs (default 3)")
-    how.add_argument("--iterations", type=_positive, metavar="N",
+    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3)")
+    how.add_argument("--iterations", type=positive, metavar="N",
                      help="most repetitions in a run (default 10000, quick 2000)")
-    how.add_argument("--time", type=_positive_float, default=0.25, metavar="SECONDS",
+    how.add_argument("--time", type=positive_float, default=0.25, metavar="SECONDS",
                      help="longest measurement in a run (default 0.25): fewer repetitions above it")
-    how.add_argument("--timeout", type=_positive_float, default=60.0, metavar="SECONDS",
+    how.add_argument("--timeout", type=positive_float, default=60.0, metavar="SECONDS",
                      help="a run that takes longer is killed and counts as a hang (default 60)")
     how.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
     how.add_argument("--bench", metavar="PATH",
@@ -78,52 +79,9 @@ def _settle(options, parser):
         parser.error("--np: a comparison needs at least 2 processes")
 
 
-def _words(text):
-    return list(dict.fromkeys(word for word in text.split(",") if word))
-
-
-def _positive(text):
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return number
-
-
-def _positive_float(text):
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return number
-
-
-def _numbers(text):
-    numbers = [_positive(word) for word in _words(text)]
-    if not numbers:
-        raise argparse.ArgumentTypeError("an empty list")
-    return numbers
-
-
 def _policies(text):
-    return _choices(text, POLICIES)
+    return choices(text, POLICIES)
 
 
 def _benchmarks(text):
-    return _choices(text, KNOWN)
-
-
-def _choices(text, allowed):
-    by_lower = {name.lower(): name for name in allowed}
-    chosen = []
-    for word in _words(text):
-        if word.lower() not in by_lower:
-            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(allowed)}")
-        chosen.append(by_lower[word.lower()])
-    if not chosen:
-        raise argparse.ArgumentTypeError("an empty list")
-    return chosen
+    return choices(text, KNOWN)

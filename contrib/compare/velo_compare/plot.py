@@ -2,10 +2,9 @@
 
 import math
 
-import matplotlib
+from matplotlib import ticker
 
-matplotlib.use("Agg")
-from matplotlib import pyplot, ticker  # noqa: E402  (the backend is chosen first)
+from .panels import open_panels, save_panels
 
 # Colours that people with colour blindness can tell apart (Okabe and Ito), and marks for black and white.
 _STYLES = {
@@ -16,37 +15,23 @@ _STYLES = {
 _OTHER_STYLE = {"color": "#009E73", "marker": "D", "linestyle": "-"}
 # Overheads reach from a few to thousands of percent: a linear scale up to this, a logarithmic one beyond.
 _LINEAR_PERCENT = 10
-_PANEL_COLUMNS = 4
-_PANEL_INCHES = (3.1, 2.4)
 
 
 def write_plot(path, lines, averages, policies, slots, title):
     """Draws the lines and averages of one message size."""
     benchmarks = list(dict.fromkeys(line.case.benchmark for line in lines))
-    rows = math.ceil((len(benchmarks) + 3) / _PANEL_COLUMNS)
-    figure, grid = pyplot.subplots(
-        rows,
-        _PANEL_COLUMNS,
-        squeeze=False,
-        layout="constrained",
-        figsize=(_PANEL_COLUMNS * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + 0.7),
-    )
-    panels = list(grid.flat)
+    figure, panels = open_panels(len(benchmarks) + 3, title)
     for panel, benchmark in zip(panels, benchmarks):
         of_benchmark = [line for line in lines if line.case.benchmark == benchmark]
         _overhead_panel(panel, benchmark, of_benchmark, policies, slots)
-    average_panel, typical_panel, credit_panel = panels[len(benchmarks) : len(benchmarks) + 3]
+    average_panel, typical_panel, credit_panel = panels[len(benchmarks) :]
     _overhead_panel(average_panel, "average", averages, policies, slots)
     _overhead_panel(typical_panel, "typical (geometric mean)", averages, policies, slots, "typical_percent")
     _credit_panel(credit_panel, averages, policies, slots)
     for summary_panel in (average_panel, typical_panel, credit_panel):
         summary_panel.set_facecolor("#f3f3f3")
     average_panel.legend(fontsize=8, framealpha=0.7)
-    for unused in panels[len(benchmarks) + 3 :]:
-        unused.set_visible(False)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    save_panels(figure, [path])
 
 
 def _overhead_panel(panel, title, records, policies, slots, key="overhead_percent"):

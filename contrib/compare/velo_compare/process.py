@@ -11,6 +11,7 @@ from pathlib import Path
 # mpirun needs a moment to take its ranks down and to clean up after them.
 _GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
+_TAIL_LINES = 12
 
 
 @dataclass
@@ -20,6 +21,19 @@ class Finished:
     seconds: float
     stdout: str
     stderr: str
+
+    def failure(self, timeout_seconds):
+        """Why it failed, or None."""
+        if self.timed_out:
+            return f"no end after {timeout_seconds:g} s, killed"
+        if self.status != 0:
+            return f"exit status {self.status}"
+        return None
+
+    def tail(self):
+        """What it said last."""
+        lines = [line for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()]
+        return "\n".join(lines[-_TAIL_LINES:])
 
 
 def run_limited(command, env, timeout_seconds):

@@ -11,6 +11,10 @@ class NotFound(RuntimeError):
     pass
 
 
+def no_matplotlib(error):
+    return NotFound(f"{error}; on Debian 12: apt-get install python3-matplotlib, or use --no-plot")
+
+
 def find_mpirun(given):
     """Open MPI's mpirun: the one given, or Debian's name for it, or the one on PATH."""
     for name in [given] if given else ["mpirun.openmpi", "mpirun"]:

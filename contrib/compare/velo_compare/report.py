@@ -4,6 +4,7 @@ import csv
 import json
 
 from .columns import COLUMNS, NOT_AVAILABLE
+from .grid import grid_text
 from .plan import Setup
 
 
@@ -12,7 +13,7 @@ def table_text(lines):
     shown = [column for column in COLUMNS if column.on_screen]
     rows = [[column.text(line) for column in shown] for line in lines]
     blocks = [line.case for line in lines]
-    return _grid([c.heading for c in shown], rows, [c.align for c in shown], blocks)
+    return grid_text([c.heading for c in shown], rows, [c.align for c in shown], blocks)
 
 
 def averages_text(averages, policies, slots, reference):
@@ -28,7 +29,7 @@ def averages_text(averages, policies, slots, reference):
         ):
             rows = [[policy] + _average_cells(of_size, policy, slots, key) for policy in policies]
             headings = ["policy"] + [f"{count} slots" for count in slots]
-            parts.append(title + "\n" + _grid(headings, rows, ["<"] + [">"] * len(slots)))
+            parts.append(title + "\n" + grid_text(headings, rows, ["<"] + [">"] * len(slots)))
     return "\n\n".join(parts)
 
 
@@ -44,20 +45,6 @@ def _average_cells(by_setup, policy, slots, key):
             partial = "" if average.benchmarks == complete else f" (of {average.benchmarks})"
             cells.append(f"{value:+.1f}{partial}")
     return cells
-
-
-def _grid(headings, rows, aligns, blocks=None):
-    widths = [max(len(row[i]) for row in [headings] + rows) for i in range(len(headings))]
-
-    def render(row):
-        return "  ".join(f"{cell:{align}{width}}" for cell, align, width in zip(row, aligns, widths)).rstrip()
-
-    lines = [render(headings), "  ".join("-" * width for width in widths)]
-    for i, row in enumerate(rows):
-        if blocks and i > 0 and blocks[i] != blocks[i - 1]:
-            lines.append("")
-        lines.append(render(row))
-    return "\n".join(lines)
 
 
 def write_csv(path, lines):

@@ -11,8 +11,6 @@ from .counters import ReportError, counters_of, find_report
 from .plan import Run
 from .process import run_limited
 
-_TAIL_LINES = 12
-
 
 @dataclass
 class Result:
@@ -50,9 +48,9 @@ class Runner:
             result.failure = f"cannot start: {error}"
             return result
         result.seconds = finished.seconds
-        result.failure = self._failure_of(finished) or _read_times(finished.stdout, result)
+        result.failure = finished.failure(self._timeout_seconds) or _read_times(finished.stdout, result)
         if result.failure:
-            result.output_tail = _tail(finished.stdout, finished.stderr)
+            result.output_tail = finished.tail()
         else:
             _read_counters(finished.stdout + finished.stderr, result)
         return result
@@ -62,13 +60,6 @@ class Runner:
         if size_bytes is not None and not path.exists():
             path.write_text(f"{size_bytes}\n")
         return path
-
-    def _failure_of(self, finished):
-        if finished.timed_out:
-            return f"no end after {self._timeout_seconds:g} s, killed"
-        if finished.status != 0:
-            return f"exit status {finished.status}"
-        return None
 
 
 def _read_times(stdout, result):
@@ -98,8 +89,3 @@ def _read_counters(text, result):
         return
     if report is not None:
         result.counters = counters_of(report)
-
-
-def _tail(stdout, stderr):
-    lines = [line for line in (stdout + "\n" + stderr).splitlines() if line.strip()]
-    return "\n".join(lines[-_TAIL_LINES:])

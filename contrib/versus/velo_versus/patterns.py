@@ -1,0 +1,117 @@
+"""What is measured, at which sizes, and which ratio (Velo's time / the best other's) is aimed at."""
+
+from dataclasses import dataclass
+from typing import Optional
+
+KIB, MIB = 1 << 10, 1 << 20
+_LARGEST = 4 * MIB
+# The send and receive buffers of all ranks of an Alltoall together may take so much.
+_ALLTOALL_BYTES = 512 * MIB
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Sizes from `first` to `last`, both included."""
+
+    first: int
+    last: int
+    ratio: float
+
+    def label(self):
+        return size_text(self.first) + ("" if self.first == self.last else f" to {size_text(self.last)}")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    name: str  # as the measuring program knows it
+    title: str
+    unit: str  # what one time is
+    smallest: int
+    goals: tuple  # for two pinned ranks
+    crowded: bool = False  # also measured with more ranks than that
+
+
+PATTERNS = (
+    Pattern("pingpong", "ping-pong", "half a round trip", 0, crowded=True, goals=(
+        Goal(0, 8, 0.70),
+        Goal(64, 512, 0.65),
+        Goal(1 * KIB, 4 * KIB, 0.70),
+        Goal(8 * KIB, 32 * KIB, 0.85),
+        Goal(64 * KIB, 256 * KIB, 0.65),
+        Goal(512 * KIB, _LARGEST, 0.55),
+    )),
+    Pattern("touched", "ping-pong, buffers written and read", "half a round trip", KIB, goals=(
+        Goal(8 * KIB, 64 * KIB, 1.0),
+        Goal(128 * KIB, _LARGEST, 0.8),
+    )),
+    Pattern("uniband", "streaming", "a message", 8, goals=(
+        Goal(8, 64, 0.90),
+        Goal(128, 2 * KIB, 0.60),
+        Goal(4 * KIB, 16 * KIB, 0.90),
+        Goal(32 * KIB, 256 * KIB, 0.80),
+        Goal(512 * KIB, _LARGEST, 0.75),
+    )),
+    Pattern("biband", "bidirectional streaming", "a message each way", 8, goals=(Goal(8, _LARGEST, 0.95),)),
+    Pattern("exchange", "Exchange", "an iteration", 1, crowded=True, goals=(Goal(1, _LARGEST, 0.95),)),
+    Pattern("alltoall", "Alltoall", "a call", 1, crowded=True, goals=(Goal(1, _LARGEST, 0.9),)),
+    Pattern("allreduce", "Allreduce", "a call", 4, crowded=True, goals=(Goal(4, _LARGEST, 0.9),)),
+)
+BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
+NAMES = tuple(BY_NAME)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pattern on a number of ranks: one run measures all its sizes."""
+
+    ranks: int
+    pattern: Pattern
+    sizes: tuple
+
+    def goals(self):
+        """More ranks than two share the cores; the aim is then to lose to nobody."""
+        return self.pattern.goals if self.ranks == 2 else (Goal(self.sizes[0], self.sizes[-1], 1.0),)
+
+    def title(self):
+        return self.pattern.title + ("" if self.ranks == 2 else f", {self.ranks} ranks")
+
+
+def cases(ranks, names, sizes, quick):
+    """Everything to measure. `names` None: what is sensible for a number of ranks; `sizes` None: powers of two."""
+    result = []
+    for count in ranks:
+        for pattern in PATTERNS:
+            if pattern.name in names if names else (count == 2 or pattern.crowded):
+                chosen = _sizes(pattern, count, sizes, quick)
+                if chosen:
+                    result.append(Case(count, pattern, chosen))
+    return result
+
+
+def _sizes(pattern, ranks, given, quick):
+    largest = _LARGEST
+    if pattern.name == "alltoall":
+        largest = min(largest, _ALLTOALL_BYTES // (2 * ranks * ranks))
+    if given:
+        return tuple(size for size in sorted(given) if _fits(pattern, size) and size <= largest)
+    # Crowded cores are slow: every second power of two, up to what mailboxes and pipelines decide.
+    step = 2 if quick or ranks > 2 else 1
+    if ranks > 2:
+        largest = min(largest, 64 * KIB)
+    powers = [1 << exponent for exponent in range(0, 23, step)]
+    return tuple(size for size in [0] + powers if _fits(pattern, size) and size <= largest)
+
+
+def _fits(pattern, size):
+    return size >= pattern.smallest and (pattern.name != "allreduce" or size % 4 == 0)
+
+
+def goal_at(case, size) -> Optional[float]:
+    return next((goal.ratio for goal in case.goals() if goal.first <= size <= goal.last), None)
+
+
+def size_text(size):
+    for unit, name in ((MIB, "MiB"), (KIB, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+"""Stands in for the mpirun of Open MPI under velo-versus: answers --version and prints what the measuring program would.
+
+Without an environment a message takes 10 us with btl velo, 20 us with vader, 40 us with pml ucx, and 5 us with a
+parameter btl_velo_fast; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
+FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name such a point at which the contestant hangs, fails, or finds wrong data.
+FAKE_SLOWS_DOWN names a contestant whose times grow by half of the first with each call after its second.
+FAKE_VERSION is the version of Open MPI, 4.1.4 unless set.
+FAKE_LOG names a file that gets "contestant:pattern:ranks" for each call.
+"""
+
+import json
+import os
+import sys
+import time
+
+
+def contestant(words):
+    if "btl_velo_fast" in words:
+        return "fast"
+    if "ucx" in words:
+        return "ucx"
+    return words[words.index("btl") + 1].partition(",")[0] if "btl" in words else "given"
+
+
+def calls_so_far(name):
+    with open(os.environ["FAKE_LOG"], encoding="utf-8") as log:
+        return sum(1 for line in log if line.startswith(name + ":"))
+
+
+def print_point(name, pattern, size):
+    point = f"{name}:{pattern}:{size}"
+    if os.environ.get("FAKE_HANG") == point:
+        sys.stdout.flush()
+        time.sleep(600)
+    if os.environ.get("FAKE_FAIL") == point:
+        sys.stdout.flush()
+        sys.exit("rank 1: something went wrong")
+    usual = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "fast": 5.0, "given": 30.0}[name]
+    usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
+    if os.environ.get("FAKE_SLOWS_DOWN") == name:
+        usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
+    print(f"point {pattern} {size} {usec} {usec / 2} 100 5 {3 if os.environ.get('FAKE_DEFECT') == point else 0}")
+
+
+def print_memory(name, ranks):
+    own = {"velo": 1000, "vader": 2000}[name]
+    for when, more in (("started", 0), ("connected", ranks), ("used", 4 * ranks)):
+        for kind, kib in (("Pss", own + more + 700), ("Pss_Anon", own), ("Pss_File", 700), ("Pss_Shmem", more)):
+            print(f"memory {when} {kind} {kib} {kib + 1}")
+
+
+def main():
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        print(f"mpirun (Open MPI) {os.environ.get('FAKE_VERSION', '4.1.4')}")
+        return
+    ranks = words[words.index("-n") + 1]
+    program = next(i for i, word in enumerate(words) if "/measure-" in word)
+    name, arguments = contestant(words[:program]), words[program + 1:]
+    with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
+        log.write(f"{name}:{arguments[0]}:{ranks}\n")
+    print(f"versus 1 {ranks} Fake MPI 9, of the tests")
+    if arguments == ["memory"]:
+        print_memory(name, int(ranks))
+    else:
+        for size in arguments[3:]:
+            print_point(name, arguments[0], size)
+    print("end")
+
+
+main()

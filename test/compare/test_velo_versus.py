@@ -1,0 +1,307 @@
+"""velo-versus from its command line to its files, on an mpirun that prints known times."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMPONENTS = ("btl:velo", "btl:vader", "pml:ucx")
+
+
+def write_script(path, text):
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.fixture
+def installation(tmp_path):
+    """An Open MPI of scripts; its mpicc writes an empty program. Returns a function that sets its components."""
+    folder = tmp_path / "mpi"
+    folder.mkdir()
+    (folder / "mpirun").symlink_to(HERE / "fake_versus_mpirun.py")
+    write_script(folder / "mpicc", 'while [ "$1" != -o ]; do shift; done; : > "$2"\n')
+
+    def components(names):
+        lines = "".join(f"mca:{name}:version:\"component:4.1.4\"\n" for name in names)
+        write_script(folder / "ompi_info", f"cat <<'END'\n{lines}END\n")
+
+    components(COMPONENTS)
+    return folder, components
+
+
+@pytest.fixture
+def command(installation, velo_versus, tmp_path):
+    return [sys.executable, str(velo_versus), "--mpirun", str(installation[0] / "mpirun"), "--without", "mpich",
+            "--output", str(tmp_path / "out"), "--rounds", "2", "--timeout", "30"]
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return os.environ | {"FAKE_LOG": str(tmp_path / "calls")}
+
+
+@pytest.fixture
+def versus(command, environment):
+    """Runs velo-versus with further arguments and environment, on a ping-pong of few sizes unless told otherwise."""
+
+    def run(*arguments, plot=False, **variables):
+        few = [] if "--patterns" in arguments or "--memory" in arguments else ["--patterns", "pingpong"]
+        sizes = [] if "--sizes" in arguments or "--memory" in arguments else ["--sizes", "0,8,64"]
+        full = command + few + sizes + ([] if plot else ["--no-plot"]) + list(arguments)
+        return subprocess.run(full, env=environment | variables, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+def points(tmp_path):
+    with open(tmp_path / "out" / "velo-versus.csv", newline="", encoding="utf-8") as file:
+        return {(row["pattern"], int(row["bytes"])): row for row in csv.DictReader(file)}
+
+
+def document(tmp_path):
+    return json.loads((tmp_path / "out" / "velo-versus.json").read_text())
+
+
+def calls(tmp_path):
+    """Those of the series: each contestant is tried once before it."""
+    lines = (tmp_path / "calls").read_text().split()
+    tried = len(dict.fromkeys(line.partition(":")[0] for line in lines))
+    return lines[tried:]
+
+
+def test_ratio_is_to_the_best_of_the_others_at_each_size(versus, tmp_path):
+    done = versus(FAKE_TIMES=json.dumps({"ucx:pingpong:8": 16.0, "velo:pingpong:64": 30.0}))
+    assert done.returncode == 0, done.stderr
+    rows = points(tmp_path)
+    assert [float(rows["pingpong", size]["velo_ratio"]) for size in (0, 8, 64)] == [0.5, 0.625, 1.5]
+    assert [rows["pingpong", size]["best_other"] for size in (0, 8, 64)] == ["vader", "ucx", "vader"]
+    assert float(rows["pingpong", 8]["vader_usec"]) == 20.0
+
+
+def test_size_classes_have_worst_median_best_and_verdict(versus, tmp_path):
+    done = versus("--sizes", "0,1,8,64,128", FAKE_TIMES=json.dumps(
+        {"velo:pingpong:1": 13.0, "velo:pingpong:8": 12.0, "velo:pingpong:64": 20.0}))
+    small, medium = document(tmp_path)["classes"]
+    assert (small["sizes"], small["goal"], small["met"]) == ("0 B to 8 B", 0.7, True)
+    assert (small["worst"], small["median"], small["best"]) == (0.65, 0.6, 0.5)
+    assert (medium["goal"], medium["worst"], medium["met"]) == (0.65, 1.0, False)
+    table = done.stdout[done.stdout.index("Time of velo / time of the best") :].splitlines()
+    assert table[3].split() == "ping-pong 0 B to 8 B 0.70 0.65 0.60 0.50 met 1 B, against vader".split()
+    assert "missed, 1 of 2 within" in table[4]
+    assert (tmp_path / "out" / "velo-versus.txt").read_text() == done.stdout
+
+
+def test_contestants_take_turns(versus, tmp_path):
+    versus("--patterns", "pingpong,alltoall", "--sizes", "8")
+    assert calls(tmp_path) == [f"{name}:{pattern}:2" for order in (["velo", "vader", "ucx"], ["vader", "ucx", "velo"])
+                               for pattern in ("pingpong", "alltoall") for name in order]
+
+
+def test_variant_is_velo_once_more_and_no_opponent(versus, tmp_path):
+    done = versus("--variant", "quick.one=--mca btl_velo_fast 1")
+    assert done.returncode == 0, done.stderr
+    assert "Time of quick.one / time of the best of the others" in done.stdout
+    row = points(tmp_path)["pingpong", 8]
+    assert (float(row["velo_ratio"]), float(row["quick.one_ratio"]), row["best_other"]) == (0.5, 0.25, "vader")
+
+
+def test_any_mpi_can_take_part(versus, installation, tmp_path):
+    folder = installation[0]
+    done = versus("--contestant", f"other|{folder}/mpicc|{folder}/mpirun --flag", "--only", "velo")
+    assert done.returncode == 0, done.stderr
+    assert float(points(tmp_path)["pingpong", 8]["velo_ratio"]) == pytest.approx(1 / 3)
+    runs = document(tmp_path)["runs"]
+    assert {run["contestant"] for run in runs} == {"velo", "other"}
+    assert any(run["command"].startswith(f"{folder}/mpirun --flag -n 2 ") for run in runs)
+
+
+def test_more_ranks_than_cores_are_not_pinned_and_yield(versus, tmp_path):
+    many = 2 * len(os.sched_getaffinity(0)) + 2
+    done = versus("--patterns", "alltoall", "--ranks", str(many))
+    assert done.returncode == 0, done.stderr
+    run = document(tmp_path)["runs"][0]["command"]
+    assert f"-n {many} --bind-to none --mca mpi_yield_when_idle 1 " in run
+    assert document(tmp_path)["classes"][0]["goal"] == 1.0
+
+
+def test_missing_component_is_named_and_the_others_go_on(versus, installation, tmp_path):
+    installation[1](["btl:velo", "btl:vader"])
+    done = versus()
+    assert done.returncode == 0, done.stderr
+    assert "missing: ucx: Open MPI 4.1.4 has no pml component ucx" in done.stdout
+    assert document(tmp_path)["missing"][0]["name"] == "ucx"
+    assert "ucx_usec" not in points(tmp_path)["pingpong", 8]
+
+
+def test_open_mpi_5_has_sm_in_the_place_of_vader(versus, installation, tmp_path):
+    installation[1](["btl:velo", "btl:sm"])
+    done = versus(FAKE_VERSION="5.0.6")
+    assert done.returncode == 0, done.stderr
+    assert points(tmp_path)["pingpong", 8]["best_other"] == "sm"
+    assert "--map-by :OVERSUBSCRIBE -n 2" in done.stdout
+
+
+@pytest.mark.parametrize("there, absent, package", [([], "mpirun.mpich", "mpich"),
+                                                   (["mpirun.mpich"], "mpicc.mpich", "libmpich-dev")])
+def test_missing_mpich_is_named_with_its_package(command, environment, tmp_path, there, absent, package):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "cat").symlink_to("/bin/cat")
+    for name in there:
+        write_script(folder / name, "exit 0\n")
+    command[command.index("--without") + 1] = "ucx"
+    done = subprocess.run(command + ["--list"], env=environment | {"PATH": str(folder)}, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"missing: mpich: {absent} not found; on Debian 12: apt-get install {package};" in done.stdout
+
+
+def test_without_velo_nothing_runs(versus, installation, tmp_path):
+    installation[1](["btl:vader", "pml:ucx"])
+    done = versus()
+    assert done.returncode == 2
+    assert "finds no btl component velo; run make install" in done.stderr
+    assert not (tmp_path / "calls").exists()
+
+
+def test_without_opponents_there_are_times_and_no_verdict(versus, tmp_path):
+    done = versus("--only", "velo")
+    assert done.returncode == 0
+    assert "no peer" in done.stdout
+    assert document(tmp_path)["classes"][0]["met"] is None
+
+
+def test_failing_compiler_costs_its_contestant_alone(versus, installation, tmp_path):
+    broken = tmp_path / "brokencc"
+    write_script(broken, "echo 'mpi.h: no such file' >&2; exit 1\n")
+    done = versus("--contestant", f"other|{broken}|{installation[0]}/mpirun")
+    assert done.returncode == 0
+    assert "other does not take part: the compiler failed, exit status 1" in done.stderr
+    assert "mpi.h: no such file" in done.stderr
+    assert "missing: other" in done.stdout
+
+
+def test_absent_compiler_is_named(versus, installation):
+    done = versus("--contestant", f"other|/nonexistent/mpicc|{installation[0]}/mpirun")
+    assert "missing: other: compiler /nonexistent/mpicc not found" in done.stdout
+
+
+def test_opponent_that_fails_at_a_point_keeps_its_others(versus, tmp_path):
+    done = versus(FAKE_FAIL="vader:pingpong:64")
+    assert done.returncode == 0
+    assert "FAILED: vader, ping-pong at 64 B: exit status 1" in done.stdout
+    assert "rank 1: something went wrong" in done.stdout
+    rows = points(tmp_path)
+    assert (rows["pingpong", 8]["best_other"], rows["pingpong", 64]["best_other"]) == ("vader", "ucx")
+    assert (rows["pingpong", 64]["failed"], rows["pingpong", 64]["vader_usec"]) == ("vader", "")
+    assert calls(tmp_path).count("vader:pingpong:2") == 1
+
+
+def test_failure_of_velo_is_the_exit_status(versus, tmp_path):
+    done = versus(FAKE_FAIL="velo:pingpong:64")
+    assert done.returncode == 1
+    small, medium = document(tmp_path)["classes"]
+    assert (small["met"], medium["met"], medium["verdict"]) == (True, False, "FAILED at 1 of 1")
+
+
+def test_failure_of_velo_at_its_trial_stops_everything(versus, tmp_path):
+    done = versus(FAKE_FAIL="velo:pingpong:8")
+    assert done.returncode == 1
+    assert "ompi_info --param btl velo" in done.stderr
+    assert (tmp_path / "calls").read_text().split() == ["velo:pingpong:2"]
+
+
+def test_hang_is_killed_and_not_repeated(versus, tmp_path):
+    done = versus("--timeout", "2", FAKE_HANG="vader:pingpong:64")
+    assert done.returncode == 0
+    assert "no end after 2 s, killed" in done.stdout
+    assert float(points(tmp_path)["pingpong", 8]["vader_usec"]) == 20.0
+    assert calls(tmp_path).count("vader:pingpong:2") == 1
+
+
+def test_wrong_data_is_a_failure(versus, tmp_path):
+    done = versus(FAKE_DEFECT="velo:pingpong:64")
+    assert done.returncode == 1
+    assert "FAILED: velo, ping-pong at 64 B: data check: 3 defects" in done.stdout
+    assert points(tmp_path)["pingpong", 64]["velo_usec"] == ""
+
+
+def test_memory_is_bytes_of_a_rank_and_a_formula(versus, tmp_path):
+    done = versus("--memory", "--ranks", "2,4")
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "out" / "velo-versus-memory.csv", newline="", encoding="utf-8") as file:
+        rows = {(row["contestant"], int(row["ranks"])): row for row in csv.DictReader(file)}
+    assert set(rows) == {(name, ranks) for name in ("velo", "vader") for ranks in (2, 4)}
+    assert int(rows["velo", 4]["connected_pss_bytes"]) == 1704 * 1024
+    assert int(rows["vader", 4]["used_pss_shmem_bytes"]) == 16 * 1024
+    assert "velo, connected: own bytes of a rank = 1024000 + 1024 x ranks" in done.stdout
+    assert "vader, used: own bytes of a rank = 2048000 + 4096 x ranks" in done.stdout
+
+
+def test_plots_are_written(versus, tmp_path):
+    pytest.importorskip("matplotlib")
+    done = versus("--patterns", "pingpong,touched,exchange", "--sizes", "0,8,1024,65536", "--rounds", "1", plot=True)
+    assert done.returncode == 0, done.stderr
+    png, svg = ((tmp_path / "out" / f"velo-versus.{kind}").read_bytes() for kind in ("png", "svg"))
+    assert png.startswith(b"\x89PNG\r\n") and len(png) > 10000
+    assert b"<svg" in svg[:1000]
+
+
+def test_rounds_far_apart_are_called_noise(versus):
+    done = versus("--rounds", "3", FAKE_SLOWS_DOWN="vader")
+    assert "vader 67 %" in done.stdout
+    assert "too much for ratios to mean anything" in done.stdout
+    done = versus()
+    assert "velo 0 %, vader 0 %, ucx 0 %" in done.stdout
+    assert "too much" not in done.stdout
+
+
+def test_machine_is_named(versus, tmp_path):
+    done = versus()
+    machine = document(tmp_path)["machine"]
+    assert machine["kernel"].endswith(os.uname().release)
+    assert f"{machine['cpu']}, {machine['usable_cores']} cores" in done.stdout.splitlines()[0]
+    assert "velo: Fake MPI 9, component 4.1.4; " in done.stdout
+
+
+def test_terminated_series_keeps_what_it_has(command, environment, tmp_path):
+    log = tmp_path / "calls"
+    arguments = ["--patterns", "pingpong,alltoall", "--sizes", "16", "--no-plot"]
+    process = subprocess.Popen(command + arguments, env=environment | {"FAKE_HANG": "vader:alltoall:16"},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (log.exists() and "vader:alltoall" in log.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 130
+    assert "INTERRUPTED" in (tmp_path / "out" / "velo-versus.txt").read_text()
+    assert float(points(tmp_path)["pingpong", 16]["velo_usec"]) == 10.0
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (["--patterns", "pingpog"], "'pingpog' is not one of"),
+        (["--ranks", "3"], "3 is odd: ranks work in pairs"),
+        (["--variant", "static"], "'static' is not NAME=WORDS"),
+        (["--variant", "a=--mca 'x y"], "No closing quotation"),
+        (["--variant", "vader=--mca x y"], "two called 'vader'"),
+        (["--contestant", "a|mpicc"], "is not NAME|MPICC|MPIRUN WORDS"),
+        (["--patterns", "touched", "--sizes", "8"], "no size of --sizes fits a pattern"),
+        (["--mpirun", "/nonexistent/mpirun"], "apt-get install openmpi-bin"),
+        (["--mpirun", "/bin/true"], "/bin/true is not the mpirun of an Open MPI"),
+        (["--mpicc", "/nonexistent/mpicc"], "/nonexistent/mpicc not found"),
+    ],
+)
+def test_wrong_command_line_is_explained(versus, arguments, complaint):
+    done = versus(*arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
