@@ -84,8 +84,7 @@ class Driver {
             }
             moved = !target_.quiet();
         }
-        if (!target_.limited())
-            for (std::uint32_t p = 0; p < n; ++p) target_.poke(p);
+        if (!target_.limited()) target_.sleep();
         if (!target_.quiet()) return drain();
         if (std::string broken = target_.check(); !broken.empty()) return broken;
         return target_.stranded();

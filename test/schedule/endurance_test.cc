@@ -73,7 +73,7 @@ TEST_P(LongRun, AProcessThatNeverRetrievesDoesNotStopTheOthers) {
     for (std::uint32_t p = 0; p < kDeaf; ++p)
         for (std::uint32_t q = 0; q < kDeaf; ++q)
             if (p != q) {
-                EXPECT_GT(world.data_packets(p, q), before[p][q] + 1000) << p << " to " << q;
+                EXPECT_GT(world.data_packets(p, q), before[p][q] + 500) << p << " to " << q;
             }
     EXPECT_EQ(world.data_packets(0, kDeaf), 0U);
 }

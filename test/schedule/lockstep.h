@@ -42,6 +42,11 @@ class Lockstep {
         compare();
     }
 
+    void sleep() {
+        first_.sleep();
+        second_.sleep();
+    }
+
     std::string check() const {
         if (!difference_.empty()) return difference_;
         if (std::string broken = first_.check(); !broken.empty()) return "first world: " + broken;

@@ -27,25 +27,31 @@ class PolicyParty : private flow::Emitter {
     void flush_all(Outbox& out);
 
     bool limited() const { return policy_->limited(); }
-    std::uint32_t credit(flow::PeerIndex to) const { return policy_->credits(to); }
-    std::uint32_t current(flow::PeerIndex from) const { return policy_->peer(from).current; }
+    bool on_demand() const { return policy_->on_demand(); }
+    std::uint32_t refusal_limit() const { return policy_->refusal_limit(); }
+    std::uint32_t credit(flow::PeerIndex to) const { return policy_->credits(flows_[to]); }
+    std::uint32_t current(flow::PeerIndex from) const { return policy_->peer(flows_[from]).current; }
     std::int64_t available() const { return static_cast<std::int32_t>(policy_->available()); }
     std::size_t backlog(flow::PeerIndex to) const { return queues_[to].size(); }
-    bool control_waiting(flow::PeerIndex to) const { return policy_->control_waiting(to); }
+    bool control_waiting(flow::PeerIndex to) const { return policy_->control_waiting(flows_[to]); }
+    std::uint64_t retry_at_ns(flow::PeerIndex to) const { return policy_->retry_at_ns(to); }
     // Empty for a policy without REQ and RESP.
     std::optional<Handshake> handshake(flow::PeerIndex peer) const;
-    std::string violation() const { return policy_->violation(); }
+    std::string violation() const;
 
     const flow::Policy& policy() const { return *policy_; }
 
  private:
     void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
     void flush(flow::PeerIndex to);
+    void left_behind(flow::PeerIndex to);
+    void after_control(flow::PeerIndex from);
 
     std::unique_ptr<flow::Policy> policy_;
     const flow::DynamicPolicy* dynamic_;
     std::vector<Fifo<Pending>> queues_;
-    Outbox* out_ = nullptr;  // during an event
+    std::vector<flow::FlowIndex> flows_;  // of each peer, read again when the policy says that it may change
+    Outbox* out_ = nullptr;               // during an event
 };
 
 }  // namespace velo::schedule
