@@ -2,6 +2,7 @@
 
 #include "flow/dynamic.h"
 #include "flow/factory.h"
+#include "flow/lazy.h"
 #include "flow/mvapich_dynamic.h"
 #include "flow/mvapich_static.h"
 #include "flow/none.h"
@@ -18,6 +19,7 @@ constexpr const PolicyFactory* kFactories[] = {
     &kDynamicFactory,         //
     &kRnrFactory,             //
     &kMvapichStaticFactory,   //
+    &kLazyFactory,            //
     &kMvapichDynamicFactory,  //
 };
 
