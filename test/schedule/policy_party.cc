@@ -2,9 +2,48 @@
 
 #include <stdexcept>
 
+#include "flow/lazy.h"
+#include "flow/mvapich_dynamic.h"
+
 namespace velo::schedule {
 
 using wire::PacketKind;
+
+namespace {
+
+template <class... Policies>
+std::unique_ptr<flow::Policy> copy_of(const flow::Policy& policy) {
+    std::unique_ptr<flow::Policy> copy;
+    const auto try_type = [&]<class Policy>(const Policy* same) {
+        if (same != nullptr && copy == nullptr) copy = std::make_unique<Policy>(*same);
+    };
+    (try_type(dynamic_cast<const Policies*>(&policy)), ...);
+    if (copy == nullptr) throw std::logic_error(std::string(policy.name()) + " is not copied");
+    return copy;
+}
+
+}  // namespace
+
+PolicyParty::PolicyParty(const PolicyParty& other)
+    : policy_(
+          copy_of<flow::LazyPolicy, flow::MvapichDynamicPolicy, flow::MvapichStaticPolicy>(*other.policy_)),
+      dynamic_(nullptr),
+      queues_(other.queues_),
+      flows_(other.flows_) {}
+
+void PolicyParty::encode(std::string& text) const {
+    for (flow::PeerIndex q = 0; q < queues_.size(); ++q) {
+        text.push_back(static_cast<char>(queues_[q].size()));
+        for (std::size_t i = 0; i < queues_[q].size(); ++i)
+            text.push_back(static_cast<char>(queues_[q][i].waited));
+    }
+    if (const auto* lazy = dynamic_cast<const flow::LazyPolicy*>(policy_.get())) return lazy->encode(text);
+    // A scheme of Liu & Panda is its counts.
+    for (flow::PeerIndex q = 0; q < queues_.size(); ++q)
+        for (std::uint32_t value :
+             {policy_->peer(q).credit, policy_->peer(q).retrieved, policy_->peer(q).current})
+            text.push_back(static_cast<char>(value));
+}
 
 PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process) {
     std::string error;

@@ -20,6 +20,9 @@ class PolicyParty : private flow::Emitter {
  public:
     PolicyParty(const Scenario& scenario, std::uint32_t process);
     PolicyParty(PolicyParty&& other) = default;
+    // With a copy of the policy, for the exploration of states. Not every policy is worth one: throws.
+    PolicyParty(const PolicyParty& other);
+    PolicyParty& operator=(const PolicyParty&) = delete;
 
     void send(flow::PeerIndex to, Pending packet, Outbox& out);
     void retrieve(flow::PeerIndex from, const Packet& packet, Outbox& out);
@@ -38,6 +41,9 @@ class PolicyParty : private flow::Emitter {
     // Empty for a policy without REQ and RESP.
     std::optional<Handshake> handshake(flow::PeerIndex peer) const;
     std::string violation() const;
+
+    // What decides the future, as text.
+    void encode(std::string& text) const;
 
     const flow::Policy& policy() const { return *policy_; }
 

@@ -15,6 +15,7 @@ void draw_parameters(flow::PolicyConfig& config, std::uint32_t processes, Random
     config.lazy_slots = random.chance(1, 4) ? random.between(1, 100) : random.between(1, 12);
     config.lazy_peers = random.between(1, processes);
     config.lazy_stealing = random.chance(1, 2);
+    config.lazy_doorbell = random.chance(1, 3);
 }
 
 }  // namespace

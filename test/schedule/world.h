@@ -68,6 +68,11 @@ class World {
     std::size_t in_channel(std::uint32_t from, std::uint32_t to) const {
         return link(from, to).channel.size();
     }
+    wire::PacketKind kind_in_channel(std::uint32_t from, std::uint32_t to, std::size_t position) const {
+        return link(from, to).channel[position].kind;
+    }
+    // A HELLO that does not travel through the mailbox is due from `from` at `to`.
+    bool doorbell(std::uint32_t from, std::uint32_t to) const { return link(from, to).doorbell; }
     std::size_t in_mailbox(std::uint32_t p) const { return boxes_[p].arrived.size(); }
     std::size_t backlog(std::uint32_t p, std::uint32_t to) const { return parties_[p].backlog(index(p, to)); }
     std::uint64_t data_packets(std::uint32_t from, std::uint32_t to) const { return link(from, to).received; }
@@ -96,6 +101,22 @@ class World {
         *from = arrival.from;
         consume(arrival.from, p, arrival.packet);
         return wire::is_data(arrival.packet.kind);
+    }
+    // The doorbell is heard: now, before, or after packets of the same pair.
+    void hear(std::uint32_t from, std::uint32_t to) {
+        begin_event();
+        link(from, to).doorbell = false;
+        count_contact(from, to, wire::PacketKind::kHello, -1);
+        Post out(*this, to);
+        parties_[to].retrieve(index(to, from), Packet{.kind = wire::PacketKind::kHello}, out);
+    }
+    // A fabric that does not keep the order of a pair, for tests that must fail: the second packet in the
+    // channel comes first.
+    void pass_second(std::uint32_t from, std::uint32_t to) {
+        begin_event();
+        Fifo<Packet>& channel = link(from, to).channel;
+        std::swap(channel[0], channel[1]);
+        consume(from, to, channel.pop());
     }
     // Delivery and retrieve in one: with empty mailboxes any order of arrival is an order of these.
     void pass(std::uint32_t from, std::uint32_t to) {
@@ -154,7 +175,7 @@ class World {
     }
     bool quiet() const {
         for (const Link& l : links_)
-            if (l.outstanding > 0) return false;
+            if (l.outstanding > 0 || l.doorbell) return false;
         return true;
     }
     // The largest number of slots of this process's mailbox that were in use at one time.
@@ -184,6 +205,7 @@ class World {
                 text.push_back(static_cast<char>(l.channel[i].value));
                 text.push_back(static_cast<char>(l.channel[i].piggyback));
             }
+            text.push_back(static_cast<char>(l.doorbell));
         }
         return text;
     }
@@ -200,6 +222,7 @@ class World {
         std::uint32_t returned = 0;        // in RESP and BYE
         std::uint32_t requests = 0;        // REQ
         std::uint32_t responses = 0;       // RESP
+        bool doorbell = false;             // a HELLO outside of the mailbox
         std::uint8_t contacts[9] = {};     // HELLO, BYE, RELEASE and LEAVE, by kind
         std::uint64_t sent = 0;            // DATA packets
         std::uint64_t received = 0;
@@ -257,6 +280,12 @@ class World {
     void post(std::uint32_t from, std::uint32_t to, Packet packet) {
         Link& l = link(from, to);
         Box& box = boxes_[to];
+        if (packet.kind == wire::PacketKind::kHello && scenario_->parameters.lazy_doorbell) {
+            l.doorbell = true;
+            count_contact(from, to, packet.kind, 1);
+            emissions_.push_back({from, to, packet.kind, 0, 0});
+            return;
+        }
         ++l.outstanding;
         ++box.outstanding;
         box.high_water = std::max(box.high_water, box.outstanding);
