@@ -14,13 +14,9 @@ namespace {
 
 // The one list of policies: a new policy is a file with a factory, and a line here.
 constexpr const PolicyFactory* kFactories[] = {
-    &kNoneFactory,            //
-    &kStaticFactory,          //
-    &kDynamicFactory,         //
-    &kRnrFactory,             //
-    &kMvapichStaticFactory,   //
-    &kLazyFactory,            //
-    &kMvapichDynamicFactory,  //
+    &kNoneFactory, &kStaticFactory,        &kDynamicFactory,         //
+    &kRnrFactory,  &kMvapichStaticFactory, &kMvapichDynamicFactory,  //
+    &kLazyFactory,
 };
 
 constexpr std::uint32_t kMaxPeers = 65535;
