@@ -19,7 +19,9 @@ constexpr const PolicyFactory* kFactories[] = {
     &kLazyFactory,
 };
 
-constexpr std::uint32_t kMaxPeers = 65535;
+// What a packet can name as its source.
+constexpr std::uint32_t kMaxPeers = wire::Header::kMaxSource;
+constexpr std::uint32_t kMaxSparePeers = 65535;
 constexpr std::uint32_t kMaxCreditSlots = 255;
 // Keeps every sum of slot counts inside 31 bits, so that a counter below zero shows as a value above it.
 constexpr std::uint64_t kMaxMailboxSlots = 0x7fffffff;
@@ -35,8 +37,9 @@ std::string objection(const PolicyFactory& factory, const PolicyConfig& config) 
     const std::uint32_t n = config.credit_slots;
     for (const std::string& reason :
          {range_objection("btl_velo_credit_slots", n, 1, kMaxCreditSlots),
-          range_objection("the number of peers", config.peers, 0, kMaxPeers),
-          range_objection("btl_velo_spare_peers", config.spare_peers, 0, kMaxPeers),
+          range_objection("the number of peers", std::uint64_t{config.peers} + config.spare_peers, 0,
+                          kMaxPeers),
+          range_objection("btl_velo_spare_peers", config.spare_peers, 0, kMaxSparePeers),
           factory.objection(config)})
         if (!reason.empty()) return reason;
     if (config.total_peers() == 0) return "there are no peers: set btl_velo_spare_peers to at least 1";

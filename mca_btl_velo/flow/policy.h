@@ -29,7 +29,7 @@ using FlowIndex = std::uint32_t;
 inline constexpr std::uint32_t kMaxQuota = 65535;
 
 struct PolicyConfig {
-    std::uint32_t peers = 0;         // P, the peers that share the data region, in id order; 0..65535
+    std::uint32_t peers = 0;         // P, the peers that share the data region, in id order; 0..2^24 - 1
     std::uint32_t spare_peers = 0;   // further indices P..P+spare-1 (processes of other jobs), 0..65535: S
                                      // slots of their own each, beside the data region of the P peers
     std::uint32_t data_slots = 0;    // D of the P peers, spares excluded; see minimum_data_slots
@@ -126,7 +126,7 @@ class Policy {
 
     const PolicyConfig& config() const { return config_; }
     const Counters& counters() const { return counters_; }
-    const PeerFlow& peer(PeerIndex index) const { return peers_[index]; }
+    const PeerFlow& peer(FlowIndex index) const { return peers_[index]; }
     // Free slots of the data region that are granted to nobody (available_slots).
     std::uint32_t available() const { return available_; }
 
