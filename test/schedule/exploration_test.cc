@@ -118,7 +118,9 @@ TEST(LazyStealing, HoldsWhereIdleSendersHoldWhatABusyOneLacks) {
             const Exploration found = Explorer(scenario, busy.pairs, busy.prelude).run(10 * max_states());
 
             EXPECT_EQ(found.violation, "");
-            if (slots == 8) EXPECT_GT(found.steals, 0U) << scenario.describe();
+            if (slots == 8) {
+                EXPECT_GT(found.steals, 0U) << scenario.describe();
+            }
             scenario.parameters.lazy_stealing = false;
             EXPECT_EQ(Explorer(scenario, busy.pairs, busy.prelude).run(max_states()).steals, 0U);
         }

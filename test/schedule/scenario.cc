@@ -55,6 +55,7 @@ std::string Scenario::describe() const {
                        " D=" + std::to_string(data_slots) + (piggyback ? " piggyback" : "");
     if (intended_max != flow::kMaxQuota) text += " intended_max=" + std::to_string(intended_max);
     const flow::PolicyConfig& more = parameters;
+    if (one_queue) text += " one queue";
     text += " preposted=" + std::to_string(more.preposted_buffers) +
             " initial=" + std::to_string(more.initial_buffers) +
             " growth=" + std::to_string(more.growth_buffers) +
@@ -75,6 +76,7 @@ Scenario Scenario::random(const std::string& policy, Random& random) {
     s.processes = random.chance(1, 24) ? random.between(7, 16) : random.between(2, 6);
     s.credit_slots = random.between(1, 5);
     const std::uint32_t peers = s.processes - 1;
+    s.one_queue = random.chance(1, 4);
     draw_parameters(s.parameters, s.processes, random);
     flow::PolicyConfig config = s.parameters;
     config.peers = peers;

@@ -51,7 +51,7 @@ class World {
             boxes_[p].data_slots = plan.data_slots;
             boxes_[p].control_slots = plan.control_slots;
             boxes_[p].credit_packets = plan.credit_packets;
-            boxes_[p].sender_limit = parties_[p].refusal_limit();
+            if (!scenario.one_queue) boxes_[p].sender_limit = parties_[p].refusal_limit();
             for (std::uint32_t q = 0; q < processes(); ++q) {
                 if (q == p) continue;
                 link(p, q).index = scenario.index_of(p, q);
