@@ -120,14 +120,16 @@ void LazyPolicy::control_flushed(Emitter& out) {
 }
 
 void LazyPolicy::make_room(Emitter& out) {
-    while (leaving_ < queued_.count && warm_.count > 0) {
-        const FlowIndex flow = window_to_close();
-        remove<&Extra::out>(warm_, flow);
-        contacts_[extras_[flow].peer].out.state = code(Out::kLeaving);
-        ++leaving_;
-        ++counters_.leaves;
-        out.emit(extras_[flow].peer, PacketKind::kLeave, 0);
-    }
+    while (leaving_ < queued_.count && warm_.count > 0) ask_to_leave(out);
+}
+
+void LazyPolicy::ask_to_leave(Emitter& out) {
+    const FlowIndex flow = window_to_close();
+    remove<&Extra::out>(warm_, flow);
+    contacts_[extras_[flow].peer].out.state = code(Out::kLeaving);
+    ++leaving_;
+    ++counters_.leaves;
+    out.emit(extras_[flow].peer, PacketKind::kLeave, 0);
 }
 
 // The oldest one whose credit has not changed since the last look; the oldest one if there is none.
@@ -140,6 +142,11 @@ FlowIndex LazyPolicy::window_to_close() {
         append<&Extra::out>(warm_, flow);
     }
     return warm_.oldest;
+}
+
+void LazyPolicy::contact_overdue(Emitter& out) {
+    if (waiting_.count > 0 && active_.count > 0) start_release(active_.oldest, out);
+    if (queued_.count > 0 && warm_.count > 0) ask_to_leave(out);
 }
 
 // ---- receiver role: who holds credits ---

@@ -43,6 +43,8 @@ class LazyPolicy final : public Policy {
     void credit_retrieved(PeerIndex from, std::uint32_t credits, Emitter& out) override;
     void contact_retrieved(PeerIndex from, wire::PacketKind kind, std::uint32_t value, Emitter& out) override;
     void control_flushed(Emitter& out) override;
+    bool contact_pending() const override { return waiting_.count + queued_.count > 0; }
+    void contact_overdue(Emitter& out) override;
     std::string violation() const override;
     std::size_t bytes_per_peer() const override { return sizeof(Contact); }
     std::size_t bytes_shared() const override;
@@ -116,6 +118,7 @@ class LazyPolicy final : public Policy {
     void release_retrieved(PeerIndex from, Emitter& out);
     void say_hello(PeerIndex to, Emitter& out);
     void make_room(Emitter& out);
+    void ask_to_leave(Emitter& out);
     FlowIndex window_to_close();
 
     // ---- flows, queues and lists

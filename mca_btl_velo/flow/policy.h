@@ -226,6 +226,11 @@ class Policy {
     // A control packet has been handled, what it allowed has been sent, and credit_wanted was called for what
     // is left. May emit to any peer.
     virtual void control_flushed(Emitter&) {}
+    // Somebody, here or elsewhere, waits for a window that a peer has to give up.
+    virtual bool contact_pending() const { return false; }
+    // That has lasted longer than the engine likes (milliseconds, not microseconds): whoever was asked may
+    // not be looking, so another one is. May emit to any peer.
+    virtual void contact_overdue(Emitter&) {}
 
     // Checks the invariants I1, I2, I6, I7, I9-I11, I13 and what this process can see of I8. Returns the
     // empty string, or the first violation with its numbers. O(P * n); for checked builds and tests.

@@ -131,6 +131,8 @@ class Driver {
     bool try_retrieve() {
         const std::uint32_t p = random_.below(target_.processes());
         if (p == deaf_ || !is_awake(p)) return false;
+        if constexpr (requires { target_.overdue(p); })
+            if (target_.contact_pending(p) && random_.chance(1, 64)) target_.overdue(p);
         if (!target_.limited()) target_.poke(p);
         if (target_.in_mailbox(p) == 0) return false;
         std::uint32_t from = 0;

@@ -83,6 +83,8 @@ class Explorer {
             if (node.world.backlog(from, to) == 0)
                 after(node, [from, to](Model& world) { world.send(from, to, 1, true); });
         const std::uint32_t n = scenario_.processes;
+        for (std::uint32_t p = 0; p < n; ++p)
+            if (node.world.contact_pending(p)) after(node, [p](Model& world) { world.overdue(p); });
         for (std::uint32_t from = 0; from < n; ++from)
             for (std::uint32_t to = 0; to < n; ++to) {
                 if (from == to) continue;

@@ -147,6 +147,11 @@ std::string PolicyParty::violation() const {
     return policy_->violation();
 }
 
+void PolicyParty::overdue(Outbox& out) {
+    out_ = &out;
+    if (policy_->contact_pending()) policy_->contact_overdue(*this);
+}
+
 void PolicyParty::flush_all(Outbox& out) {
     out_ = &out;
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) flush(to);

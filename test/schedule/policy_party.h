@@ -28,6 +28,9 @@ class PolicyParty : private flow::Emitter {
     void retrieve(flow::PeerIndex from, const Packet& packet, Outbox& out);
     // Sends what waits and may go.
     void flush_all(Outbox& out);
+    // The engine's patience with a pending contact is over.
+    void overdue(Outbox& out);
+    bool contact_pending() const { return policy_->contact_pending(); }
 
     bool limited() const { return policy_->limited(); }
     bool on_demand() const { return policy_->on_demand(); }

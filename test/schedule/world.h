@@ -129,6 +129,12 @@ class World {
         Post out(*this, p);
         parties_[p].flush_all(out);
     }
+    void overdue(std::uint32_t p) {
+        begin_event();
+        Post out(*this, p);
+        parties_[p].overdue(out);
+    }
+    bool contact_pending(std::uint32_t p) const { return parties_[p].contact_pending(); }
     // Time passes until no timer of any process is running, and each looks at its queues again.
     void sleep() {
         for (std::uint32_t p = 0; p < processes(); ++p)

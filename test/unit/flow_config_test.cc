@@ -24,7 +24,8 @@ void expect_mentions(const std::string& text, const std::vector<std::string>& pa
 TEST(PolicyTable, ListsEveryPolicyOnce) {
     const std::vector<std::string_view> names = policy_names();
     EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
-    for (std::string_view known : {"none", "static", "dynamic", "rnr", "mvapich_static", "mvapich_dynamic", "lazy"})
+    for (std::string_view known :
+         {"none", "static", "dynamic", "rnr", "mvapich_static", "mvapich_dynamic", "lazy"})
         EXPECT_EQ(std::count(names.begin(), names.end(), known), 1) << known;
 }
 

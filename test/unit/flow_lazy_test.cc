@@ -265,6 +265,42 @@ TEST_F(LazyTest, AsksAnotherSenderWhenTheFirstOneDoesNotAnswer) {
     EXPECT_TRUE(asked);
 }
 
+TEST_F(LazyTest, AsksAnotherOneWhenItsEngineHasWaitedLongEnough) {
+    open(lazy_config(8, 4, 2));
+    control(1, PacketKind::kHello);
+    control(2, PacketKind::kHello);
+    EXPECT_FALSE(policy_->contact_pending());
+    control(3, PacketKind::kHello);
+    EXPECT_TRUE(policy_->contact_pending());
+    out_.take();
+
+    policy_->contact_overdue(out_);
+    EXPECT_EQ(out_.take(), SentList{release(2)});
+    policy_->contact_overdue(out_);
+    EXPECT_EQ(out_.take(), SentList{});
+
+    control(2, PacketKind::kBye, 2);
+    EXPECT_EQ(out_.take(), SentList{credit(3, 2)});
+    EXPECT_FALSE(policy_->contact_pending());
+}
+
+TEST_F(LazyTest, ClosesAnotherWindowWhenItsEngineHasWaitedLongEnough) {
+    open(lazy_config(8, 30, 2));
+    for (PeerIndex to : {3U, 4U}) {
+        want(to);
+        credits(to, 9, 1);
+    }
+    want(5);
+    EXPECT_TRUE(policy_->contact_pending());
+    out_.take();
+
+    policy_->contact_overdue(out_);
+    EXPECT_EQ(out_.take(), SentList{leave(4)});
+    control(4, PacketKind::kRelease);
+
+    EXPECT_EQ(out_.take(), (SentList{bye(4, 8), hello(5)}));
+}
+
 TEST_F(LazyTest, HasOneFlowForBothDirectionsOfAPair) {
     open(lazy_config(8, 30, 1));
     want(6);
