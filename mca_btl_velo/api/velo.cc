@@ -88,10 +88,17 @@ void print_report(const Engine& engine) {
 
 }  // namespace
 
+namespace velo::endpoint {
+namespace {
+// flow::Need that the engine obeys.
+constexpr std::uint32_t kProvidedNeeds = 0;
+}  // namespace
+}  // namespace velo::endpoint
+
 extern "C" {
 
 const char* velo_policy_name(unsigned index) {
-    static const auto names = velo::flow::policy_names();
+    static const auto names = velo::flow::policy_names(velo::endpoint::kProvidedNeeds);
     return index < names.size() ? names[index].data() : nullptr;
 }
 

@@ -311,8 +311,8 @@ constinit const PolicyFactory kDynamicFactory{
         return std::make_unique<DynamicPolicy>(config);
     },
     .initial_credit = [](const PolicyConfig& config, PeerIndex) { return config.credit_slots; },
-    .minimum_data_slots = [](std::uint32_t peers,
-                             std::uint32_t credit_slots) { return std::uint64_t{peers} * credit_slots; },
+    .minimum_data_slots =
+        [](const PolicyConfig& config) { return std::uint64_t{config.peers} * config.credit_slots; },
     .maximum_share = [](const PolicyConfig& config) { return largest_intended(config); },
 };
 

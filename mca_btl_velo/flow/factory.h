@@ -3,20 +3,34 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "flow/policy.h"
 
 namespace velo::flow {
 
+// The data region of slots_per_peer, and n CREDIT packets of each peer.
+MailboxPlan standard_mailbox(const PolicyConfig& config);
+inline std::string no_objection(const PolicyConfig&) {
+    return {};
+}
+// "<parameter> is <value>: set it to a value between <low> and <high>", or nothing if it is between them.
+std::string range_objection(const char* parameter, std::uint64_t value, std::uint64_t low,
+                            std::uint64_t high);
+
 struct PolicyFactory {
     std::string_view name;
     // Called with a configuration that has been checked against the limits below.
     std::unique_ptr<Policy> (*make)(const PolicyConfig& config);
     std::uint32_t (*initial_credit)(const PolicyConfig& config, PeerIndex index);
-    std::uint64_t (*minimum_data_slots)(std::uint32_t peers, std::uint32_t credit_slots);
+    std::uint64_t (*minimum_data_slots)(const PolicyConfig& config);
     // Largest even share that the policy can count.
     std::uint32_t (*maximum_share)(const PolicyConfig& config);
+    std::uint32_t needs = 0;  // Need
+    MailboxPlan (*mailbox)(const PolicyConfig& config) = standard_mailbox;
+    // What is wrong with the policy's own parameters, and what to set; empty if nothing is.
+    std::string (*objection)(const PolicyConfig& config) = no_objection;
 };
 
 }  // namespace velo::flow

@@ -24,8 +24,8 @@ constinit const PolicyFactory kNoneFactory{
         return std::make_unique<NonePolicy>(config);
     },
     .initial_credit = [](const PolicyConfig&, PeerIndex) { return std::uint32_t{0}; },
-    .minimum_data_slots = [](std::uint32_t peers,
-                             std::uint32_t) { return std::uint64_t{peers > 0 ? 1U : 0U}; },
+    .minimum_data_slots =
+        [](const PolicyConfig& config) { return std::uint64_t{config.peers > 0 ? 1U : 0U}; },
     .maximum_share = [](const PolicyConfig&) { return UINT32_MAX; },
 };
 

@@ -2,16 +2,26 @@
 
 #include "flow/dynamic.h"
 #include "flow/factory.h"
+#include "flow/lazy.h"
+#include "flow/mvapich_dynamic.h"
+#include "flow/mvapich_static.h"
 #include "flow/none.h"
+#include "flow/rnr.h"
 #include "flow/static.h"
 
 namespace velo::flow {
 namespace {
 
 // The one list of policies: a new policy is a file with a factory, and a line here.
-constexpr const PolicyFactory* kFactories[] = {&kNoneFactory, &kStaticFactory, &kDynamicFactory};
+constexpr const PolicyFactory* kFactories[] = {
+    &kNoneFactory, &kStaticFactory,        &kDynamicFactory,         //
+    &kRnrFactory,  &kMvapichStaticFactory, &kMvapichDynamicFactory,  //
+    &kLazyFactory,
+};
 
-constexpr std::uint32_t kMaxPeers = 65535;
+// What a packet can name as its source.
+constexpr std::uint32_t kMaxPeers = wire::Header::kMaxSource;
+constexpr std::uint32_t kMaxSparePeers = 65535;
 constexpr std::uint32_t kMaxCreditSlots = 255;
 // Keeps every sum of slot counts inside 31 bits, so that a counter below zero shows as a value above it.
 constexpr std::uint64_t kMaxMailboxSlots = 0x7fffffff;
@@ -22,23 +32,21 @@ const PolicyFactory* find_factory(std::string_view name) {
     return nullptr;
 }
 
-std::string out_of_range(const char* parameter, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
-    return std::string(parameter) + " is " + std::to_string(value) + ": set it to a value between " +
-           std::to_string(low) + " and " + std::to_string(high);
-}
-
 // Why `config` cannot work with the policy, and what to do about it; empty if it can.
 std::string objection(const PolicyFactory& factory, const PolicyConfig& config) {
     const std::uint32_t n = config.credit_slots;
-    if (n < 1 || n > kMaxCreditSlots) return out_of_range("btl_velo_credit_slots", n, 1, kMaxCreditSlots);
-    if (config.peers > kMaxPeers) return out_of_range("the number of peers", config.peers, 0, kMaxPeers);
-    if (config.spare_peers > kMaxPeers)
-        return out_of_range("btl_velo_spare_peers", config.spare_peers, 0, kMaxPeers);
+    for (const std::string& reason :
+         {range_objection("btl_velo_credit_slots", n, 1, kMaxCreditSlots),
+          range_objection("the number of peers", std::uint64_t{config.peers} + config.spare_peers, 0,
+                          kMaxPeers),
+          range_objection("btl_velo_spare_peers", config.spare_peers, 0, kMaxSparePeers),
+          factory.objection(config)})
+        if (!reason.empty()) return reason;
     if (config.total_peers() == 0) return "there are no peers: set btl_velo_spare_peers to at least 1";
     if (config.peers == 0 && config.data_slots != 0)
         return "a data region without peers to share it: btl_velo_slots_per_peer applies to peers only";
 
-    const std::uint64_t minimum = factory.minimum_data_slots(config.peers, n);
+    const std::uint64_t minimum = factory.minimum_data_slots(config);
     if (config.data_slots < minimum && config.peers > 0) {
         const std::uint64_t per_peer = (minimum + config.peers - 1) / config.peers + n;
         return "btl_velo_slots_per_peer leaves a data region of " + std::to_string(config.data_slots) +
@@ -54,11 +62,12 @@ std::string objection(const PolicyFactory& factory, const PolicyConfig& config) 
                " data slots, but flow control \"" + std::string(factory.name) + "\" grants a peer at most " +
                std::to_string(maximum) + ": set btl_velo_slots_per_peer to at most " +
                std::to_string(std::uint64_t{maximum} + n);
-    const std::uint64_t mailbox =
-        config.data_slots + std::uint64_t{n} * (config.total_peers() + std::uint64_t{config.spare_peers});
+    const std::uint64_t mailbox = factory.mailbox(config).total();
     if (mailbox > kMaxMailboxSlots)
         return "the mailbox would have " + std::to_string(mailbox) + " slots, more than " +
-               std::to_string(kMaxMailboxSlots) + ": lower btl_velo_slots_per_peer or btl_velo_credit_slots";
+               std::to_string(kMaxMailboxSlots) +
+               ": lower btl_velo_slots_per_peer, btl_velo_credit_slots or the parameters of flow control \"" +
+               std::string(factory.name) + "\"";
     return {};
 }
 
@@ -69,8 +78,22 @@ std::uint32_t PolicyConfig::even_share(PeerIndex index) const {
     return data_slots / peers + (index < data_slots % peers ? 1 : 0);
 }
 
-Policy::Policy(const PolicyConfig& config, bool limited)
-    : config_(config), limited_(limited), peers_(config.total_peers()) {}
+std::string range_objection(const char* parameter, std::uint64_t value, std::uint64_t low,
+                            std::uint64_t high) {
+    if (value >= low && value <= high) return {};
+    return std::string(parameter) + " is " + std::to_string(value) + ": set it to a value between " +
+           std::to_string(low) + " and " + std::to_string(high);
+}
+
+MailboxPlan standard_mailbox(const PolicyConfig& config) {
+    const std::uint64_t n = config.credit_slots;
+    return {.data_slots = config.data_slots + n * config.spare_peers,
+            .control_slots = n * config.total_peers(),
+            .credit_packets = config.credit_slots};
+}
+
+Policy::Policy(const PolicyConfig& config, bool limited, std::uint32_t data_slots, std::uint32_t flows)
+    : limited_(limited), peers_(flows), config_(config), data_slots_(data_slots) {}
 
 void Policy::request_retrieved(PeerIndex from, Emitter& out) {
     data_retrieved(from, out);
@@ -101,9 +124,9 @@ std::string Policy::slot_violation() const {
     }
     if (available_ > kMaxMailboxSlots)
         return "I1: available is " + std::to_string(static_cast<std::int32_t>(available_));
-    if (available_ + granted != config_.total_data_slots())
+    if (available_ + granted != data_slots_)
         return "I2: available " + std::to_string(available_) + " + granted " + std::to_string(granted) +
-               " != " + std::to_string(config_.total_data_slots()) + " data slots";
+               " != " + std::to_string(data_slots_) + " data slots";
     return {};
 }
 
@@ -112,15 +135,27 @@ std::uint32_t initial_credit(std::string_view policy, const PolicyConfig& config
     return factory != nullptr ? factory->initial_credit(config, index) : 0;
 }
 
-std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, std::uint32_t credit_slots) {
+std::uint32_t minimum_data_slots(std::string_view policy, const PolicyConfig& config) {
     const PolicyFactory* factory = find_factory(policy);
-    return factory != nullptr ? static_cast<std::uint32_t>(factory->minimum_data_slots(peers, credit_slots))
-                              : 0;
+    return factory != nullptr ? static_cast<std::uint32_t>(factory->minimum_data_slots(config)) : 0;
 }
 
-std::vector<std::string_view> policy_names() {
+std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, std::uint32_t credit_slots) {
+    PolicyConfig config;
+    config.peers = peers;
+    config.credit_slots = credit_slots;
+    return minimum_data_slots(policy, config);
+}
+
+MailboxPlan mailbox_plan(std::string_view policy, const PolicyConfig& config) {
+    const PolicyFactory* factory = find_factory(policy);
+    return factory != nullptr ? factory->mailbox(config) : MailboxPlan{};
+}
+
+std::vector<std::string_view> policy_names(std::uint32_t provided) {
     std::vector<std::string_view> names;
-    for (const PolicyFactory* factory : kFactories) names.push_back(factory->name);
+    for (const PolicyFactory* factory : kFactories)
+        if ((factory->needs & ~provided) == 0) names.push_back(factory->name);
     return names;
 }
 

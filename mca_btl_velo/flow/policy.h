@@ -21,11 +21,15 @@ namespace velo::flow {
 // Index of a peer in this process's directory, 0..P-1.
 using PeerIndex = std::uint32_t;
 
+// Where a policy keeps the counts of a pair: what the functions of the hot path take. The index of the peer
+// itself, but for a policy that opens windows on demand; see Policy::flow_of.
+using FlowIndex = std::uint32_t;
+
 // Upper bound of a credit count that one packet can carry (16 bits), and with it of a quota and a lot.
 inline constexpr std::uint32_t kMaxQuota = 65535;
 
 struct PolicyConfig {
-    std::uint32_t peers = 0;         // P, the peers that share the data region, in id order; 0..65535
+    std::uint32_t peers = 0;         // P, the peers that share the data region, in id order; 0..2^24 - 1
     std::uint32_t spare_peers = 0;   // further indices P..P+spare-1 (processes of other jobs), 0..65535: S
                                      // slots of their own each, beside the data region of the P peers
     std::uint32_t data_slots = 0;    // D of the P peers, spares excluded; see minimum_data_slots
@@ -35,14 +39,44 @@ struct PolicyConfig {
     // beyond it.
     std::uint32_t intended_max = kMaxQuota;
 
+    // rnr, mvapich_static: buffers for each peer, spares included. mvapich_dynamic: how far it grows.
+    std::uint32_t preposted_buffers = 100;
+    // mvapich_dynamic: buffers for each peer at the start.
+    std::uint32_t initial_buffers = 4;
+    // mvapich_dynamic: buffers added for each packet that had to wait; 0 doubles them.
+    std::uint32_t growth_buffers = 4;
+    // mvapich_static, mvapich_dynamic: freed buffers that make an explicit credit message, where there are as
+    // many.
+    std::uint32_t credit_message_threshold = 5;
+    // rnr: how long a refused packet is held before it is sent again.
+    std::uint64_t rnr_timer_ns = 10'000;
+    // lazy: data slots of a mailbox, however many peers there are.
+    std::uint32_t lazy_slots = 1024;
+    // lazy: peers that may be sending to this process, and peers that it may be sending to, at one time.
+    std::uint32_t lazy_peers = 64;
+    // lazy: busy senders may have idle ones released.
+    bool lazy_stealing = true;
+    // lazy: the engine carries HELLO outside of the mailbox, which then has no slots for it.
+    bool lazy_doorbell = false;
+
     std::uint32_t total_peers() const { return peers + spare_peers; }
     // Slots that DATA, REQ and RESP may occupy in this mailbox at most: the D of invariants I2, I4 and I6.
     std::uint32_t total_data_slots() const { return data_slots + spare_peers * credit_slots; }
-    // Slots of the whole mailbox: data region plus credit region.
+    // Slots of the whole mailbox under none, static and dynamic: data region plus credit region. For any
+    // policy: mailbox_plan.
     std::uint32_t mailbox_slots() const { return total_data_slots() + total_peers() * credit_slots; }
     // Share of peer `index` in a static partition of the data region (Eq 5.2: never below n in dynamic):
     // D div P, one more for the first D mod P peers; n for a spare.
     std::uint32_t even_share(PeerIndex index) const;
+};
+
+// What a mailbox has to hold under a policy.
+struct MailboxPlan {
+    std::uint64_t data_slots = 0;      // packets that take a credit (or, under rnr, a buffer), at most
+    std::uint64_t control_slots = 0;   // packets that take none, of all peers together, at most
+    std::uint32_t credit_packets = 0;  // CREDIT packets of one peer, at most; part of control_slots
+
+    std::uint64_t total() const { return data_slots + control_slots; }
 };
 
 // Threshold of Eq 5.1: number of freed slots at which credits go back. q div (n + 1) + 1.
@@ -69,6 +103,12 @@ struct Counters {
     std::uint64_t responses = 0;            // RESP emitted
     std::uint64_t steals = 0;               // intended quota moved from a victim (d > 0)
     std::uint64_t stolen_slots = 0;         // the sum of those d
+    std::uint64_t refusals = 0;             // packets refused by a receiver, each then sent again (rnr)
+    std::uint64_t growths = 0;              // times that a peer got more buffers (mvapich_dynamic)
+    std::uint64_t grown_buffers = 0;        // the sum of those
+    std::uint64_t hellos = 0;               // HELLO emitted (lazy)
+    std::uint64_t releases = 0;             // RELEASE emitted (lazy), `steals` of them for a busy sender
+    std::uint64_t leaves = 0;               // LEAVE emitted (lazy)
 };
 
 // The state that the hot path touches, one for each peer; a policy keeps its further state beside it.
@@ -86,64 +126,111 @@ class Policy {
 
     const PolicyConfig& config() const { return config_; }
     const Counters& counters() const { return counters_; }
-    const PeerFlow& peer(PeerIndex index) const { return peers_[index]; }
+    const PeerFlow& peer(FlowIndex index) const { return peers_[index]; }
     // Free slots of the data region that are granted to nobody (available_slots).
     std::uint32_t available() const { return available_; }
 
     // False: nothing is counted and the fabric's own back-pressure is the only limit (policy "none").
     bool limited() const { return limited_; }
 
+    // ---- where the counts of a pair are ---
+
+    // True: windows are opened on demand (lazy). Then flow_of(peer) is no constant, and the engine owes the
+    // calls under "contact" below. False: flow_of(peer) == peer for ever, and none of them does anything.
+    bool on_demand() const { return on_demand_; }
+    // The counts of this peer. On demand: all peers without a window in either direction share one that
+    // holds no credit. Changes only when a packet for `peer` is emitted or a control packet of `peer` is
+    // retrieved, so that a caller may keep the value and read it again at these moments.
+    virtual FlowIndex flow_of(PeerIndex peer) const { return peer; }
+
     // ---- sender role ---
 
     // The pair is connected: sets the window towards `to` to `credit`, the initial_credit of this process at
-    // `to`.
-    void open_window(PeerIndex to, std::uint32_t credit) { peers_[to].credit = credit; }
+    // `to`. On demand: nothing, a window is opened by its first packet.
+    void open_window(PeerIndex to, std::uint32_t credit) {
+        if (!on_demand_) peers_[to].credit = credit;
+    }
     // Packets of the data class that may be sent to `to` now. UINT32_MAX when not limited.
-    std::uint32_t credits(PeerIndex to) const { return limited_ ? peers_[to].credit : UINT32_MAX; }
+    std::uint32_t credits(FlowIndex to) const { return limited_ ? peers_[to].credit : UINT32_MAX; }
     // The caller sends `count` <= credits(to) DATA packets.
-    void take(PeerIndex to, std::uint32_t count) {
+    void take(FlowIndex to, std::uint32_t count) {
         if (limited_) peers_[to].credit -= count;
     }
     // A DATA packet with at least two spare bytes is about to go to `to` (its credit already taken or about
     // to be): the number of credits to put into it, 0..65535, 0 for none. The packet must then go out, before
     // anything else for `to`. May emit a REQ to another peer, never anything to `to`.
-    std::uint32_t piggyback(PeerIndex to, Emitter& out) {
+    std::uint32_t piggyback(FlowIndex to, Emitter& out) {
         if (!config_.piggyback || peers_[to].retrieved == 0) return 0;
         return attach_credits(to, out);
     }
     // True if a REQ or RESP for `to` waits for a credit. With credits at hand, call send_waiting_control
     // before sending DATA: control packets have priority.
-    virtual bool control_waiting(PeerIndex) const { return false; }
-    virtual void send_waiting_control(PeerIndex, Emitter&) {}
+    virtual bool control_waiting(FlowIndex) const { return false; }
+    virtual void send_waiting_control(FlowIndex, Emitter&) {}
+
+    // True: a DATA packet that has waited for credits must say so (wire kind kBackloggedData). Then each
+    // packet that waited, or the first of each run that leaves a queue, is sent as such.
+    bool marks_backlog() const { return marks_backlog_; }
+
+    // Packets of one sender that this process's mailbox takes at a time; the fabric refuses further ones
+    // (rnr). UINT32_MAX: a mailbox refuses only what does not fit into it.
+    virtual std::uint32_t refusal_limit() const { return UINT32_MAX; }
+    // The fabric has refused DATA for `to` at the time `now_ns`, of any monotonic clock. Only when not
+    // limited().
+    virtual void refused(PeerIndex, std::uint64_t /*now_ns*/) {}
+    // The time before which nothing may be offered to `to` again: what has been refused stays at the head of
+    // the queue of the pair, and all that is sent meanwhile queues behind it.
+    virtual std::uint64_t retry_at_ns(PeerIndex) const { return 0; }
 
     // ---- receiver role: a packet of `from` has left the mailbox and its slot is free ---
 
     // DATA. Piggybacked credits, if any, are applied with credit_received afterwards.
-    void data_retrieved(PeerIndex from, Emitter& out) {
+    void data_retrieved(FlowIndex from, Emitter& out) {
         if (!limited_) return;
         slot_freed(from);
         if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
     }
     // How many DATA packets of `from` in a row only count, without anything being due.
-    std::uint32_t quiet_packets(PeerIndex from) const {
+    std::uint32_t quiet_packets(FlowIndex from) const {
         if (!limited_) return UINT32_MAX;
         const PeerFlow& peer = peers_[from];
         return peer.retrieved + 1 < peer.threshold ? peer.threshold - peer.retrieved - 1 : 0;
     }
     // data_retrieved for `count` <= quiet_packets(from) of them at once.
-    void data_retrieved_quietly(PeerIndex from, std::uint32_t count) {
+    void data_retrieved_quietly(FlowIndex from, std::uint32_t count) {
         if (!limited_) return;
         available_ += count;
         peers_[from].retrieved += count;
         peers_[from].current -= count;
     }
     // Credits arrived, in a CREDIT or piggybacked: the caller then flushes its queue for `from`.
-    void credit_received(PeerIndex from, std::uint32_t credits) {
+    void credit_received(FlowIndex from, std::uint32_t credits) {
         if (limited_) peers_[from].credit += credits;
     }
+    // A DATA packet of kind kBackloggedData, instead of data_retrieved.
+    virtual void backlogged_data_retrieved(FlowIndex from, Emitter& out) { data_retrieved(from, out); }
     // REQ and RESP. A policy that has neither treats them as the data slots that they took.
-    virtual void request_retrieved(PeerIndex from, Emitter& out);
-    virtual void response_retrieved(PeerIndex from, std::uint32_t returned, Emitter& out);
+    virtual void request_retrieved(FlowIndex from, Emitter& out);
+    virtual void response_retrieved(FlowIndex from, std::uint32_t returned, Emitter& out);
+
+    // ---- contact: for a policy with on_demand() only ---
+
+    // A packet for `to` waits, and credits(flow_of(to)) is 0. Due when a packet is queued for a peer that had
+    // none waiting, and when the flush after a control packet of `to` leaves packets behind. May emit to any
+    // peer.
+    virtual void credit_wanted(PeerIndex, Emitter&) {}
+    // A CREDIT, instead of credit_received. The caller then flushes, and calls control_flushed.
+    virtual void credit_retrieved(PeerIndex, std::uint32_t /*credits*/, Emitter&) {}
+    // HELLO, BYE (with its count), RELEASE or LEAVE. The caller then flushes, and calls control_flushed.
+    virtual void contact_retrieved(PeerIndex, wire::PacketKind, std::uint32_t /*value*/, Emitter&) {}
+    // A control packet has been handled, what it allowed has been sent, and credit_wanted was called for what
+    // is left. May emit to any peer.
+    virtual void control_flushed(Emitter&) {}
+    // Somebody, here or elsewhere, waits for a window that a peer has to give up.
+    virtual bool contact_pending() const { return false; }
+    // That has lasted longer than the engine likes (milliseconds, not microseconds): whoever was asked may
+    // not be looking, so another one is. May emit to any peer.
+    virtual void contact_overdue(Emitter&) {}
 
     // Checks the invariants I1, I2, I6, I7, I9-I11, I13 and what this process can see of I8. Returns the
     // empty string, or the first violation with its numbers. O(P * n); for checked builds and tests.
@@ -151,25 +238,30 @@ class Policy {
 
     // Bytes of state for each peer, for the memory report.
     virtual std::size_t bytes_per_peer() const { return sizeof(PeerFlow); }
+    // Bytes of state that do not depend on the number of peers.
+    virtual std::size_t bytes_shared() const { return 0; }
     // Credits granted per peer, as the receiver intends them (I); the quota under "static"; 0 when not
     // limited.
     virtual std::uint32_t intended(PeerIndex) const { return 0; }
 
  protected:
-    Policy(const PolicyConfig& config, bool limited);
+    Policy(const PolicyConfig& config, bool limited)
+        : Policy(config, limited, config.total_data_slots(), config.total_peers()) {}
+    // For a policy with a data region or a number of flows of its own.
+    Policy(const PolicyConfig& config, bool limited, std::uint32_t data_slots, std::uint32_t flows);
 
-    void slot_freed(PeerIndex from) {
+    void slot_freed(FlowIndex from) {
         ++available_;
         ++peers_[from].retrieved;
         --peers_[from].current;
     }
     // retrieved >= threshold: return credits if the rules allow it.
-    virtual void activity(PeerIndex from, Emitter& out) = 0;
+    virtual void activity(FlowIndex from, Emitter& out) = 0;
     // retrieved > 0 and a DATA packet with room leaves for `to`.
-    virtual std::uint32_t attach_credits(PeerIndex to, Emitter& out) = 0;
+    virtual std::uint32_t attach_credits(FlowIndex to, Emitter& out) = 0;
 
     // Moves `count` free slots to `from`, as credits that are about to be sent.
-    void grant(PeerIndex from, std::uint32_t count) {
+    void grant(FlowIndex from, std::uint32_t count) {
         peers_[from].current += count;
         available_ -= count;
     }
@@ -178,11 +270,14 @@ class Policy {
     // I1 and I2, common to all policies that count.
     std::string slot_violation() const;
 
-    PolicyConfig config_;
     bool limited_;
+    bool on_demand_ = false;
+    bool marks_backlog_ = false;
     std::uint32_t available_ = 0;
+    std::vector<PeerFlow> peers_;  // by FlowIndex
+    PolicyConfig config_;
+    std::uint32_t data_slots_;  // the D of I2
     Counters counters_;
-    std::vector<PeerFlow> peers_;
 };
 
 // Credits that the process with index `index` in a mailbox of this configuration owns at the start, under the
@@ -190,12 +285,28 @@ class Policy {
 // records, the sender for its window.
 std::uint32_t initial_credit(std::string_view policy, const PolicyConfig& config, PeerIndex index);
 
-// The smallest data region that the named policy can work with: P * n (dynamic, Eq 5.2), P (static), 1
-// (none); 0 for an unknown name.
+// The smallest data region of the peers (PolicyConfig::data_slots) that the named policy can work with: P * n
+// (dynamic, Eq 5.2), P (static), 1 (none), P * initial_buffers (mvapich_dynamic), 0 where the policy sizes
+// its mailbox from other parameters; 0 for an unknown name. Only `peers` and the parameters of the policy
+// count.
+std::uint32_t minimum_data_slots(std::string_view policy, const PolicyConfig& config);
 std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, std::uint32_t credit_slots);
 
-// Names in the order of the one name -> factory table: "none", "static", "dynamic".
-std::vector<std::string_view> policy_names();
+// The slots of a mailbox of this configuration under the named policy; nothing for an unknown name.
+MailboxPlan mailbox_plan(std::string_view policy, const PolicyConfig& config);
+
+// What a policy asks of its engine beyond credits, the credit region, REQ and RESP; see
+// design/adding-a-policy.md.
+enum Need : std::uint32_t {
+    kPlannedMailbox = 1,  // the mailbox has mailbox_plan().total() slots, not PolicyConfig::mailbox_slots()
+    kBacklogFlag = 2,     // marks_backlog() is obeyed
+    kRefusal = 4,         // refusal_limit(), refused() and retry_at_ns() are obeyed
+    kContact = 8,         // on_demand() is obeyed
+    kEveryNeed = kPlannedMailbox | kBacklogFlag | kRefusal | kContact,
+};
+
+// Names in the order of the one name -> factory table, of the policies that need no more than `provided`.
+std::vector<std::string_view> policy_names(std::uint32_t provided = kEveryNeed);
 
 // nullptr if there is no such policy; otherwise a policy whose sender windows are still 0: the caller opens
 // each with open_window once it knows its own index at that peer. `error` explains a configuration that the

@@ -55,7 +55,7 @@ constinit const PolicyFactory kStaticFactory{
         return std::make_unique<StaticPolicy>(config);
     },
     .initial_credit = [](const PolicyConfig& config, PeerIndex index) { return config.even_share(index); },
-    .minimum_data_slots = [](std::uint32_t peers, std::uint32_t) { return std::uint64_t{peers}; },
+    .minimum_data_slots = [](const PolicyConfig& config) { return std::uint64_t{config.peers}; },
     .maximum_share = [](const PolicyConfig&) { return kMaxQuota; },
 };
 

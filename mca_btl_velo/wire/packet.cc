@@ -13,6 +13,16 @@ std::string kind_name(PacketKind kind) {
             return "REQ";
         case PacketKind::kResponse:
             return "RESP";
+        case PacketKind::kHello:
+            return "HELLO";
+        case PacketKind::kBye:
+            return "BYE";
+        case PacketKind::kRelease:
+            return "RELEASE";
+        case PacketKind::kLeave:
+            return "LEAVE";
+        case PacketKind::kBackloggedData:
+            return "DATA backlogged";
     }
     return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

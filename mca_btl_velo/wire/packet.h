@@ -26,11 +26,20 @@ inline constexpr std::size_t kPiggybackBytes = 2;
 inline constexpr std::size_t kPiggybackOffset = kPayloadBytes - kPiggybackBytes;
 
 enum class PacketKind : std::uint8_t {
-    kData = 1,      // takes a credit and a data slot for each packet of the run
-    kCredit = 2,    // credit packet: travels in the credit region, takes no credit
-    kRequest = 3,   // compulsory credit return request (REQ): takes a credit and a data slot
-    kResponse = 4,  // compulsory credit return response (RESP): takes a credit and a data slot
+    kData = 1,            // takes a credit and a data slot for each packet of the run
+    kCredit = 2,          // credit packet: travels in the credit region, takes no credit
+    kRequest = 3,         // compulsory credit return request (REQ): takes a credit and a data slot
+    kResponse = 4,        // compulsory credit return response (RESP): takes a credit and a data slot
+    kHello = 5,           // asks for first credits: a control slot of each peer
+    kBye = 6,             // returns all credits: a control slot of each active sender
+    kRelease = 7,         // asks for the return of all credits: a control slot of each open window
+    kLeave = 8,           // asks for a RELEASE: a control slot of each active sender
+    kBackloggedData = 9,  // DATA that has waited for credits, and says so
 };
+
+constexpr bool is_data(PacketKind kind) {
+    return kind == PacketKind::kData || kind == PacketKind::kBackloggedData;
+}
 
 enum PacketFlags : std::uint8_t {
     kFirst = 1,      // first run of a message
@@ -83,8 +92,8 @@ struct Header {
 
     // True if the fields could have been written by a correct sender in a directory of `sources` entries.
     constexpr bool plausible(std::uint32_t sources) const {
-        bool known = kind >= PacketKind::kData && kind <= PacketKind::kResponse;
-        return known && source < sources && (kind == PacketKind::kData || length <= kPayloadBytes);
+        bool known = kind >= PacketKind::kData && kind <= PacketKind::kBackloggedData;
+        return known && source < sources && (is_data(kind) || length <= kPayloadBytes);
     }
 };
 

@@ -75,6 +75,7 @@ class Driver {
                 const std::uint32_t to = random_.below(n);
                 if (!target_.limited()) target_.poke(from);
                 if (from != to && target_.in_channel(from, to) > 0) target_.deliver(from, to);
+                if (from != to && target_.doorbell(from, to)) target_.hear(from, to);
                 if (target_.in_mailbox(to) > 0) {
                     std::uint32_t source = 0;
                     target_.retrieve(to, &source);
@@ -84,8 +85,7 @@ class Driver {
             }
             moved = !target_.quiet();
         }
-        if (!target_.limited())
-            for (std::uint32_t p = 0; p < n; ++p) target_.poke(p);
+        if (!target_.limited()) target_.sleep();
         if (!target_.quiet()) return drain();
         if (std::string broken = target_.check(); !broken.empty()) return broken;
         return target_.stranded();
@@ -118,13 +118,21 @@ class Driver {
     bool try_deliver() {
         const std::uint32_t from = random_.below(target_.processes());
         const std::uint32_t to = random_.below(target_.processes());
-        if (from == to || target_.in_channel(from, to) == 0) return false;
-        target_.deliver(from, to);
-        return true;
+        if (from == to) return false;
+        const bool packet = target_.in_channel(from, to) > 0;
+        if (target_.doorbell(from, to) && (!packet || random_.chance(1, 2))) {
+            if (to == deaf_) return false;
+            target_.hear(from, to);
+            return true;
+        }
+        if (packet) target_.deliver(from, to);
+        return packet;
     }
     bool try_retrieve() {
         const std::uint32_t p = random_.below(target_.processes());
         if (p == deaf_ || !is_awake(p)) return false;
+        if constexpr (requires { target_.overdue(p); })
+            if (target_.contact_pending(p) && random_.chance(1, 64)) target_.overdue(p);
         if (!target_.limited()) target_.poke(p);
         if (target_.in_mailbox(p) == 0) return false;
         std::uint32_t from = 0;

@@ -13,6 +13,8 @@ class Fifo {
     std::size_t size() const { return items_.size() - head_; }
     const T& front() const { return items_[head_]; }
     const T& operator[](std::size_t i) const { return items_[head_ + i]; }
+    T& operator[](std::size_t i) { return items_[head_ + i]; }
+    T& back() { return items_.back(); }
     void push(const T& item) { items_.push_back(item); }
     T pop() {
         T item = items_[head_++];

@@ -17,6 +17,8 @@ class Lockstep {
     std::uint32_t processes() const { return first_.processes(); }
     bool limited() const { return first_.limited(); }
     std::size_t in_channel(std::uint32_t from, std::uint32_t to) const { return first_.in_channel(from, to); }
+    bool doorbell(std::uint32_t, std::uint32_t) const { return false; }
+    void hear(std::uint32_t, std::uint32_t) {}
     std::size_t in_mailbox(std::uint32_t p) const { return first_.in_mailbox(p); }
     std::size_t backlog(std::uint32_t p, std::uint32_t to) const { return first_.backlog(p, to); }
     bool quiet() const { return first_.quiet() && second_.quiet(); }
@@ -40,6 +42,11 @@ class Lockstep {
         first_.poke(p);
         second_.poke(p);
         compare();
+    }
+
+    void sleep() {
+        first_.sleep();
+        second_.sleep();
     }
 
     std::string check() const {

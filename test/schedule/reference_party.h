@@ -41,6 +41,9 @@ class ReferenceParty {
     void flush_all(Outbox& out);
 
     bool limited() const { return true; }
+    bool on_demand() const { return false; }
+    std::uint32_t refusal_limit() const { return UINT32_MAX; }
+    std::uint64_t retry_at_ns(flow::PeerIndex) const { return 0; }
     std::uint32_t credit(flow::PeerIndex to) const { return static_cast<std::uint32_t>(peers_[to].credit); }
     std::uint32_t current(flow::PeerIndex from) const { return static_cast<std::uint32_t>(peers_[from].cc); }
     std::int64_t available() const { return avail_; }

@@ -3,6 +3,22 @@
 #include <algorithm>
 
 namespace velo::schedule {
+namespace {
+
+// Small numbers: every limit is met again and again.
+void draw_parameters(flow::PolicyConfig& config, std::uint32_t processes, Random& random) {
+    config.preposted_buffers = random.chance(1, 4) ? random.between(10, 100) : random.between(1, 9);
+    config.initial_buffers = random.between(1, std::min(config.preposted_buffers, 6U));
+    config.growth_buffers = random.below(4);
+    config.credit_message_threshold = random.chance(1, 2) ? 5 : random.between(1, 12);
+    config.rnr_timer_ns = random.chance(1, 4) ? 1 : random.between(100, 20'000);
+    config.lazy_slots = random.chance(1, 4) ? random.between(1, 100) : random.between(1, 12);
+    config.lazy_peers = random.between(1, processes);
+    config.lazy_stealing = random.chance(1, 2);
+    config.lazy_doorbell = random.chance(1, 3);
+}
+
+}  // namespace
 
 std::uint32_t Scenario::process_at(std::uint32_t process, flow::PeerIndex index) const {
     for (bool own : {true, false})
@@ -18,7 +34,9 @@ flow::PeerIndex Scenario::index_of(std::uint32_t process, std::uint32_t peer) co
 }
 
 flow::PolicyConfig Scenario::config_of(std::uint32_t process) const {
-    flow::PolicyConfig config;
+    flow::PolicyConfig config = parameters;
+    config.peers = 0;
+    config.spare_peers = 0;
     for (std::uint32_t q = 0; q < processes; ++q) {
         if (q == process) continue;
         ++(same_job(process, q) ? config.peers : config.spare_peers);
@@ -27,8 +45,8 @@ flow::PolicyConfig Scenario::config_of(std::uint32_t process) const {
     config.piggyback = piggyback;
     config.intended_max = intended_max;
     if (config.peers > 0)
-        config.data_slots = std::max(data_slots * config.peers / (processes - 1),
-                                     flow::minimum_data_slots(policy, config.peers, credit_slots));
+        config.data_slots =
+            std::max(data_slots * config.peers / (processes - 1), flow::minimum_data_slots(policy, config));
     return config;
 }
 
@@ -36,6 +54,15 @@ std::string Scenario::describe() const {
     std::string text = policy + " N=" + std::to_string(processes) + " n=" + std::to_string(credit_slots) +
                        " D=" + std::to_string(data_slots) + (piggyback ? " piggyback" : "");
     if (intended_max != flow::kMaxQuota) text += " intended_max=" + std::to_string(intended_max);
+    const flow::PolicyConfig& more = parameters;
+    if (one_queue) text += " one queue";
+    text += " preposted=" + std::to_string(more.preposted_buffers) +
+            " initial=" + std::to_string(more.initial_buffers) +
+            " growth=" + std::to_string(more.growth_buffers) +
+            " threshold=" + std::to_string(more.credit_message_threshold) +
+            " timer=" + std::to_string(more.rnr_timer_ns) + " lazy=" + std::to_string(more.lazy_slots) + "," +
+            std::to_string(more.lazy_peers) + (more.lazy_stealing ? " stealing" : "") +
+            (more.lazy_doorbell ? " doorbell" : "");
     if (!job.empty()) {
         text += " jobs ";
         for (std::uint8_t j : job) text += std::to_string(j);
@@ -49,8 +76,13 @@ Scenario Scenario::random(const std::string& policy, Random& random) {
     s.processes = random.chance(1, 24) ? random.between(7, 16) : random.between(2, 6);
     s.credit_slots = random.between(1, 5);
     const std::uint32_t peers = s.processes - 1;
+    s.one_queue = random.chance(1, 4);
+    draw_parameters(s.parameters, s.processes, random);
+    flow::PolicyConfig config = s.parameters;
+    config.peers = peers;
+    config.credit_slots = s.credit_slots;
     const std::uint32_t roomy = random.chance(1, 3) ? 40 : 4;  // slots per peer beyond the minimum, at most
-    s.data_slots = flow::minimum_data_slots(policy, peers, s.credit_slots) +
+    s.data_slots = flow::minimum_data_slots(policy, config) +
                    (random.chance(1, 8) ? 0 : random.below(roomy * peers + 1));
     s.piggyback = random.chance(1, 2);
     if (random.chance(1, 6)) {

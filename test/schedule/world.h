@@ -6,6 +6,7 @@
 // A Party is a process: PolicyParty (the production policies) or ReferenceParty (the independent model).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,10 +29,11 @@ struct Emission {
 };
 
 inline std::string to_string(const Emission& e) {
-    static constexpr const char* kNames[] = {"?", "DATA", "CREDIT", "REQ", "RESP"};
+    static constexpr const char* kNames[] = {"?",     "DATA", "CREDIT",  "REQ",   "RESP",
+                                             "HELLO", "BYE",  "RELEASE", "LEAVE", "DATA backlogged"};
     return std::to_string(e.from) + "->" + std::to_string(e.to) + " " +
            kNames[static_cast<std::size_t>(e.kind)] + "(" +
-           std::to_string(e.kind == wire::PacketKind::kData ? e.piggyback : e.value) + ")";
+           std::to_string(wire::is_data(e.kind) ? e.piggyback : e.value) + ")";
 }
 
 template <class Party>
@@ -45,8 +47,11 @@ class World {
         std::vector<std::uint32_t> peers(processes() * processes());
         for (std::uint32_t p = 0; p < processes(); ++p) {
             parties_.emplace_back(scenario, p, options...);
-            boxes_[p].data_slots = scenario.config_of(p).total_data_slots();
-            boxes_[p].slots = scenario.config_of(p).mailbox_slots();
+            const flow::MailboxPlan plan = flow::mailbox_plan(scenario.policy, scenario.config_of(p));
+            boxes_[p].data_slots = plan.data_slots;
+            boxes_[p].control_slots = plan.control_slots;
+            boxes_[p].credit_packets = plan.credit_packets;
+            if (!scenario.one_queue) boxes_[p].sender_limit = parties_[p].refusal_limit();
             for (std::uint32_t q = 0; q < processes(); ++q) {
                 if (q == p) continue;
                 link(p, q).index = scenario.index_of(p, q);
@@ -63,44 +68,79 @@ class World {
     std::size_t in_channel(std::uint32_t from, std::uint32_t to) const {
         return link(from, to).channel.size();
     }
+    wire::PacketKind kind_in_channel(std::uint32_t from, std::uint32_t to, std::size_t position) const {
+        return link(from, to).channel[position].kind;
+    }
+    // A HELLO that does not travel through the mailbox is due from `from` at `to`.
+    bool doorbell(std::uint32_t from, std::uint32_t to) const { return link(from, to).doorbell; }
     std::size_t in_mailbox(std::uint32_t p) const { return boxes_[p].arrived.size(); }
     std::size_t backlog(std::uint32_t p, std::uint32_t to) const { return parties_[p].backlog(index(p, to)); }
     std::uint64_t data_packets(std::uint32_t from, std::uint32_t to) const { return link(from, to).received; }
     std::uint64_t packets() const { return packets_; }
     bool limited() const { return parties_[0].limited(); }
+    std::uint64_t now_ns() const { return now_ns_; }
 
     // ---- events
     // -----------------------------------------------------------------------------------------------
 
     // A message of `count` packets, the last of which may have room for a piggybacked count.
     void send(std::uint32_t from, std::uint32_t to, std::uint32_t count, bool spare) {
-        emissions_.clear();
+        begin_event();
         Post out(*this, from);
         for (std::uint32_t i = 1; i <= count; ++i)
             parties_[from].send(index(from, to), Pending{spare && i == count}, out);
     }
     void deliver(std::uint32_t from, std::uint32_t to) {
-        emissions_.clear();
+        begin_event();
         boxes_[to].arrived.push({from, link(from, to).channel.pop()});
     }
     // The process takes the oldest packet out of its mailbox. Returns true if that was DATA, and its sender.
     bool retrieve(std::uint32_t p, std::uint32_t* from) {
-        emissions_.clear();
+        begin_event();
         const Arrival arrival = boxes_[p].arrived.pop();
         *from = arrival.from;
         consume(arrival.from, p, arrival.packet);
-        return arrival.packet.kind == wire::PacketKind::kData;
+        return wire::is_data(arrival.packet.kind);
+    }
+    // The doorbell is heard: now, before, or after packets of the same pair.
+    void hear(std::uint32_t from, std::uint32_t to) {
+        begin_event();
+        link(from, to).doorbell = false;
+        count_contact(from, to, wire::PacketKind::kHello, -1);
+        Post out(*this, to);
+        parties_[to].retrieve(index(to, from), Packet{.kind = wire::PacketKind::kHello}, out);
+    }
+    // A fabric that does not keep the order of a pair, for tests that must fail: the second packet in the
+    // channel comes first.
+    void pass_second(std::uint32_t from, std::uint32_t to) {
+        begin_event();
+        Fifo<Packet>& channel = link(from, to).channel;
+        std::swap(channel[0], channel[1]);
+        consume(from, to, channel.pop());
     }
     // Delivery and retrieve in one: with empty mailboxes any order of arrival is an order of these.
     void pass(std::uint32_t from, std::uint32_t to) {
-        emissions_.clear();
+        begin_event();
         consume(from, to, link(from, to).channel.pop());
     }
     // The process looks at its queues again: a mailbox that was full may have room.
     void poke(std::uint32_t p) {
-        emissions_.clear();
+        begin_event();
         Post out(*this, p);
         parties_[p].flush_all(out);
+    }
+    void overdue(std::uint32_t p) {
+        begin_event();
+        Post out(*this, p);
+        parties_[p].overdue(out);
+    }
+    bool contact_pending(std::uint32_t p) const { return parties_[p].contact_pending(); }
+    // Time passes until no timer of any process is running, and each looks at its queues again.
+    void sleep() {
+        for (std::uint32_t p = 0; p < processes(); ++p)
+            for (std::uint32_t q = 0; q < processes(); ++q)
+                if (p != q) now_ns_ = std::max(now_ns_, parties_[p].retry_at_ns(index(p, q)));
+        for (std::uint32_t p = 0; p < processes(); ++p) poke(p);
     }
     // What the last event sent, in order.
     const std::vector<Emission>& emissions() const { return emissions_; }
@@ -112,10 +152,15 @@ class World {
     std::string check() const {
         if (!fault_.empty()) return fault_;
         for (std::uint32_t p = 0; p < processes(); ++p) {
-            if (boxes_[p].outstanding > boxes_[p].slots) return at(p) + "the mailbox overflows";
+            const Box& box = boxes_[p];
+            if (box.outstanding > box.slots()) return at(p) + "the mailbox overflows";
+            for (std::uint32_t q = 0; q < processes(); ++q)
+                if (q != p && link(q, p).outstanding > box.sender_limit)
+                    return at(q, p) + "more packets than buffers";
             if (!limited()) continue;
-            if (boxes_[p].data_outstanding > boxes_[p].data_slots)
-                return at(p) + "I4: the data region overflows";
+            if (box.data_outstanding > box.data_slots) return at(p) + "I4: the data region overflows";
+            if (box.outstanding - box.data_outstanding > box.control_slots)
+                return at(p) + "I5: the control region overflows";
             if (std::string broken = parties_[p].violation(); !broken.empty()) return at(p) + broken;
             for (std::uint32_t q = 0; q < processes(); ++q) {
                 if (q == p) continue;
@@ -136,9 +181,11 @@ class World {
     }
     bool quiet() const {
         for (const Link& l : links_)
-            if (l.outstanding > 0) return false;
+            if (l.outstanding > 0 || l.doorbell) return false;
         return true;
     }
+    // The largest number of slots of this process's mailbox that were in use at one time.
+    std::uint64_t high_water(std::uint32_t p) const { return boxes_[p].high_water; }
     // I15. In a quiet world: what is left over, or the empty string.
     std::string stranded() const {
         for (std::uint32_t p = 0; p < processes(); ++p)
@@ -164,6 +211,7 @@ class World {
                 text.push_back(static_cast<char>(l.channel[i].value));
                 text.push_back(static_cast<char>(l.channel[i].piggyback));
             }
+            text.push_back(static_cast<char>(l.doorbell));
         }
         return text;
     }
@@ -177,9 +225,11 @@ class World {
         std::uint32_t data_class = 0;      // DATA, REQ, RESP
         std::uint32_t credit_packets = 0;  // CREDIT
         std::uint32_t credits = 0;         // in CREDIT and piggybacked
-        std::uint32_t returned = 0;        // in RESP
+        std::uint32_t returned = 0;        // in RESP and BYE
         std::uint32_t requests = 0;        // REQ
         std::uint32_t responses = 0;       // RESP
+        bool doorbell = false;             // a HELLO outside of the mailbox
+        std::uint8_t contacts[9] = {};     // HELLO, BYE, RELEASE and LEAVE, by kind
         std::uint64_t sent = 0;            // DATA packets
         std::uint64_t received = 0;
     };
@@ -189,10 +239,15 @@ class World {
     };
     struct Box {
         Fifo<Arrival> arrived;
-        std::uint32_t slots = 0;
-        std::uint32_t data_slots = 0;
+        std::uint64_t data_slots = 0;
+        std::uint64_t control_slots = 0;
+        std::uint32_t credit_packets = 0;  // of one sender
+        std::uint32_t sender_limit = UINT32_MAX;
         std::uint32_t outstanding = 0;
         std::uint32_t data_outstanding = 0;
+        std::uint32_t high_water = 0;
+
+        std::uint64_t slots() const { return data_slots + control_slots; }
     };
     class Post final : public Outbox {
      public:
@@ -201,14 +256,22 @@ class World {
             world_.post(from_, world_.process_at(from_, to), packet);
         }
         bool has_room(flow::PeerIndex to) const override {
-            const Box& box = world_.boxes_[world_.process_at(from_, to)];
-            return box.outstanding < box.slots;
+            const std::uint32_t process = world_.process_at(from_, to);
+            const Box& box = world_.boxes_[process];
+            return box.outstanding < box.slots() &&
+                   world_.link(from_, process).outstanding < box.sender_limit;
         }
+        std::uint64_t now_ns() const override { return world_.now_ns_; }
 
      private:
         World& world_;
         std::uint32_t from_;
     };
+
+    void begin_event() {
+        emissions_.clear();
+        now_ns_ += kEventNs;
+    }
 
     Link& link(std::uint32_t from, std::uint32_t to) { return links_[from * processes() + to]; }
     const Link& link(std::uint32_t from, std::uint32_t to) const { return links_[from * processes() + to]; }
@@ -223,25 +286,46 @@ class World {
     void post(std::uint32_t from, std::uint32_t to, Packet packet) {
         Link& l = link(from, to);
         Box& box = boxes_[to];
+        if (packet.kind == wire::PacketKind::kHello && scenario_->parameters.lazy_doorbell) {
+            l.doorbell = true;
+            count_contact(from, to, packet.kind, 1);
+            emissions_.push_back({from, to, packet.kind, 0, 0});
+            return;
+        }
         ++l.outstanding;
         ++box.outstanding;
+        box.high_water = std::max(box.high_water, box.outstanding);
         ++packets_;
         if (packet.takes_data_slot()) {
             ++l.data_class;
             ++box.data_outstanding;
-        } else {
-            ++l.credit_packets;
-            l.credits += packet.value;
-            if (packet.value == 0) fault_ = at(from, to) + "an empty CREDIT";
         }
         l.credits += packet.piggyback;
         if (packet.value > flow::kMaxQuota || packet.piggyback > flow::kMaxQuota)
             fault_ = at(from, to) + "a count does not fit into 16 bits";
-        if (packet.kind == wire::PacketKind::kData) packet.sequence = l.sent++;
-        if (packet.kind == wire::PacketKind::kRequest) ++l.requests;
-        if (packet.kind == wire::PacketKind::kResponse) {
-            ++l.responses;
-            l.returned += packet.value;
+        switch (packet.kind) {
+            case wire::PacketKind::kData:
+            case wire::PacketKind::kBackloggedData:
+                packet.sequence = l.sent++;
+                break;
+            case wire::PacketKind::kCredit:
+                ++l.credit_packets;
+                l.credits += packet.value;
+                if (packet.value == 0) fault_ = at(from, to) + "an empty CREDIT";
+                break;
+            case wire::PacketKind::kRequest:
+                ++l.requests;
+                break;
+            case wire::PacketKind::kResponse:
+                ++l.responses;
+                l.returned += packet.value;
+                break;
+            case wire::PacketKind::kBye:
+                l.returned += packet.value;
+                count_contact(from, to, packet.kind, 1);
+                break;
+            default:
+                count_contact(from, to, packet.kind, 1);
         }
         l.channel.push(packet);
         emissions_.push_back({from, to, packet.kind, packet.value, packet.piggyback});
@@ -254,20 +338,40 @@ class World {
         if (packet.takes_data_slot()) {
             --l.data_class;
             --boxes_[to].data_outstanding;
-        } else {
-            --l.credit_packets;
-            l.credits -= packet.value;
         }
         l.credits -= packet.piggyback;
-        if (packet.kind == wire::PacketKind::kData && packet.sequence != l.received++)
-            fault_ = at(from, to) + "DATA out of order";
-        if (packet.kind == wire::PacketKind::kRequest) --l.requests;
-        if (packet.kind == wire::PacketKind::kResponse) {
-            --l.responses;
-            l.returned -= packet.value;
+        switch (packet.kind) {
+            case wire::PacketKind::kData:
+            case wire::PacketKind::kBackloggedData:
+                if (packet.sequence != l.received++) fault_ = at(from, to) + "DATA out of order";
+                break;
+            case wire::PacketKind::kCredit:
+                --l.credit_packets;
+                l.credits -= packet.value;
+                break;
+            case wire::PacketKind::kRequest:
+                --l.requests;
+                break;
+            case wire::PacketKind::kResponse:
+                --l.responses;
+                l.returned -= packet.value;
+                break;
+            case wire::PacketKind::kBye:
+                l.returned -= packet.value;
+                count_contact(from, to, packet.kind, -1);
+                break;
+            default:
+                count_contact(from, to, packet.kind, -1);
         }
         Post out(*this, to);
         parties_[to].retrieve(index(to, from), packet, out);
+    }
+
+    // At most one HELLO, BYE, RELEASE and LEAVE of each kind is under way in a pair.
+    void count_contact(std::uint32_t from, std::uint32_t to, wire::PacketKind kind, int change) {
+        std::uint8_t& count = link(from, to).contacts[static_cast<std::size_t>(kind)];
+        count = static_cast<std::uint8_t>(count + change);
+        if (count > 1) fault_ = at(from, to) + "two packets of one kind that may be under way once";
     }
 
     // `s` in the sender role, `r` in the receiver role.
@@ -282,10 +386,12 @@ class World {
         if (current != found)
             return "I3: the receiver counts " + std::to_string(current) + " credits, there are " +
                    std::to_string(found);
-        if (there.credit_packets > scenario_->credit_slots) return "I5: the credit region overflows";
-        if (current < 1) return "I12: no credit left in circulation";
-        if (credit == 0 && there.outstanding + back.outstanding == 0)
-            return "I14: no credit, and none on its way";
+        if (there.credit_packets > boxes_[r].credit_packets) return "I5: the credit region overflows";
+        if (!sender.on_demand()) {
+            if (current < 1) return "I12: no credit left in circulation";
+            if (credit == 0 && there.outstanding + back.outstanding == 0)
+                return "I14: no credit, and none on its way";
+        }
         if (credit > 0 && sender.backlog(there.index) > 0) return "packets wait in spite of credits";
         if (credit > 0 && sender.control_waiting(there.index))
             return "a REQ or RESP waits in spite of credits";
@@ -308,6 +414,9 @@ class World {
     std::vector<Link> links_;  // from * N + to
     std::vector<Box> boxes_;
     std::vector<Emission> emissions_;
+    // An event takes this long; what counts is its ratio to the timers of the scenarios.
+    static constexpr std::uint64_t kEventNs = 100;
+    std::uint64_t now_ns_ = 0;
     std::uint64_t packets_ = 0;
     std::string fault_;
 };

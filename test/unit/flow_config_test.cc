@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,11 @@ void expect_mentions(const std::string& text, const std::vector<std::string>& pa
 }
 
 TEST(PolicyTable, ListsEveryPolicyOnce) {
-    EXPECT_EQ(policy_names(), (std::vector<std::string_view>{"none", "static", "dynamic"}));
+    const std::vector<std::string_view> names = policy_names();
+    EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
+    for (std::string_view known :
+         {"none", "static", "dynamic", "rnr", "mvapich_static", "mvapich_dynamic", "lazy"})
+        EXPECT_EQ(std::count(names.begin(), names.end(), known), 1) << known;
 }
 
 TEST(PolicyTable, MakesEveryPolicyItLists) {
@@ -30,6 +36,14 @@ TEST(PolicyTable, MakesEveryPolicyItLists) {
         EXPECT_EQ(policy->name(), name);
         EXPECT_EQ(policy->violation(), "");
     }
+}
+
+TEST(PolicyTable, NamesThePoliciesThatAnEngineCanServe) {
+    EXPECT_EQ(policy_names(0), (std::vector<std::string_view>{"none", "static", "dynamic"}));
+    const auto planned = policy_names(kPlannedMailbox);
+    EXPECT_EQ(std::count(planned.begin(), planned.end(), "mvapich_static"), 1);
+    EXPECT_EQ(std::count(planned.begin(), planned.end(), "mvapich_dynamic"), 0);
+    EXPECT_EQ(policy_names(), policy_names(kEveryNeed));
 }
 
 TEST(PolicyTable, RefusesAnUnknownNameAndListsTheKnownOnes) {

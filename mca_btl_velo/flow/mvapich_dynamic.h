@@ -1,0 +1,34 @@
+// The user-level dynamic scheme of Liu & Panda (section 4.3): as mvapich_static, but each peer starts with a
+// few buffers, and gets more when a packet comes that had to wait in the sender's backlog. It never gives any
+// back.
+//
+// What is free and belongs to nobody is a pool that all peers draw upon. The threshold stays that of the
+// start: credit messages carry at least as much, so that preposted_buffers div threshold slots hold those of
+// a pair.
+#pragma once
+
+#include <string>
+
+#include "flow/mvapich_static.h"
+
+namespace velo::flow {
+
+class MvapichDynamicPolicy final : public MvapichStaticPolicy {
+ public:
+    explicit MvapichDynamicPolicy(const PolicyConfig& config);
+    std::string_view name() const override;
+    void backlogged_data_retrieved(FlowIndex from, Emitter& out) override;
+    std::string violation() const override;
+
+    // Buffers that belong to no peer yet.
+    std::uint32_t pool() const { return pool_; }
+
+ private:
+    void grow(FlowIndex from);
+
+    std::uint32_t pool_;
+};
+
+extern const PolicyFactory kMvapichDynamicFactory;
+
+}  // namespace velo::flow

@@ -1,0 +1,150 @@
+// All states of small systems under the policies whose handshakes nobody has proved: lazy above all. What is
+// run are the production objects. VELO_EXPLORE_STATES: states of each system, at most.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "driver.h"
+#include "explore.h"
+
+namespace velo::schedule {
+namespace {
+
+using Pairs = Explorer::Pairs;
+
+std::uint64_t max_states() {
+    return from_environment("VELO_EXPLORE_STATES", 6'000);
+}
+
+struct Traffic {
+    const char* name;
+    std::uint32_t processes;
+    Pairs pairs;
+    bool contended;   // somebody has to give way in some of the systems
+    Pairs prelude{};  // who has sent a packet before
+};
+
+const Traffic kTwoSenders{"two senders", 3, {{1, 0}, {2, 0}}, true};
+const Traffic kThreeSenders{"three senders", 4, {{1, 0}, {2, 0}, {3, 0}}, true};
+const Traffic kBothWays{"both ways", 2, {{0, 1}, {1, 0}}, false};
+const Traffic kAnswered{"two senders, one of them answered", 3, {{1, 0}, {2, 0}, {0, 1}}, true};
+const Traffic kTwoReceivers{"two receivers", 3, {{0, 1}, {0, 2}}, true};
+const Traffic kRing{"ring", 3, {{0, 1}, {1, 2}, {2, 0}}, false};
+const Traffic kCrossed{"two receivers, both answer", 3, {{0, 1}, {0, 2}, {1, 0}, {2, 0}}, true};
+
+Scenario lazy_system(const Traffic& traffic, std::uint32_t credit_slots, std::uint32_t slots,
+                     std::uint32_t peers) {
+    Scenario scenario;
+    scenario.policy = "lazy";
+    scenario.processes = traffic.processes;
+    scenario.credit_slots = credit_slots;
+    scenario.parameters.lazy_slots = slots;
+    scenario.parameters.lazy_peers = peers;
+    return scenario;
+}
+
+struct Way {
+    bool stealing;
+    bool doorbell;
+};
+constexpr Way kWays[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+class LazyExploration : public ::testing::TestWithParam<const Traffic*> {};
+
+TEST_P(LazyExploration, HoldsInEveryStateThatSmallSystemsReach) {
+    const Traffic& traffic = *GetParam();
+    // Every combination of n, D, windows at a time, stealing and doorbells.
+    std::uint64_t states = 0, systems = 0, exhausted = 0, steals = 0, releases = 0, leaves = 0;
+    for (std::uint32_t n : {1U, 2U})
+        for (std::uint32_t slots : {1U, 2U, 3U, 5U})
+            for (std::uint32_t peers : {1U, 2U})
+                for (const Way& way : kWays) {
+                    Scenario scenario = lazy_system(traffic, n, slots, peers);
+                    scenario.parameters.lazy_stealing = way.stealing;
+                    scenario.parameters.lazy_doorbell = way.doorbell;
+
+                    const Exploration found =
+                        Explorer(scenario, traffic.pairs, traffic.prelude).run(max_states());
+
+                    ASSERT_EQ(found.violation, "") << traffic.name << ", after " << found.length << " events";
+                    EXPECT_TRUE(found.exhausted || found.states >= max_states());
+                    EXPECT_GE(found.hellos, 1U);
+                    states += found.states;
+                    steals += found.steals;
+                    releases += found.releases;
+                    leaves += found.leaves;
+                    exhausted += found.exhausted;
+                    ++systems;
+                }
+    // Or this test looks at nothing.
+    EXPECT_EQ(releases + leaves > 0, traffic.contended);
+    RecordProperty("states", std::to_string(states));
+    std::cout << traffic.name << ": " << states << " states of " << systems << " systems, " << exhausted
+              << " of them completely; releases " << releases << ", steals " << steals << ", leaves "
+              << leaves << std::endl;
+}
+
+INSTANTIATE_TEST_SUITE_P(Traffic, LazyExploration,
+                         ::testing::Values(&kTwoSenders, &kThreeSenders, &kBothWays, &kAnswered,
+                                           &kTwoReceivers, &kRing, &kCrossed),
+                         [](const auto& test) {
+                             std::string name = test.param->name;
+                             std::erase_if(name, [](char c) { return c == ' ' || c == ','; });
+                             return name;
+                         });
+
+TEST(LazyOrder, NeedsTheOrderOfAPair) {
+    // The exploration can see harm: a BYE may overtake the DATA that it has to follow, a RELEASE the CREDIT.
+    const Scenario scenario = lazy_system(kTwoSenders, 1, 5, 1);
+
+    const Exploration found = Explorer(scenario, kTwoSenders.pairs, {}, false).run(100'000);
+
+    EXPECT_NE(found.violation, "");
+    EXPECT_EQ(Explorer(scenario, kTwoSenders.pairs).run(100'000).violation, "");
+}
+
+TEST(LazyStealing, HoldsWhereIdleSendersHoldWhatABusyOneLacks) {
+    // All three have sent a packet; then the third, which came last and got least, is busy, and the first
+    // one, whose slots it gets, comes back.
+    const Traffic busy{"one of three is busy", 4, {{3, 0}, {1, 0}}, true, {{1, 0}, {2, 0}, {3, 0}}};
+    for (std::uint32_t slots : {8U, 12U})
+        for (bool doorbell : {false, true}) {
+            Scenario scenario = lazy_system(busy, 1, slots, 4);
+            scenario.parameters.lazy_doorbell = doorbell;
+
+            const Exploration found = Explorer(scenario, busy.pairs, busy.prelude).run(10 * max_states());
+
+            EXPECT_EQ(found.violation, "");
+            if (slots == 8) {
+                EXPECT_GT(found.steals, 0U) << scenario.describe();
+            }
+            scenario.parameters.lazy_stealing = false;
+            EXPECT_EQ(Explorer(scenario, busy.pairs, busy.prelude).run(max_states()).steals, 0U);
+        }
+}
+
+TEST(LiuAndPanda, HoldInEveryStateOfTwoProcesses) {
+    for (const char* policy : {"mvapich_static", "mvapich_dynamic"})
+        for (std::uint32_t buffers : {1U, 2U, 3U})
+            for (std::uint32_t growth : {0U, 1U})
+                for (std::uint32_t threshold : {1U, 5U}) {
+                    Scenario scenario;
+                    scenario.policy = policy;
+                    scenario.data_slots = 4;
+                    scenario.parameters.preposted_buffers = buffers + 1;
+                    scenario.parameters.initial_buffers = buffers;
+                    scenario.parameters.growth_buffers = growth;
+                    scenario.parameters.credit_message_threshold = threshold;
+
+                    const Exploration found = Explorer(scenario, kBothWays.pairs).run(100'000);
+
+                    EXPECT_EQ(found.violation, "");
+                    EXPECT_TRUE(found.exhausted || buffers == 3);
+                }
+}
+
+}  // namespace
+}  // namespace velo::schedule

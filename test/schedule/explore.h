@@ -1,0 +1,127 @@
+// Breadth first over the states of a world of real policy objects: every order of sends and arrivals.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "policy_party.h"
+#include "scenario.h"
+#include "world.h"
+
+namespace velo::schedule {
+
+struct Exploration {
+    std::string violation;     // with the scenario; empty if none was found
+    std::uint64_t length = 0;  // events up to it: there is no shorter way
+    std::uint64_t states = 0;  // that differ
+    bool exhausted = false;    // all that can be reached were visited
+    std::uint64_t hellos = 0;  // most of one process in one state, to see what was reached
+    std::uint64_t releases = 0;
+    std::uint64_t steals = 0;
+    std::uint64_t leaves = 0;
+};
+
+class Explorer {
+ public:
+    using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+    using Model = World<PolicyParty>;
+
+    // Only `senders` send DATA, each while none of its packets waits. Before that, one packet for each pair
+    // of `prelude`, one after the other. `in_order`: no kind of packet overtakes another one of its pair.
+    Explorer(const Scenario& scenario, Pairs senders, const Pairs& prelude = {}, bool in_order = true)
+        : scenario_(scenario), senders_(std::move(senders)), in_order_(in_order) {
+        Model world(scenario);
+        for (auto [from, to] : prelude) {
+            world.send(from, to, 1, true);
+            settle(world);
+        }
+        visit(std::move(world), 0);
+    }
+
+    Exploration run(std::uint64_t max_states) {
+        while (result_.violation.empty() && !frontier_.empty() && seen_.size() < max_states) {
+            const Node node = std::move(frontier_.front());
+            frontier_.pop_front();
+            expand(node);
+        }
+        result_.states = seen_.size();
+        result_.exhausted = frontier_.empty();
+        return result_;
+    }
+
+ private:
+    struct Node {
+        Model world;
+        std::uint64_t length;
+    };
+
+    template <class Event>
+    void after(const Node& node, Event event) {
+        if (!result_.violation.empty()) return;
+        Model next = node.world;
+        event(next);
+        visit(std::move(next), node.length + 1);
+    }
+
+    void settle(Model& world) {
+        while (!world.quiet())
+            for (std::uint32_t i = 0; i < scenario_.processes * scenario_.processes; ++i) {
+                const std::uint32_t from = i / scenario_.processes;
+                const std::uint32_t to = i % scenario_.processes;
+                if (from == to) continue;
+                if (world.in_channel(from, to) > 0) world.pass(from, to);
+                if (world.doorbell(from, to)) world.hear(from, to);
+            }
+    }
+
+    void expand(const Node& node) {
+        for (auto [from, to] : senders_)
+            if (node.world.backlog(from, to) == 0)
+                after(node, [from, to](Model& world) { world.send(from, to, 1, true); });
+        const std::uint32_t n = scenario_.processes;
+        for (std::uint32_t p = 0; p < n; ++p)
+            if (node.world.contact_pending(p)) after(node, [p](Model& world) { world.overdue(p); });
+        for (std::uint32_t from = 0; from < n; ++from)
+            for (std::uint32_t to = 0; to < n; ++to) {
+                if (from == to) continue;
+                const std::size_t packets = node.world.in_channel(from, to);
+                if (packets > 0) after(node, [from, to](Model& world) { world.pass(from, to); });
+                if (!in_order_ && packets > 1 &&
+                    node.world.kind_in_channel(from, to, 0) != node.world.kind_in_channel(from, to, 1))
+                    after(node, [from, to](Model& world) { world.pass_second(from, to); });
+                if (node.world.doorbell(from, to))
+                    after(node, [from, to](Model& world) { world.hear(from, to); });
+            }
+    }
+
+    void visit(Model&& world, std::uint64_t length) {
+        if (!seen_.insert(world.encode()).second) return;
+        std::string broken = world.check();
+        // Nothing is under way, so that nothing will happen unless somebody sends.
+        if (broken.empty() && world.quiet()) broken = world.stranded();
+        if (!broken.empty()) result_.violation = scenario_.describe() + ": " + broken;
+        result_.length = length;
+        for (std::uint32_t p = 0; p < scenario_.processes; ++p) note(world.party(p).policy().counters());
+        frontier_.push_back({std::move(world), length});
+    }
+
+    void note(const flow::Counters& counters) {
+        result_.hellos = std::max(result_.hellos, counters.hellos);
+        result_.releases = std::max(result_.releases, counters.releases);
+        result_.steals = std::max(result_.steals, counters.steals);
+        result_.leaves = std::max(result_.leaves, counters.leaves);
+    }
+
+    Scenario scenario_;
+    Pairs senders_;
+    bool in_order_;
+    std::deque<Node> frontier_;
+    std::unordered_set<std::string> seen_;
+    Exploration result_;
+};
+
+}  // namespace velo::schedule
