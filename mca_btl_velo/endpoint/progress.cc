@@ -45,7 +45,6 @@ int Engine::progress() {
             reader_.publish();
         } else {
             ++empty_polls_;
-            for (int i = 0; i < PP; i++) __builtin_ia32_pause();
         }
         if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
     } catch (const Failure& failure) {
