@@ -50,15 +50,22 @@ typedef struct velo_config {
     bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
     const char* single_copy;       /* "auto", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */
-    uint32_t spare_peers;          /* processes of other jobs that may connect; 0..1024 */
-    size_t eager_limit;            /* bytes; only compared with the peers' */
-    size_t max_message_bytes;      /* largest message for velo_send_*, bytes; 64..16 MiB */
-    bool threads;                  /* several threads call the engine */
-    velo_report report; /* printed to stderr by velo_engine_close on the lowest process of the node */
+    uint32_t limic_slots; /* slots of the LiMIC-like path's ring, shared by its senders; 0: automatic */
+    uint32_t
+        ranks_per_node;   /* size of a virtual node, 0: no LiMIC-like path; only compared with the peers' */
+    uint32_t spare_peers; /* processes of other jobs that may connect; 0..1024 */
+    size_t eager_limit;   /* bytes; only compared with the peers' */
+    size_t max_message_bytes; /* largest message for velo_send_*, bytes; 64..16 MiB */
+    bool threads;             /* several threads call the engine */
+    velo_report report;       /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
     uint32_t node_peer_count;   /* 0..65535 */
+    /* Those of the processes on this node that are served by the LiMIC-like path: none of them is in
+     * node_peers. */
+    const uint64_t* limic_peers;
+    uint32_t limic_peer_count;
 
     void* context; /* given to the callbacks below */
     /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */

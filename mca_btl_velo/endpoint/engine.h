@@ -7,10 +7,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/velo.h"
+#include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer.h"
@@ -75,10 +77,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void withdraw_name();
 
     // These return the number of packets handled.
-    int handle(std::uint64_t word);
+    int drain(Domain& domain);
+    int handle(Domain& domain, std::uint64_t word);
     int retrieve_data(Peer& peer, const wire::Header& header);
-    Payload payload_of(const wire::Header& header);
-    std::uint32_t piggyback_of(const wire::Header& header);
     void account(Peer& peer, std::uint32_t packets);
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
@@ -92,7 +93,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
-    void free_slots();
+    void free_slots(Domain& domain);
+    bool idle() const;
+    std::size_t private_bytes() const;
     void fail(velo_status status, const std::string& text);
     void abort_on_violation();
     // Checked builds: aborts with the first violated invariant.
@@ -105,15 +108,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     velo_config config_;
     wire::Framing framing_[2];  // by whether the way has rested
     std::uint64_t empty_polls_ = 0;
-    std::uint64_t next_sample_ = 0;  // position at which the occupancy is looked at next
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
-    std::unique_ptr<flow::Policy> policy_;
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     fabric::shm::Segment mailbox_;
-    mailbox::Reader<> reader_;
+    Domain velo_;
+    std::optional<Domain> limic_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
     rma::Rma rma_;
     rma::ShareCells share_cells_;

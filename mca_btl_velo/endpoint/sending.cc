@@ -19,8 +19,8 @@ fabric::MessageView view_of(const velo_send& send) {
 }  // namespace
 
 void Engine::sent(Peer& peer, std::uint32_t packets) {
-    policy_->take(peer.index, packets);
-    statistics_.data_packets += packets;
+    peer.policy.take(peer.flow, packets);
+    (&peer.domain == &velo_ ? statistics_.data_packets : statistics_.limic_packets) += packets;
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
 }
@@ -37,16 +37,16 @@ bool Engine::push(Peer& peer, velo_send& send) {
                             .tag = send.tag,
                             .flags = send.flags,
                             .piggyback = 0,
-                            .granted = policy_->limited(),
+                            .granted = peer.policy.limited(),
                             .whole = false,
                             .rested = latency,
                             .framing = framing_[latency]};
         std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, policy_->credits(peer.index)));
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
         if (burst.packets == 0) return false;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
-            burst.piggyback = policy_->piggyback(peer.index, *this);
+            burst.piggyback = peer.policy.piggyback(peer.flow, *this);
         fabric::Carried carried = peer.link->carry(burst);
         if (carried.packets == 0) return false;
         sent(peer, carried.packets);
@@ -59,13 +59,14 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
-    const std::uint32_t credits = policy_->credits(peer.index);
+    const std::uint32_t credits = peer.policy.credits(peer.flow);
     const bool latency = total <= kLatencyBytes && rested(peer);
     std::uint32_t packets = 1;
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
-        std::uint32_t piggyback = total <= wire::kPiggybackOffset ? policy_->piggyback(peer.index, *this) : 0;
-        if (!peer.link->carry_packet(message, tag, piggyback, policy_->limited(), latency))
+        std::uint32_t piggyback =
+            total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, *this) : 0;
+        if (!peer.link->carry_packet(message, tag, piggyback, peer.policy.limited(), latency))
             return VELO_WOULD_BLOCK;
     } else {
         const wire::Framing& framing = framing_[latency];
@@ -78,11 +79,11 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
                             .tag = tag,
                             .flags = 0,
                             .piggyback = 0,
-                            .granted = policy_->limited(),
+                            .granted = peer.policy.limited(),
                             .whole = true,
                             .rested = latency,
                             .framing = framing};
-        if (framing.room_for_piggyback(total)) burst.piggyback = policy_->piggyback(peer.index, *this);
+        if (framing.room_for_piggyback(total)) burst.piggyback = peer.policy.piggyback(peer.flow, *this);
         if (peer.link->carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     }
     sent(peer, packets);
@@ -106,7 +107,7 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
 
 void Engine::enqueue(Peer& peer, velo_send* send) {
     peer.queue.push(send);
-    if (!policy_->limited() && !peer.stalled) {
+    if (!peer.policy.limited() && !peer.stalled) {
         // No credit will come to wake this peer: look again on each progress.
         peer.stalled = true;
         stalled_.push_back(&peer);
@@ -116,8 +117,8 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
 
 // Credits have come: control packets first, then the queue (design/flow-control.md, flush).
 void Engine::flush(Peer& peer) {
-    if (policy_->control_waiting(peer.index) && policy_->credits(peer.index) > 0) {
-        policy_->send_waiting_control(peer.index, *this);
+    if (peer.policy.control_waiting(peer.flow) && peer.policy.credits(peer.flow) > 0) {
+        peer.policy.send_waiting_control(peer.flow, *this);
     }
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();

@@ -29,7 +29,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
         return VELO_QUEUED;
     }
     statistics_.rma_single_copy_bytes += bytes;
-    if (route == rma::Route::kDualCopy && peer.queue.empty() && policy_->credits(peer.index) > 0)
+    if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.policy.credits(peer.flow) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *mechanism);
     lock.unlock();
     return single_copy(peer, direction, local, remote, bytes, completion, *mechanism);
@@ -124,7 +124,7 @@ void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {
 // Own work comes first: a peer is helped as long as nothing waits in the mailbox.
 void Engine::give_help() {
     std::unique_lock lock(mutex_);
-    while (!helps_.empty() && reader_.poll() == 0) {
+    while (!helps_.empty() && idle()) {
         rma::Help help = helps_.back();
         lock.unlock();
         bool more = help.copy();

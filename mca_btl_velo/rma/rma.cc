@@ -31,6 +31,8 @@ struct Rma::Message {
     }
 };
 
+const std::size_t Rma::kBytesPerPeer = sizeof(Access);
+
 Rma::Rma(const singlecopy::Mechanism* mechanism, std::uint32_t peers, Outbox& outbox)
     : mechanism_(mechanism), outbox_(outbox), access_(peers) {}
 

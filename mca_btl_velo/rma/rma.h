@@ -49,6 +49,7 @@ struct Completion {
 
 class Rma {
  public:
+    static const std::size_t kBytesPerPeer;
     // `mechanism`: nullptr for copying through the mailbox always.
     Rma(const singlecopy::Mechanism* mechanism, std::uint32_t peers, Outbox& outbox);
     ~Rma();

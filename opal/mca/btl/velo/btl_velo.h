@@ -22,6 +22,9 @@ typedef struct mca_btl_velo_component_t {
     unsigned credit_slots;
     bool piggyback;
     bool packet_trains;
+    bool limic;
+    unsigned limic_slots;
+    unsigned ranks_per_node;
     int single_copy;
     char *backing_directory;
     unsigned spare_peers;

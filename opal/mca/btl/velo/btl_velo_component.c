@@ -103,30 +103,53 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* The other processes of this job on this node. `*peers` is the caller's to free. */
-static uint32_t find_node_peers(uint64_t **peers)
+/* The processes of this job on this machine, ascending, this one among them. NULL if there are no others; the caller
+ * frees it. */
+static uint64_t *find_local_processes(uint32_t *count)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
     char *ranks = NULL;
     int rc;
-    *peers = NULL;
+    *count = 0;
     OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_LOCAL_PEERS, &job, &ranks, OPAL_STRING);
     if (OPAL_SUCCESS != rc || NULL == ranks) {
-        return 0;
+        return NULL;
     }
     char **list = opal_argv_split(ranks, ',');
-    uint32_t count = 0;
-    *peers = calloc((size_t) opal_argv_count(list) + 1, sizeof(**peers));
-    for (char **rank = list; NULL != *peers && NULL != rank && NULL != *rank; ++rank) {
+    uint64_t *names = calloc((size_t) opal_argv_count(list) + 1, sizeof(*names));
+    for (char **rank = list; NULL != names && NULL != rank && NULL != *rank; ++rank) {
         opal_process_name_t name = {.jobid = job.jobid, .vpid = (opal_vpid_t) strtoul(*rank, NULL, 10)};
-        if (name.vpid != OPAL_PROC_MY_NAME.vpid) {
-            (*peers)[count++] = name_of(name);
-        }
+        names[(*count)++] = name_of(name);
     }
-    qsort(*peers, count, sizeof(**peers), ascending);
+    qsort(names, *count, sizeof(*names), ascending);
     opal_argv_free(list);
     free(ranks);
-    return count;
+    return names;
+}
+
+/* Sorts the local processes into those that are served by VELO packets and those of the LiMIC-like path, which share
+ * this process's virtual node. `velo` and `limic` have room for all. */
+static void split_peers(const uint64_t *names, uint32_t count, velo_config *config, uint64_t *velo, uint64_t *limic)
+{
+    const mca_btl_velo_component_t *component = &mca_btl_velo_component;
+    const uint64_t self = name_of(OPAL_PROC_MY_NAME);
+    uint32_t node_size = 0 == component->ranks_per_node ? UINT32_MAX : component->ranks_per_node, here = 0;
+    while (here < count && names[here] != self) {
+        ++here;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (i == here) {
+            continue;
+        }
+        if (component->limic && i / node_size == here / node_size) {
+            limic[config->limic_peer_count++] = names[i];
+        } else {
+            velo[config->node_peer_count++] = names[i];
+        }
+    }
+    config->node_peers = velo;
+    config->limic_peers = limic;
+    config->ranks_per_node = component->limic ? node_size : 0;
 }
 
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
@@ -137,7 +160,6 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
 {
     const mca_btl_velo_component_t *component = &mca_btl_velo_component;
-    uint64_t *peers;
     velo_config config = {
         .flow_control = velo_policy_name((unsigned) component->flow_control),
         .slots_per_peer = component->slots_per_peer,
@@ -152,16 +174,23 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .threads = threads,
         .report = (velo_report) component->report,
         .process_name = name_of(OPAL_PROC_MY_NAME),
-        .node_peer_count = find_node_peers(&peers),
+        .limic_slots = component->limic_slots,
         .context = module,
         .message = message_arrived,
         .fatal = mca_btl_velo_fatal,
         .log = mca_btl_velo_log,
     };
-    config.node_peers = peers;
+    uint32_t count;
+    uint64_t *names = find_local_processes(&count);
+    uint64_t *peers = calloc(2 * (size_t) count + 1, sizeof(*peers));
+    if (NULL == peers) {
+        mca_btl_velo_give_up("out of memory");
+    }
+    split_peers(names, count, &config, peers, peers + count);
     char error[512];
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
     free(peers);
+    free(names);
     if (VELO_OK != status) {
         mca_btl_velo_give_up(error);
     }

@@ -88,6 +88,21 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
               "Send messages of several packets as packet trains, with one header for all (default true); false: a header "
               "in every packet, the format of the thesis",
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->packet_trains);
+    component->limic = false;
+    rc |= add("limic",
+              "true: processes of one node send each other messages by a path of its own that takes no credits (the thesis's "
+              "third transfer method, after LiMIC); its ring of limic_slots is shared by all of them and refuses what does "
+              "not fit. false (default): they use VELO packets and credits as processes of different nodes do",
+              MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->limic);
+    component->limic_slots = 0;
+    rc |= add("limic_slots", "Slots of 64 bytes in that ring, 8 to 16777216; 0 (default): 8192",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->limic_slots);
+    component->ranks_per_node = 0;
+    rc |= add("ranks_per_node",
+              "Splits the processes on one machine, in the order of their ranks, into virtual nodes of so many: with limic, "
+              "only processes of the same virtual node are local to each other. 0 (default): the machine is one node",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_ALL_EQ,
+              &component->ranks_per_node);
     component->spare_peers = 16;
     rc |= add("spare_peers",
               "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process in its "
@@ -157,7 +172,7 @@ int mca_btl_velo_register(void)
  * still be seen. NULL, or what is wrong. */
 static const char *not_a_number(void)
 {
-    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers",
+    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node",
                                         "eager_limit",    "max_send_size", "rndv_eager_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
