@@ -57,7 +57,8 @@ typedef struct velo_config {
     size_t eager_limit;   /* bytes; only compared with the peers' */
     size_t max_message_bytes; /* largest message for velo_send_*, bytes; 64..16 MiB */
     bool threads;             /* several threads call the engine */
-    velo_report report;       /* printed to stderr by velo_engine_close on the lowest process of the node */
+    bool describe_locality;     /* where the process runs belongs to the description: costs milliseconds */
+    velo_report report; /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */

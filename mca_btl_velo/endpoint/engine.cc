@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::endpoint {
 namespace {
@@ -181,6 +182,12 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                 " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
                 "set it to auto or copy");
     }
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "connected to process [%" PRIu64 ",%" PRIu64 "]: NUMA node %d, ours %d; %s",
+                  address.process_name >> 32, address.process_name & 0xffffffff, segment.header().numa_node,
+                  mailbox_.header().numa_node, &peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
+    config_.log(config_.context, 20, line);
     flow::PeerIndex here = segment.claim(config_.process_name);
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,

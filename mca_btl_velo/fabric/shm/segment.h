@@ -71,6 +71,7 @@ struct SegmentHeader {
     std::uint64_t magic;
     std::uint64_t nonce;
     std::uint64_t owner;
+    std::int32_t numa_node;  // that the owner is bound to, -1: several or unknown
     Agreement agreement;
     // Flow control configuration of this mailbox: a sender computes its initial credit from it.
     std::uint32_t peers;

@@ -172,6 +172,8 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .eager_limit = module->super.btl_eager_limit,
         .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
         .threads = threads,
+        .describe_locality = component->verbose >= 5 ||
+                             opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5,
         .report = (velo_report) component->report,
         .process_name = name_of(OPAL_PROC_MY_NAME),
         .limic_slots = component->limic_slots,
