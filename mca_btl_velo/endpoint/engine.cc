@@ -101,17 +101,10 @@ const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
                                           "\"; it must be auto, cma or copy");
 }
 
-// What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
-// second half of it is being stored (measured: design/shared-memory.md).
-constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 16};
-constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
-
 }  // namespace
 
 Engine::Engine(const velo_config& config)
     : config_(config),
-      framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
-               config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
       gate_(config.threads),
@@ -131,18 +124,19 @@ Engine::Engine(const velo_config& config)
         limic_.emplace(
             Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
     }
-    description_ =
-        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
-        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-        " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, limic " +
-        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                      std::to_string(mailbox_.limic_slots()) + " slots"
-                : std::string("off")) +
-        ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-        ", single copy " + config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
+                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
+                   std::to_string(flow.spare_peers) + " spare, mailbox " +
+                   std::to_string(flow.mailbox_slots()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
+                   ", single copy " + config.single_copy + ", eager_limit " +
+                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
 }
 
 Engine::~Engine() = default;

@@ -66,6 +66,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    struct Manner;
+    Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send);
     bool may_send_at_once(const Peer& peer) const;
@@ -106,7 +108,6 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
-    wire::Framing framing_[2];  // by whether the way has rested
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;

@@ -140,8 +140,8 @@ static int register_module_parameters(mca_btl_base_module_t *module)
 {
     /* Above sm and vader, so that a user who names velo gets it; component_init keeps out where nobody does. */
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
-    /* 4 KiB of payload and ob1's header: fastest on one node (design/architecture.md). */
-    module->btl_eager_limit = 4096 + 64;
+    /* Payload and ob1's header: fastest on one node (design/shared-memory.md). */
+    module->btl_eager_limit = MCA_BTL_VELO_EAGER_LIMIT;
     module->btl_rndv_eager_limit = module->btl_eager_limit;
     module->btl_max_send_size = 32 * 1024;
     module->btl_min_rdma_pipeline_size = INT_MAX;
@@ -155,6 +155,14 @@ static int register_module_parameters(mca_btl_base_module_t *module)
     module->btl_bandwidth = 40000; /* Mbit/s; ob1 only compares it with other BTLs' */
     module->btl_latency = 1;       /* microseconds */
     return mca_btl_base_param_register(&mca_btl_velo_component.super.btl_version, module);
+}
+
+bool mca_btl_velo_is_default(const char *name)
+{
+    mca_base_var_source_t source;
+    int index = mca_base_var_find("opal", "btl", "velo", name);
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
+           MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
 int mca_btl_velo_register(void)
