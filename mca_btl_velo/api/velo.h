@@ -56,6 +56,9 @@ typedef struct velo_config {
     uint32_t spare_peers; /* processes of other jobs that may connect; 0..1024 */
     size_t eager_limit;   /* bytes, 0: automatic; only compared with the peers' */
     size_t max_message_bytes; /* largest message for velo_send_*, bytes; 64..16 MiB */
+    uint32_t idle_sleep_us;   /* a process with nothing to do sleeps so long at most, 0: never; ignored with
+                                 threads */
+    bool oversubscribed;      /* peers may not be running: get does without their help */
     bool threads;             /* several threads call the engine */
     bool describe_locality;   /* where the process runs belongs to the description: costs milliseconds */
     velo_report report;       /* printed to stderr by velo_engine_close on the lowest process of the node */

@@ -113,9 +113,11 @@ Engine::Engine(const velo_config& config)
       velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
       rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
+      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
-      forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
+      single_copy_only_(config.oversubscribed || std::strcmp(config.single_copy, "cma") == 0) {
+    mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
@@ -188,6 +190,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
     peer.segment = std::move(segment);
+    peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));

@@ -79,6 +79,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void withdraw_name();
 
     // These return the number of packets handled.
+    void doze();
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
     int retrieve_data(Peer& peer, const wire::Header& header);
@@ -109,6 +110,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     velo_config config_;
     std::uint64_t empty_polls_ = 0;
+    std::uint32_t sleep_us_;            // at most, 0: never
+    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
@@ -130,7 +133,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
-    bool forced_single_copy_;  // "cma": no choice
+    bool single_copy_only_;  // no choice of the route
     bool failed_ = false;
 };
 

@@ -41,6 +41,7 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     (&peer.domain == &velo_ ? statistics_.data_packets : statistics_.limic_packets) += packets;
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
+    if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way.
@@ -156,7 +157,9 @@ void Engine::flush(Peer& peer) {
 }
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    reachable_peer(to).link->carry_control(kind, value);
+    Peer& peer = reachable_peer(to);
+    peer.link->carry_control(kind, value);
+    if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {

@@ -28,6 +28,7 @@ typedef struct mca_btl_velo_component_t {
     int single_copy;
     char *backing_directory;
     unsigned spare_peers;
+    int idle_sleep;
     int report;
     int verbose;
 } mca_btl_velo_component_t;

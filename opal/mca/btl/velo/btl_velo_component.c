@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
@@ -147,6 +148,11 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
             velo[config->node_peer_count++] = names[i];
         }
     }
+    /* The processors that this process may use say nothing: it may be bound to one of many. */
+    config->oversubscribed = count > (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
+    enum { SLEEP_US = 300 };
+    config->idle_sleep_us =
+        component->idle_sleep >= 0 ? (uint32_t) component->idle_sleep : config->oversubscribed ? SLEEP_US : 0;
     config->node_peers = velo;
     config->limic_peers = limic;
     config->ranks_per_node = component->limic ? node_size : 0;

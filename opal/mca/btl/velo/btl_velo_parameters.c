@@ -123,6 +123,12 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
               "Directory on a local file system for the shared memory segment, which has no name there (default "
               "/dev/shm)",
               MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->backing_directory);
+    component->idle_sleep = -1;
+    rc |= add("idle_sleep",
+              "Microseconds that a process sleeps at most when its mailbox stays empty; it is woken when something comes. 0: "
+              "never, it goes on polling. -1 (default): 300 where more processes run on the machine than it has "
+              "processors, else 0. Always 0 with MPI_THREAD_MULTIPLE",
+              MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL, &component->idle_sleep);
     component->report = VELO_REPORT_NONE;
     rc |= add_enumerated("report",
                          "What the first process of the node prints at the end: none (default), summary (one screen), "
@@ -180,7 +186,7 @@ int mca_btl_velo_register(void)
  * still be seen. NULL, or what is wrong. */
 static const char *not_a_number(void)
 {
-    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node",
+    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
                                         "eager_limit",    "max_send_size", "rndv_eager_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
@@ -219,6 +225,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (NULL == mca_btl_velo_component.backing_directory || '\0' == *mca_btl_velo_component.backing_directory) {
         return "btl_velo_backing_directory is empty; it must be a writable directory on a local file system";
+    }
+    if (mca_btl_velo_component.idle_sleep < -1 || mca_btl_velo_component.idle_sleep > 1000000) {
+        return "btl_velo_idle_sleep must be -1 to 1000000 microseconds";
     }
     if (mca_btl_velo_component.spare_peers > 1024) {
         return "btl_velo_spare_peers must be 0 to 1024";
