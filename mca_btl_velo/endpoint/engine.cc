@@ -108,12 +108,12 @@ Engine::Engine(const velo_config& config)
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
       gate_(config.threads),
+      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
       mailbox_(open_mailbox(config, flow_config(config), probe_.get())),
       velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
       rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
-      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
       single_copy_only_(config.oversubscribed || std::strcmp(config.single_copy, "cma") == 0) {

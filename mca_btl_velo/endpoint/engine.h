@@ -110,11 +110,11 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     velo_config config_;
     std::uint64_t empty_polls_ = 0;
-    std::uint32_t sleep_us_;            // at most, 0: never
-    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
+    std::uint32_t sleep_us_;            // at most, 0: never
+    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     fabric::shm::Segment mailbox_;
