@@ -31,13 +31,13 @@ struct ExperimentOptions {
     bool no_plot = false;
 };
 
-// Beside the program as built, or in ../share/velo as installed.
-fs::path find_beside(const char* source, const char* installed) {
+// Beside the program, or where `make install` puts data.
+fs::path find_file(const char* name) {
     std::error_code error;
     const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (const fs::path& candidate : {here / source, here / ".." / source, here / installed, fs::path(VELO_SIM_SOURCE) / source})
-        if (fs::exists(candidate, error)) return candidate;
-    return source;
+    for (const fs::path& directory : {here, here / "../share/velo/sim", fs::path(VELO_SIM_DATA)})
+        if (fs::exists(directory / name, error)) return directory / name;
+    return name;
 }
 
 void write_file(const fs::path& path, const std::string& text) {
@@ -77,7 +77,7 @@ bool perform(const ExperimentOptions& o, const Experiment& experiment) {
     write_file(table, csv(report));
     write_file(o.output / (name + "-verdict.txt"), text);
     write_file(o.output / (name + "-metrics.json"), nlohmann::json(report.metrics).dump(2) + "\n");
-    if (!o.no_plot && !plot(find_beside("velo-sim-plot", "velo-sim-plot"), table, experiment))
+    if (!o.no_plot && !plot(find_file("velo-sim-plot"), table, experiment))
         std::fprintf(stderr, "velo-sim: no plot of %s: is python3-matplotlib installed? --no-plot leaves plots out\n",
                      experiment.name.c_str());
     const auto failed = report.metrics.find("failed_runs");
@@ -101,7 +101,7 @@ void add_experiment_command(CLI::App& app, int& status) {
     command->add_option("--bounds", o->bounds, "the statements and their bounds (default: as installed)");
     command->add_flag("--no-plot", o->no_plot);
     command->callback([o, &status] {
-        if (o->bounds.empty()) o->bounds = find_beside("bounds.json", "../share/velo/sim/bounds.json");
+        if (o->bounds.empty()) o->bounds = find_file("bounds.json");
         for (const Experiment& experiment : experiments())
             for (const std::string& name : o->names)
                 if ((name == "all" || name == experiment.name) && !perform(*o, experiment)) status = 1;

@@ -26,6 +26,7 @@ constexpr Entry kEntries[] = {
     {"monitor", &Costs::monitor_ns},
     {"local_message", &Costs::local_message_ns},
     {"local_byte", &Costs::local_byte_ns},
+    {"barrier", &Costs::barrier_ns},
     {"skew", &Costs::skew_ns},
 };
 

@@ -1,5 +1,6 @@
 // A process that acts: its steps and its sends.
 #include <algorithm>
+#include <bit>
 
 #include "machine/simulation.h"
 #include "wire/packet.h"
@@ -79,9 +80,10 @@ bool Simulation::synchronised(std::uint32_t p) {
     process.synchronising = true;
     if (++synchronising_ < peers_.processes()) return false;
     synchronising_ = 0;
+    const Time released = clock_ + from_ns(machine_.costs.barrier_ns) * std::bit_width(peers_.processes() - 1);
     for (std::uint32_t q = 0; q < peers_.processes(); ++q) {
         const Time skew = from_ns(machine_.costs.skew_ns * random_.below(1U << 20) / (1U << 20));
-        events_.push(clock_ + skew, kRelease, q, 0);
+        events_.push(released + skew, kRelease, q, 0);
     }
     return false;
 }

@@ -96,6 +96,21 @@ void Incast::steps(std::uint32_t p, std::uint32_t, Steps& out) const {
         send(out, 0, bytes());
 }
 
+void Walk::steps(std::uint32_t p, std::uint32_t, Steps& out) const {
+    const std::uint32_t hops = count() * count();
+    std::uint32_t at = 0;
+    for (std::uint32_t hop = 0; hop < hops; ++hop) {
+        std::uint32_t next = (at + 1 + (hop * 2654435761U >> 16) % (count() - 1)) % count();
+        if (hop + 1 == hops) {  // ends where the next iteration begins
+            if (at == 0) return;
+            next = 0;
+        }
+        if (p == at) send(out, next, bytes());
+        if (p == next) receive(out, at, bytes());
+        at = next;
+    }
+}
+
 Sparse::Sparse(const PatternOptions& o) : Pattern("sparse", o) {
     const std::uint32_t sides = std::max(1U, (o.neighbours > 0 ? o.neighbours : 6) / 2);
     std::uint32_t distance = 1;

@@ -68,6 +68,13 @@ class Incast final : public Pattern {
     void steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const override;
 };
 
+// One message at a time, on a fixed way through all pairs: whoever has received it sends the next.
+class Walk final : public Pattern {
+ public:
+    explicit Walk(const PatternOptions& o) : Pattern("walk", o) {}
+    void steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const override;
+};
+
 // Exchanges with `neighbours` peers, half of them on each side; distances double after the nearest ones.
 class Sparse final : public Pattern {
  public:

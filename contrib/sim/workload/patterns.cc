@@ -27,6 +27,7 @@ const Row kRows[] = {
     {"exchange", "a ring: both neighbours, both ways", make<Exchange>},
     {"wavefront", "a grid swept from corner to corner and back, as LU does", make<Wavefront>},
     {"incast", "all to process 0", make<Incast>},
+    {"walk", "one message at a time on a fixed way through all pairs", make<Walk>},
     {"sparse", "exchanges with a few neighbours at fixed distances", make<Sparse>},
     {"barrier", "dissemination", make<Barrier>},
     {"bcast", "a binomial tree, the root changes", make<Broadcast>},
