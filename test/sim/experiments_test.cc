@@ -24,27 +24,34 @@ TEST_P(EveryExperiment, ComesOutAsTheBoundsFileSays) {
     EXPECT_FALSE(verdicts.empty()) << "no statement in the bounds file";
     for (const Verdict& v : verdicts) {
         EXPECT_TRUE(v.measured || !v.note.empty()) << v.metric << " was not measured, and no note says why";
-        if (v.measured) EXPECT_EQ(v.holds, v.expected) << v.metric << " = " << v.value << ", bound " << v.bound;
+        if (!v.measured) continue;
+        EXPECT_EQ(v.holds, v.expected) << v.metric << " = " << v.value << ", bound " << v.bound;
     }
     EXPECT_FALSE(report.rows.empty());
     for (const auto& row : report.rows) EXPECT_EQ(row.size(), report.columns.size());
     const auto failed = report.metrics.find("failed_runs");
-    if (failed != report.metrics.end()) EXPECT_EQ(failed->second, 0);
+    EXPECT_TRUE(failed == report.metrics.end() || failed->second == 0);
 }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSlowBuild = true;
+#else
+constexpr bool kSlowBuild = false;
+#endif
 
 std::vector<Experiment> quick() {
     std::vector<Experiment> list;
-    for (const Experiment& e : experiments())
-        if (e.name != "speed" && e.name != "scale") list.push_back(e);  // about the machine that simulates
+    for (const Experiment& e : experiments()) {
+        if (e.name == "speed" || e.name == "scale") continue;  // about the machine that simulates
+        const bool small = e.name == "table5.2" || e.name == "table7.1" || e.name == "fig7.4" || e.name == "literal";
+        if (small || !kSlowBuild) list.push_back(e);
+    }
     return list;
 }
 std::string identifier(std::string name) {
     for (char& c : name)
         if (c == '.') c = '_';
     return name;
-}
-void PrintTo(const Experiment& e, std::ostream* out) {
-    *out << e.name;
 }
 INSTANTIATE_TEST_SUITE_P(Papers, EveryExperiment, ::testing::ValuesIn(quick()),
                          [](const auto& test) { return identifier(test.param.name); });

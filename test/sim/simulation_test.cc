@@ -11,8 +11,8 @@
 namespace velo::sim {
 namespace {
 
-Run small_run(const std::string& pattern, const std::string& policy, std::uint32_t slots = 16) {
-    Run run = thesis_run(pattern, 24, policy, slots);
+Trial small_run(const std::string& pattern, const std::string& policy, std::uint32_t slots = 16) {
+    Trial run = thesis_run(pattern, 24, policy, slots);
     run.machine.processes_per_node = 4;
     run.machine.dimensions = {3, 2};
     run.options.processes_per_node = 4;
@@ -25,7 +25,7 @@ Run small_run(const std::string& pattern, const std::string& policy, std::uint32
 }
 
 TEST(Simulation, IsTheSameForTheSameSeedAndDiffersForAnother) {
-    Run run = small_run("alltoall", "dynamic");
+    Trial run = small_run("alltoall", "dynamic");
     const Outcome first = execute(run).outcome;
     const Outcome second = execute(run).outcome;
     run.machine.seed = 2;
@@ -37,7 +37,7 @@ TEST(Simulation, IsTheSameForTheSameSeedAndDiffersForAnother) {
 }
 
 TEST(Simulation, DoesNotDependOnTheNumberOfThreads) {
-    std::vector<Run> runs;
+    std::vector<Trial> runs;
     for (const char* policy : {"none", "static", "dynamic"}) runs.push_back(small_run("alltoall", policy));
     const auto alone = execute_all(runs, 1);
     const auto together = execute_all(runs, 3);
@@ -51,7 +51,7 @@ TEST_P(EveryPolicy, CarriesEveryPatternToItsEnd) {
     for (const std::string& pattern : pattern_names())
         for (const bool limic : {false, true})
             for (const std::uint32_t slots : {6U, 16U, 60U}) {
-                Run run = small_run(pattern, GetParam(), slots);
+                Trial run = small_run(pattern, GetParam(), slots);
                 run.machine.limic = limic;
                 const Outcome outcome = execute(run).outcome;
                 EXPECT_EQ(outcome.fault, "") << pattern << " " << slots;
@@ -61,7 +61,7 @@ TEST_P(EveryPolicy, CarriesEveryPatternToItsEnd) {
 
 TEST_P(EveryPolicy, SendsTheSameDataWhateverTheLengthOfTrains) {
     for (const std::string pattern : {"alltoall", "exchange", "scatterv"}) {
-        Run run = small_run(pattern, GetParam());
+        Trial run = small_run(pattern, GetParam());
         const Totals whole = execute(run).outcome.totals;
         run.machine.max_train = 1;
         const Totals single = execute(run).outcome.totals;
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy, ::testing::ValuesIn(all_policies())
                          [](const auto& test) { return test.param; });
 
 TEST(Simulation, CountsThePacketsOfTheThesis) {
-    Run run = thesis_run("alltoall", 64);
+    Trial run = thesis_run("alltoall", 64);
     const Measured m = execute(run);
     // 2 KB and a header of 16 bytes are 37 packets.
     EXPECT_EQ(m.outcome.totals.data_packets, 64U * 63 * 37);
@@ -88,7 +88,7 @@ TEST(Simulation, CountsThePacketsOfTheThesis) {
 
 TEST(Simulation, ReturnsStaticCreditsAtTheThreshold) {
     // Quota 55, threshold 19: 4 messages of 37 packets are 148 packets, 7 thresholds.
-    Run run = thesis_run("multi_pingpong", 2, "static", 57);
+    Trial run = thesis_run("multi_pingpong", 2, "static", 57);
     run.machine.processes_per_node = 1;
     run.machine.dimensions = {2};
     run.options.iterations = 4;
@@ -99,7 +99,7 @@ TEST(Simulation, ReturnsStaticCreditsAtTheThreshold) {
 }
 
 TEST(Simulation, DelaysAMessageThatHasMorePacketsThanCredits) {
-    Run run = thesis_run("multi_pingpong", 2, "static", 20);
+    Trial run = thesis_run("multi_pingpong", 2, "static", 20);
     run.machine.processes_per_node = 1;
     run.machine.dimensions = {2};
     run.options.iterations = 5;
@@ -110,14 +110,15 @@ TEST(Simulation, DelaysAMessageThatHasMorePacketsThanCredits) {
 
 TEST(Simulation, KeepsTheMailboxOfAnIncastBounded) {
     for (const char* policy : {"static", "dynamic"}) {
-        Run run = thesis_run("incast", 64, policy, 8);
+        Trial run = thesis_run("incast", 64, policy, 8);
         run.options.iterations = 5;
         const Outcome outcome = execute(run).outcome;
         EXPECT_FALSE(outcome.failed()) << outcome.fault << outcome.deadlock;
         EXPECT_LE(outcome.totals.slots_high_water, 63U * 8);
     }
-    Run run = thesis_run("incast", 64, "none", 8);
+    Trial run = thesis_run("incast", 64, "none", 8);
     run.options.iterations = 5;
+    run.machine.costs.receive_packet_ns = 2000;  // slower than the network
     EXPECT_GT(execute(run).outcome.totals.slots_high_water, 63U * 8);
     run.flow.finite_mailbox = true;
     const Outcome outcome = execute(run).outcome;
@@ -126,7 +127,7 @@ TEST(Simulation, KeepsTheMailboxOfAnIncastBounded) {
 }
 
 TEST(Simulation, LetsLimicTakeNoCredits) {
-    Run run = thesis_run("alltoall", 32, "static", 20);
+    Trial run = thesis_run("alltoall", 32, "static", 20);
     run.machine.limic = true;
     const Totals totals = execute(run).outcome.totals;
     EXPECT_EQ(totals.messages, 32U * 31);
@@ -134,7 +135,7 @@ TEST(Simulation, LetsLimicTakeNoCredits) {
 }
 
 TEST(Simulation, SendsLargeMessagesByRma) {
-    Run run = thesis_run("exchange", 32, "static", 20);
+    Trial run = thesis_run("exchange", 32, "static", 20);
     run.options.bytes = 100000;
     const Totals totals = execute(run).outcome.totals;
     // One packet announces each message.
@@ -162,7 +163,7 @@ TEST(Simulation, SaysWhoWaitsForEver) {
 }
 
 TEST(Simulation, RefusesWhatThePolicyRefuses) {
-    Run run = thesis_run("alltoall", 32, "dynamic", 3);
+    Trial run = thesis_run("alltoall", 32, "dynamic", 3);
     EXPECT_THROW(execute(run), std::runtime_error);
     run = thesis_run("alltoall", 32);
     run.machine.dimensions = {1};
@@ -170,7 +171,7 @@ TEST(Simulation, RefusesWhatThePolicyRefuses) {
 }
 
 TEST(Simulation, KnowsOnlyTheNamedPeersOfASparsePattern) {
-    Run run = thesis_run("sparse", 4096, "dynamic", 16);
+    Trial run = thesis_run("sparse", 4096, "dynamic", 16);
     run.options.neighbours = 6;
     run.options.iterations = 2;
     const Outcome outcome = execute(run).outcome;

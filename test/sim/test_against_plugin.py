@@ -12,6 +12,10 @@ TIME_LIMIT = 200
 HEADER_BYTES = 14  # ob1's
 EXACT = ["messages_sent", "data_packets", "credit_packets", "credits_in_packets", "piggybacks", "piggybacked_credits",
          "requests", "responses", "steals", "stolen_slots"]
+# A request and its answer travel beside the messages, so that their place in the order is not fixed: who had how many
+# credits when it was asked differs from run to run, and with it what is taken from whom.
+CLOSE = {"credit_packets": 0.02, "credits_in_packets": 0.05, "piggybacks": 0.1, "piggybacked_credits": 0.1,
+         "requests": 0.05, "responses": 0.05, "steals": 0.05, "stolen_slots": 0.15}
 
 pytestmark = pytest.mark.skipif(not os.environ.get("VELO_COMPONENT_DIR"),
                                 reason="VELO_COMPONENT_DIR names no plugin; make check-mpi sets it")
@@ -44,14 +48,25 @@ def simulated(simulate, pattern, rounds, size, policy, slots, piggyback=True):
 
 
 @pytest.mark.parametrize("slots", [8, 16, 57])
-@pytest.mark.parametrize("policy", ["static", "dynamic"])
-def test_one_message_at_a_time_counts_the_same(simulate, measure, policy, slots):
-    real = measure("walk", 20, 2048, policy, slots)
-    model = simulated(simulate, "walk", 20, 2048, policy, slots)
+def test_one_message_at_a_time_counts_exactly_the_same_under_static(simulate, measure, slots):
+    real = measure("walk", 20, 2048, "static", slots)
+    model = simulated(simulate, "walk", 20, 2048, "static", slots)
     differing = {name: (real[name], model[name]) for name in EXACT if real[name] != model[name]}
     assert not differing, f"counter: (plugin, simulator) {differing}"
     # A credit that arrives a moment before or after the send decides whether a message is delayed.
     assert model["messages_delayed"] == pytest.approx(real["messages_delayed"], rel=0.05)
+
+
+@pytest.mark.parametrize("slots", [8, 16, 57])
+def test_one_message_at_a_time_counts_nearly_the_same_under_dynamic(simulate, measure, slots):
+    real = measure("walk", 20, 2048, "dynamic", slots)
+    model = simulated(simulate, "walk", 20, 2048, "dynamic", slots)
+    assert real["data_packets"] == model["data_packets"]
+    assert real["messages_sent"] == model["messages_sent"]
+    differing = {name: (real[name], model[name]) for name, share in CLOSE.items()
+                 if model[name] != pytest.approx(real[name], rel=share, abs=20)}
+    assert not differing, f"counter: (plugin, simulator) {differing}; delayed {real['messages_delayed']}, {model['messages_delayed']}"
+    assert model["messages_delayed"] == pytest.approx(real["messages_delayed"], rel=0.1)
 
 
 @pytest.mark.parametrize("slots", [16, 57])

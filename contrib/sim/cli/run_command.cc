@@ -12,7 +12,7 @@ namespace velo::sim {
 namespace {
 
 struct RunOptions {
-    Run run;
+    Trial run;
     std::string nodes;
     std::vector<std::string> costs;
     bool no_piggyback = false;
@@ -21,7 +21,7 @@ struct RunOptions {
 };
 
 void apply(RunOptions& o) {
-    Run& run = o.run;
+    Trial& run = o.run;
     run.flow.piggyback = !o.no_piggyback;
     run.options.processes_per_node = run.machine.processes_per_node;
     run.machine.dimensions = o.nodes.empty() ? mesh_for(run.options.processes, run.machine.processes_per_node)

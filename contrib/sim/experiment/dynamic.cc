@@ -11,9 +11,9 @@ namespace {
 constexpr double kUnreached = 1e9;
 const std::vector<std::string> kBoth = {"static", "dynamic"};
 
-Run grouped_alltoall(std::uint32_t processes, std::uint32_t active, const std::string& policy,
+Trial grouped_alltoall(std::uint32_t processes, std::uint32_t active, const std::string& policy,
                      std::uint32_t slots) {
-    Run run = thesis_run("alltoall", processes, policy, slots);
+    Trial run = thesis_run("alltoall", processes, policy, slots);
     run.options.active = active;
     run.options.iterations = policy == "none" ? 3 : 9;
     run.warm_up = policy == "none" ? 0 : 6;  // the credits have to find the active ones
@@ -77,7 +77,7 @@ Report figure_7_1(const Context& context) {
     for (const std::string pattern : {"alltoall", "multi_pingpong"}) {
         const std::uint32_t count = pattern == "alltoall" ? processes : 32;
         const auto make = [&](const std::string& policy, std::uint32_t s) {
-            Run run = thesis_run(pattern, count, policy, s);
+            Trial run = thesis_run(pattern, count, policy, s);
             run.options.iterations = pattern == "alltoall" ? 5 : 400;
             run.warm_up = pattern == "alltoall" ? 2 : 100;
             return run;
@@ -86,7 +86,7 @@ Report figure_7_1(const Context& context) {
         for (const std::string& policy : kBoth)
             for (const std::uint32_t s : slots)
                 for (const bool free : {false, true}) {
-                    Run run = make(policy, s);
+                    Trial run = make(policy, s);
                     run.flow.free_of_charge = free;
                     grid.add({pattern, policy, std::string(free ? "stalls_and_traffic" : "total"), double(s)},
                              run, reference);
@@ -123,7 +123,7 @@ Report figure_7_3(const Context& context) {
     Grid grid({"processes", "policy", "slots_per_peer"});
     for (const std::uint32_t count : counts) {
         const auto make = [&](const std::string& policy, std::uint32_t s) {
-            Run run = thesis_run("alltoall", count, policy, s);
+            Trial run = thesis_run("alltoall", count, policy, s);
             run.machine.limic = true;
             run.options.iterations = context.full ? 20 : 8;
             run.warm_up = run.options.iterations / 2;
@@ -167,7 +167,7 @@ Report figure_7_4(const Context& context) {
     const std::uint32_t n = context.full ? 1024 : 64;
     const std::vector<std::uint32_t> phases = {n, n / 4, n / 2, n, n / 2, n / 4, n};
     const std::uint32_t each = context.full ? 20 : 12;
-    Run run = thesis_run("phases", n, "dynamic", 30);
+    Trial run = thesis_run("phases", n, "dynamic", 30);
     run.options.phases = phases;
     run.options.iterations = each;
     const auto workload = make_pattern(run.pattern, run.options);

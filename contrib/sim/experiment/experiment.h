@@ -39,6 +39,7 @@ std::string csv(const Report& report);
 std::vector<Experiment> static_experiments();
 std::vector<Experiment> dynamic_experiments();
 std::vector<Experiment> benchmark_experiments();
+std::vector<Experiment> literal_experiments();
 std::vector<Experiment> scale_experiments();
 
 }  // namespace velo::sim

@@ -16,11 +16,11 @@ class Grid {
     explicit Grid(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
     // The number of a reference, for add().
-    std::size_t reference(const Run& run) {
+    std::size_t reference(const Trial& run) {
         runs_.push_back(run);
         return runs_.size() - 1;
     }
-    void add(std::vector<Cell> key, const Run& run, std::size_t reference) {
+    void add(std::vector<Cell> key, const Trial& run, std::size_t reference) {
         points_.push_back({std::move(key), runs_.size(), reference});
         runs_.push_back(run);
     }
@@ -46,7 +46,7 @@ class Grid {
 
  private:
     std::vector<std::string> labels_;
-    std::vector<Run> runs_;
+    std::vector<Trial> runs_;
     std::vector<Point> points_;
     std::vector<Measured> results_;
 };

@@ -65,7 +65,7 @@ Report scale(const Context& context) {
     report.columns = {"curve", "processes", "iterations", "events", "ns_per_event", "resident_mb"};
     double first = 0, last = 0;
     const auto measure = [&](const std::string& curve, std::uint32_t processes, std::uint32_t iterations) {
-        Run run = thesis_run("sparse", processes, "dynamic", 16);
+        Trial run = thesis_run("sparse", processes, "dynamic", 16);
         run.options.neighbours = 12;
         run.options.iterations = iterations;
         const std::unique_ptr<Workload> workload = make_pattern(run.pattern, run.options);
@@ -96,7 +96,7 @@ Report speed(const Context& context) {
     report.columns = {"policy", "slots_per_peer", "packets", "events", "seconds", "resident_mb"};
     for (const std::string policy : {"none", "static", "dynamic"}) {
         const std::uint32_t slots = policy == "dynamic" && context.full ? 16 : 64;
-        Run run = thesis_run("alltoall", 1024, policy, slots);
+        Trial run = thesis_run("alltoall", 1024, policy, slots);
         const Measured m = execute(run);
         report.rows.push_back({policy, double(slots), static_cast<double>(m.outcome.totals.data_packets),
                                static_cast<double>(m.outcome.totals.events), m.outcome.seconds,

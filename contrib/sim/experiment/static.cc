@@ -15,8 +15,8 @@ std::vector<std::uint32_t> range(std::uint32_t from, std::uint32_t to, std::uint
     return values;
 }
 
-Run multi_pingpong(std::uint32_t hops, const std::string& policy, std::uint32_t slots, std::uint32_t n) {
-    Run run = thesis_run("multi_pingpong", 32, policy, slots, n);
+Trial multi_pingpong(std::uint32_t hops, const std::string& policy, std::uint32_t slots, std::uint32_t n) {
+    Trial run = thesis_run("multi_pingpong", 32, policy, slots, n);
     run.machine.dimensions = {8, 8};
     run.machine.node_stride = hops == 1 ? 1 : 63;
     run.options.iterations = 120;
@@ -75,9 +75,9 @@ Report figure_5_3(const Context& context) {
     return report;
 }
 
-Run alltoall(std::uint32_t processes, const std::string& policy, std::uint32_t slots, std::uint32_t n,
+Trial alltoall(std::uint32_t processes, const std::string& policy, std::uint32_t slots, std::uint32_t n,
              std::uint32_t bytes = 2048) {
-    Run run = thesis_run("alltoall", processes, policy, slots, n);
+    Trial run = thesis_run("alltoall", processes, policy, slots, n);
     run.options.bytes = bytes;
     run.options.iterations = 4;
     run.warm_up = 1;
@@ -132,9 +132,9 @@ Report figure_5_5(const Context& context) {
 // its way when the next one begins, so that the pause between them is, too.
 double stable_size(std::uint32_t processes, std::uint32_t n, unsigned jobs) {
     constexpr std::uint32_t kFirst = 38, kLast = 96;
-    std::vector<Run> runs;
+    std::vector<Trial> runs;
     for (std::uint32_t slots = kFirst; slots <= kLast; ++slots) {
-        Run run = alltoall(processes, "static", slots, n);
+        Trial run = alltoall(processes, "static", slots, n);
         run.machine.processes_per_node = 4;
         run.machine.dimensions = mesh_for(processes, 4);
         run.machine.costs.barrier_ns = 50000;
@@ -172,7 +172,7 @@ Report figure_5_8(const Context& context) {
     const auto slots = context.full ? range(16, 64, 8) : range(16, 64, 16);
     for (const bool piggyback : {false, true})
         for (const std::uint32_t s : slots) {
-            Run run = alltoall(processes, "static", s, 2, 2044);
+            Trial run = alltoall(processes, "static", s, 2, 2044);
             run.flow.piggyback = piggyback;
             grid.add({double(piggyback), double(s)}, run, reference);
         }

@@ -8,7 +8,7 @@
 
 namespace velo::sim {
 
-Measured execute(const Run& run) {
+Measured execute(const Trial& run) {
     const std::unique_ptr<Workload> workload = make_pattern(run.pattern, run.options);
     if (workload == nullptr) throw std::runtime_error("there is no pattern \"" + run.pattern + "\"");
     Measured measured;
@@ -22,7 +22,7 @@ Measured execute(const Run& run) {
     return measured;
 }
 
-std::vector<Measured> execute_all(const std::vector<Run>& runs, unsigned jobs) {
+std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs) {
     std::vector<Measured> results(runs.size());
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
@@ -43,9 +43,9 @@ std::vector<Measured> execute_all(const std::vector<Run>& runs, unsigned jobs) {
     return results;
 }
 
-Run thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy,
+Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy,
                std::uint32_t slots, std::uint32_t credit_slots) {
-    Run run;
+    Trial run;
     run.pattern = pattern;
     run.machine.dimensions = mesh_for(processes, run.machine.processes_per_node);
     run.options.processes = processes;

@@ -12,7 +12,7 @@
 
 namespace velo::sim {
 
-struct Run {
+struct Trial {
     Machine machine;
     FlowOptions flow;
     std::string pattern = "alltoall";
@@ -28,13 +28,13 @@ struct Measured {
 };
 
 // Throws std::runtime_error if the run cannot be made; a deadlock is a result.
-Measured execute(const Run& run);
+Measured execute(const Trial& run);
 // Each run is a deterministic thing of its own, so that `jobs` threads change nothing but the time it takes.
 // The first exception of a run is thrown on.
-std::vector<Measured> execute_all(const std::vector<Run>& runs, unsigned jobs);
+std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs);
 
 // A run on the thesis's machine: a mesh for that many processes, 16 on a node.
-Run thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy = "none",
+Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy = "none",
                std::uint32_t slots = 64, std::uint32_t credit_slots = 2);
 
 inline double overhead_percent(double time, double reference) {
