@@ -141,6 +141,7 @@ void add_run_command(CLI::App& app, int& status) {
         ->check(CLI::Range(1U, 65535U))
         ->capture_default_str();
     run->add_flag("--torus", m.torus);
+    run->add_flag("--progress-before-send", m.progress_before_send, "processes empty their mailboxes before each send");
     run->add_flag("--limic", m.limic, "single copy inside a node, without credits");
     run->add_option("--eager-limit", m.eager_limit)->capture_default_str();
     run->add_option("--header-bytes", m.header_bytes, "of the MPI library in each message")->capture_default_str();

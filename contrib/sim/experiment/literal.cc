@@ -26,7 +26,7 @@ Report literal(const Context&) {
             trial.machine.seed = seed;
             trial.flow.piggyback = true;
             trial.options.bytes = 1900 + seed;  // room for piggybacked credits
-            trial.options.iterations = 60;
+            trial.options.iterations = 400;
             const Outcome outcome = run_literally(trial);
             deadlocks += !outcome.deadlock.empty();
             overflows += !outcome.fault.empty();

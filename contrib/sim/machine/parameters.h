@@ -51,6 +51,7 @@ struct Machine {
     std::uint32_t eager_limit = 2048;  // bytes of MPI data
     std::uint32_t header_bytes = 16;   // MPI header of the thesis; ob1's has 14
     std::uint64_t seed = 1;
+    bool progress_before_send = false;  // a process empties its mailbox before each send, stalled or not
     bool limic = false;             // messages inside a node bypass VELO
     Costs costs;
 

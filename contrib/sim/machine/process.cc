@@ -64,9 +64,13 @@ bool Simulation::waits(std::uint32_t p, const Step& step) {
             return processes_[p].queued > 0;
         case StepKind::kSynchronise:
             return !synchronised(p);
-        default:
+        case StepKind::kSend:
+        case StepKind::kStart:
+            return machine_.progress_before_send && !processes_[p].mailbox.empty();
+        case StepKind::kCompute:
             return false;
     }
+    return false;
 }
 
 // The last one to arrive lets all go on.
