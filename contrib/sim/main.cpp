@@ -6,7 +6,9 @@
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
-    CLI::App app("velo-sim runs Velo's flow control policies, the plugin's own objects, on a model of a large machine.");
+    CLI::App app(
+        "velo-sim runs Velo's flow control policies, the plugin's own objects, on a model of a large "
+        "machine.");
     app.require_subcommand(1);
     app.fallthrough(false);
     int status = 0;

@@ -26,7 +26,10 @@ def velo_sim():
     program = pathlib.Path(build) / "contrib" / "sim" / "velo-sim"
 
     def run(*words):
-        return subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=TIME_LIMIT)
+        # The build tree need not be the source tree, where the bounds file and the plot script are.
+        environment = {**os.environ, "VELO_SIM_DATA": str(SOURCES)}
+        return subprocess.run([program, *map(str, words)], env=environment, capture_output=True, text=True,
+                              timeout=TIME_LIMIT)
 
     return run
 

@@ -1,5 +1,5 @@
-// The experiments at their reduced size against the bounds file: every statement of the papers comes out as the
-// file says that it does, those included that the model is known not to show.
+// The experiments at their reduced size against the bounds file: every statement of the papers comes out as
+// the file says that it does, those included that the model is known not to show.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -43,7 +43,8 @@ std::vector<Experiment> quick() {
     std::vector<Experiment> list;
     for (const Experiment& e : experiments()) {
         if (e.name == "speed" || e.name == "scale") continue;  // about the machine that simulates
-        const bool small = e.name == "table5.2" || e.name == "table7.1" || e.name == "fig7.4" || e.name == "literal";
+        const bool small =
+            e.name == "table5.2" || e.name == "table7.1" || e.name == "fig7.4" || e.name == "literal";
         if (small || !kSlowBuild) list.push_back(e);
     }
     return list;
@@ -80,7 +81,8 @@ TEST(Verdict, JudgesByTheBoundsOfTheSize) {
     EXPECT_FALSE(full.expected);
 }
 
-// 38.8 million packets in a minute and 2 GB is the goal for an optimised build; this is a bound on the events.
+// 38.8 million packets in a minute and 2 GB is the goal for an optimised build; this is a bound on the
+// events.
 TEST(Speed, AnAlltoallOf1024ProcessesTakesFewEvents) {
     const Totals totals = execute(thesis_run("alltoall", 256)).outcome.totals;
     EXPECT_LT(static_cast<double>(totals.events), 10.0 * static_cast<double>(totals.messages));

@@ -1,5 +1,5 @@
-// The simulator as a whole: the same seed gives the same run, every policy carries every pattern to its end, and
-// what is fixed by the rules comes out exactly.
+// The simulator as a whole: the same seed gives the same run, every policy carries every pattern to its end,
+// and what is fixed by the rules comes out exactly.
 #include "machine/simulation.h"
 
 #include <gtest/gtest.h>

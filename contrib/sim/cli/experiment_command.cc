@@ -31,11 +31,13 @@ struct ExperimentOptions {
     bool no_plot = false;
 };
 
-// Beside the program, or where `make install` puts data.
+// In $VELO_SIM_DATA, beside the program, or where `make install` puts data.
 fs::path find_file(const char* name) {
     std::error_code error;
     const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (const fs::path& directory : {here, here / "../share/velo/sim", fs::path(VELO_SIM_DATA)})
+    const char* given = std::getenv("VELO_SIM_DATA");
+    for (const fs::path& directory : {given != nullptr ? fs::path(given) : here, here,
+                                      here / "../share/velo/sim", fs::path(VELO_SIM_DATA)})
         if (fs::exists(directory / name, error)) return directory / name;
     return name;
 }
@@ -43,7 +45,8 @@ fs::path find_file(const char* name) {
 void write_file(const fs::path& path, const std::string& text) {
     std::ofstream file(path);
     file << text;
-    if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written; choose another --output");
+    if (!file.flush())
+        throw std::runtime_error(path.string() + ": cannot be written; choose another --output");
 }
 
 bool plot(const fs::path& script, const fs::path& csv, const Experiment& experiment) {
@@ -51,8 +54,9 @@ bool plot(const fs::path& script, const fs::path& csv, const Experiment& experim
     const pid_t child = fork();
     if (child < 0) return false;
     if (child == 0) {
-        execlp(VELO_PYTHON, VELO_PYTHON, script.c_str(), csv.c_str(), picture.c_str(), "--x", experiment.x.c_str(),
-               "--y", experiment.y.c_str(), "--title", experiment.title.c_str(), static_cast<char*>(nullptr));
+        execlp(VELO_PYTHON, VELO_PYTHON, script.c_str(), csv.c_str(), picture.c_str(), "--x",
+               experiment.x.c_str(), "--y", experiment.y.c_str(), "--title", experiment.title.c_str(),
+               static_cast<char*>(nullptr));
         _exit(127);
     }
     int status = 0;
@@ -78,7 +82,8 @@ bool perform(const ExperimentOptions& o, const Experiment& experiment) {
     write_file(o.output / (name + "-verdict.txt"), text);
     write_file(o.output / (name + "-metrics.json"), nlohmann::json(report.metrics).dump(2) + "\n");
     if (!o.no_plot && !plot(find_file("velo-sim-plot"), table, experiment))
-        std::fprintf(stderr, "velo-sim: no plot of %s: is python3-matplotlib installed? --no-plot leaves plots out\n",
+        std::fprintf(stderr,
+                     "velo-sim: no plot of %s: is python3-matplotlib installed? --no-plot leaves plots out\n",
                      experiment.name.c_str());
     const auto failed = report.metrics.find("failed_runs");
     bool good = failed == report.metrics.end() || failed->second == 0;
@@ -91,12 +96,16 @@ bool perform(const ExperimentOptions& o, const Experiment& experiment) {
 void add_experiment_command(CLI::App& app, int& status) {
     auto o = std::make_shared<ExperimentOptions>();
     CLI::App* command = app.add_subcommand(
-        "experiment", "an experiment of the papers: CSV, plot and verdict; exit status 1 if a verdict is not as expected");
+        "experiment",
+        "an experiment of the papers: CSV, plot and verdict; exit status 1 if a verdict is not as expected");
     std::vector<std::string> names = {"all"};
     for (const Experiment& experiment : experiments()) names.push_back(experiment.name);
     command->add_option("names", o->names, "experiments, or all")->check(CLI::IsMember(names))->required();
-    command->add_flag("--full", o->context.full, "the papers' size: minutes to an hour each, instead of seconds");
-    command->add_option("-j,--jobs", o->context.jobs, "runs side by side")->check(CLI::Range(1U, 1024U))->capture_default_str();
+    command->add_flag("--full", o->context.full,
+                      "the papers' size: minutes to an hour each, instead of seconds");
+    command->add_option("-j,--jobs", o->context.jobs, "runs side by side")
+        ->check(CLI::Range(1U, 1024U))
+        ->capture_default_str();
     command->add_option("-o,--output", o->output, "directory for the files")->capture_default_str();
     command->add_option("--bounds", o->bounds, "the statements and their bounds (default: as installed)");
     command->add_flag("--no-plot", o->no_plot);
@@ -111,14 +120,17 @@ void add_experiment_command(CLI::App& app, int& status) {
 void add_list_command(CLI::App& app, int&) {
     app.add_subcommand("list", "experiments, patterns, policies and the costs of the machine")->callback([] {
         std::puts("experiments:");
-        for (const Experiment& e : experiments()) std::printf("  %-10s %s\n", e.name.c_str(), e.title.c_str());
+        for (const Experiment& e : experiments())
+            std::printf("  %-10s %s\n", e.name.c_str(), e.title.c_str());
         std::puts("patterns:");
         for (const std::string& name : pattern_names())
             std::printf("  %-18s %s\n", name.c_str(), describe_pattern(name).c_str());
         std::puts("policies:");
-        for (const std::string_view name : flow::policy_names()) std::printf("  %s\n", std::string(name).c_str());
+        for (const std::string_view name : flow::policy_names())
+            std::printf("  %s\n", std::string(name).c_str());
         std::puts("costs, in nanoseconds:");
-        for (const auto& [name, value] : list_costs(Costs{})) std::printf("  %-16s %g\n", name.c_str(), value);
+        for (const auto& [name, value] : list_costs(Costs{}))
+            std::printf("  %-16s %g\n", name.c_str(), value);
     });
 }
 

@@ -136,16 +136,20 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_option("--neighbours", p.neighbours, "sparse: peers of a process");
     run->add_option("--phases", p.phases, "phases: sizes of the groups")->delimiter(',');
     run->add_option("--nodes", o->nodes, "mesh, such as 4x4x4 (default: as many as needed)");
-    run->add_option("--node-stride", m.node_stride, "a job uses every so manieth node")->check(CLI::PositiveNumber);
+    run->add_option("--node-stride", m.node_stride, "a job uses every so manieth node")
+        ->check(CLI::PositiveNumber);
     run->add_option("--processes-per-node", m.processes_per_node)
         ->check(CLI::Range(1U, 65535U))
         ->capture_default_str();
     run->add_flag("--torus", m.torus);
-    run->add_flag("--progress-before-send", m.progress_before_send, "processes empty their mailboxes before each send");
+    run->add_flag("--progress-before-send", m.progress_before_send,
+                  "processes empty their mailboxes before each send");
     run->add_flag("--limic", m.limic, "single copy inside a node, without credits");
     run->add_option("--eager-limit", m.eager_limit)->capture_default_str();
-    run->add_option("--header-bytes", m.header_bytes, "of the MPI library in each message")->capture_default_str();
-    run->add_option("--window", m.node_window, "packets of a node in the network before back-pressure; 0: no limit")
+    run->add_option("--header-bytes", m.header_bytes, "of the MPI library in each message")
+        ->capture_default_str();
+    run->add_option("--window", m.node_window,
+                    "packets of a node in the network before back-pressure; 0: no limit")
         ->capture_default_str();
     run->add_option("--max-train", m.max_train, "packets that are simulated as one; 0: no limit")
         ->capture_default_str();
@@ -159,7 +163,8 @@ void add_run_command(CLI::App& app, int& status) {
             throw std::runtime_error("phases needs the sizes of its groups: --phases 64,16,32");
         for (const std::uint32_t size : o->run.options.phases)
             if (size > o->run.options.processes)
-                throw std::runtime_error("--phases: a group of " + std::to_string(size) + " is larger than --processes");
+                throw std::runtime_error("--phases: a group of " + std::to_string(size) +
+                                         " is larger than --processes");
         const Measured m = execute(o->run);
         if (o->json)
             std::printf("%s\n", to_json(*o, m).dump().c_str());

@@ -1,7 +1,7 @@
-// Events in the order of (time, sequence of insertion). A radix heap: nothing may be scheduled before the last
-// event taken, which a simulation never does. An event sits in the bucket of the highest bit in which its time
-// differs from now; the cost per event depends on the span of time that is planned ahead, not on the number of
-// events (Ahuja, Mehlhorn, Orlin, Tarjan 1990).
+// Events in the order of (time, sequence of insertion). A radix heap: nothing may be scheduled before the
+// last event taken, which a simulation never does. An event sits in the bucket of the highest bit in which
+// its time differs from now; the cost per event depends on the span of time that is planned ahead, not on the
+// number of events (Ahuja, Mehlhorn, Orlin, Tarjan 1990).
 //
 // Events of equal times leave in the order in which they came: they are always in the same bucket, and a
 // bucket is only ever appended to, or emptied in order into buckets that are empty.

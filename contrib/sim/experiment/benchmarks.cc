@@ -1,4 +1,5 @@
-// Section 7.4 of the thesis: the Intel MPI benchmarks by class of pattern, and Liu & Panda's measurements in shape.
+// Section 7.4 of the thesis: the Intel MPI benchmarks by class of pattern, and Liu & Panda's measurements in
+// shape.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -14,10 +15,17 @@ struct Benchmark {
     std::uint32_t iterations;
 };
 constexpr Benchmark kBenchmarks[] = {
-    {"multi_pingpong", "localized", 200}, {"sendrecv", "localized", 200}, {"exchange", "localized", 100},
-    {"allreduce", "localized", 100},      {"bcast", "rooted", 200},         {"reduce", "rooted", 200},
-    {"alltoall_pairwise", "balanced", 4}, {"alltoall", "balanced", 4},    {"gather", "rma", 40},
-    {"scatter", "rma", 40},               {"allgather", "rma", 40},
+    {"multi_pingpong", "localized", 200},
+    {"sendrecv", "localized", 200},
+    {"exchange", "localized", 100},
+    {"allreduce", "localized", 100},
+    {"bcast", "rooted", 200},
+    {"reduce", "rooted", 200},
+    {"alltoall_pairwise", "balanced", 4},
+    {"alltoall", "balanced", 4},
+    {"gather", "rma", 40},
+    {"scatter", "rma", 40},
+    {"allgather", "rma", 40},
 };
 constexpr std::uint32_t kSlots[] = {8, 16, 32, 64};
 
@@ -36,7 +44,7 @@ std::vector<std::string> limited_policies() {
 }
 
 Trial benchmark_run(const Benchmark& benchmark, std::uint32_t processes, const std::string& policy,
-                  std::uint32_t slots) {
+                    std::uint32_t slots) {
     Trial run = thesis_run(benchmark.pattern, processes, policy, slots);
     run.flow.piggyback = true;
     run.options.iterations = benchmark.iterations;
@@ -105,7 +113,8 @@ Report figure_7_10(const Context& context) {
         };
         const std::size_t reference = grid.reference(make("none"));
         grid.add({std::string("none"), double(r)}, make("none"), reference);
-        for (const std::string policy : {"static", "dynamic"}) grid.add({policy, double(r)}, make(policy), reference);
+        for (const std::string policy : {"static", "dynamic"})
+            grid.add({policy, double(r)}, make(policy), reference);
     }
     grid.execute(context.jobs);
     Report report = grid.report();
@@ -122,7 +131,7 @@ Report figure_7_10(const Context& context) {
 
 // Eight nodes at one switch; the costs stay EXTOLL's, so that only shapes compare.
 Trial cluster_run(const std::string& pattern, std::uint32_t processes, const std::string& policy,
-                std::uint32_t buffers) {
+                  std::uint32_t buffers) {
     Trial run;
     run.pattern = pattern;
     run.machine.dimensions = {processes};
@@ -209,8 +218,9 @@ Report liu_panda_nas(const Context& context) {
     Report report = grid.report();
     report.remarks.insert(report.remarks.end(), skipped.remarks.begin(), skipped.remarks.end());
     for (const auto& point : grid.points()) {
-        const std::string name = std::get<std::string>(point.key[0]) + "_" + std::get<std::string>(point.key[1]) +
-                                 "_" + std::to_string(static_cast<int>(std::get<double>(point.key[2])));
+        const std::string name = std::get<std::string>(point.key[0]) + "_" +
+                                 std::get<std::string>(point.key[1]) + "_" +
+                                 std::to_string(static_cast<int>(std::get<double>(point.key[2])));
         const Totals& totals = grid.of(point).outcome.totals;
         report.metrics["overhead_" + name] = grid.overhead(point);
         report.metrics["credit_percent_" + name] =
@@ -231,10 +241,12 @@ std::vector<Experiment> benchmark_experiments() {
     return {
         {"fig7.5", "IMB-like patterns by class at 8, 16, 32 and 64 slots (figures 7.5 to 7.8 and 7.12)",
          "slots_per_peer", "overhead_percent", figure_7_5},
-        {"fig7.10", "Scatterv, the root changes after some repetitions", "repetitions", "time_us", figure_7_10},
-        {"liu3", "Liu & Panda: streams of small messages, 100 and 10 buffers (their figures 3 to 6)", "window",
-         "overhead_percent", liu_panda_bandwidth},
-        {"liu10", "Liu & Panda: NAS-like patterns with 100, 10 and 1 buffers (their figure 10, tables 1 and 2)",
+        {"fig7.10", "Scatterv, the root changes after some repetitions", "repetitions", "time_us",
+         figure_7_10},
+        {"liu3", "Liu & Panda: streams of small messages, 100 and 10 buffers (their figures 3 to 6)",
+         "window", "overhead_percent", liu_panda_bandwidth},
+        {"liu10",
+         "Liu & Panda: NAS-like patterns with 100, 10 and 1 buffers (their figure 10, tables 1 and 2)",
          "buffers", "overhead_percent", liu_panda_nas},
     };
 }

@@ -12,7 +12,7 @@ constexpr double kUnreached = 1e9;
 const std::vector<std::string> kBoth = {"static", "dynamic"};
 
 Trial grouped_alltoall(std::uint32_t processes, std::uint32_t active, const std::string& policy,
-                     std::uint32_t slots) {
+                       std::uint32_t slots) {
     Trial run = thesis_run("alltoall", processes, policy, slots);
     run.options.active = active;
     run.options.iterations = policy == "none" ? 3 : 9;
@@ -55,8 +55,7 @@ Report groups(const Context& context, const std::string& policy) {
         report.metrics["overhead_at_16_slots" + of] = grid.overhead({active, 16.0});
         report.metrics["overhead_at_30_slots" + of] = grid.overhead({active, 30.0});
         report.metrics["overhead_at_64_slots" + of] = grid.overhead({active, 64.0});
-        report.metrics["delayed_percent_at_30_slots" + of] =
-            grid.find({active, 30.0})->delayed_percent;
+        report.metrics["delayed_percent_at_30_slots" + of] = grid.find({active, 30.0})->delayed_percent;
     }
     return report;
 }
@@ -117,8 +116,8 @@ Report figure_7_1(const Context& context) {
 }
 
 Report figure_7_3(const Context& context) {
-    const std::vector<std::uint32_t> counts = context.full ? std::vector<std::uint32_t>{32, 64, 128, 256}
-                                                           : std::vector<std::uint32_t>{32, 64};
+    const std::vector<std::uint32_t> counts =
+        context.full ? std::vector<std::uint32_t>{32, 64, 128, 256} : std::vector<std::uint32_t>{32, 64};
     const std::vector<std::uint32_t> slots = {8, 16, 24, 32, 40, 48, 57, 64};
     Grid grid({"processes", "policy", "slots_per_peer"});
     for (const std::uint32_t count : counts) {
@@ -200,12 +199,12 @@ Report figure_7_4(const Context& context) {
 
 std::vector<Experiment> dynamic_experiments() {
     return {
-        {"fig5.9", "static: alltoalls of all, a half, a quarter, an eighth of the processes", "slots_per_peer",
-         "overhead_percent,delayed_percent", figure_5_9},
-        {"fig6.5", "dynamic: alltoalls of all, a half, a quarter, an eighth of the processes", "slots_per_peer",
-         "overhead_percent,delayed_percent", figure_6_5},
-        {"fig7.1", "the components of the overhead (figures 7.1 and 7.2)", "slots_per_peer", "overhead_percent",
-         figure_7_1},
+        {"fig5.9", "static: alltoalls of all, a half, a quarter, an eighth of the processes",
+         "slots_per_peer", "overhead_percent,delayed_percent", figure_5_9},
+        {"fig6.5", "dynamic: alltoalls of all, a half, a quarter, an eighth of the processes",
+         "slots_per_peer", "overhead_percent,delayed_percent", figure_6_5},
+        {"fig7.1", "the components of the overhead (figures 7.1 and 7.2)", "slots_per_peer",
+         "overhead_percent", figure_7_1},
         {"fig7.3", "alltoall with LiMIC inside the nodes", "slots_per_peer", "overhead_percent", figure_7_3},
         {"fig7.4", "credits of process 0 while the pattern changes", "alltoall", "mean_credits", figure_7_4},
     };

@@ -7,9 +7,8 @@ namespace velo::sim {
 const std::vector<Experiment>& experiments() {
     static const std::vector<Experiment> all = [] {
         std::vector<Experiment> list;
-        for (const auto& group :
-             {static_experiments(), dynamic_experiments(), literal_experiments(), benchmark_experiments(),
-              scale_experiments()})
+        for (const auto& group : {static_experiments(), dynamic_experiments(), literal_experiments(),
+                                  benchmark_experiments(), scale_experiments()})
             list.insert(list.end(), group.begin(), group.end());
         return list;
     }();

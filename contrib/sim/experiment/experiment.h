@@ -1,4 +1,5 @@
-// An experiment of the papers: rows for a table and a plot, and the numbers that its statements are judged by.
+// An experiment of the papers: rows for a table and a plot, and the numbers that its statements are judged
+// by.
 #pragma once
 
 #include <map>
@@ -23,9 +24,9 @@ struct Context {
 };
 
 struct Experiment {
-    std::string name;   // as on the command line: "fig5.5"
+    std::string name;  // as on the command line: "fig5.5"
     std::string title;
-    std::string x;      // columns for the plot: x axis, y axis, one line for each value of the others
+    std::string x;  // columns for the plot: x axis, y axis, one line for each value of the others
     std::string y;
     Report (*run)(const Context& context);
 };

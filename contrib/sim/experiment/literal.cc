@@ -9,14 +9,16 @@ constexpr std::uint32_t kSeeds = 10;
 
 Outcome run_literally(const Trial& trial) {
     const auto workload = make_pattern(trial.pattern, trial.options);
-    return Simulation(trial.machine, trial.flow, *workload, [](const flow::PolicyConfig& config) {
-               return std::make_unique<LiteralPolicy>(config);
-           }).run();
+    return Simulation(
+               trial.machine, trial.flow, *workload,
+               [](const flow::PolicyConfig& config) { return std::make_unique<LiteralPolicy>(config); })
+        .run();
 }
 
 Report literal(const Context&) {
     Report report;
-    report.columns = {"slots_per_peer", "processes", "literal_deadlocks", "literal_overflows", "checked_failures"};
+    report.columns = {"slots_per_peer", "processes", "literal_deadlocks", "literal_overflows",
+                      "checked_failures"};
     for (const std::uint32_t slots : {8U, 16U, 30U, 60U}) {
         double deadlocks = 0, overflows = 0, checked = 0;
         for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {

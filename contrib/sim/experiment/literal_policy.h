@@ -1,5 +1,5 @@
-// The dynamic flow control as the prose of the thesis's chapter 6 has it, all of its holes together (A1 to A8 of
-// mca_btl_velo/design/flow-control.md): to show what they do to a program. Nothing else uses it.
+// The dynamic flow control as the prose of the thesis's chapter 6 has it, all of its holes together (A1 to A8
+// of mca_btl_velo/design/flow-control.md): to show what they do to a program. Nothing else uses it.
 #pragma once
 
 #include <cstdint>

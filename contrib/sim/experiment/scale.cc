@@ -1,7 +1,8 @@
 // Memory and size: Table 7.1, and how the simulator itself grows.
+#include <unistd.h>
+
 #include <cmath>
 #include <fstream>
-#include <unistd.h>
 
 #include "experiment/grid.h"
 
@@ -33,8 +34,8 @@ double active_only_bytes(double processes, double active, double slots_per_activ
 
 Report table_7_1(const Context&) {
     Report report;
-    report.columns = {"processes", "thesis_static_mb", "thesis_dynamic_mb", "velo_static_mb",
-                      "velo_dynamic_mb", "active_only_mb"};
+    report.columns = {"processes",      "thesis_static_mb", "thesis_dynamic_mb",
+                      "velo_static_mb", "velo_dynamic_mb",  "active_only_mb"};
     for (const double k : {1.0, 4.0, 16.0, 64.0, 256.0}) {
         const double n = k * 1024;
         const double row[] = {(4 * n + 2 + 4096 * n) / kMegabyte, (150 + 1024) * n / kMegabyte,
@@ -58,8 +59,8 @@ double resident_megabytes() {
     return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / kMegabyte;
 }
 
-// The same sparse exchange on ever more processes, then ever longer on the same ones. One run at a time: it is the
-// time of this machine that is measured.
+// The same sparse exchange on ever more processes, then ever longer on the same ones. One run at a time: it
+// is the time of this machine that is measured.
 Report scale(const Context& context) {
     Report report;
     report.columns = {"curve", "processes", "iterations", "events", "ns_per_event", "resident_mb"};
@@ -114,7 +115,8 @@ std::vector<Experiment> scale_experiments() {
     return {
         {"table7.1", "memory of a receiver", "processes",
          "thesis_static_mb,thesis_dynamic_mb,velo_dynamic_mb,active_only_mb", table_7_1},
-        {"scale", "sparse patterns on up to 256K processes; the cost of an event", "events", "ns_per_event", scale},
+        {"scale", "sparse patterns on up to 256K processes; the cost of an event", "events", "ns_per_event",
+         scale},
         {"speed", "an alltoall of 2 KB among 1024 processes on one core", "packets", "seconds", speed},
     };
 }

@@ -44,7 +44,8 @@ Report figure_5_3(const Context& context) {
         const std::size_t reference = grid.reference(multi_pingpong(hops, "none", 64, 2));
         for (const std::uint32_t n : range(1, 5, 1))
             for (const std::uint32_t s : slots)
-                grid.add({double(hops), double(n), double(s)}, multi_pingpong(hops, "static", s, n), reference);
+                grid.add({double(hops), double(n), double(s)}, multi_pingpong(hops, "static", s, n),
+                         reference);
     }
     grid.execute(context.jobs);
     Report report = grid.report();
@@ -76,7 +77,7 @@ Report figure_5_3(const Context& context) {
 }
 
 Trial alltoall(std::uint32_t processes, const std::string& policy, std::uint32_t slots, std::uint32_t n,
-             std::uint32_t bytes = 2048) {
+               std::uint32_t bytes = 2048) {
     Trial run = thesis_run("alltoall", processes, policy, slots, n);
     run.options.bytes = bytes;
     run.options.iterations = 4;
@@ -143,7 +144,8 @@ double stable_size(std::uint32_t processes, std::uint32_t n, unsigned jobs) {
     }
     const std::vector<Measured> measured = execute_all(runs, jobs);
     double first = kNever;
-    for (std::uint32_t slots = kLast; slots >= kFirst && measured[slots - kFirst].delayed_percent == 0; --slots)
+    for (std::uint32_t slots = kLast; slots >= kFirst && measured[slots - kFirst].delayed_percent == 0;
+         --slots)
         first = slots;
     return first;
 }

@@ -44,7 +44,7 @@ std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs)
 }
 
 Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy,
-               std::uint32_t slots, std::uint32_t credit_slots) {
+                 std::uint32_t slots, std::uint32_t credit_slots) {
     Trial run;
     run.pattern = pattern;
     run.machine.dimensions = mesh_for(processes, run.machine.processes_per_node);

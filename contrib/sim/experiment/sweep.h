@@ -22,8 +22,8 @@ struct Trial {
 
 struct Measured {
     Outcome outcome;
-    double time_us = 0;             // of an iteration
-    double delayed_percent = 0;     // of messages
+    double time_us = 0;          // of an iteration
+    double delayed_percent = 0;  // of messages
     std::uint64_t credit_packets = 0;
 };
 
@@ -35,7 +35,7 @@ std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs)
 
 // A run on the thesis's machine: a mesh for that many processes, 16 on a node.
 Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy = "none",
-               std::uint32_t slots = 64, std::uint32_t credit_slots = 2);
+                 std::uint32_t slots = 64, std::uint32_t credit_slots = 2);
 
 inline double overhead_percent(double time, double reference) {
     return reference > 0 ? (time / reference - 1) * 100 : 0;

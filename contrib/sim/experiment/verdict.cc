@@ -47,7 +47,8 @@ std::vector<Verdict> judge(const std::string& bounds_file, const std::string& ex
     if (!file) throw std::runtime_error(bounds_file + ": cannot be read; name the bounds file with --bounds");
     try {
         std::vector<Verdict> verdicts;
-        for (const nlohmann::json& entry : nlohmann::json::parse(file).value(experiment, nlohmann::json::array()))
+        for (const nlohmann::json& entry :
+             nlohmann::json::parse(file).value(experiment, nlohmann::json::array()))
             verdicts.push_back(judge_one(entry, report, full));
         return verdicts;
     } catch (const std::exception& error) {

@@ -17,9 +17,10 @@ struct Verdict {
     double value = 0;
     bool measured = false;
     bool holds = false;
-    // What the bounds file says of the model at this size: false for a statement that it is known not to show.
+    // What the bounds file says of the model at this size: false for a statement that it is known not to
+    // show.
     bool expected = true;
-    std::string note;   // why not, if it is known
+    std::string note;  // why not, if it is known
 };
 
 // Judges the report of one experiment. Throws std::runtime_error if the file cannot be read or is wrong.

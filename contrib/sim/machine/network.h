@@ -1,7 +1,7 @@
 // The network interfaces and the links. Each is a server with a rate, first come first served; the order of
-// events is the order of arrival, so a link needs no queue but the time at which it will be free. Switches cut
-// through, and buffer without limit; what a finite network would do to its senders is `node_window`: a node
-// with that many packets under way injects no more until some have arrived (design.md, "Back-pressure").
+// events is the order of arrival, so a link needs no queue but the time at which it will be free. Switches
+// cut through, and buffer without limit; what a finite network would do to its senders is `node_window`: a
+// node with that many packets under way injects no more until some have arrived (design.md, "Back-pressure").
 #pragma once
 
 #include <cstdint>

@@ -54,8 +54,10 @@ std::vector<std::uint32_t> parse_dimensions(const std::string& text) {
         const unsigned long value = std::strtoul(at, &end, 10);
         if (end == at || value == 0 || value > 65535) return {};
         dimensions.push_back(static_cast<std::uint32_t>(value));
-        if (*end == 'x' && end[1] != '\0') ++end;
-        else if (*end != '\0') return {};
+        if (*end == 'x' && end[1] != '\0')
+            ++end;
+        else if (*end != '\0')
+            return {};
         at = end;
     }
     return dimensions.size() <= 3 ? dimensions : std::vector<std::uint32_t>{};

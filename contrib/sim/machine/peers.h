@@ -12,8 +12,7 @@ namespace velo::sim {
 
 class Peers {
  public:
-    explicit Peers(const Workload& workload)
-        : processes_(workload.processes()), sparse_(workload.sparse()) {
+    explicit Peers(const Workload& workload) : processes_(workload.processes()), sparse_(workload.sparse()) {
         if (!sparse_) return;
         first_.reserve(processes_ + 1);
         for (std::uint32_t p = 0; p < processes_; ++p) {
@@ -33,9 +32,7 @@ class Peers {
     std::size_t first(std::uint32_t p) const {
         return sparse_ ? first_[p] : std::size_t{p} * (processes_ - 1);
     }
-    std::size_t pairs() const {
-        return sparse_ ? lists_.size() : std::size_t{processes_} * (processes_ - 1);
-    }
+    std::size_t pairs() const { return sparse_ ? lists_.size() : std::size_t{processes_} * (processes_ - 1); }
     std::uint32_t process_at(std::uint32_t p, std::uint32_t index) const {
         return sparse_ ? lists_[first_[p] + index] : index + (index >= p);
     }

@@ -84,7 +84,8 @@ bool Simulation::synchronised(std::uint32_t p) {
     process.synchronising = true;
     if (++synchronising_ < peers_.processes()) return false;
     synchronising_ = 0;
-    const Time released = clock_ + from_ns(machine_.costs.barrier_ns) * std::bit_width(peers_.processes() - 1);
+    const Time released =
+        clock_ + from_ns(machine_.costs.barrier_ns) * std::bit_width(peers_.processes() - 1);
     for (std::uint32_t q = 0; q < peers_.processes(); ++q) {
         const Time skew = from_ns(machine_.costs.skew_ns * random_.below(1U << 20) / (1U << 20));
         events_.push(released + skew, kRelease, q, 0);
@@ -169,8 +170,7 @@ void Simulation::send(std::uint32_t p, const Step& step) {
 void Simulation::flush(std::uint32_t p, std::uint32_t index) {
     Process& process = processes_[p];
     flow::Policy& policy = *process.policy;
-    if (policy.control_waiting(index) && policy.credits(index) > 0)
-        policy.send_waiting_control(index, *this);
+    if (policy.control_waiting(index) && policy.credits(index) > 0) policy.send_waiting_control(index, *this);
     Pair& to = pair(p, index);
     while (to.head != kNone) {
         const std::uint32_t slot = to.head;

@@ -88,8 +88,8 @@ void Simulation::retrieve(std::uint32_t p) {
     const Train train = trains_[position];
     trains_.remove(position);
     const std::uint32_t index = peers_.index_of(p, train.from);
-    digest_ = std::rotl(digest_ ^ (events_.now() + train.from * 0x9e3779b97f4a7c15 + train.to), 23) *
-              0x100000001b3;
+    digest_ =
+        std::rotl(digest_ ^ (events_.now() + train.from * 0x9e3779b97f4a7c15 + train.to), 23) * 0x100000001b3;
     if (train.takes_slot()) {
         process.slots_used -= train.count;
         while (!process.refused.empty() &&

@@ -26,8 +26,8 @@ struct FlowOptions {
     std::uint32_t credit_slots = 2;
     bool piggyback = true;
     std::uint32_t intended_max = flow::kMaxQuota;
-    bool free_of_charge = false;   // the processor's part of flow control costs no time
-    bool finite_mailbox = false;   // a policy that does not count: its mailbox is as large as the others'
+    bool free_of_charge = false;  // the processor's part of flow control costs no time
+    bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
 };
 
 struct Totals {
@@ -42,13 +42,13 @@ struct Totals {
 
 struct Outcome {
     Totals totals;
-    std::vector<flow::Counters> flow_of;   // of each process
+    std::vector<flow::Counters> flow_of;    // of each process
     std::vector<std::uint64_t> delayed_of;  // messages delayed at each process
-    std::vector<Time> iteration_end;       // when the last process had finished it
+    std::vector<Time> iteration_end;        // when the last process had finished it
     Time end = 0;
-    std::string fault;     // an invariant that broke, empty if none
-    std::string deadlock;  // who waits for whom, empty if all processes came to their end
-    double seconds = 0;    // of the machine that simulates
+    std::string fault;         // an invariant that broke, empty if none
+    std::string deadlock;      // who waits for whom, empty if all processes came to their end
+    double seconds = 0;        // of the machine that simulates
     std::uint64_t digest = 0;  // of all deliveries, in order: equal runs have equal digests
 
     bool failed() const { return !fault.empty() || !deadlock.empty(); }
@@ -75,9 +75,9 @@ class Simulation : private flow::Emitter {
 
  private:
     enum class State : std::uint8_t {
-        kBusy,   // an event will wake it
+        kBusy,     // an event will wake it
         kStalled,  // its data is not yet in the network interface
-        kIdle,   // waits for an arrival
+        kIdle,     // waits for an arrival
     };
     struct Process {
         std::unique_ptr<flow::Policy> policy;
@@ -85,13 +85,13 @@ class Simulation : private flow::Emitter {
         TrainQueue mailbox;
         TrainQueue refused;  // arrivals that a full mailbox without credits keeps in the network
         Time busy_until = 0;
-        std::uint64_t unmatched = 0;    // messages for kReceiveAny
+        std::uint64_t unmatched = 0;  // messages for kReceiveAny
         std::uint32_t step = 0;
         std::uint32_t iteration = 0;
         std::uint32_t slots_used = 0;
         std::uint32_t slots_high_water = 0;
-        std::uint32_t in_interface = 0;  // data trains that the interface has not taken
-        std::uint32_t queued = 0;        // messages in the queues of all peers
+        std::uint32_t in_interface = 0;   // data trains that the interface has not taken
+        std::uint32_t queued = 0;         // messages in the queues of all peers
         std::uint32_t waits_for = kNone;  // peer index of a blocking send without credits
         std::uint32_t fetching = 0;       // RMA transfers that have not arrived
         std::uint64_t delayed = 0;
@@ -154,8 +154,8 @@ class Simulation : private flow::Emitter {
     std::vector<Pending> pendings_;
     std::uint32_t free_pending_ = kNone;
 
-    // While a process acts: who, and how far its own clock has come. Its acts affect others through events only,
-    // so it may run ahead until it has to look at its mailbox again.
+    // While a process acts: who, and how far its own clock has come. Its acts affect others through events
+    // only, so it may run ahead until it has to look at its mailbox again.
     std::uint32_t actor_ = 0;
     Time clock_ = 0;
 

@@ -1,5 +1,5 @@
-// Packets of one message that leave a process back to back travel as one train, which is one event per hop. The
-// train is whole on every link: it does not mix with the packets of another. Machine::max_train shortens
+// Packets of one message that leave a process back to back travel as one train, which is one event per hop.
+// The train is whole on every link: it does not mix with the packets of another. Machine::max_train shortens
 // trains, down to one packet, where that matters.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace velo::sim {
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
 enum class TrainKind : std::uint8_t {
-    kData,        // DATA packets of one message
-    kCredit,      // the packets of the policies, one each
+    kData,    // DATA packets of one message
+    kCredit,  // the packets of the policies, one each
     kRequest,
     kResponse,
     kLocal,       // a message inside a node by LiMIC
@@ -25,10 +25,10 @@ enum class TrainKind : std::uint8_t {
 struct Train {
     std::uint32_t from = 0;  // processes
     std::uint32_t to = 0;
-    std::uint32_t count = 0;  // packets
-    std::uint32_t value = 0;  // credits of a CREDIT, a RESP, or piggybacked; bytes of kLocal and RMA
+    std::uint32_t count = 0;       // packets
+    std::uint32_t value = 0;       // credits of a CREDIT, a RESP, or piggybacked; bytes of kLocal and RMA
     std::uint32_t rendezvous = 0;  // bytes that a rendezvous header announces
-    std::uint32_t node = 0;   // where the head is
+    std::uint32_t node = 0;        // where the head is
     std::uint32_t next = kNone;
     TrainKind kind = TrainKind::kData;
     bool last = false;  // ends a message

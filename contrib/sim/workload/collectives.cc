@@ -64,8 +64,7 @@ void Gather::steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const {
     const std::uint32_t r = rank(p, iteration);
     const std::uint32_t top = r == 0 ? 2 * highest_power(count()) : r & (~r + 1);
     for (std::uint32_t bit = 1; bit < top; bit *= 2)
-        if (r + bit < count())
-            receive(out, process(r + bit, iteration), bytes() * subtree(r + bit, count()));
+        if (r + bit < count()) receive(out, process(r + bit, iteration), bytes() * subtree(r + bit, count()));
     if (r > 0) send(out, process(parent(r), iteration), bytes() * subtree(r, count()));
 }
 
@@ -74,8 +73,7 @@ void Scatter::steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const 
     if (r > 0) receive(out, process(parent(r), iteration), bytes() * subtree(r, count()));
     const std::uint32_t top = r == 0 ? highest_power(count()) : (r & (~r + 1)) / 2;
     for (std::uint32_t bit = top; bit > 0; bit /= 2)
-        if (r + bit < count())
-            send(out, process(r + bit, iteration), bytes() * subtree(r + bit, count()));
+        if (r + bit < count()) send(out, process(r + bit, iteration), bytes() * subtree(r + bit, count()));
 }
 
 void AllGather::steps(std::uint32_t p, std::uint32_t, Steps& out) const {

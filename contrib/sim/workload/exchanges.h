@@ -51,8 +51,8 @@ class Exchange final : public Pattern {
     void steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const override;
 };
 
-// Each process waits for its upper and left neighbours before it sends down and right, `repetitions` times for
-// as many planes, then back: few messages in the other direction while one sweep runs.
+// Each process waits for its upper and left neighbours before it sends down and right, `repetitions` times
+// for as many planes, then back: few messages in the other direction while one sweep runs.
 class Wavefront final : public Pattern {
  public:
     explicit Wavefront(const PatternOptions& o);

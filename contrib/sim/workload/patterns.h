@@ -1,5 +1,5 @@
-// The communication patterns of the papers' experiments. "Without collective optimisation" means what the thesis
-// describes: a process first sends to all and then receives from all.
+// The communication patterns of the papers' experiments. "Without collective optimisation" means what the
+// thesis describes: a process first sends to all and then receives from all.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace velo::sim {
 
 struct PatternOptions {
     std::uint32_t processes = 2;
-    std::uint32_t active = 0;      // the first so many take part, the others wait in a barrier; 0: all
-    std::uint32_t bytes = 2048;    // of MPI data in a message
+    std::uint32_t active = 0;    // the first so many take part, the others wait in a barrier; 0: all
+    std::uint32_t bytes = 2048;  // of MPI data in a message
     std::uint32_t iterations = 1;
     std::uint32_t repetitions = 1;  // with the same root, before it changes
-    std::uint32_t neighbours = 0;  // sparse patterns: peers of a process, 0: the pattern's own number
+    std::uint32_t neighbours = 0;   // sparse patterns: peers of a process, 0: the pattern's own number
     std::uint32_t processes_per_node = 16;
     std::uint32_t seed = 1;
     std::vector<std::uint32_t> phases;  // sizes of the groups of a phase change

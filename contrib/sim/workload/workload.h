@@ -1,5 +1,5 @@
-// What the processes do: each has a list of steps for each iteration. A workload is a pure function of (process,
-// iteration), so that it needs no memory of its own at any scale.
+// What the processes do: each has a list of steps for each iteration. A workload is a pure function of
+// (process, iteration), so that it needs no memory of its own at any scale.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace velo::sim {
 
 enum class StepKind : std::uint8_t {
-    kSend,        // until the interface has taken the message; meanwhile arrivals are retrieved
-    kStart,       // a non-blocking send: what has no credit waits in the queue of its peer
-    kFinish,      // until every queue is empty
-    kReceive,     // a message from `peer`
-    kReceiveAny,  // `bytes` messages from whomever
-    kCompute,     // `bytes` nanoseconds, in which nothing is retrieved
+    kSend,         // until the interface has taken the message; meanwhile arrivals are retrieved
+    kStart,        // a non-blocking send: what has no credit waits in the queue of its peer
+    kFinish,       // until every queue is empty
+    kReceive,      // a message from `peer`
+    kReceiveAny,   // `bytes` messages from whomever
+    kCompute,      // `bytes` nanoseconds, in which nothing is retrieved
     kSynchronise,  // until all processes are here: the experimenter's barrier, which sends no messages
 };
 
