@@ -1,8 +1,7 @@
 // Memory and size: Table 7.1, and how the simulator itself grows.
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "experiment/grid.h"
 
@@ -52,18 +51,18 @@ Report table_7_1(const Context&) {
     return report;
 }
 
-double resident_megabytes() {
-    std::ifstream file("/proc/self/statm");
-    double pages = 0, resident = 0;
-    file >> pages >> resident;
-    return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / kMegabyte;
+// The most that this process has had so far.
+double peak_megabytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 // The same sparse exchange on ever more processes, then ever longer on the same ones. One run at a time: it
 // is the time of this machine that is measured.
 Report scale(const Context& context) {
     Report report;
-    report.columns = {"curve", "processes", "iterations", "events", "ns_per_event", "resident_mb"};
+    report.columns = {"curve", "processes", "iterations", "events", "ns_per_event", "peak_mb"};
     double first = 0, last = 0;
     const auto measure = [&](const std::string& curve, std::uint32_t processes, std::uint32_t iterations) {
         Trial run = thesis_run("sparse", processes, "dynamic", 16);
@@ -75,13 +74,13 @@ Report scale(const Context& context) {
         if (outcome.failed()) report.remarks.push_back("a run FAILED: " + outcome.fault + outcome.deadlock);
         const double ns = outcome.seconds * 1e9 / static_cast<double>(outcome.totals.events);
         report.rows.push_back({curve, double(processes), double(iterations),
-                               static_cast<double>(outcome.totals.events), ns, resident_megabytes()});
+                               static_cast<double>(outcome.totals.events), ns, peak_megabytes()});
         return ns;
     };
     const std::uint32_t largest = context.full ? 262144 : 16384;
     for (std::uint32_t processes = 1024; processes <= largest; processes *= 4)
-        measure("processes", processes, 2);
-    report.metrics["resident_mb_largest"] = resident_megabytes();
+        measure("processes", processes, 1);
+    report.metrics["peak_mb_largest"] = peak_megabytes();
     for (std::uint32_t iterations = 4; iterations <= (context.full ? 256U : 64U); iterations *= 4) {
         last = measure("length", 1024, iterations);
         if (first == 0) first = last;
@@ -94,18 +93,18 @@ Report scale(const Context& context) {
 // Goal of speed: an alltoall of 2 KB among 1024 processes.
 Report speed(const Context& context) {
     Report report;
-    report.columns = {"policy", "slots_per_peer", "packets", "events", "seconds", "resident_mb"};
+    report.columns = {"policy", "slots_per_peer", "packets", "events", "seconds", "peak_mb"};
     for (const std::string policy : {"none", "static", "dynamic"}) {
         const std::uint32_t slots = policy == "dynamic" && context.full ? 16 : 64;
         Trial run = thesis_run("alltoall", 1024, policy, slots);
         const Measured m = execute(run);
         report.rows.push_back({policy, double(slots), static_cast<double>(m.outcome.totals.data_packets),
                                static_cast<double>(m.outcome.totals.events), m.outcome.seconds,
-                               resident_megabytes()});
+                               peak_megabytes()});
         report.metrics["seconds_" + policy] = m.outcome.seconds;
         report.metrics["packets"] = static_cast<double>(m.outcome.totals.data_packets);
     }
-    report.metrics["resident_mb"] = resident_megabytes();
+    report.metrics["peak_mb"] = peak_megabytes();
     return report;
 }
 
