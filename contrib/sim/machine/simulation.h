@@ -48,7 +48,7 @@ struct Outcome {
     Time end = 0;
     std::string fault;         // an invariant that broke, empty if none
     std::string deadlock;      // who waits for whom, empty if all processes came to their end
-    double seconds = 0;        // of the machine that simulates
+    double seconds = 0;        // of the processor that simulates
     std::uint64_t digest = 0;  // of all deliveries, in order: equal runs have equal digests
 
     bool failed() const { return !fault.empty() || !deadlock.empty(); }
