@@ -86,10 +86,10 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
-                            const singlecopy::Mechanism& mechanism);
+                            singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
-                             const singlecopy::Mechanism& mechanism);
+                             singlecopy::RemoteMemory& memory);
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
@@ -113,6 +113,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     Gate gate_;
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
+    singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;
@@ -129,7 +130,6 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
-    bool forced_single_copy_;  // "cma": no choice
     bool failed_ = false;
 };
 
