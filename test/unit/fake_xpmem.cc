@@ -32,10 +32,13 @@ int refuse(int error) {
 
 FakeXpmem* FakeXpmem::current = nullptr;
 
-Arena::Arena(std::size_t bytes, std::uint64_t address) : bytes_(bytes), file_(memfd_create("arena", 0)) {
-    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes)) != 0) return;
-    int flags = MAP_SHARED | (address == 0 ? 0 : MAP_FIXED_NOREPLACE);
-    void* data = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, flags, file_, 0);
+Arena::Arena(std::size_t bytes, std::size_t alignment) : bytes_(bytes), file_(memfd_create("arena", 0)) {
+    void* place =
+        mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (ftruncate(file_, static_cast<off_t>(bytes)) != 0 || place == MAP_FAILED) return;
+    auto start = (reinterpret_cast<std::uint64_t>(place) + alignment - 1) / alignment * alignment;
+    void* data =
+        mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0);
     if (data != MAP_FAILED) data_ = static_cast<std::byte*>(data);
 }
 

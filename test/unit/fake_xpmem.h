@@ -21,8 +21,8 @@ namespace velo::test {
 // Memory that a FakeXpmem can map a second time. Create it before fork for use between processes.
 class Arena {
  public:
-    // At an address of our choice, if not 0.
-    explicit Arena(std::size_t bytes, std::uint64_t address = 0);
+    // Its address is a multiple of `alignment`, a multiple of the page.
+    Arena(std::size_t bytes, std::size_t alignment);
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;

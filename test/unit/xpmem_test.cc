@@ -28,10 +28,6 @@ using singlecopy::RemoteProcess;
 using singlecopy::Windows;
 
 constexpr std::uint64_t kWindow = Windows::kWindowBytes;
-// Windows of the arena start at multiples of kWindow, far from what else is mapped.
-constexpr std::uint64_t kPlace = 0x200000000000ULL;
-constexpr std::uint64_t kPlaces[] = {kPlace, kPlace + (1ULL << 32)};
-
 void fill(const Arena& arena, std::uint64_t offset, std::size_t bytes, unsigned seed) {
     std::string text = pattern(bytes, seed);
     std::memcpy(arena.data() + offset, text.data(), bytes);
@@ -44,7 +40,7 @@ std::string part(const Arena& arena, std::uint64_t offset, std::size_t bytes) {
 // One "peer", this process itself, and its memory in an arena.
 class XpmemTest : public ::testing::Test {
  protected:
-    XpmemTest() : arena_(40 * kWindow, kPlace) { fake_.know(arena_); }
+    XpmemTest() : arena_(40 * kWindow, kWindow) { fake_.know(arena_); }
 
     RemoteProcess process(const Mechanisms& mechanisms) {
         *reinterpret_cast<std::uint64_t*>(arena_.data()) = kCookie;
@@ -58,6 +54,7 @@ class XpmemTest : public ::testing::Test {
 
     static constexpr std::uint64_t kCookie = 0x1234567890ULL;
     Arena arena_;
+    const std::uint64_t place_ = arena_.address();
     FakeXpmem fake_;
 };
 
@@ -110,7 +107,7 @@ TEST_F(XpmemTest, windows_are_bounded_and_the_least_recently_used_one_gives_way)
 TEST_F(XpmemTest, pages_of_a_window_that_ends_beyond_the_address_space_are_attached_in_passing) {
     Mechanisms mechanisms("xpmem");
     auto memory = mechanisms.reach(process(mechanisms));
-    fake_.limit = kPlace + 3 * kWindow + kWindow / 2;
+    fake_.limit = place_ + 3 * kWindow + kWindow / 2;
     std::size_t live = fake_.live();
     fill(arena_, 3 * kWindow + 1000, 9000, 3);
     EXPECT_EQ(read(*memory, 3 * kWindow + 1000, 9000), pattern(9000, 3));
@@ -125,8 +122,8 @@ TEST_F(XpmemTest, a_window_in_use_is_never_detached) {
         Windows windows(fake_, permit);
         std::vector<Windows::Pin> pins;
         for (std::uint64_t i = 0; i < Windows::kMostWindows; ++i)
-            pins.push_back(windows.pin(kPlace + i * kWindow, 8));
-        Windows::Pin more = windows.pin(kPlace + 36 * kWindow + 5, 8);
+            pins.push_back(windows.pin(place_ + i * kWindow, 8));
+        Windows::Pin more = windows.pin(place_ + 36 * kWindow + 5, 8);
         ASSERT_NE(more.data, nullptr);
         EXPECT_NE(more.passing, nullptr);
         EXPECT_EQ(fake_.detached, 0);
@@ -135,10 +132,10 @@ TEST_F(XpmemTest, a_window_in_use_is_never_detached) {
         windows.unpin(more);
         EXPECT_EQ(fake_.detached, 1);
         windows.unpin(pins[7]);
-        Windows::Pin next = windows.pin(kPlace + 37 * kWindow, 8);
+        Windows::Pin next = windows.pin(place_ + 37 * kWindow, 8);
         EXPECT_EQ(next.passing, nullptr) << "the seventh has given way";
         windows.unpin(next);
-        EXPECT_EQ(windows.pin(kPlace + 7 * kWindow, 8).window, kPlace / kWindow + 7);
+        EXPECT_EQ(windows.pin(place_ + 7 * kWindow, 8).window, place_ / kWindow + 7);
     }
     fake_.release(permit);
     fake_.remove(0);
@@ -149,9 +146,9 @@ TEST_F(XpmemTest, a_refused_attachment_is_an_error_number) {
     auto memory = mechanisms.reach(process(mechanisms));
     fake_.refuse_attach = ENOMEM;
     char byte = 0;
-    EXPECT_EQ(memory->read(&byte, kPlace + 9 * kWindow, 1), ENOMEM);
-    EXPECT_EQ(memory->write(&byte, kPlace + 9 * kWindow, 1), ENOMEM);
-    EXPECT_EQ(memory->read(&byte, kPlace, 1), 0) << "what is attached stays";
+    EXPECT_EQ(memory->read(&byte, place_ + 9 * kWindow, 1), ENOMEM);
+    EXPECT_EQ(memory->write(&byte, place_ + 9 * kWindow, 1), ENOMEM);
+    EXPECT_EQ(memory->read(&byte, place_, 1), 0) << "what is attached stays";
     EXPECT_EQ(memory->read(&byte, 16, 1), EFAULT);
     EXPECT_EQ(memory->read(&byte, UINT64_MAX - 4, 100), EFAULT);
 }
@@ -334,7 +331,7 @@ class XpmemEngineTest : public ::testing::TestWithParam<const char*> {
         EXPECT_TRUE(part(arenas_[1], 11, bytes) == pattern(bytes, seed)) << bytes;
     }
 
-    Arena arenas_[2] = {Arena(2 * kWindow, kPlaces[0]), Arena(2 * kWindow, kPlaces[1])};
+    Arena arenas_[2] = {Arena(2 * kWindow, kWindow), Arena(2 * kWindow, kWindow)};
     FakeXpmem fake_;
     std::optional<Party> party_;
 };
