@@ -94,20 +94,14 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
-// What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
-// second half of it is being stored (measured: design/shared-memory.md).
-constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 16};
-constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
-
 }  // namespace
 
 Engine::Engine(const velo_config& config)
     : config_(config),
-      framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
-               config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
       gate_(config.threads),
+      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy),
       mailbox_(open_mailbox(config, flow_config(config), probe_.get(), mechanisms_.xpmem_segment())),
@@ -115,7 +109,9 @@ Engine::Engine(const velo_config& config)
       peers_(mailbox_.directory_entries()),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
-      buffers_(config.max_message_bytes) {
+      buffers_(config.max_message_bytes),
+      single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
+    mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
@@ -124,18 +120,19 @@ Engine::Engine(const velo_config& config)
         limic_.emplace(
             Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
     }
-    description_ =
-        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
-        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-        " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, limic " +
-        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                      std::to_string(mailbox_.limic_slots()) + " slots"
-                : std::string("off")) +
-        ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-        ", single copy " + mechanisms_.description() + ", eager_limit " + std::to_string(config.eager_limit);
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
+                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
+                   std::to_string(flow.spare_peers) + " spare, mailbox " +
+                   std::to_string(flow.mailbox_slots()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
+                   ", single copy " + mechanisms_.description() + ", eager_limit " +
+                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
 }
 
 Engine::~Engine() = default;
@@ -173,6 +170,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
     peer.segment = std::move(segment);
+    peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));

@@ -66,6 +66,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    struct Manner;
+    Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send);
     bool may_send_at_once(const Peer& peer) const;
@@ -77,6 +79,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void withdraw_name();
 
     // These return the number of packets handled.
+    void doze();
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
     int retrieve_data(Peer& peer, const wire::Header& header);
@@ -84,9 +87,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                            std::size_t bytes, const rma::Completion& completion,
-                            singlecopy::RemoteMemory& memory);
+    velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
+                            const rma::Completion& completion, singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
                              singlecopy::RemoteMemory& memory);
@@ -106,11 +108,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
-    wire::Framing framing_[2];  // by whether the way has rested
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
+    std::uint32_t sleep_us_;            // at most, 0: never
+    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     singlecopy::Mechanisms mechanisms_;
@@ -130,6 +133,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
+    bool single_copy_only_;  // no choice of the route
     bool failed_ = false;
 };
 

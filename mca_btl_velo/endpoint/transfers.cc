@@ -21,8 +21,8 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     auto route = rma::Route::kSingleCopy;
     if (memory == nullptr) {
         route = rma::Route::kMailbox;
-    } else if (direction == rma::Direction::kGet && !mechanisms_.forced()) {
-        route = rma_.route(peer.index, bytes);
+    } else if (direction == rma::Direction::kGet && !single_copy_only_) {
+        route = rma_.route(bytes);
     }
     if (route == rma::Route::kMailbox) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);
@@ -32,10 +32,10 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.policy.credits(peer.flow) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
-    return single_copy(peer, direction, local, remote, bytes, completion, *memory);
+    return single_copy(direction, local, remote, bytes, completion, *memory);
 }
 
-velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+velo_status Engine::single_copy(rma::Direction direction, void* local, std::uint64_t remote,
                                 std::size_t bytes, const rma::Completion& completion,
                                 singlecopy::RemoteMemory& memory) {
     std::uint64_t started = platform::ticks();
@@ -44,7 +44,7 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
     if (error != 0) return VELO_ERR_REMOTE;
     if (direction == rma::Direction::kGet) {
         std::lock_guard lock(mutex_);
-        rma_.measured(peer.index, rma::Route::kSingleCopy, bytes, started);
+        rma_.measured(rma::Route::kSingleCopy, bytes, started);
     }
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
@@ -56,11 +56,10 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
     std::optional<unsigned> cell = share_cells_.take();
     if (!cell) {
         lock.unlock();
-        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, memory);
+        return single_copy(rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
-    rma::SharedGet get{peer.index,
-                       platform::ticks(),
+    rma::SharedGet get{platform::ticks(),
                        *cell,
                        generation,
                        rma::Share(share_cells_.at(*cell), generation, bytes),
@@ -83,7 +82,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
         return VELO_QUEUED;
     }
     share_cells_.give_back(*cell);
-    rma_.measured(peer.index, rma::Route::kDualCopy, bytes, get.started);
+    rma_.measured(rma::Route::kDualCopy, bytes, get.started);
     lock.unlock();
     if (get.error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
@@ -97,7 +96,7 @@ void Engine::finish_shared_gets() {
         std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
             if (!get.complete()) return false;
             share_cells_.give_back(get.cell);
-            rma_.measured(get.peer, rma::Route::kDualCopy, get.bytes, get.started);
+            rma_.measured(rma::Route::kDualCopy, get.bytes, get.started);
             done.push_back(std::move(get));
             return true;
         });

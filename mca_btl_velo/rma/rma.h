@@ -59,9 +59,9 @@ class Rma {
     // Throws Failure where a mechanism was asked for by name.
     singlecopy::RemoteMemory* memory_of(PeerIndex peer);
 
-    // The way that a get of `bytes` from this peer, whom single copy reaches, is to take.
-    Route route(PeerIndex peer, std::uint64_t bytes);
-    void measured(PeerIndex peer, Route route, std::uint64_t bytes, std::uint64_t started);
+    // The way that a get of `bytes` from a peer whom single copy reaches is to take.
+    Route route(std::uint64_t bytes);
+    void measured(Route route, std::uint64_t bytes, std::uint64_t started);
     // Asks the peer to help with a get.
     void ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
                       unsigned cell, std::uint32_t generation);
@@ -91,7 +91,6 @@ class Rma {
         singlecopy::RemoteProcess process{};
         std::unique_ptr<singlecopy::RemoteMemory> memory;
         bool probed = false;
-        std::unique_ptr<Routes> routes;  // from the first get that a route is chosen for
     };
     struct Transfer {
         PeerIndex peer;
@@ -110,6 +109,7 @@ class Rma {
     Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
 
     const singlecopy::Mechanisms& mechanisms_;
+    Routes routes_;  // of all peers: the sooner it is settled
     Outbox& outbox_;
     std::vector<Access> access_;
     std::unordered_map<std::uint64_t, Transfer> transfers_;
