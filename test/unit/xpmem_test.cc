@@ -95,6 +95,7 @@ TEST_F(XpmemTest, windows_are_bounded_and_the_least_recently_used_one_gives_way)
         read(*memory, 8, 8);  // window 0 stays in use
         EXPECT_LE(fake_.live(), Windows::kMostWindows);
     }
+    EXPECT_EQ(fake_.attached, 40) << "window 0 never gave way";
     EXPECT_EQ(fake_.live(), Windows::kMostWindows);
     int attached = fake_.attached;
     read(*memory, 8, 8);
