@@ -36,11 +36,12 @@ std::string difference(const Agreement& mine, const Agreement& theirs);
 
 // What travels through the job's start-up exchange and into the directory of a receiver. Trivially copyable.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x32304f4c4556ULL;  // "VELO02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x33304f4c4556ULL;  // "VELO03": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t process_name;
     std::uint64_t probe;  // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::int64_t xpmem_segment;  // the owner's address space, for XPMEM; 0: not attachable
     platform::FileAddress file;
 };
 
@@ -104,6 +105,7 @@ class Segment {
         const std::uint64_t* limic_peers;  // names for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
+        std::int64_t xpmem_segment;  // see Address
     };
 
     // `probe`: see Address. Throws Failure.
