@@ -23,6 +23,18 @@ def find_mpirun(given):
     raise NotFound(f"{given or 'mpirun'} not found; on Debian 12: apt-get install openmpi-bin")
 
 
+def beside(mpirun, tool, given=None):
+    """A tool of the same installation: mpicc.openmpi for mpirun.openmpi, in the same directory before elsewhere."""
+    if given:
+        return shutil.which(given)
+    path = Path(mpirun)
+    suffix = path.name.removeprefix("mpirun")
+    for name in (path.with_name(tool + suffix), path.with_name(tool), f"{tool}.openmpi", tool):
+        if found := shutil.which(str(name)):
+            return found
+    return None
+
+
 def find_bench(given, script_directory):
     """--bench, else $IMB_MPI1, else IMB-MPI1 on PATH, else Velo's own benchmark: on PATH, beside this program, or
     in the build directory that this is run from."""
