@@ -1,0 +1,87 @@
+"""Thesis, sections 5.5 and 6.8: alltoall among a part of the ranks while the others wait in a barrier."""
+
+from .. import building
+from ..experiment import Experiment, Panel
+from ..judging import because, settles_at, tolerance, verdict
+
+# What the thesis calls not acceptable.
+_LIMIT_PERCENT = 5.0
+# Below that a static mailbox has an overhead that is not acceptable, whoever is active.
+_STATIC_SLOTS = 55
+
+
+def _active(context):
+    """All, a half, a quarter, an eighth of the ranks."""
+    return [count for count in (context.ranks // part for part in (1, 2, 4, 8)) if count >= 2]
+
+
+def _name(context, active):
+    return f"{context.ranks // active}x{active}"
+
+
+def _plan_for(default_policy):
+    def plan(context):
+        chosen, skipped = building.chosen_policies(context, (default_policy,))
+        slots = building.chosen_slots(context, (8, 12, 16, 24, 32, 40, 48, 57, 64), (8, 16, 32, 57))
+        fixed = building.thesis_format(context, piggyback=False)
+        points = [building.reference(context, fixed)] + [
+            building.point(context, policy, count, fixed) for policy in chosen for count in slots]
+        workloads = [building.alltoall(context, active, _name(context, active)) for active in _active(context)]
+        panels = [Panel(f"{w.name}: alltoall among {w.words[4]} of {w.ranks}", w.name, "overhead_percent", "overhead %",
+                        overhead_scale=True) for w in workloads]
+        return building.plan({workload: points for workload in workloads}, panels, skipped)
+    return plan
+
+
+def _limits(results, context, policy):
+    """Slots from which on the overhead is acceptable, by active ranks; noise counts as acceptable."""
+    found = {}
+    for active in _active(context):
+        name = _name(context, active)
+        curve = results.curve(name, policy)
+        if curve:
+            found[active] = (settles_at(curve, max(_LIMIT_PERCENT, tolerance(results, name))), curve)
+    return found
+
+
+def _limits_text(limits):
+    return "acceptable from, by active ranks: " + ", ".join(
+        f"{active}: " + (f"{slots:g} slots" if slots else f"more than {max(curve):g} slots")
+        for active, (slots, curve) in limits.items())
+
+
+def _judge_static(results, context):
+    limits = _limits(results, context, "static")
+    statement = (f"With a static partition the overhead is not acceptable ({_LIMIT_PERCENT:g} % or more) below about "
+                 f"{_STATIC_SLOTS} slots per peer, whether all, a half, a quarter or an eighth of the ranks communicate "
+                 "(figure 5.9).")
+    if not limits:
+        return [verdict(statement, None, "static was not run.")]
+    below = {active: [x for x in curve if x < building.MESSAGE_PACKETS] for active, (_, curve) in limits.items()}
+    measured = all(below.values())
+    shown = all(slots is None or slots > max(below[active]) for active, (slots, _) in limits.items()) if measured else None
+    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded()))]
+
+
+def _judge_dynamic(results, context):
+    limits = _limits(results, context, "dynamic")
+    statement = ("The dynamic flow control needs half the slots when a half of the ranks communicate, a quarter when a "
+                 "quarter does, an eighth when an eighth does (figure 6.5).")
+    if not limits:
+        return [verdict(statement, None, "dynamic was not run.")]
+    needs = [slots if slots else float("inf") for slots, _ in limits.values()]
+    falls = all(b <= a for a, b in zip(needs, needs[1:])) and needs[-1] < needs[0]
+    shown = falls if len(needs) > 1 else None
+    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded()))]
+
+
+STATIC = Experiment(
+    "5.5", "A static mailbox and localised communication", "thesis, section 5.5, figure 5.9",
+    "A static partition wastes the slots of those that do not communicate: the overhead is unacceptable below 55 slots "
+    "per peer for all four patterns alike.",
+    _plan_for("static"), _judge_static)
+DYNAMIC = Experiment(
+    "6.8", "A dynamic mailbox and localised communication", "thesis, section 6.8, figure 6.5",
+    "The dynamic flow control gives the slots of those that do not communicate to those that do: the fewer communicate, the "
+    "smaller the mailbox that is enough.",
+    _plan_for("dynamic"), _judge_dynamic)
