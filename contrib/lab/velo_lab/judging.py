@@ -26,6 +26,21 @@ def tolerance(results, workload):
     return max(spreads)
 
 
+def noise_text(results):
+    """How much the references vary, in words; empty if nobody can tell."""
+    workloads = [line.workload for line in results.lines if line.is_reference and _is_spread_known(line)]
+    if not workloads:
+        return ""
+    spreads = {workload: tolerance(results, workload) for workload in workloads}
+    worst = max(spreads, key=spreads.get)
+    return (f"Noise: the times of a reference lie {statistics.median(spreads.values()):.0f} % apart (median), "
+            f"{spreads[worst]:.0f} % at worst ({worst}); smaller overheads than that mean little")
+
+
+def _is_spread_known(line):
+    return line.time_usec is not None and (line.rounds > 1 or line.spread_percent is not None)
+
+
 def settles_at(curve, limit):
     """The first x from which on the curve stays at or below the limit; None if its end is above it."""
     settled = None

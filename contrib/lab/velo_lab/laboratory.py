@@ -6,6 +6,7 @@ from velo_compare.progress import Progress
 
 from . import measurement, output
 from .experiment import Results
+from .judging import noise_text
 from .plugin import Unavailable
 
 
@@ -40,6 +41,8 @@ class Laboratory:
         results = Results(measurement.lines(plan.points_of, outcomes), outcomes)
         verdicts = experiment.judge(results, context)
         settings = self._settings(plan)
+        noise = noise_text(results)
+        settings["scale"] += f". {noise}" if noise else ""
         output.write_data(directory, results.lines)
         output.write_phases(directory, outcomes)
         output.write_result(directory, experiment, plan, verdicts, outcomes, settings)

@@ -7,13 +7,14 @@ from velo_compare.plot import style_of, use_overhead_scale
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "o^svDPX*"
-_CHARACTERS_FOR_A_PANEL = 52
+_CHARACTERS_FOR_A_PANEL = 50
+_LINE_INCHES = 0.14
 
 
 def write_plot(paths, experiment, plan, results, verdicts, context, scale):
     extra = experiment.draw(context) if experiment.draw else []
     count = len(plan.panels) + len(extra)
-    figure, axes = open_panels(count, f"{experiment.name}  {experiment.title}\n{scale}")
+    figure, axes = open_panels(count, f"{experiment.name}  {experiment.title}")
     for axis, panel in zip(axes, plan.panels):
         _draw(axis, panel, results)
         _dress(axis, panel.title)
@@ -21,12 +22,15 @@ def write_plot(paths, experiment, plan, results, verdicts, context, scale):
         draw(axis, results)
         _dress(axis, title)
     width = min(count, 4) * _CHARACTERS_FOR_A_PANEL
-    figure.supxlabel(_beneath(experiment, verdicts, width), x=0.01, ha="left", fontsize=8)
+    text = _beneath(experiment, verdicts, scale, width)
+    figure.set_figheight(figure.get_figheight() + _LINE_INCHES * len(text.splitlines()))
+    figure.supxlabel(text, x=0.01, ha="left", fontsize=8)
     save_panels(figure, paths)
 
 
-def _beneath(experiment, verdicts, width):
-    paragraphs = [f"Paper ({experiment.source}): {experiment.statement}"] + [verdict.text() for verdict in verdicts]
+def _beneath(experiment, verdicts, scale, width):
+    paragraphs = [f"Paper ({experiment.source}): {experiment.statement}", f"Here: {scale}."]
+    paragraphs += [verdict.text() for verdict in verdicts]
     return "\n".join(textwrap.fill(text, width) for text in paragraphs)
 
 

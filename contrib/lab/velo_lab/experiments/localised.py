@@ -63,15 +63,25 @@ def _judge_static(results, context):
     return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded()))]
 
 
+def _is_proportional(limits, ranks):
+    """Each part of the ranks needs that part of the slots, as exactly as the measured sizes tell."""
+    slots_of_all, curve_of_all = limits[ranks]
+    slots_of_all = slots_of_all or max(curve_of_all)
+    for active, (slots, curve) in limits.items():
+        share = slots_of_all * active / ranks
+        enough = next((x for x in sorted(curve) if x > share), max(curve))
+        if active != ranks and (slots is None or slots > max(enough, min(curve))):
+            return False
+    return True
+
+
 def _judge_dynamic(results, context):
     limits = _limits(results, context, "dynamic")
     statement = ("The dynamic flow control needs half the slots when a half of the ranks communicate, a quarter when a "
                  "quarter does, an eighth when an eighth does (figure 6.5).")
     if not limits:
         return [verdict(statement, None, "dynamic was not run.")]
-    needs = [slots if slots else float("inf") for slots, _ in limits.values()]
-    falls = all(b <= a for a, b in zip(needs, needs[1:])) and needs[-1] < needs[0]
-    shown = falls if len(needs) > 1 else None
+    shown = _is_proportional(limits, context.ranks) if len(limits) > 1 and context.ranks in limits else None
     return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded()))]
 
 

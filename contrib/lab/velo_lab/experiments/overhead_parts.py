@@ -59,8 +59,8 @@ def _parts(results, workload, policy):
     total, handling = common(results.curve(workload, policy), results.curve(workload, _unstalled(policy)))
     if not total:
         return f"{policy} not measured"
-    return (f"{policy} {mean(total):.1f} %, of which {mean(handling):.1f} without stalls (credit packets and their "
-            f"handling) and {mean(total) - mean(handling):.1f} by stalls")
+    return (f"{policy} {mean(total):.1f} %, and without stalls (credit packets and their handling alone) "
+            f"{mean(handling):.1f} %")
 
 
 def _judge_alltoall(results, context):

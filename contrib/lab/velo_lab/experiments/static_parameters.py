@@ -2,7 +2,7 @@
 
 from .. import building
 from ..experiment import OPEN, Experiment, Panel, Verdict
-from ..judging import because, common, mean, settles_at, steepest, verdict
+from ..judging import because, common, mean, settles_at, steepest, tolerance, verdict
 
 # Table 5.2: slots for each peer, data and credit region together, from which on the overhead is stable.
 STABLE_SLOTS = {2: 57, 3: 52, 4: 50, 5: 49}
@@ -44,18 +44,27 @@ def _judge(results, context):
 
 
 def _judge_fall(results, context):
-    where = {}
+    statement = ("Alltoall's overhead falls sharply from 38, 39, 40, 41, 42 slots per peer on with 1 to 5 credit slots: the "
+                 "data region then holds the 37 packets of a message (figure 5.5).")
+    noise = tolerance(results, "alltoall")
+    where, holds = [], []
     for n in _credit_slots(context):
-        between = steepest(results.curve("alltoall", _series(n)))
-        if between:
-            where[n] = between
-    holds = {n: low < STABLE_SLOTS.get(n, 64) and high > _PACKETS + n - 1 for n, (low, high) in where.items()}
-    shown = all(holds.values()) if holds else None
-    text = ", ".join(f"{n}: between {low:g} and {high:g}" for n, (low, high) in where.items())
-    return verdict("Alltoall's overhead falls sharply from 38, 39, 40, 41, 42 slots per peer on with 1 to 5 credit slots: "
-                   "the data region then holds the 37 packets of a message (figure 5.5).", shown,
-                   because(f"steepest fall of the measured overhead, by credit slots: {text or 'not measured'}",
-                           "" if shown else context.crowded()))
+        overhead, delayed = (results.curve("alltoall", _series(n), key) for key in ("overhead_percent", "delayed_percent"))
+        if len(overhead) < 2:
+            continue
+        low, high = steepest(overhead)
+        holds.append(None if overhead[low] - overhead[high] < noise else _is_around_a_message(n, low, high))
+        where.append(f"{n}: from {overhead[low]:.0f} to {overhead[high]:.0f} % between {low:g} and {high:g} slots (delayed sends "
+                     "between {:g} and {:g})".format(*steepest(delayed)))
+    shown = None if None in holds or not holds else all(holds)
+    return verdict(statement, shown, because("steepest fall, by credit slots: " + (", ".join(where) or "not measured"),
+                                             "no more than the noise" if None in holds else "",
+                                             "" if shown else context.crowded()))
+
+
+def _is_around_a_message(credit_slots, low, high):
+    """Whether it lies between the size that holds a message and the one that is stable (table 5.2)."""
+    return low < STABLE_SLOTS.get(credit_slots, 64) and high >= _PACKETS + credit_slots
 
 
 def _judge_stable(results, context):
