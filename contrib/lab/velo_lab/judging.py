@@ -6,6 +6,8 @@ from .experiment import NOT_SHOWN, OPEN, SHOWN, Verdict
 
 # Overheads apart by less than this are not told apart; in points of a percent.
 _LEAST_TOLERANCE = 3.0
+# The median of the five batches of a run varies by less than the batches themselves.
+_OF_A_MEDIAN = 0.5
 
 
 def verdict(statement, is_shown, because):
@@ -22,7 +24,7 @@ def tolerance(results, workload):
     if line.rounds > 1:
         spreads.append(100.0 * (line.time_max_usec - line.time_min_usec) / line.time_usec)
     elif line.spread_percent is not None:
-        spreads.append(line.spread_percent)
+        spreads.append(line.spread_percent * _OF_A_MEDIAN)
     return max(spreads)
 
 

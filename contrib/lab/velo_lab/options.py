@@ -43,7 +43,7 @@ def _add_run(run):
                      help="slots per peer of the reference, none (default 512)")
     run.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3, quick 1)")
     run.add_argument("--time", type=positive_float, metavar="SECONDS",
-                     help="of measurement in a run (default 0.5, quick 0.2)")
+                     help="of measurement in a run (default 0.5, quick 0.4)")
     run.add_argument("--timeout", type=positive_float, default=180.0, metavar="SECONDS",
                      help="a run that takes longer is killed and counts as a hang (default 180)")
     run.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
@@ -60,7 +60,7 @@ def _settle(options, parser):
         options.names = list(BY_NAME)
     options.names = list(dict.fromkeys(options.names))
     options.rounds = options.rounds or (1 if options.quick else 3)
-    options.time = options.time or (0.2 if options.quick else 0.5)
+    options.time = options.time or (0.4 if options.quick else 0.5)
     if options.ranks < 4 or options.ranks % 2:
         parser.error("--ranks: the experiments need an even number of ranks, at least 4")
     smallest = min(options.slots or [8])
