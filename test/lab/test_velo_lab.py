@@ -95,6 +95,10 @@ def test_phases_plot_the_credits_of_the_trace(lab, tmp_path):
     assert len(phases) == 1 + 4 * 7
     assert "ranks 1 to 3 (always active): 30, 120, 60, 30, 60, 120, 30" in done.stdout
     assert "ranks 8 to 15 (in all): 30, 2, 2, 30, 2, 2, 30" in done.stdout
+    credits = (tmp_path / "out" / "7.3" / "credits.csv").read_text().splitlines()
+    assert credits[0] == "alltoalls,group,median_credits,least,most"
+    assert "40,ranks 8 to 15 (in all),2,2,2" in credits
+    assert [path.name for path in (tmp_path / "out" / "7.3" / "trace").iterdir()] == ["velo.1.0.vtrace"]
 
 
 def test_without_a_trace_the_credits_are_skipped_by_name(lab, tmp_path):

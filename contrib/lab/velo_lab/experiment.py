@@ -72,6 +72,7 @@ class Experiment:
     plan: Callable  # of a Context; raises plugin.Unavailable
     judge: Callable  # of the Results and the Context: verdicts
     draw: Optional[Callable] = None  # further panels: (title, function of a matplotlib axes and the Results) pairs
+    finish: Optional[Callable] = None  # of the Results and the Context: further files
 
 
 @dataclass

@@ -48,6 +48,8 @@ class Laboratory:
         output.write_result(directory, experiment, plan, verdicts, outcomes, settings)
         self._write_plot([directory / output.PNG, directory / output.SVG], experiment, plan, results, verdicts, context,
                          settings["scale"])
+        if experiment.finish:
+            experiment.finish(results, context)
         print(f"{settings['scale']}")
         for verdict in verdicts:
             print(f"- {verdict.text()}")
