@@ -4,7 +4,7 @@
 An alltoall takes 1000 us. Under static flow control it takes 50 % longer, with all messages delayed, unless the data region
 has room for the 37 packets of a message and the sender keeps 37 credits (equation 5.3); under dynamic flow control the
 mailbox counts as many times as there are more ranks than active ones. FAKE_FLAT=1: every run takes 1000 us. FAKE_HANG and
-FAKE_FAIL name a policy and slots ("static:8"), FAKE_DEFECT too; FAKE_LOG names a file that gets a line for each call.
+FAKE_FAIL name a policy and slots ("static:8"), FAKE_DEFECT too, FAKE_FAIL also a policy alone; FAKE_LOG names a file that gets a line for each call.
 """
 
 import json
@@ -104,7 +104,7 @@ def main():
         file.write(" ".join(WORDS[1:]) + "\n")
     if os.environ.get("FAKE_HANG") == SETUP:
         time.sleep(600)
-    if os.environ.get("FAKE_FAIL") == SETUP:
+    if os.environ.get("FAKE_FAIL") in (SETUP, POLICY):
         sys.exit("rank 2: something went wrong")
     defects = 2 if os.environ.get("FAKE_DEFECT") == SETUP else 0
     if "--phases" in WORDS:

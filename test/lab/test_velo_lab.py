@@ -1,13 +1,18 @@
 """velo-lab from its command line to its files, on an mpirun that behaves as the papers say, or otherwise."""
 
 import json
+import os
+import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from velo_lab.catalogue import BY_NAME
 
+HERE = pathlib.Path(__file__).resolve().parent
 ALL_POLICIES = "none,static,dynamic,rnr,mvapich_static,mvapich_dynamic,lazy"
 
 
@@ -168,6 +173,49 @@ def test_failing_run_is_reported_with_its_output(lab):
     done = lab("5.4", "--quick", FAKE_FAIL="static:16")
     assert done.returncode == 1
     assert "rank 2: something went wrong" in done.stderr
+
+
+def test_failing_reference_stops_the_experiment(lab, tmp_path):
+    done = lab("5.4", "--quick", FAKE_FAIL="none:512")
+    assert done.returncode == 1
+    assert "none of the others was started" in done.stderr
+    assert len(calls(tmp_path)) == 1
+    assert "shown" not in verdicts(tmp_path, "5.4")
+
+
+@pytest.mark.parametrize("name, broken", [
+    *((name, "dynamic") for name in BY_NAME if name not in ("5.3", "5.4", "5.5", "7.2")),
+    ("5.3", "static"), ("5.4", "static"), ("5.5", "static"), ("7.1", "static"), ("7.4", "static"), ("6.8", "none")])
+def test_verdicts_and_plots_survive_what_is_missing(lab, tmp_path, name, broken):
+    done = lab(name, "--quick", "--slots", "16,57", FAKE_FAIL=broken)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1)
+    assert (tmp_path / "out" / name / "plot.svg").exists()
+
+
+def test_interrupted_experiment_keeps_what_it_has_and_leaves_no_mpirun_behind(velo_lab, tmp_path):
+    log = tmp_path / "calls"
+    command = [sys.executable, str(velo_lab), "run", "5.4", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
+               str(HERE / "fake_ompi_info.py"), "--patterns", "/bin/true", "--bench", "/bin/true", "--slots", "57",
+               "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, env=os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:57"},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (log.exists() and "static" in log.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 130
+    assert "INTERRUPTED" in (tmp_path / "out" / "5.4" / "result.json").read_text()
+    assert ",True," in (tmp_path / "out" / "5.4" / "data.csv").read_text()
+    left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*/environ") if names(entry, str(log))]
+    assert left == []
+
+
+def names(environ, text):
+    try:
+        return text.encode() in environ.read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("arguments, environment, complaint", [

@@ -33,7 +33,14 @@ class Laboratory:
             return True
         for reason in plan.skipped:
             print(f"SKIPPED in {experiment.name}: {reason}", flush=True)
-        outcomes = self._run_all(measurement.schedule(plan.points_of, self._rounds))
+        outcomes = []
+        try:
+            self._run_all(measurement.schedule(plan.points_of, self._rounds), outcomes)
+        except KeyboardInterrupt:
+            # What was measured is not lost.
+            plan.skipped.append("INTERRUPTED: not all runs took place")
+            self._conclude(experiment, context, plan, outcomes)
+            raise
         return self._conclude(experiment, context, plan, outcomes)
 
     def _conclude(self, experiment, context, plan, outcomes):
@@ -62,9 +69,9 @@ class Laboratory:
         for name in (output.DATA, output.PHASES, output.PNG, output.SVG):
             (directory / name).unlink(missing_ok=True)
 
-    def _run_all(self, runs):
+    def _run_all(self, runs, outcomes):
         """What failed once is not tried again in a later round: a hang costs its whole time limit."""
-        outcomes, broken = [], set()
+        broken = set()
         progress = Progress(len(runs))
         for run in runs:
             progress.starting(f"{run.case.name}, {run.setup.series}" + ("" if run.setup.x is None else f", {run.setup.x:g}"))
@@ -74,10 +81,11 @@ class Laboratory:
             outcomes.append(outcome)
             if outcome.failure:
                 broken.add((run.case, run.setup))
-                tail = "".join(f"\n  | {line}" for line in outcome.output_tail.splitlines())
-                progress.message(f"velo-lab: FAILED, {outcome.failure}\n  {outcome.command}{tail}")
+                progress.message(_failure_text(outcome))
+                if len(outcomes) == 1:
+                    progress.message("velo-lab: the first run failed, which is the reference: none of the others was started")
+                    return
         progress.finish()
-        return outcomes
 
     def _settings(self, plan):
         context = self._context
@@ -88,3 +96,8 @@ class Laboratory:
         return {"scale": scale, "ranks": ranks, "cores": context.cores, "rounds": self._rounds, "seconds": context.seconds,
                 "quick": context.quick, "reference_slots": context.reference_slots, "plugin": context.plugin.version,
                 "policies": list(context.plugin.policies)}
+
+
+def _failure_text(outcome):
+    tail = "".join(f"\n  | {line}" for line in outcome.output_tail.splitlines())
+    return f"velo-lab: FAILED, {outcome.failure}\n  {outcome.command}{tail}"
