@@ -84,7 +84,7 @@ def run_pattern(defects):
     overhead, delayed = slowness(int(option("--active", RANKS)))
     usec = 1000 * (1 + overhead)
     window = int(option("--window", 0))
-    print(f"lab 1 {RANKS} pattern\npoint {usec} {usec} {usec} 100 {defects} {window * int(option('--bytes', 0))}\nend")
+    print(f"lab 1 {RANKS} pattern\npoint {usec} {usec} {usec} 100 {defects} {window * int(option('--bytes', 0))} 1000\nend")
     report(delayed)
 
 

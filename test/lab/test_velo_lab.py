@@ -53,7 +53,7 @@ def test_rounds_take_turns(lab, tmp_path):
     assert kinds == ["none", "piggyback 0", "piggyback 1", "piggyback 0", "piggyback 1", "none"]
 
 
-@pytest.mark.parametrize("name, shown", [("5.4", [0]), ("5.5", [0]), ("6.8", [0]), ("7.1", [2]), ("5.3", [0, 1, 2])])
+@pytest.mark.parametrize("name, shown", [("5.4", [0]), ("5.5", [0, 1]), ("6.8", [0, 1]), ("7.1", [2]), ("5.3", [0, 1, 2])])
 def test_what_the_machine_shows_is_said(lab, tmp_path, name, shown):
     done = lab(name, "--rounds", "1")
     assert done.returncode == 0, done.stderr

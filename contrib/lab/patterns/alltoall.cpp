@@ -45,6 +45,7 @@ class Alltoall final : public Pattern {
     }
 
     bool takes_part() const override { return world_.rank < active_; }
+    long messages() const override { return static_cast<long>(active_) * (active_ - 1); }
 
  private:
     std::size_t offset(int peer) const { return static_cast<std::size_t>(peer) * bytes_; }

@@ -44,6 +44,8 @@ class Incast final : public Pattern {
         return defects;
     }
 
+    long messages() const override { return static_cast<long>(world_.ranks - 1) * window_; }
+
  private:
     bool is_root() const { return world_.rank == 0; }
     std::size_t offset(int peer, int message) const {

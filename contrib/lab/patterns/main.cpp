@@ -1,6 +1,6 @@
 // velo-lab-patterns: runs one communication pattern. Rank 0 prints lines of words:
 //   lab 1 RANKS PATTERN
-//   point USEC MIN_USEC MAX_USEC REPETITIONS DEFECTS BYTES_COUNTED
+//   point USEC MIN_USEC MAX_USEC REPETITIONS DEFECTS BYTES_COUNTED MESSAGES
 //   phase NUMBER ACTIVE USEC REPETITIONS DEFECTS   and   mark REPETITIONS MONOTONIC_NS   (pattern phases)
 //   end
 #include <cstdio>
@@ -35,8 +35,9 @@ long measure(const World& world, const Options& options) {
     const auto pattern = make_pattern(world, options);
     const Sample result = sample(world, *pattern, options.repetitions, options.seconds);
     if (world.rank == 0)
-        std::printf("point %.3f %.3f %.3f %ld %ld %.0f\n", result.usec, result.min_usec, result.max_usec,
-                    result.repetitions, result.defects, pattern->counted_bytes());
+        std::printf("point %.3f %.3f %.3f %ld %ld %.0f %ld\n", result.usec, result.min_usec, result.max_usec,
+                    result.repetitions, result.defects, pattern->counted_bytes(),
+                    pattern->messages() * result.calls);
     return result.defects;
 }
 

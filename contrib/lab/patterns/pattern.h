@@ -27,7 +27,10 @@ class Pattern {
     // Whether this process does something between the barriers.
     virtual bool takes_part() const { return true; }
 
-    // Messages and bytes of one repetition that the result counts, for a bandwidth; 0: there is none.
+    // Messages of one repetition, of all processes together.
+    virtual long messages() const = 0;
+
+    // Bytes of one repetition, for a bandwidth; 0: there is none.
     virtual double counted_bytes() const { return 0; }
 };
 

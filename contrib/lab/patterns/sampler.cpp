@@ -55,6 +55,7 @@ Sample sample(const World& world, Pattern& pattern, long most_repetitions, doubl
     result.min_usec = usec.front();
     result.max_usec = usec.back();
     result.repetitions = batch * batches;
+    result.calls = result.repetitions + kWarmUp + 2;
     return result;
 }
 

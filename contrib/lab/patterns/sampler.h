@@ -10,6 +10,7 @@ struct Sample {
     double min_usec = 0;  // fastest batch
     double max_usec = 0;
     long repetitions = 0;
+    long calls = 0;    // with those that are not timed
     long defects = 0;  // of all processes, in the checked repetition
 };
 

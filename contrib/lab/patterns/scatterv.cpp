@@ -31,6 +31,8 @@ class Scatterv final : public Pattern {
     void spoil() override { std::fill(in_.begin(), in_.end(), 0xff); }
     long defects() const override { return count_defects(in_, 0, bytes_, root_, world_.rank); }
 
+    long messages() const override { return world_.ranks - 1; }
+
  private:
     World world_;
     int bytes_;

@@ -36,6 +36,7 @@ class Window final : public Pattern {
     }
 
     bool takes_part() const override { return world_.rank < 2; }
+    long messages() const override { return window_ + 1; }
     double counted_bytes() const override { return static_cast<double>(bytes_) * window_; }
 
  private:

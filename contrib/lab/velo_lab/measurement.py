@@ -45,6 +45,7 @@ class Outcome:
     time_usec: Optional[float] = None
     spread_percent: Optional[float] = None  # of the batches within the run
     bytes_counted: float = 0.0
+    messages: int = 0  # of the pattern
     counters: dict = field(default_factory=dict)
     phases: list = field(default_factory=list)
     marks: list = field(default_factory=list)

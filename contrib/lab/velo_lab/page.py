@@ -15,7 +15,7 @@ from .experiment import NOT_SHOWN, OPEN, SHOWN
 
 _STYLE = Path(__file__).resolve().with_name("page.css")
 _CLASSES = {SHOWN: "shown", NOT_SHOWN: "not-shown", OPEN: "open"}
-_COLUMNS = ("workload", "series", "x", "ranks", "rounds", "time_usec", "overhead_percent", "delayed_percent",
+_COLUMNS = ("workload", "series", "x", "ranks", "rounds", "time_usec", "overhead_percent", "delayed_percent", "delayed_of_pattern_percent",
             "credit_packets_per_1000_messages", "requests", "steals", "mailbox_bytes_per_rank")
 
 

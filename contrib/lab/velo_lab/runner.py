@@ -81,6 +81,7 @@ def _read_patterns(stdout, outcome):
     if not output.complete or (output.time_usec is None and not output.phases):
         return "the output ends early"
     outcome.phases, outcome.marks, outcome.bytes_counted = output.phases, output.marks, output.bytes_counted
+    outcome.messages = output.messages
     if output.time_usec is None:
         outcome.time_usec = sum(usec * count for _, usec, count in output.phases)
     else:
@@ -116,4 +117,7 @@ def _read_counters(text, outcome):
     outcome.counters = total | counters_of(report)
     water = [rank["mailbox_high_water"] for rank in report["per_rank"] if "mailbox_high_water" in rank]
     outcome.counters["mailbox_high_water"] = max(water, default=None)
+    if outcome.messages:
+        # Of all messages that are sent many are the barriers' when few ranks communicate.
+        outcome.counters["delayed_of_pattern_percent"] = 100.0 * total["messages_delayed"] / outcome.messages
     return None

@@ -2,12 +2,15 @@
 
 from .. import building
 from ..experiment import Experiment, Panel
-from ..judging import because, settles_at, tolerance, verdict
+from ..judging import because, common, mean, numbers, settles_at, tolerance, verdict
 
 # What the thesis calls not acceptable.
 _LIMIT_PERCENT = 5.0
 # Below that a static mailbox has an overhead that is not acceptable, whoever is active.
 _STATIC_SLOTS = 55
+_DELAYED = "delayed_of_pattern_percent"
+# A sender that is delayed more often than that stalls in every second message.
+_HALF_PERCENT = 50.0
 
 
 def _active(context):
@@ -29,6 +32,7 @@ def _plan_for(default_policy):
         workloads = [building.alltoall(context, active, _name(context, active)) for active in _active(context)]
         panels = [Panel(f"{w.name}: alltoall among {w.words[4]} of {w.ranks}", w.name, "overhead_percent", "overhead %",
                         overhead_scale=True) for w in workloads]
+        panels += [Panel(f"{w.name}: delayed sends", w.name, _DELAYED, "% of the alltoall's messages") for w in workloads]
         return building.plan({workload: points for workload in workloads}, panels, skipped)
     return plan
 
@@ -60,7 +64,37 @@ def _judge_static(results, context):
     below = {active: [x for x in curve if x < building.MESSAGE_PACKETS] for active, (_, curve) in limits.items()}
     measured = all(below.values())
     shown = all(slots is None or slots > max(below[active]) for active, (slots, _) in limits.items()) if measured else None
-    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded()))]
+    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded())),
+            _judge_static_delays(results, context)]
+
+
+def _delayed(results, context, policy):
+    """Delayed sends with mailboxes that cannot hold a message for each peer, by active ranks."""
+    curves = {active: results.curve(_name(context, active), policy, _DELAYED) for active in _active(context)}
+    small = {active: {x: v for x, v in curve.items() if x < building.MESSAGE_PACKETS} for active, curve in curves.items()}
+    return {active: curve for active, curve in small.items() if curve}
+
+
+def _delayed_text(curves):
+    return "delayed, in % of the alltoall's messages, by active ranks and slots: " + "; ".join(
+        f"{active} ranks: {numbers(curve, '')}" for active, curve in curves.items())
+
+
+def _judge_static_delays(results, context):
+    curves = _delayed(results, context, "static")
+    shown = all(min(curve.values()) > _HALF_PERCENT for curve in curves.values()) if curves else None
+    return verdict("The slots of idle senders help nobody: where a quota cannot hold a message, sends are delayed whoever is active.",
+                   shown, because(_delayed_text(curves)))
+
+
+def _judge_dynamic_delays(results, context):
+    curves = _delayed(results, context, "dynamic")
+    shown = None
+    if len(curves) > 1 and context.ranks in curves:
+        of_all, of_few = common(curves[context.ranks], curves[min(curves)])
+        shown = mean(of_few) < 0.5 * mean(of_all) if of_all else None
+    return verdict("With the same mailbox, fewer sends are delayed the fewer ranks communicate: they have the slots of the others.",
+                   shown, because(_delayed_text(curves)))
 
 
 def _is_proportional(limits, ranks):
@@ -82,7 +116,8 @@ def _judge_dynamic(results, context):
     if not limits:
         return [verdict(statement, None, "dynamic was not run.")]
     shown = _is_proportional(limits, context.ranks) if len(limits) > 1 and context.ranks in limits else None
-    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded()))]
+    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded())),
+            _judge_dynamic_delays(results, context)]
 
 
 STATIC = Experiment(
