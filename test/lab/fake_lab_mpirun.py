@@ -21,6 +21,7 @@ SLOTS = int(MCA.get("slots_per_peer", MCA.get("preposted_buffers", 0)))
 CREDIT_SLOTS = int(MCA.get("credit_slots", 2))
 SETUP = f"{POLICY}:{SLOTS}"
 PACKETS = 37
+NOISE = float(os.environ.get("FAKE_NOISE", 1))  # slowest batch by fastest batch
 
 
 def option(name, default=None):
@@ -84,7 +85,7 @@ def run_pattern(defects):
     overhead, delayed = slowness(int(option("--active", RANKS)))
     usec = 1000 * (1 + overhead)
     window = int(option("--window", 0))
-    print(f"lab 1 {RANKS} pattern\npoint {usec} {usec} {usec} 100 {defects} {window * int(option('--bytes', 0))} 1000\nend")
+    print(f"lab 1 {RANKS} pattern\npoint {usec} {usec} {usec * NOISE} 100 {defects} {window * int(option('--bytes', 0))} 1000\nend")
     report(delayed)
 
 

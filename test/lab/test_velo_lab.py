@@ -70,6 +70,14 @@ def test_what_the_machine_does_not_show_is_not_tuned_away(lab, tmp_path, name):
     assert "NOT SHOWN here: " in done.stdout
 
 
+def test_overheads_within_the_noise_are_not_judged(lab, tmp_path):
+    done = lab("5.5", "7.1", "--quick", FAKE_NOISE="2")
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "5.5") == ["cannot be judged", "shown"]  # delayed sends are counted, not timed
+    assert verdicts(tmp_path, "7.1")[0] == "cannot be judged"
+    assert "the reference varies by 50 %" in done.stdout
+
+
 def test_plots_carry_the_statement(lab, tmp_path):
     lab("5.5", "--rounds", "1", "--quick")
     png = (tmp_path / "out" / "5.5" / "plot.png").read_bytes()

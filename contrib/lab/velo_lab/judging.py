@@ -6,6 +6,8 @@ from .experiment import NOT_SHOWN, OPEN, SHOWN, Verdict
 
 # Overheads apart by less than this are not told apart; in points of a percent.
 _LEAST_TOLERANCE = 3.0
+# With more noise than that overheads are not judged.
+_MOST_TOLERANCE = 30.0
 # The median of the five batches of a run varies by less than the batches themselves.
 _OF_A_MEDIAN = 0.5
 
@@ -26,6 +28,15 @@ def tolerance(results, workload):
     elif line.spread_percent is not None:
         spreads.append(line.spread_percent * _OF_A_MEDIAN)
     return max(spreads)
+
+
+def too_noisy(results, *workloads):
+    """Why overheads of these workloads tell nothing; empty if they do."""
+    noise = {workload: tolerance(results, workload) for workload in workloads if results.reference(workload)}
+    worst = max(noise, key=noise.get, default=None)
+    if worst is None or noise[worst] <= _MOST_TOLERANCE:
+        return ""
+    return f"the reference varies by {noise[worst]:.0f} % ({worst}), which is too much to judge overheads; more rounds may help"
 
 
 def noise_text(results):

@@ -7,7 +7,7 @@ from velo_compare.plot import style_of, use_overhead_scale
 
 from .. import building
 from ..experiment import Experiment, Panel
-from ..judging import because, numbers, verdict
+from ..judging import because, numbers, too_noisy, verdict
 from ..measurement import Workload
 
 # Named in section 7.4.1 as abnormal and left out of the average (figure 7.12).
@@ -112,11 +112,12 @@ def _over_holds(results, policy):
 def _judge_roots(results, context):
     dynamic, static = _over_holds(results, "dynamic"), _over_holds(results, "static")
     first, last = (dynamic[min(dynamic)], dynamic[max(dynamic)]) if len(dynamic) > 1 else (0, 0)
-    shown = last < min(first, _CLOSE_PERCENT) if len(dynamic) > 1 else None
+    noisy = too_noisy(results, *dict.fromkeys(line.workload for line in results.lines))
+    shown = last < min(first, _CLOSE_PERCENT) if len(dynamic) > 1 and not noisy else None
     return [verdict("The longer the root of Scatterv stays the same, the closer the dynamic one comes to the reference, "
                     "because it has time to adapt (figure 7.10).", shown,
                     because(f"dynamic by repetitions {numbers(dynamic)}", f"static {numbers(static)}",
-                            "" if shown else context.crowded()))]
+                            noisy, "" if shown else context.crowded()))]
 
 
 ROOTS = Experiment(

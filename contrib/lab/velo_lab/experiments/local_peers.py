@@ -2,7 +2,7 @@
 
 from .. import building
 from ..experiment import Experiment, Panel
-from ..judging import because, common, mean, tolerance, verdict
+from ..judging import because, common, mean, tolerance, too_noisy, verdict
 
 _SHARES = (2, 4, 8, 16)  # nodes: one out of so many destinations is local
 
@@ -44,10 +44,13 @@ def _judge(results, context):
     lower = all(dynamic < static for _, static, dynamic, _ in many) if many else None
     similar = (all(abs(dynamic - static) <= max(noise, 0.25 * abs(static)) for _, static, dynamic, noise in few)
                if few else None)
+    noisy = too_noisy(results, *(_name(nodes) for nodes in all_nodes))
+    if noisy:
+        lower = similar = None
     return [verdict("With 25 % or more of the destinations local, the dynamic one has a lower overhead (figure 7.3).", lower,
-                    because(_text(many), "" if lower else context.crowded())),
+                    because(_text(many), noisy, "" if lower else context.crowded())),
             verdict("With 12.5 % and 6.25 % both are similar (figure 7.3).", similar,
-                    because(_text(few), "" if similar else context.crowded()))]
+                    because(_text(few), noisy, "" if similar else context.crowded()))]
 
 
 def _text(entries):

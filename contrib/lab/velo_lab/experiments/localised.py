@@ -2,7 +2,7 @@
 
 from .. import building
 from ..experiment import Experiment, Panel
-from ..judging import because, common, mean, numbers, settles_at, tolerance, verdict
+from ..judging import because, common, mean, numbers, settles_at, tolerance, too_noisy, verdict
 
 # What the thesis calls not acceptable.
 _LIMIT_PERCENT = 5.0
@@ -48,6 +48,10 @@ def _limits(results, context, policy):
     return found
 
 
+def _too_noisy(results, context):
+    return too_noisy(results, *(_name(context, active) for active in _active(context)))
+
+
 def _limits_text(limits):
     return "acceptable from, by active ranks: " + ", ".join(
         f"{active}: " + (f"{slots:g} slots" if slots else f"more than {max(curve):g} slots")
@@ -64,7 +68,9 @@ def _judge_static(results, context):
     below = {active: [x for x in curve if x < building.MESSAGE_PACKETS] for active, (_, curve) in limits.items()}
     measured = all(below.values())
     shown = all(slots is None or slots > max(below[active]) for active, (slots, _) in limits.items()) if measured else None
-    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded())),
+    noisy = _too_noisy(results, context)
+    shown = None if noisy else shown
+    return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
             _judge_static_delays(results, context)]
 
 
@@ -115,8 +121,11 @@ def _judge_dynamic(results, context):
                  "quarter does, an eighth when an eighth does (figure 6.5).")
     if not limits:
         return [verdict(statement, None, "dynamic was not run.")]
-    shown = _is_proportional(limits, context.ranks) if len(limits) > 1 and context.ranks in limits else None
-    return [verdict(statement, shown, because(_limits_text(limits), "" if shown else context.crowded())),
+    noisy = _too_noisy(results, context)
+    shown = None
+    if len(limits) > 1 and context.ranks in limits and not noisy:
+        shown = _is_proportional(limits, context.ranks)
+    return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
             _judge_dynamic_delays(results, context)]
 
 

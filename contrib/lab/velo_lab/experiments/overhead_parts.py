@@ -2,7 +2,7 @@
 
 from .. import building
 from ..experiment import Experiment, Panel
-from ..judging import because, common, mean, tolerance, verdict
+from ..judging import because, common, mean, tolerance, too_noisy, verdict
 from ..measurement import Point
 from ..policies import mca
 
@@ -70,9 +70,10 @@ def _judge_alltoall(results, context):
     if not static:
         return verdict(statement, None, "not measured.")
     margin = max(tolerance(results, "alltoall"), 0.25 * mean(static))
-    shown = abs(mean(dynamic) - mean(static)) <= margin
+    noisy = too_noisy(results, "alltoall")
+    shown = None if noisy else abs(mean(dynamic) - mean(static)) <= margin
     return verdict(statement, shown, because("mean overhead: " + _parts(results, "alltoall", "static"),
-                                             _parts(results, "alltoall", "dynamic"), "" if shown else context.crowded()))
+                                             _parts(results, "alltoall", "dynamic"), noisy, "" if shown else context.crowded()))
 
 
 def _judge_ping_pong(results, context):
