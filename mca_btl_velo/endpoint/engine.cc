@@ -101,6 +101,8 @@ Engine::Engine(const velo_config& config)
       mailbox_(open_mailbox(config, policy_->config(), probe_.get())),
       reader_(mailbox_.reader()),
       peers_(policy_->config().total_peers()),
+      trace_(*policy_),
+      stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
       rma_(single_copy_mechanism(config), policy_->config().total_peers(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
@@ -115,6 +117,7 @@ Engine::Engine(const velo_config& config)
         " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, segment " +
         std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory + ", single copy " +
         config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+    open_trace();
 }
 
 Engine::~Engine() = default;
@@ -156,6 +159,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     policy_->open_window(peer.index, flow::initial_credit(policy_->name(), segment.flow(), here));
     peer.segment = std::move(segment);
     peer.link.emplace(peer.segment.writer(), here);
+    trace_.connected(peer);
 }
 
 // The peer, connected: a sender that this process never connected to has left its address in the directory.
@@ -188,6 +192,7 @@ void Engine::dump(const Peer* only, int level) {
 
 void Engine::publish_statistics() {
     statistics_.flow = policy_->counters();
+    count_stalls();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
     mailbox_.header().statistics = statistics_;

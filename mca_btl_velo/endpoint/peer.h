@@ -6,6 +6,7 @@
 
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
+#include "endpoint/stalls.h"
 #include "fabric/shm/segment.h"
 #include "fabric/shm/shm_link.h"
 #include "flow/policy.h"
@@ -24,6 +25,7 @@ struct velo_peer {
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
     bool awaits_answer = false;       // nothing has come from it since
+    velo::endpoint::Stall stall;
     bool stalled = false;             // listed in Engine::stalled_: the fabric was full (policy none)
 };
 

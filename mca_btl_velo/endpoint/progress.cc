@@ -20,6 +20,8 @@ constexpr int kBatch = 256;
 // Slots are given back to the writers of policy "none" in steps of this many.
 constexpr int kFreeStep = 16;
 constexpr std::uint32_t kSampleStep = 512;
+// Stalls and the age of the trace's buffer are looked at after this many polls of an empty mailbox.
+constexpr std::uint64_t kPollsBetweenLooks = 2048;
 
 template <typename T>
 T read_payload(const std::byte* payload) {
@@ -43,8 +45,8 @@ int Engine::progress() {
         }
         if (handled > 0) {
             reader_.publish();
-        } else {
-            ++empty_polls_;
+        } else if (++empty_polls_ % kPollsBetweenLooks == 0) [[unlikely]] {
+            look_around();
         }
         if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
     } catch (const Failure& failure) {
@@ -61,6 +63,7 @@ void Engine::free_slots() {
         std::uint64_t occupied = reader_.occupancy() + kFreeStep;
         statistics_.mailbox_high_water =
             std::max(statistics_.mailbox_high_water, std::min<std::uint64_t>(occupied, reader_.capacity()));
+        if (trace_.on() || stalls_.any()) look_around();
     }
     reader_.publish();
 }
@@ -90,6 +93,7 @@ int Engine::handle(std::uint64_t word) {
         case wire::PacketKind::kData:
             break;
     }
+    trace_.received(peer, header.kind, value);
     flush(peer);
     assert_invariants();
     return 1;
@@ -111,6 +115,7 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         account(peer, packets);
         if (credits > 0) {
             policy_->credit_received(peer.index, credits);
+            trace_.piggyback_received(peer, credits);
             flush(peer);
         }
         assert_invariants();

@@ -21,6 +21,7 @@ fabric::MessageView view_of(const velo_send& send) {
 void Engine::sent(Peer& peer, std::uint32_t packets) {
     policy_->take(peer.index, packets);
     statistics_.data_packets += packets;
+    trace_.sent(peer, packets);
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
 }
@@ -105,7 +106,9 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
 }
 
 void Engine::enqueue(Peer& peer, velo_send* send) {
+    bool first = peer.queue.empty();
     peer.queue.push(send);
+    if (first) begin_stall(peer);
     if (!policy_->limited() && !peer.stalled) {
         // No credit will come to wake this peer: look again on each progress.
         peer.stalled = true;
@@ -124,8 +127,10 @@ void Engine::flush(Peer& peer) {
         std::size_t before = send->sent;
         bool complete = push(peer, *send);
         peer.queue.sent(send->sent - before);
+        peer.stall.moved |= send->sent != before;
         if (!complete) break;
         peer.queue.pop();
+        if (peer.queue.empty()) end_stall(peer);
         if (send->flags & wire::kInternal) {
             send->done(send, VELO_OK);
         } else {
@@ -137,7 +142,9 @@ void Engine::flush(Peer& peer) {
 }
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    reachable_peer(to).link->carry_control(kind, value);
+    Peer& peer = reachable_peer(to);
+    peer.link->carry_control(kind, value);
+    trace_.emitted(peer, kind, value);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {

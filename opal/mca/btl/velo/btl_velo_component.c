@@ -92,6 +92,14 @@ static bool asked_for(void)
     return found;
 }
 
+/* A process that exits without MPI_Finalize, or with MPI_T still open, never closes its engine. */
+static __opal_attribute_destructor__ void flush_trace(void)
+{
+    if (NULL != mca_btl_velo_module.engine) {
+        velo_trace_flush(mca_btl_velo_module.engine);
+    }
+}
+
 static uint64_t name_of(opal_process_name_t name)
 {
     return (uint64_t) name.jobid << 32 | name.vpid;
@@ -150,6 +158,9 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .eager_limit = module->super.btl_eager_limit,
         .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
         .threads = threads,
+        .stall_warning_seconds = component->stall_warning,
+        .trace = component->trace,
+        .trace_limit_bytes = (uint64_t) component->trace_limit << 20,
         .report = (velo_report) component->report,
         .process_name = name_of(OPAL_PROC_MY_NAME),
         .node_peer_count = find_node_peers(&peers),
@@ -160,6 +171,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     };
     config.node_peers = peers;
     char error[512];
+    mca_btl_velo_component.closed = false;
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
     free(peers);
     if (VELO_OK != status) {
