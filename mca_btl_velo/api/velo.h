@@ -50,18 +50,29 @@ typedef struct velo_config {
     bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
     const char* single_copy;       /* "auto", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */
-    uint32_t spare_peers;          /* processes of other jobs that may connect; 0..1024 */
-    size_t eager_limit;            /* bytes; only compared with the peers' */
-    size_t max_message_bytes;      /* largest message for velo_send_*, bytes; 64..16 MiB */
-    bool threads;                  /* several threads call the engine */
+    uint32_t limic_slots; /* slots of the LiMIC-like path's ring, shared by its senders; 0: automatic */
+    uint32_t
+        ranks_per_node;   /* size of a virtual node, 0: no LiMIC-like path; only compared with the peers' */
+    uint32_t spare_peers; /* processes of other jobs that may connect; 0..1024 */
+    size_t eager_limit;   /* bytes, 0: automatic; only compared with the peers' */
+    size_t max_message_bytes; /* largest message for velo_send_*, bytes; 64..16 MiB */
+    uint32_t idle_sleep_us;   /* a process with nothing to do sleeps so long at most, 0: never; ignored with
+                                 threads */
+    bool oversubscribed;      /* peers may not be running: get does without their help */
+    bool threads;             /* several threads call the engine */
+    bool describe_locality;   /* where the process runs belongs to the description: costs milliseconds */
     uint32_t stall_warning_seconds; /* log when nothing may be sent to a peer for so long; 0: never */
     const char* trace;              /* directory or beginning of a path for a trace file; NULL or "": none */
     uint64_t trace_limit_bytes;     /* of the trace file; 0: no limit */
-    velo_report report; /* printed to stderr by velo_engine_close on the lowest process of the node */
+    velo_report report;             /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
     uint32_t node_peer_count;   /* 0..65535 */
+    /* Those of the processes on this node that are served by the LiMIC-like path: none of them is in
+     * node_peers. */
+    const uint64_t* limic_peers;
+    uint32_t limic_peer_count;
 
     void* context; /* given to the callbacks below */
     /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
@@ -92,6 +103,9 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
 
 /* One line with the values in effect: policy, slots, bytes. Valid until close. */
 const char* velo_engine_description(const velo_engine* engine);
+
+/* Slots of the mailbox for each peer, as resolved. */
+uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the
  * job's launcher does not know. */
@@ -168,8 +182,8 @@ const velo_counter* velo_counter_at(unsigned index);
 /* Reading. Any thread may, at any time between open and close, whatever velo_config.threads says: nothing is
  * locked, and the values are those of a moment ago. `index` is that of velo_counter_at. */
 uint64_t velo_counter_value(const velo_engine* engine, unsigned index);
-/* How many peers have values: the other processes of the job on this node in the order of their names, then
- * the processes of other jobs that have connected so far. */
+/* How many peers have values: node_peers, then limic_peers, then the processes of other jobs that have
+ * connected so far. */
 uint32_t velo_counter_peers(const velo_engine* engine);
 /* Stores `count` values; 0 for what is not a peer. */
 void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count);

@@ -25,16 +25,16 @@ std::uint64_t policy_count(const Engine& engine) {
 template <typename Value>
 std::uint64_t sum_over_peers(const Engine& engine, Value value) {
     std::uint64_t sum = 0;
-    for (flow::PeerIndex index = 0; index < engine.policy().config().total_peers(); ++index) {
+    const std::uint32_t entries = engine.policy().config().total_peers() + engine.limic_peers();
+    for (flow::PeerIndex index = 0; index < entries; ++index) {
         if (const Peer* peer = engine.known_peer(index); peer != nullptr) sum += value(*peer);
     }
     return sum;
 }
 
 std::uint64_t credits_of(const Engine& engine, flow::PeerIndex index) {
-    const flow::Policy& policy = engine.policy();
-    return policy.limited() && engine.known_peer(index) != nullptr ? policy.credits(policy.flow_of(index))
-                                                                   : 0;
+    const Peer* peer = engine.known_peer(index);
+    return peer != nullptr && peer->policy.limited() ? peer->policy.credits(peer->flow) : 0;
 }
 std::uint64_t stalled_ns_of(const Engine& engine, flow::PeerIndex index) {
     const Peer* peer = engine.known_peer(index);
@@ -69,6 +69,9 @@ constexpr Counter kCounters[] = {
      policy_count<&Counters::steals>},
     {{"stolen_slots", "Slots of quota moved by steals", VELO_COUNTER_SUM, false},
      policy_count<&Counters::stolen_slots>},
+    {{"limic_packets", "Packets sent on the LiMIC-like path, which takes no credits", VELO_COUNTER_SUM,
+      false},
+     statistic<&Statistics::limic_packets>},
     {{"refusals", "Packets that a receiver refused and that were sent again (rnr)", VELO_COUNTER_SUM, false},
      policy_count<&Counters::refusals>},
     {{"grown_buffers", "Buffers that peers got beyond their first ones (mvapich_dynamic)", VELO_COUNTER_SUM,
@@ -123,6 +126,14 @@ constexpr Counter kCounters[] = {
      stalled_ns_of},
 };
 
+// The directory has the spare places before the peers of the LiMIC-like path.
+flow::PeerIndex directory_index(const Engine& engine, std::uint32_t place) {
+    const flow::PolicyConfig& flow = engine.policy().config();
+    if (place < flow.peers) return place;
+    const std::uint32_t limic = engine.limic_peers();
+    return place < flow.peers + limic ? place + flow.spare_peers : place - limic;
+}
+
 }  // namespace
 
 const velo_counter* counter_at(unsigned index) {
@@ -136,14 +147,15 @@ std::uint64_t counter_value(const Engine& engine, unsigned index) {
 
 std::uint32_t counter_peers(const Engine& engine) {
     const flow::PolicyConfig& flow = engine.policy().config();
-    std::uint32_t count = flow.total_peers();
-    while (count > flow.peers && engine.known_peer(count - 1) == nullptr) --count;
-    return count;
+    std::uint32_t spares = flow.spare_peers;
+    while (spares > 0 && engine.known_peer(flow.peers + spares - 1) == nullptr) --spares;
+    return flow.peers + engine.limic_peers() + spares;
 }
 
-std::uint64_t counter_of_peer(const Engine& engine, unsigned index, flow::PeerIndex peer) {
+std::uint64_t counter_of_peer(const Engine& engine, unsigned index, std::uint32_t place) {
     if (index >= std::size(kCounters) || kCounters[index].of_peer == nullptr) return 0;
-    return peer < counter_peers(engine) ? kCounters[index].of_peer(engine, peer) : 0;
+    if (place >= counter_peers(engine)) return 0;
+    return kCounters[index].of_peer(engine, directory_index(engine, place));
 }
 
 }  // namespace velo::endpoint

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::endpoint {
 namespace {
@@ -18,11 +19,24 @@ namespace {
 constexpr std::uint32_t kAutomaticMailboxSlots = 8192;
 constexpr std::uint32_t kAutomaticSlotsLeast = 64;
 constexpr std::uint32_t kAutomaticSlotsMost = 4096;
+constexpr std::uint32_t kLeastLimicSlots = 8;
+constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
 std::uint32_t resolve_slots_per_peer(const velo_config& config) {
     if (config.slots_per_peer != 0) return config.slots_per_peer;
     std::uint32_t share = kAutomaticMailboxSlots / std::max(config.node_peer_count, 1U);
     return std::max(std::clamp(share, kAutomaticSlotsLeast, kAutomaticSlotsMost), 4 * config.credit_slots);
+}
+
+// The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
+std::uint32_t resolve_limic_slots(const velo_config& config) {
+    if (config.limic_slots == 0) return kAutomaticMailboxSlots;
+    if (config.limic_slots < kLeastLimicSlots || config.limic_slots > kMostLimicSlots) {
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_limic_slots is " + std::to_string(config.limic_slots) +
+                                              "; it must be " + std::to_string(kLeastLimicSlots) + " to " +
+                                              std::to_string(kMostLimicSlots) + ", or 0 to choose a size");
+    }
+    return config.limic_slots;
 }
 
 flow::PolicyConfig flow_config(const velo_config& config) {
@@ -64,11 +78,16 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.owner = config.process_name;
     layout.flow = flow;
     layout.node_peers = config.node_peers;
+    layout.limic_peers = config.limic_peers;
+    layout.limic_peer_count = config.limic_peer_count;
+    layout.limic_slots = config.limic_peer_count == 0 ? 0 : resolve_limic_slots(config);
     std::snprintf(layout.agreement.flow_control, sizeof layout.agreement.flow_control, "%s",
                   config.flow_control);
     layout.agreement.slots_per_peer = config.slots_per_peer;
     layout.agreement.credit_slots = config.credit_slots;
     layout.agreement.piggyback = config.piggyback;
+    layout.agreement.limic_slots = config.limic_slots;
+    layout.agreement.ranks_per_node = config.ranks_per_node;
     layout.agreement.eager_limit = config.eager_limit;
     layout.agreement.max_message_bytes = config.max_message_bytes;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
@@ -82,48 +101,56 @@ const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
                                           "\"; it must be auto, cma or copy");
 }
 
-// What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
-// second half of it is being stored (measured: design/shared-memory.md).
-constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 16};
-constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
-
 }  // namespace
 
 Engine::Engine(const velo_config& config)
     : config_(config),
-      framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
-               config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
       gate_(config.threads),
-      policy_(open_policy(config, flow_config(config))),
+      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
-      mailbox_(open_mailbox(config, policy_->config(), probe_.get())),
-      reader_(mailbox_.reader()),
-      peers_(policy_->config().total_peers()),
-      trace_(*policy_),
+      mailbox_(open_mailbox(config, flow_config(config), probe_.get())),
+      velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
+      peers_(mailbox_.directory_entries()),
+      trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
-      rma_(single_copy_mechanism(config), policy_->config().total_peers(), *this),
+      rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
-      forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
-    const flow::PolicyConfig& flow = policy_->config();
-    description_ =
-        "flow_control " + std::string(policy_->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
-        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-        " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, segment " +
-        std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory + ", single copy " +
-        config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+      single_copy_only_(config.oversubscribed || std::strcmp(config.single_copy, "cma") == 0) {
+    mailbox_.header().may_doze = sleep_us_ > 0;
+    const flow::PolicyConfig& flow = velo_.policy->config();
+    if (config.limic_peer_count > 0) {
+        flow::PolicyConfig local{};
+        local.peers = config.limic_peer_count;
+        local.data_slots = mailbox_.limic_slots();
+        limic_.emplace(
+            Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
+    }
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
+                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
+                   std::to_string(flow.spare_peers) + " spare, mailbox " +
+                   std::to_string(flow.mailbox_slots()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
+                   ", single copy " + config.single_copy + ", eager_limit " +
+                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     open_trace();
 }
 
 Engine::~Engine() = default;
 
 Peer& Engine::peer_at(flow::PeerIndex index) {
-    if (peers_[index] == nullptr) peers_[index] = std::make_unique<Peer>(index);
+    if (peers_[index] == nullptr) {
+        bool local = limic_ && index >= limic_->first_peer;
+        peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
+    }
     return *peers_[index];
 }
 
@@ -154,11 +181,26 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                 " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
                 "set it to auto or copy");
     }
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "connected to process [%" PRIu64 ",%" PRIu64 "]: NUMA node %d, ours %d; %s",
+                  address.process_name >> 32, address.process_name & 0xffffffff, segment.header().numa_node,
+                  mailbox_.header().numa_node, &peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
+    config_.log(config_.context, 20, line);
     flow::PeerIndex here = segment.claim(config_.process_name);
+    if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
+        throw Failure(VELO_ERR_MISMATCH,
+                      "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
-    policy_->open_window(peer.index, flow::initial_credit(policy_->name(), segment.flow(), here));
     peer.segment = std::move(segment);
-    peer.link.emplace(peer.segment.writer(), here);
+    peer.dozes = peer.segment.header().may_doze != 0;
+    if (&peer.domain == &velo_) {
+        peer.policy.open_window(peer.flow,
+                                flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
+        peer.link.emplace(peer.segment.writer(), here);
+    } else {
+        peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
+    }
     trace_.connected(peer);
 }
 
@@ -177,26 +219,36 @@ void Engine::dump(const Peer* only, int level) {
     config_.log(config_.context, level, description_.c_str());
     for (const auto& peer : peers_) {
         if (peer == nullptr || (only != nullptr && only != peer.get())) continue;
-        const flow::PeerFlow& flow = policy_->peer(peer->index);
+        const flow::PeerFlow& flow = peer->policy.peer(peer->flow);
         char line[320];
-        std::snprintf(line, sizeof line,
-                      "peer %" PRIu32 ": credits %" PRIu32
-                      ", queued %zu bytes%s; as receiver: retrieved %" PRIu32 " of threshold %" PRIu32
-                      ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
-                      peer->index, policy_->credits(peer->index), peer->queue.bytes(),
-                      policy_->control_waiting(peer->index) ? ", control packet waiting" : "", flow.retrieved,
-                      flow.threshold, flow.current, policy_->intended(peer->index), policy_->available());
+        std::snprintf(
+            line, sizeof line,
+            "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
+            " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
+            peer->index, peer->policy.credits(peer->flow), peer->queue.bytes(),
+            peer->policy.control_waiting(peer->flow) ? ", control packet waiting" : "", flow.retrieved,
+            flow.threshold, flow.current, peer->policy.intended(peer->flow), peer->policy.available());
         config_.log(config_.context, level, line);
     }
 }
 
 void Engine::publish_statistics() {
-    statistics_.flow = policy_->counters();
+    statistics_.flow = velo_.policy->counters();
     count_stalls();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
+    statistics_.segment_bytes = mailbox_.bytes();
+    statistics_.private_bytes = private_bytes();
     mailbox_.header().statistics = statistics_;
     mailbox_.header().statistics_final.store(1, std::memory_order_release);
+}
+
+std::size_t Engine::private_bytes() const {
+    std::size_t connected =
+        peers_.size() - static_cast<std::size_t>(std::count(peers_.begin(), peers_.end(), nullptr));
+    std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->bytes_per_peer();
+    return sizeof(Engine) + peers_.size() * (sizeof(peers_[0]) + rma::Rma::kBytesPerPeer) +
+           connected * sizeof(Peer) + flows + velo_.policy->bytes_shared() + buffers_.bytes();
 }
 
 std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
@@ -214,8 +266,8 @@ void Engine::fail(velo_status status, const std::string& text) {
 }
 
 void Engine::abort_on_violation() {
-    std::string violation = policy_->violation();
-    if (violation.empty() && policy_->limited() && reader_.occupancy() > reader_.capacity()) {
+    std::string violation = velo_.policy->violation();
+    if (violation.empty() && velo_.policy->limited() && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
     if (violation.empty()) return;

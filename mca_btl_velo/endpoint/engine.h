@@ -7,10 +7,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/velo.h"
+#include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer.h"
@@ -55,7 +57,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }
-    const flow::Policy& policy() const { return *policy_; }
+    const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
+    std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_[index].get(); }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
@@ -75,6 +78,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    struct Manner;
+    Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send);
     bool may_send_at_once(const Peer& peer) const;
@@ -94,10 +99,10 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void warn_of_stall(Peer& peer, std::uint64_t quiet_ns);
 
     // These return the number of packets handled.
-    int handle(std::uint64_t word);
+    void doze();
+    int drain(Domain& domain);
+    int handle(Domain& domain, std::uint64_t word);
     int retrieve_data(Peer& peer, const wire::Header& header);
-    Payload payload_of(const wire::Header& header);
-    std::uint32_t piggyback_of(const wire::Header& header);
     void account(Peer& peer, std::uint32_t packets);
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
@@ -111,7 +116,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
-    void free_slots();
+    void free_slots(Domain& domain);
+    bool idle() const;
+    std::size_t private_bytes() const;
     void fail(velo_status status, const std::string& text);
     void abort_on_violation();
     // Checked builds: aborts with the first violated invariant.
@@ -122,17 +129,17 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
-    wire::Framing framing_[2];  // by whether the way has rested
     std::uint64_t empty_polls_ = 0;
-    std::uint64_t next_sample_ = 0;  // position at which the occupancy is looked at next
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
-    std::unique_ptr<flow::Policy> policy_;
+    std::uint32_t sleep_us_;            // at most, 0: never
+    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     fabric::shm::Segment mailbox_;
-    mailbox::Reader<> reader_;
+    Domain velo_;
+    std::optional<Domain> limic_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
     Tracing trace_;
     Stalls<Peer> stalls_;
@@ -148,7 +155,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
-    bool forced_single_copy_;  // "cma": no choice
+    bool single_copy_only_;  // no choice of the route
     bool failed_ = false;
 };
 

@@ -22,6 +22,8 @@ class BufferPool {
     explicit BufferPool(std::size_t bytes) : bytes_(bytes) {}
 
     std::size_t buffer_bytes() const { return bytes_; }
+    // Of the buffers that are not in use.
+    std::size_t bytes() const { return bytes_ * free_.size(); }
     std::unique_ptr<std::byte[]> take() {
         if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(bytes_);
         auto buffer = std::move(free_.back());

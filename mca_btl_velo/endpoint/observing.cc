@@ -30,14 +30,14 @@ std::string name_of(const Peer& peer) {
 
 void Engine::open_trace() {
     if (config_.trace == nullptr || *config_.trace == '\0') return;
-    const flow::PolicyConfig& flow = policy_->config();
+    const flow::PolicyConfig& flow = velo_.policy->config();
     trace::FileHeader header{};
     header.process_name = config_.process_name;
     header.peers = flow.peers;
     header.spare_peers = flow.spare_peers;
     header.slots_per_peer = slots_per_peer_;
     header.credit_slots = flow.credit_slots;
-    header.mailbox_slots = reader_.capacity();
+    header.mailbox_slots = velo_.reader.capacity();
     header.piggyback = flow.piggyback;
     std::snprintf(header.policy, sizeof header.policy, "%s", config_.flow_control);
     trace_.open({config_.trace, config_.trace_limit_bytes}, header);
@@ -50,7 +50,7 @@ void Engine::flush_trace() {
 
 void Engine::begin_stall(Peer& peer) {
     stalls_.begin(peer, platform::monotonic_ns());
-    trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), policy_->limited() ? 0 : 1);
+    trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), peer.policy.limited() ? 0 : 1);
 }
 
 void Engine::end_stall(Peer& peer) {
@@ -62,7 +62,7 @@ void Engine::end_stall(Peer& peer) {
         config_.log(config_.context, 0, text.c_str());
     }
     stalls_.end(peer, now);
-    trace_.stall(peer, trace::Kind::kStallEnd, lasted / 1'000'000, policy_->limited() ? 0 : 1);
+    trace_.stall(peer, trace::Kind::kStallEnd, lasted / 1'000'000, peer.policy.limited() ? 0 : 1);
 }
 
 void Engine::count_stalls() {
@@ -80,30 +80,29 @@ void Engine::look_around() {
     std::lock_guard lock(mutex_);
     const std::uint64_t now = platform::monotonic_ns();
     stalls_.check(now, [this](Peer& peer, std::uint64_t quiet_ns) { warn_of_stall(peer, quiet_ns); });
-    trace_.mailbox(reader_.occupancy(), reader_.capacity());
+    trace_.mailbox(velo_.reader.occupancy(), velo_.reader.capacity());
     trace_.idle(now);
     if (std::string complaint = trace_.take_complaint(); !complaint.empty())
         config_.log(config_.context, 0, complaint.c_str());
 }
 
 void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
-    const flow::FlowIndex index = policy_->flow_of(peer.index);
-    const flow::PeerFlow& flow = policy_->peer(index);
+    const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
+    const mailbox::Reader<>& reader = peer.domain.reader;
     char numbers[320];
-    if (policy_->limited()) {
+    if (peer.policy.limited()) {
         std::snprintf(numbers, sizeof numbers,
                       "%" PRIu32 " credits left; in the other direction it holds %" PRIu32 ", and %" PRIu32
                       " of the %" PRIu32 " packets that make a return have come; %" PRIu64
                       " packets wait in this process's mailbox of %" PRIu32 " slots",
-                      policy_->credits(index), flow.current, flow.retrieved, flow.threshold,
-                      std::uint64_t{reader_.occupancy()}, reader_.capacity());
+                      peer.policy.credits(peer.flow), flow.current, flow.retrieved, flow.threshold,
+                      std::uint64_t{reader.occupancy()}, reader.capacity());
     } else {
-        std::snprintf(numbers, sizeof numbers, "flow control %s: its mailbox takes nothing",
-                      config_.flow_control);
+        std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");
     }
     std::string text = "no progress towards process " + name_of(peer) + " for " +
                        std::to_string(seconds(quiet_ns)) + " s: " + std::to_string(peer.queue.bytes()) +
-                       " bytes wait for " + (policy_->limited() ? "credits" : "a free slot") + " (" +
+                       " bytes wait for " + (peer.policy.limited() ? "credits" : "a free slot") + " (" +
                        numbers +
                        "). That process may be computing without calling MPI, or be stopped. "
                        "btl_velo_stall_warning sets the seconds until this warning, 0 for none";

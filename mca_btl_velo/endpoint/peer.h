@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "endpoint/domain.h"
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
 #include "endpoint/stalls.h"
@@ -16,9 +17,13 @@ class Engine;
 }
 
 struct velo_peer {
-    explicit velo_peer(velo::flow::PeerIndex at) : index(at) {}
+    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
+        : index(at), domain(in), policy(*in.policy), flow(at - in.first_peer) {}
 
-    velo::flow::PeerIndex index;  // in this process's directory and policy
+    velo::flow::PeerIndex index;     // in this process's directory
+    velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
+    velo::flow::Policy& policy;      // of the domain
+    velo::flow::PeerIndex flow;      // in the policy
     velo::fabric::shm::Segment segment;
     std::optional<velo::fabric::shm::ShmLink> link;  // empty until connected
     velo::endpoint::SendQueue queue;
@@ -26,6 +31,7 @@ struct velo_peer {
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
     bool awaits_answer = false;       // nothing has come from it since
     velo::endpoint::Stall stall;
+    bool dozes = false;               // it may sleep: wake it after a store into its mailbox
     bool stalled = false;             // listed in Engine::stalled_: the fabric was full (policy none)
 };
 

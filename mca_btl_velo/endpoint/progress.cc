@@ -19,6 +19,9 @@ namespace {
 constexpr int kBatch = 256;
 // Slots are given back to the writers of policy "none" in steps of this many.
 constexpr int kFreeStep = 16;
+// Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
+// of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
+constexpr std::uint32_t kPollsToSleep = 50;
 constexpr std::uint32_t kSampleStep = 512;
 // Stalls and the age of the trace's buffer are looked at after this many polls of an empty mailbox.
 constexpr std::uint64_t kPollsBetweenLooks = 2048;
@@ -30,25 +33,38 @@ T read_payload(const std::byte* payload) {
     return value;
 }
 
+Payload payload_of(mailbox::Reader<>& reader, const wire::Header& header) {
+    std::size_t contiguous = reader.contiguous();
+    if (header.length <= contiguous) [[likely]]
+        return {reader.payload(), header.length, nullptr, 0};
+    return {reader.payload(), contiguous, reader.start(), header.length - contiguous};
+}
+
+std::uint32_t piggyback_of(mailbox::Reader<>& reader, const wire::Header& header) {
+    std::size_t place = header.piggyback_offset(), contiguous = reader.contiguous();
+    const std::byte* at =
+        place < contiguous ? reader.payload() + place : reader.start() + (place - contiguous);
+    return read_payload<std::uint16_t>(at);
+}
+
 }  // namespace
 
 int Engine::progress() {
     if (failed_ || !gate_.try_enter()) return 0;
     int handled = 0;
     try {
-        while (handled < kBatch && !failed_) {
-            std::uint64_t word = reader_.poll();
-            if (word == 0) break;
-            int packets = handle(word);
-            if (handled % kFreeStep + packets >= kFreeStep) free_slots();
-            handled += packets;
+        handled = drain(velo_);
+        if (limic_) handled += drain(*limic_);
+        if (housekeeping_.load(std::memory_order_relaxed)) {
+            housekeep();
+        } else if (handled == 0 && sleep_us_ > 0) {
+            doze();
         }
         if (handled > 0) {
-            reader_.publish();
+            polls_to_sleep_ = 0;
         } else if (++empty_polls_ % kPollsBetweenLooks == 0) [[unlikely]] {
             look_around();
         }
-        if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
     } catch (const Failure& failure) {
         fail(failure.status(), failure.what());
     }
@@ -56,42 +72,72 @@ int Engine::progress() {
     return handled;
 }
 
-void Engine::free_slots() {
-    // The senders' pointer is looked at only now and then: looking takes its line away from them.
-    if (reader_.position() >= next_sample_) {
-        next_sample_ = reader_.position() + std::min(kSampleStep, reader_.capacity());
-        std::uint64_t occupied = reader_.occupancy() + kFreeStep;
-        statistics_.mailbox_high_water =
-            std::max(statistics_.mailbox_high_water, std::min<std::uint64_t>(occupied, reader_.capacity()));
-        if (trace_.on() || stalls_.any()) look_around();
-    }
-    reader_.publish();
+void Engine::doze() {
+    if (++polls_to_sleep_ < kPollsToSleep) return;
+    polls_to_sleep_ = 0;
+    platform::DozeWord& word = mailbox_.header().doze;
+    platform::announce_sleep(word);
+    if (idle()) platform::sleep_on(word, sleep_us_);
+    platform::end_sleep(word);
+    look_around();
 }
 
-int Engine::handle(std::uint64_t word) {
+int Engine::drain(Domain& domain) {
+    int handled = 0;
+    while (handled < kBatch && !failed_) {
+        std::uint64_t word = domain.reader.poll();
+        if (word == 0) break;
+        int packets = handle(domain, word);
+        if (handled % kFreeStep + packets >= kFreeStep) free_slots(domain);
+        handled += packets;
+    }
+    if (handled > 0) domain.reader.publish();
+    return handled;
+}
+
+bool Engine::idle() const {
+    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0);
+}
+
+void Engine::free_slots(Domain& domain) {
+    // The senders' pointer is looked at only now and then: looking takes its line away from them.
+    mailbox::Reader<>& reader = domain.reader;
+    if (reader.position() >= domain.next_sample) {
+        domain.next_sample = reader.position() + std::min(kSampleStep, reader.capacity());
+        std::uint64_t occupied = std::min<std::uint64_t>(reader.occupancy() + kFreeStep, reader.capacity());
+        std::uint64_t& high =
+            &domain == &velo_ ? statistics_.mailbox_high_water : statistics_.limic_high_water;
+        high = std::max(high, occupied);
+        look_around();
+    }
+    reader.publish();
+}
+
+int Engine::handle(Domain& domain, std::uint64_t word) {
     wire::Header header = wire::Header::unpack(word);
-    if (!header.plausible(policy_->config().total_peers())) {
+    if (!header.plausible(domain.policy->config().total_peers())) {
         fail(VELO_ERR_PROTOCOL, "an impossible packet is in the mailbox: " + wire::to_string(header));
         return 0;
     }
-    Peer& peer = peer_at(header.source);
+    Peer& peer = peer_at(domain.first_peer + header.source);
     if (header.kind == wire::PacketKind::kData) return retrieve_data(peer, header);
 
-    auto value = read_payload<std::uint32_t>(reader_.payload());
-    reader_.advance(1);
+    auto value = read_payload<std::uint32_t>(domain.reader.payload());
+    domain.reader.advance(1);
     std::lock_guard lock(mutex_);
     switch (header.kind) {
         case wire::PacketKind::kCredit:
-            policy_->credit_received(peer.index, value);
+            peer.policy.credit_received(peer.flow, value);
             break;
         case wire::PacketKind::kRequest:
-            policy_->request_retrieved(peer.index, *this);
+            peer.policy.request_retrieved(peer.flow, *this);
             break;
         case wire::PacketKind::kResponse:
-            policy_->response_retrieved(peer.index, value, *this);
+            peer.policy.response_retrieved(peer.flow, value, *this);
             break;
-        case wire::PacketKind::kData:
-            break;
+        default:
+            fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
+            return 0;
     }
     trace_.received(peer, header.kind, value);
     flush(peer);
@@ -100,21 +146,22 @@ int Engine::handle(std::uint64_t word) {
 }
 
 int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
+    mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
     if (peer.awaits_answer && rested(peer)) peer.link->prepare(packets);
     peer.awaits_answer = false;
-    if (packets > reader_.capacity() || !deliver(peer, header, payload_of(header))) {
+    if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
         return 0;
     }
-    if (header.flags & wire::kPiggyback) credits = piggyback_of(header);
-    reader_.advance(packets);
-    if (policy_->limited()) {
+    if (header.flags & wire::kPiggyback) credits = piggyback_of(reader, header);
+    reader.advance(packets);
+    if (peer.policy.limited()) {
         std::lock_guard lock(mutex_);
         account(peer, packets);
         if (credits > 0) {
-            policy_->credit_received(peer.index, credits);
+            peer.policy.credit_received(peer.flow, credits);
             trace_.piggyback_received(peer, credits);
             flush(peer);
         }
@@ -124,28 +171,14 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     return static_cast<int>(packets);
 }
 
-Payload Engine::payload_of(const wire::Header& header) {
-    std::size_t contiguous = reader_.contiguous();
-    if (header.length <= contiguous) [[likely]]
-        return {reader_.payload(), header.length, nullptr, 0};
-    return {reader_.payload(), contiguous, reader_.start(), header.length - contiguous};
-}
-
-std::uint32_t Engine::piggyback_of(const wire::Header& header) {
-    std::size_t place = header.piggyback_offset(), contiguous = reader_.contiguous();
-    const std::byte* at =
-        place < contiguous ? reader_.payload() + place : reader_.start() + (place - contiguous);
-    return read_payload<std::uint16_t>(at);
-}
-
 // As if the packets had been retrieved one after the other: the rules see each of them.
 void Engine::account(Peer& peer, std::uint32_t packets) {
     for (;;) {
-        std::uint32_t quiet = std::min(packets, policy_->quiet_packets(peer.index));
-        policy_->data_retrieved_quietly(peer.index, quiet);
+        std::uint32_t quiet = std::min(packets, peer.policy.quiet_packets(peer.flow));
+        peer.policy.data_retrieved_quietly(peer.flow, quiet);
         packets -= quiet;
         if (packets == 0) return;
-        policy_->data_retrieved(peer.index, *this);
+        peer.policy.data_retrieved(peer.flow, *this);
         if (--packets == 0) return;
     }
 }
@@ -154,23 +187,24 @@ void Engine::account(Peer& peer, std::uint32_t packets) {
 // Returns the number of packets.
 std::uint32_t Engine::gather(Peer& peer) {
     Incoming& incoming = peer.incoming;
+    mailbox::Reader<>& reader = peer.domain.reader;
     std::uint8_t flags = incoming.state == Incoming::State::kRma ? wire::kInternal : 0;
     std::unique_lock lock(mutex_);
-    std::uint32_t quiet = std::min<std::uint32_t>(policy_->quiet_packets(peer.index), kBatch);
+    std::uint32_t quiet = std::min<std::uint32_t>(peer.policy.quiet_packets(peer.flow), kBatch);
     std::uint32_t packets = 0;
     for (;;) {
-        std::uint64_t word = reader_.poll();
+        std::uint64_t word = reader.poll();
         if (word == 0) break;
         wire::Header header = wire::Header::unpack(word);
         std::uint32_t run = header.packets();
-        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.index ||
+        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.flow ||
             run > quiet - packets || header.length > incoming.room)
             break;
-        incoming.append(payload_of(header));
-        reader_.advance(run);
+        incoming.append(payload_of(reader, header));
+        reader.advance(run);
         packets += run;
     }
-    policy_->data_retrieved_quietly(peer.index, packets);
+    peer.policy.data_retrieved_quietly(peer.flow, packets);
     return packets;
 }
 

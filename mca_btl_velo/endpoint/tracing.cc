@@ -34,10 +34,9 @@ void Tracing::idle(std::uint64_t now_ns) {
 
 void Tracing::add(Kind kind, const Peer& peer, std::uint32_t count, std::uint32_t extra) {
     std::uint32_t credits = trace::kNone, held = trace::kNone;
-    if (policy_.limited()) {
-        flow::FlowIndex flow = policy_.flow_of(peer.index);
-        credits = policy_.credits(flow);
-        held = policy_.peer(flow).current;
+    if (peer.policy.limited()) {
+        credits = peer.policy.credits(peer.flow);
+        held = peer.policy.peer(peer.flow).current;
     }
     recorder_->add(kind, peer.index, count, credits, held, extra);
 }
@@ -56,7 +55,7 @@ void Tracing::mailbox(std::uint64_t occupied, std::uint32_t slots) {
 void Tracing::record_connected(const Peer& peer) {
     std::uint64_t name = peer.segment.address().process_name;
     add(Kind::kPeer, peer, static_cast<std::uint32_t>(name), static_cast<std::uint32_t>(name >> 32));
-    if (intended_[peer.index] != 0) {
+    if (&peer.policy == &policy_ && intended_[peer.index] != 0) {
         recorder_->add(Kind::kIntended, peer.index, intended_[peer.index], trace::kNone, trace::kNone, 0);
     }
 }

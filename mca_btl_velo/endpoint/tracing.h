@@ -13,6 +13,7 @@ namespace velo::endpoint {
 
 class Tracing {
  public:
+    // `policy`: the one of the VELO packets.
     explicit Tracing(const flow::Policy& policy) : policy_(policy) {}
 
     // Throws Failure.

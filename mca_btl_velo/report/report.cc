@@ -36,6 +36,10 @@ constexpr Field kFields[] = {
     {"atomics", [](const SegmentHeader& s) { return s.statistics.atomics; }},
     {"mailbox_bytes", [](const SegmentHeader& s) { return std::uint64_t{s.capacity} * wire::kPacketBytes; }},
     {"mailbox_high_water", [](const SegmentHeader& s) { return s.statistics.mailbox_high_water; }},
+    {"limic_packets", [](const SegmentHeader& s) { return s.statistics.limic_packets; }},
+    {"limic_high_water", [](const SegmentHeader& s) { return s.statistics.limic_high_water; }},
+    {"segment_bytes", [](const SegmentHeader& s) { return s.statistics.segment_bytes; }},
+    {"private_bytes", [](const SegmentHeader& s) { return s.statistics.private_bytes; }},
 };
 
 double percent(std::uint64_t part, std::uint64_t whole) {
@@ -87,6 +91,17 @@ std::string summary(const Input& input) {
                 first.agreement.piggyback != 0 ? "on" : "off");
     append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n",
                 first.capacity, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
+    append_line(
+        text,
+        "velo: memory of each process: segment %" PRIu64 " KiB (mailbox %" PRIu64 ", LiMIC ring %" PRIu64
+        ", directory and counters the rest), private %" PRIu64 " KiB for %zu processes\n",
+        first.statistics.segment_bytes / 1024, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024,
+        std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.statistics.private_bytes / 1024,
+        input.segments.size());
+    if (sum(input.segments).limic_packets > 0) {
+        append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
+                    sum(input.segments).limic_packets);
+    }
     text +=
         "  process      messages delayed      packets credit pk. piggybacked requests  steals "
         "highest/slots\n";

@@ -93,6 +93,7 @@ TEST(StallWarning, names_the_peer_and_the_numbers_and_says_when_it_is_over) {
     Party party(config);
     for (unsigned i = 0; i < 30; ++i) party.send(0, 1, 9, pattern(500, i));
     auto& log = party[0].log;
+    log.clear();
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (log.empty() && std::chrono::steady_clock::now() < end) velo_progress(party[0].engine);
     ASSERT_EQ(log.size(), 1U);

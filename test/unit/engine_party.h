@@ -39,6 +39,8 @@ struct PartyConfig {
     std::uint32_t credit_slots = 2;
     bool piggyback = true;
     bool packet_trains = true;
+    std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
+    std::uint32_t limic_slots = 64;
     const char* single_copy = "auto";
     std::uint32_t spare_peers = 0;
     std::size_t max_message_bytes = 32 * 1024;
@@ -113,8 +115,12 @@ class Party {
         auto member = std::make_unique<Member>();
         member->peers.resize(config_.size);
         std::vector<std::uint64_t> names;
+        std::vector<std::uint64_t> local;
         for (std::size_t peer = 0; peer < config_.size; ++peer) {
-            if (peer != rank) names.push_back(100 + peer);
+            if (peer == rank) continue;
+            bool here =
+                config_.ranks_per_node != 0 && peer / config_.ranks_per_node == rank / config_.ranks_per_node;
+            (here ? local : names).push_back(100 + peer);
         }
         velo_config config{};
         config.flow_control = config_.flow_control;
@@ -133,6 +139,10 @@ class Party {
         config.process_name = 100 + rank;
         config.node_peers = names.data();
         config.node_peer_count = static_cast<std::uint32_t>(names.size());
+        config.limic_peers = local.data();
+        config.limic_peer_count = static_cast<std::uint32_t>(local.size());
+        config.limic_slots = config_.limic_slots;
+        config.ranks_per_node = static_cast<std::uint32_t>(config_.ranks_per_node);
         config.context = member.get();
         config.message = [](void* context, std::uint8_t tag, void* data, std::size_t bytes) {
             auto* self = static_cast<Member*>(context);

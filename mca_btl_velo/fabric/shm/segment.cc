@@ -6,6 +6,7 @@
 #include <new>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::fabric::shm {
 namespace {
@@ -20,10 +21,6 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
 
 constexpr std::size_t directory_offset() {
     return round_up(sizeof(SegmentHeader), mailbox::kPointerSpacing);
-}
-
-std::size_t slots_offset(const flow::PolicyConfig& flow) {
-    return round_up(directory_offset() + flow.total_peers() * sizeof(DirectoryEntry), kPageBytes);
 }
 
 std::string process_text(std::uint64_t name) {
@@ -59,6 +56,9 @@ std::string difference(const Agreement& mine, const Agreement& theirs) {
     for (const Number& number : {Number{"slots_per_peer", mine.slots_per_peer, theirs.slots_per_peer},
                                  Number{"credit_slots", mine.credit_slots, theirs.credit_slots},
                                  Number{"piggyback", mine.piggyback, theirs.piggyback},
+                                 Number{"limic_slots", mine.limic_slots, theirs.limic_slots},
+                                 Number{"limic", mine.ranks_per_node != 0, theirs.ranks_per_node != 0},
+                                 Number{"ranks_per_node", mine.ranks_per_node, theirs.ranks_per_node},
                                  Number{"eager_limit", mine.eager_limit, theirs.eager_limit},
                                  Number{"max_send_size", mine.max_message_bytes, theirs.max_message_bytes}}) {
         if (number.mine != number.theirs) {
@@ -68,14 +68,24 @@ std::string difference(const Agreement& mine, const Agreement& theirs) {
     return {};
 }
 
-std::size_t Segment::bytes_for(const flow::PolicyConfig& flow) {
-    return round_up(slots_offset(flow) + std::size_t{flow.mailbox_slots()} * wire::kPacketBytes, kPageBytes);
+std::size_t Segment::slots_offset() const {
+    return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), kPageBytes);
+}
+
+std::size_t Segment::limic_offset() const {
+    return round_up(slots_offset() + std::size_t{capacity()} * wire::kPacketBytes, kPageBytes);
+}
+
+std::size_t Segment::total_bytes() const {
+    return round_up(limic_offset() + std::size_t{limic_slots_} * wire::kPacketBytes, kPageBytes);
 }
 
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
     Segment segment;
     segment.flow_ = layout.flow;
-    segment.file_ = platform::SharedFile::create(directory, bytes_for(layout.flow));
+    segment.limic_peers_ = layout.limic_peer_count;
+    segment.limic_slots_ = layout.limic_slots;
+    segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
     segment.address_ = Address{Address::kMagic, layout.owner, reinterpret_cast<std::uint64_t>(probe),
                                segment.file_.address()};
@@ -83,17 +93,24 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     auto* header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;
     header->owner = layout.owner;
+    header->numa_node = platform::own_numa_node();
     header->agreement = layout.agreement;
     header->peers = layout.flow.peers;
     header->spare_peers = layout.flow.spare_peers;
     header->data_slots = layout.flow.data_slots;
     header->capacity = layout.flow.mailbox_slots();
     header->directory_offset = directory_offset();
-    header->slots_offset = slots_offset(layout.flow);
-    for (std::uint32_t i = 0; i < layout.flow.total_peers(); ++i) {
+    header->slots_offset = segment.slots_offset();
+    header->limic_peers = layout.limic_peer_count;
+    header->limic_slots = layout.limic_slots;
+    header->limic_offset = segment.limic_offset();
+    const std::uint32_t total = layout.flow.total_peers();
+    for (std::uint32_t i = 0; i < segment.directory_entries(); ++i) {
         auto* entry = new (segment.directory() + i) DirectoryEntry{};
-        entry->name.store(i < layout.flow.peers ? layout.node_peers[i] : DirectoryEntry::kFree,
-                          std::memory_order_relaxed);
+        std::uint64_t name = DirectoryEntry::kFree;
+        if (i < layout.flow.peers) name = layout.node_peers[i];
+        if (i >= total) name = layout.limic_peers[i - total];
+        entry->name.store(name, std::memory_order_relaxed);
     }
     header->magic = Address::kMagic;
     return segment;
@@ -120,17 +137,24 @@ Segment Segment::attach(const Address& address) {
         flow.peers < kSane && flow.spare_peers < kSane && flow.data_slots < kSane && flow.credit_slots <= 255,
         address, "counts");
     check(header.capacity == flow.mailbox_slots() && header.capacity > 0, address, "capacity");
-    check(header.directory_offset == directory_offset() && header.slots_offset == slots_offset(flow) &&
-              bytes_for(flow) == address.file.bytes,
-          address, "layout");
     segment.flow_ = flow;
+    segment.limic_peers_ = header.limic_peers;
+    segment.limic_slots_ = header.limic_slots;
+    check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane, address, "counts");
+    check(header.directory_offset == directory_offset() && header.slots_offset == segment.slots_offset() &&
+              header.limic_offset == segment.limic_offset() && segment.total_bytes() == address.file.bytes,
+          address, "layout");
     return segment;
 }
 
 flow::PeerIndex Segment::claim(std::uint64_t name) {
     // Entries are taken in order and never given back, so that two claimers of one name meet at the same
     // entry.
-    for (flow::PeerIndex i = 0; i < flow_.total_peers(); ++i) {
+    const std::uint32_t total = flow_.total_peers();
+    for (flow::PeerIndex i = total; i < directory_entries(); ++i) {
+        if (directory()[i].name.load(std::memory_order_relaxed) == name) return i;
+    }
+    for (flow::PeerIndex i = 0; i < total; ++i) {
         std::uint64_t found = directory()[i].name.load(std::memory_order_acquire);
         if (found == DirectoryEntry::kFree &&
             directory()[i].name.compare_exchange_strong(found, name, std::memory_order_acq_rel)) {
@@ -166,7 +190,11 @@ DirectoryEntry* Segment::directory() const {
 }
 
 mailbox::Slot<>* Segment::slots() const {
-    return reinterpret_cast<mailbox::Slot<>*>(file_.data() + slots_offset(flow_));
+    return reinterpret_cast<mailbox::Slot<>*>(file_.data() + slots_offset());
+}
+
+mailbox::Slot<>* Segment::limic_ring() const {
+    return reinterpret_cast<mailbox::Slot<>*>(file_.data() + limic_offset());
 }
 
 }  // namespace velo::fabric::shm

@@ -1,7 +1,7 @@
 // One process's shared memory segment: what its peers must know about it, the directory of its senders, its
 // mailbox.
 //
-//   SegmentHeader | DirectoryEntry[directory entries] | Slot[capacity]
+//   SegmentHeader | DirectoryEntry[directory entries] | Slot[capacity] | Slot[limic slots]
 //
 // Nothing read from another process's segment is trusted before `attach` has checked it.
 #pragma once
@@ -14,6 +14,7 @@
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
+#include "platform/doze.h"
 #include "platform/shared_file.h"
 
 namespace velo::fabric::shm {
@@ -24,6 +25,8 @@ struct Agreement {
     std::uint32_t slots_per_peer;  // as asked for; 0: automatic
     std::uint32_t credit_slots;
     std::uint32_t piggyback;
+    std::uint32_t limic_slots;     // as asked for; 0: automatic
+    std::uint32_t ranks_per_node;  // 0: the LiMIC-like path is off
     std::uint64_t eager_limit;
     std::uint64_t max_message_bytes;
 };
@@ -48,11 +51,15 @@ struct Statistics {
     std::uint64_t data_packets;
     flow::Counters flow;
     std::uint64_t mailbox_high_water;  // slots, sampled while the mailbox is being drained
+    std::uint64_t limic_packets;       // packets that took no credits: to peers of the same virtual node
+    std::uint64_t limic_high_water;    // slots
     std::uint64_t rma_single_copy_bytes;
     std::uint64_t rma_mailbox_bytes;
     std::uint64_t atomics;
     std::uint64_t stalls;      // times that messages began to wait for a peer
     std::uint64_t stalled_ns;  // how long they waited, all peers added up
+    std::uint64_t segment_bytes;  // shared memory
+    std::uint64_t private_bytes;  // the engine's state beside it: peers, policy, buffers
 };
 
 struct DirectoryEntry {
@@ -67,6 +74,7 @@ struct SegmentHeader {
     std::uint64_t magic;
     std::uint64_t nonce;
     std::uint64_t owner;
+    std::int32_t numa_node;  // that the owner is bound to, -1: several or unknown
     Agreement agreement;
     // Flow control configuration of this mailbox: a sender computes its initial credit from it.
     std::uint32_t peers;
@@ -75,7 +83,14 @@ struct SegmentHeader {
     std::uint32_t capacity;
     std::uint64_t directory_offset;
     std::uint64_t slots_offset;
+    // The ring of the LiMIC-like path; nothing of it if no peer uses it.
+    std::uint32_t limic_peers;
+    std::uint32_t limic_slots;
+    std::uint64_t limic_offset;
     mailbox::Pointers<> pointers;
+    mailbox::Pointers<> limic_pointers;
+    alignas(mailbox::kPointerSpacing) platform::DozeWord doze;
+    std::uint32_t may_doze;  // the owner sleeps on `doze`: whoever stores something wakes it
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -87,10 +102,12 @@ class Segment {
         std::uint64_t owner;
         Agreement agreement;
         flow::PolicyConfig flow;
-        const std::uint64_t* node_peers;  // names for the first flow.peers entries of the directory
+        const std::uint64_t* node_peers;   // names for the first flow.peers entries of the directory
+        const std::uint64_t* limic_peers;  // names for the last entries
+        std::uint32_t limic_peer_count;
+        std::uint32_t limic_slots;
     };
 
-    static std::size_t bytes_for(const flow::PolicyConfig& flow);
     // `probe`: see Address. Throws Failure.
     static Segment create(const std::string& directory, const Layout& layout, std::uint64_t* probe);
     // Attaches to the segment at `address` and validates it. Throws Failure.
@@ -102,6 +119,9 @@ class Segment {
     const flow::PolicyConfig& flow() const { return flow_; }
     std::size_t bytes() const { return file_.bytes(); }
     platform::SharedFile& file() { return file_; }
+
+    std::uint32_t limic_slots() const { return limic_slots_; }
+    std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
     // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
@@ -116,15 +136,22 @@ class Segment {
 
     mailbox::Writer<> writer() const { return {&header().pointers, slots(), capacity()}; }
     mailbox::Reader<> reader() const { return {&header().pointers, slots(), capacity()}; }
+    mailbox::Writer<> limic_writer() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
+    mailbox::Reader<> limic_reader() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
 
  private:
     DirectoryEntry* directory() const;
     mailbox::Slot<>* slots() const;
+    mailbox::Slot<>* limic_ring() const;
+    std::size_t slots_offset() const;
+    std::size_t limic_offset() const;
+    std::size_t total_bytes() const;
     std::uint32_t capacity() const { return flow_.mailbox_slots(); }
 
     platform::SharedFile file_;
     Address address_{};
     flow::PolicyConfig flow_;
+    std::uint32_t limic_peers_ = 0, limic_slots_ = 0;
 };
 
 }  // namespace velo::fabric::shm

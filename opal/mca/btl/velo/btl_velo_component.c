@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
@@ -111,30 +112,58 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* The other processes of this job on this node. `*peers` is the caller's to free. */
-static uint32_t find_node_peers(uint64_t **peers)
+/* The processes of this job on this machine, ascending, this one among them. NULL if there are no others; the caller
+ * frees it. */
+static uint64_t *find_local_processes(uint32_t *count)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
     char *ranks = NULL;
     int rc;
-    *peers = NULL;
+    *count = 0;
     OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_LOCAL_PEERS, &job, &ranks, OPAL_STRING);
     if (OPAL_SUCCESS != rc || NULL == ranks) {
-        return 0;
+        return NULL;
     }
     char **list = opal_argv_split(ranks, ',');
-    uint32_t count = 0;
-    *peers = calloc((size_t) opal_argv_count(list) + 1, sizeof(**peers));
-    for (char **rank = list; NULL != *peers && NULL != rank && NULL != *rank; ++rank) {
+    uint64_t *names = calloc((size_t) opal_argv_count(list) + 1, sizeof(*names));
+    for (char **rank = list; NULL != names && NULL != rank && NULL != *rank; ++rank) {
         opal_process_name_t name = {.jobid = job.jobid, .vpid = (opal_vpid_t) strtoul(*rank, NULL, 10)};
-        if (name.vpid != OPAL_PROC_MY_NAME.vpid) {
-            (*peers)[count++] = name_of(name);
-        }
+        names[(*count)++] = name_of(name);
     }
-    qsort(*peers, count, sizeof(**peers), ascending);
+    qsort(names, *count, sizeof(*names), ascending);
     opal_argv_free(list);
     free(ranks);
-    return count;
+    return names;
+}
+
+/* Sorts the local processes into those that are served by VELO packets and those of the LiMIC-like path, which share
+ * this process's virtual node. `velo` and `limic` have room for all. */
+static void split_peers(const uint64_t *names, uint32_t count, velo_config *config, uint64_t *velo, uint64_t *limic)
+{
+    const mca_btl_velo_component_t *component = &mca_btl_velo_component;
+    const uint64_t self = name_of(OPAL_PROC_MY_NAME);
+    uint32_t node_size = 0 == component->ranks_per_node ? UINT32_MAX : component->ranks_per_node, here = 0;
+    while (here < count && names[here] != self) {
+        ++here;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (i == here) {
+            continue;
+        }
+        if (component->limic && i / node_size == here / node_size) {
+            limic[config->limic_peer_count++] = names[i];
+        } else {
+            velo[config->node_peer_count++] = names[i];
+        }
+    }
+    /* The processors that this process may use say nothing: it may be bound to one of many. */
+    config->oversubscribed = count > (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
+    enum { SLEEP_US = 300 };
+    config->idle_sleep_us =
+        component->idle_sleep >= 0 ? (uint32_t) component->idle_sleep : config->oversubscribed ? SLEEP_US : 0;
+    config->node_peers = velo;
+    config->limic_peers = limic;
+    config->ranks_per_node = component->limic ? node_size : 0;
 }
 
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
@@ -145,7 +174,6 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
 {
     const mca_btl_velo_component_t *component = &mca_btl_velo_component;
-    uint64_t *peers;
     velo_config config = {
         .flow_control = velo_policy_name((unsigned) component->flow_control),
         .slots_per_peer = component->slots_per_peer,
@@ -155,25 +183,39 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .single_copy = mca_btl_velo_single_copy_name(component->single_copy),
         .backing_directory = component->backing_directory,
         .spare_peers = component->spare_peers,
-        .eager_limit = module->super.btl_eager_limit,
+        /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
+        .eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit,
         .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
         .threads = threads,
         .stall_warning_seconds = component->stall_warning,
         .trace = component->trace,
         .trace_limit_bytes = (uint64_t) component->trace_limit << 20,
+        .describe_locality = component->verbose >= 5 ||
+                             opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5,
         .report = (velo_report) component->report,
         .process_name = name_of(OPAL_PROC_MY_NAME),
-        .node_peer_count = find_node_peers(&peers),
+        .limic_slots = component->limic_slots,
         .context = module,
         .message = message_arrived,
         .fatal = mca_btl_velo_fatal,
         .log = mca_btl_velo_log,
     };
-    config.node_peers = peers;
+    uint32_t count;
+    uint64_t *names = find_local_processes(&count);
+    uint64_t *peers = calloc(2 * (size_t) count + 1, sizeof(*peers));
+    if (NULL == peers) {
+        mca_btl_velo_give_up("out of memory");
+    }
+    split_peers(names, count, &config, peers, peers + count);
     char error[512];
     mca_btl_velo_component.closed = false;
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
     free(peers);
+    free(names);
+    if (VELO_OK == status && mca_btl_velo_is_default("eager_limit") &&
+        velo_engine_slots_per_peer(module->engine) < MCA_BTL_VELO_SMALL_EAGER_SLOTS) {
+        module->super.btl_eager_limit = module->super.btl_rndv_eager_limit = MCA_BTL_VELO_SMALL_EAGER_LIMIT;
+    }
     if (VELO_OK != status) {
         mca_btl_velo_give_up(error);
     }

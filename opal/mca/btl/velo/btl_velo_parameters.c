@@ -88,6 +88,21 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
               "Send messages of several packets as packet trains, with one header for all (default true); false: a header "
               "in every packet, the format of the thesis",
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->packet_trains);
+    component->limic = false;
+    rc |= add("limic",
+              "true: processes of one node send each other messages by a path of its own that takes no credits (the thesis's "
+              "third transfer method, after LiMIC); its ring of limic_slots is shared by all of them and refuses what does "
+              "not fit. false (default): they use VELO packets and credits as processes of different nodes do",
+              MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->limic);
+    component->limic_slots = 0;
+    rc |= add("limic_slots", "Slots of 64 bytes in that ring, 8 to 16777216; 0 (default): 8192",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->limic_slots);
+    component->ranks_per_node = 0;
+    rc |= add("ranks_per_node",
+              "Splits the processes on one machine, in the order of their ranks, into virtual nodes of so many: with limic, "
+              "only processes of the same virtual node are local to each other. 0 (default): the machine is one node",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_ALL_EQ,
+              &component->ranks_per_node);
     component->spare_peers = 16;
     rc |= add("spare_peers",
               "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process in its "
@@ -108,6 +123,12 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
               "Directory on a local file system for the shared memory segment, which has no name there (default "
               "/dev/shm)",
               MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->backing_directory);
+    component->idle_sleep = -1;
+    rc |= add("idle_sleep",
+              "Microseconds that a process sleeps at most when its mailbox stays empty; it is woken when something comes. 0: "
+              "never, it goes on polling. -1 (default): 300 where more processes run on the machine than it has "
+              "processors, else 0. Always 0 with MPI_THREAD_MULTIPLE",
+              MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL, &component->idle_sleep);
     component->report = VELO_REPORT_NONE;
     rc |= add_enumerated("report",
                          "What the first process of the node prints at the end: none (default), summary (one screen), "
@@ -140,8 +161,8 @@ static int register_module_parameters(mca_btl_base_module_t *module)
 {
     /* Above sm and vader, so that a user who names velo gets it; component_init keeps out where nobody does. */
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
-    /* 4 KiB of payload and ob1's header: fastest on one node (design/architecture.md). */
-    module->btl_eager_limit = 4096 + 64;
+    /* Payload and ob1's header: fastest on one node (design/shared-memory.md). */
+    module->btl_eager_limit = MCA_BTL_VELO_EAGER_LIMIT;
     module->btl_rndv_eager_limit = module->btl_eager_limit;
     module->btl_max_send_size = 32 * 1024;
     module->btl_min_rdma_pipeline_size = INT_MAX;
@@ -155,6 +176,14 @@ static int register_module_parameters(mca_btl_base_module_t *module)
     module->btl_bandwidth = 40000; /* Mbit/s; ob1 only compares it with other BTLs' */
     module->btl_latency = 1;       /* microseconds */
     return mca_btl_base_param_register(&mca_btl_velo_component.super.btl_version, module);
+}
+
+bool mca_btl_velo_is_default(const char *name)
+{
+    mca_base_var_source_t source;
+    int index = mca_base_var_find("opal", "btl", "velo", name);
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
+           MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
 int mca_btl_velo_register(void)
@@ -173,8 +202,9 @@ int mca_btl_velo_register(void)
  * still be seen. NULL, or what is wrong. */
 static const char *not_a_number(void)
 {
-    static const char *const names[] = {"slots_per_peer", "credit_slots",     "spare_peers",   "eager_limit",
-                                        "max_send_size",  "rndv_eager_limit", "stall_warning", "trace_limit"};
+    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
+                                        "eager_limit",    "max_send_size", "rndv_eager_limit",
+                                        "stall_warning", "trace_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         char variable[64];
@@ -212,6 +242,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (NULL == mca_btl_velo_component.backing_directory || '\0' == *mca_btl_velo_component.backing_directory) {
         return "btl_velo_backing_directory is empty; it must be a writable directory on a local file system";
+    }
+    if (mca_btl_velo_component.idle_sleep < -1 || mca_btl_velo_component.idle_sleep > 1000000) {
+        return "btl_velo_idle_sleep must be -1 to 1000000 microseconds";
     }
     if (mca_btl_velo_component.spare_peers > 1024) {
         return "btl_velo_spare_peers must be 0 to 1024";
