@@ -48,7 +48,7 @@ typedef struct velo_config {
     uint32_t credit_slots;    /* 1..255 */
     bool piggyback;
     bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
-    const char* single_copy;       /* "auto", "cma" or "copy" */
+    const char* single_copy;       /* "auto", "xpmem", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */
     uint32_t limic_slots; /* slots of the LiMIC-like path's ring, shared by its senders; 0: automatic */
     uint32_t

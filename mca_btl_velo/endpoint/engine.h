@@ -107,12 +107,11 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                            std::size_t bytes, const rma::Completion& completion,
-                            const singlecopy::Mechanism& mechanism);
+    velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
+                            const rma::Completion& completion, singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
-                             const singlecopy::Mechanism& mechanism);
+                             singlecopy::RemoteMemory& memory);
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
@@ -137,6 +136,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
+    singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;

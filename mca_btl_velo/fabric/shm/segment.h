@@ -41,6 +41,7 @@ struct Address {
     std::uint64_t magic;
     std::uint64_t process_name;
     std::uint64_t probe;  // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::int64_t xpmem_segment;  // the owner's address space, for XPMEM; 0: not attachable
     platform::FileAddress file;
 };
 
@@ -106,6 +107,7 @@ class Segment {
         const std::uint64_t* limic_peers;  // names for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
+        std::int64_t xpmem_segment;  // see Address
     };
 
     // `probe`: see Address. Throws Failure.

@@ -9,10 +9,11 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
-enum { SINGLE_COPY_AUTO, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
+enum { SINGLE_COPY_AUTO, SINGLE_COPY_XPMEM, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
 
 static mca_base_var_enum_value_t single_copy_values[] = {
-    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_CMA, "cma"}, {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
+    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_XPMEM, "xpmem"}, {SINGLE_COPY_CMA, "cma"},
+    {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
 
 const char *mca_btl_velo_single_copy_name(int value)
 {
@@ -115,8 +116,9 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
 {
     component->single_copy = SINGLE_COPY_AUTO;
     int rc = add_enumerated("single_copy_mechanism",
-                            "How messages above the eager limit move: cma (process_vm_readv), copy (through the mailbox), "
-                            "or auto (default): cma for each peer where a probe shows that the kernel permits it",
+                            "How messages above the eager limit move: xpmem (the peer's memory is attached), cma "
+                            "(process_vm_readv), copy (through the mailbox), or auto (default): for each peer the "
+                            "first of them that a probe shows to work",
                             single_copy_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->single_copy);
     component->backing_directory = (char *) "/dev/shm";
     rc |= add("backing_directory",
