@@ -107,6 +107,8 @@ Engine::Engine(const velo_config& config)
       mailbox_(open_mailbox(config, flow_config(config), probe_.get(), mechanisms_.xpmem_segment())),
       velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
+      trace_(*velo_.policy),
+      stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
@@ -133,6 +135,7 @@ Engine::Engine(const velo_config& config)
                    ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
                    ", single copy " + mechanisms_.description() + ", eager_limit " +
                    (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    open_trace();
 }
 
 Engine::~Engine() = default;
@@ -178,6 +181,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     } else {
         peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
+    trace_.connected(peer);
 }
 
 // The peer, connected: a sender that this process never connected to has left its address in the directory.
@@ -210,6 +214,7 @@ void Engine::dump(const Peer* only, int level) {
 
 void Engine::publish_statistics() {
     statistics_.flow = velo_.policy->counters();
+    count_stalls();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
     statistics_.segment_bytes = mailbox_.bytes();

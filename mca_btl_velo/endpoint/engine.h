@@ -16,6 +16,8 @@
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer.h"
+#include "endpoint/stalls.h"
+#include "endpoint/tracing.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
@@ -45,11 +47,21 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     int progress();
     void dump(const Peer* peer, int level);
 
+    void flush_trace();
+
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();
     std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
     velo_report report() const { return config_.report; }
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+
+    // What can be watched from outside, by any thread: values of a moment ago.
+    const fabric::shm::Statistics& statistics() const { return statistics_; }
+    const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
+    std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
+    const Stalls<Peer>& stalls() const { return stalls_; }
+    const Peer* known_peer(flow::PeerIndex index) const { return peers_[index].get(); }
+    std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
 
@@ -77,6 +89,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void flush_stalled();
     void run_completions();
     void withdraw_name();
+
+    // observing.cc
+    void open_trace();
+    void begin_stall(Peer& peer);
+    void end_stall(Peer& peer);
+    void count_stalls();
+    void look_around();
+    void warn_of_stall(Peer& peer, std::uint64_t quiet_ns);
 
     // These return the number of packets handled.
     void doze();
@@ -121,6 +141,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     Domain velo_;
     std::optional<Domain> limic_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
+    Tracing trace_;
+    Stalls<Peer> stalls_;
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done

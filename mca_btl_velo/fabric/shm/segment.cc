@@ -181,6 +181,10 @@ const Address* Segment::introduced(flow::PeerIndex index) const {
     return entry.present.load(std::memory_order_acquire) != 0 ? &entry.address : nullptr;
 }
 
+std::uint64_t Segment::sender_name(flow::PeerIndex index) const {
+    return directory()[index].name.load(std::memory_order_relaxed);
+}
+
 DirectoryEntry* Segment::directory() const {
     return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
 }

@@ -57,6 +57,8 @@ struct Statistics {
     std::uint64_t rma_single_copy_bytes;
     std::uint64_t rma_mailbox_bytes;
     std::uint64_t atomics;
+    std::uint64_t stalls;      // times that messages began to wait for a peer
+    std::uint64_t stalled_ns;  // how long they waited, all peers added up
     std::uint64_t segment_bytes;  // shared memory
     std::uint64_t private_bytes;  // the engine's state beside it: peers, policy, buffers
 };
@@ -126,6 +128,8 @@ class Segment {
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
     // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
     flow::PeerIndex claim(std::uint64_t name);
+    // The name of that sender; DirectoryEntry::kFree while the place is nobody's.
+    std::uint64_t sender_name(flow::PeerIndex index) const;
     // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never
     // connected to.
     void introduce(flow::PeerIndex index, const Address& sender);
