@@ -15,6 +15,7 @@ struct Stall {
     std::uint64_t moved_ns = 0;       // when something was last seen to have left the queue
     std::uint64_t warn_after_ns = 0;  // without a move, the next warning
     std::uint32_t place = 0;          // in Stalls::open_
+    bool warned = false;               // of this stall
     bool moved = false;               // something has left the queue since the last check
 
     std::uint64_t ns_until(std::uint64_t now_ns) const {
@@ -29,8 +30,8 @@ class Stalls {
     // `warning_ns`: how long nothing may move before there is a warning; 0: for ever.
     explicit Stalls(std::uint64_t warning_ns) : warning_ns_(warning_ns) {}
 
-    // There was a warning about this stall, and nothing has moved since.
-    bool warned(const Owner& peer) const { return peer.stall.warn_after_ns > warning_ns_; }
+    // There was a warning about this stall.
+    bool warned(const Owner& peer) const { return peer.stall.warned; }
     bool any() const { return !open_.empty(); }
     std::uint64_t count() const { return count_; }
 
@@ -38,7 +39,7 @@ class Stalls {
         Stall& stall = peer.stall;
         stall.since_ns = stall.moved_ns = now_ns;
         stall.warn_after_ns = warning_ns_;
-        stall.moved = false;
+        stall.moved = stall.warned = false;
         stall.place = static_cast<std::uint32_t>(open_.size());
         open_.push_back(&peer);
         ++stall.count;
@@ -68,6 +69,7 @@ class Stalls {
                 stall.warn_after_ns = warning_ns_;
             } else if (std::uint64_t quiet = now_ns - stall.moved_ns; quiet >= stall.warn_after_ns) {
                 while (quiet >= stall.warn_after_ns) stall.warn_after_ns *= 2;
+                stall.warned = true;
                 warn(*peer, quiet);
                 ++calls;
             }
