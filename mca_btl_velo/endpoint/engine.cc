@@ -61,6 +61,14 @@ flow::PolicyConfig flow_config(const velo_config& config) {
     flow.data_slots = config.node_peer_count * (slots - config.credit_slots);
     flow.credit_slots = config.credit_slots;
     flow.piggyback = config.piggyback;
+    flow.preposted_buffers = config.preposted_buffers;
+    flow.initial_buffers = config.initial_buffers;
+    flow.growth_buffers = config.growth_buffers;
+    flow.credit_message_threshold = config.credit_message_threshold;
+    flow.rnr_timer_ns = config.rnr_timer_ns;
+    flow.lazy_slots = config.lazy_slots;
+    flow.lazy_peers = config.lazy_peers;
+    flow.lazy_stealing = config.lazy_stealing;
     return flow;
 }
 
@@ -69,6 +77,19 @@ std::unique_ptr<flow::Policy> open_policy(const velo_config& config, const flow:
     auto policy = flow::make_policy(config.flow_control, flow, &error);
     if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
     return policy;
+}
+
+// Objections to the parameters come before anything is shared.
+void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
+    open_policy(config, flow);
+    constexpr std::uint32_t kMost = fabric::shm::Segment::kMostSlots;
+    std::uint64_t slots = flow::mailbox_plan(config.flow_control, flow).total();
+    if (slots > kMost)
+        throw Failure(VELO_ERR_PARAMETER,
+                      "flow control \"" + std::string(config.flow_control) + "\" would need a mailbox of " +
+                          std::to_string(slots) + " slots, more than " + std::to_string(kMost) +
+                          ": lower btl_velo_preposted_buffers, btl_velo_slots_per_peer or "
+                          "btl_velo_spare_peers");
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
@@ -89,6 +110,13 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement.ranks_per_node = config.ranks_per_node;
     layout.agreement.eager_limit = config.eager_limit;
     layout.agreement.max_message_bytes = config.max_message_bytes;
+    layout.agreement.preposted_buffers = flow.preposted_buffers;
+    layout.agreement.initial_buffers = flow.initial_buffers;
+    layout.agreement.credit_message_threshold = flow.credit_message_threshold;
+    layout.agreement.lazy_slots = flow.lazy_slots;
+    layout.agreement.lazy_peers = flow.lazy_peers;
+    layout.agreement.lazy_doorbell = flow.lazy_doorbell;
+    check_flow(config, flow);
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
@@ -98,6 +126,15 @@ const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
     if (name == "auto" || name == "cma") return &singlecopy::cma();
     throw Failure(VELO_ERR_PARAMETER, "btl_velo_single_copy_mechanism is \"" + std::string(name) +
                                           "\"; it must be auto, cma or copy");
+}
+
+std::string further_parameters(const flow::PolicyConfig& flow) {
+    return ", preposted_buffers " + std::to_string(flow.preposted_buffers) + ", initial_buffers " +
+           std::to_string(flow.initial_buffers) + ", growth_buffers " + std::to_string(flow.growth_buffers) +
+           ", credit_message_threshold " + std::to_string(flow.credit_message_threshold) + ", rnr_timer_ns " +
+           std::to_string(flow.rnr_timer_ns) + ", lazy_slots " + std::to_string(flow.lazy_slots) +
+           ", lazy_peers " + std::to_string(flow.lazy_peers) + ", lazy_stealing " +
+           (flow.lazy_stealing ? "on" : "off");
 }
 
 // What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
@@ -130,18 +167,19 @@ Engine::Engine(const velo_config& config)
         limic_.emplace(
             Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
     }
-    description_ =
-        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
-        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-        " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, limic " +
-        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                      std::to_string(mailbox_.limic_slots()) + " slots"
-                : std::string("off")) +
-        ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-        ", single copy " + config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
+                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
+                   std::to_string(flow.spare_peers) + " spare, mailbox " +
+                   std::to_string(velo_.reader.capacity()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
+                   config.backing_directory + ", single copy " + config.single_copy + ", eager_limit " +
+                   std::to_string(config.eager_limit);
 }
 
 Engine::~Engine() = default;

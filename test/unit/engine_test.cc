@@ -208,7 +208,17 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
           Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 3; }},
           Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 1U << 30; }},
           Bad{"btl_velo_flow_control", [](PartyConfig& c) { c.flow_control = "magic"; }},
-          Bad{"btl_velo_single_copy_mechanism", [](PartyConfig& c) { c.single_copy = "teleport"; }}}) {
+          Bad{"btl_velo_single_copy_mechanism", [](PartyConfig& c) { c.single_copy = "teleport"; }},
+          Bad{"btl_velo_preposted_buffers",
+              [](PartyConfig& c) { c.flow_control = "mvapich_static", c.preposted_buffers = 0; }},
+          Bad{"btl_velo_preposted_buffers",
+              [](PartyConfig& c) {
+                  c.flow_control = "mvapich_static";
+                  c.preposted_buffers = 65535;
+                  c.spare_peers = 300;
+              }},
+          Bad{"btl_velo_credit_message_threshold",
+              [](PartyConfig& c) { c.flow_control = "mvapich_static", c.credit_message_threshold = 0; }}}) {
         PartyConfig wrong;
         bad.change(wrong);
         velo_config config{};
@@ -216,6 +226,14 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
         config.flow_control = wrong.flow_control;
         config.slots_per_peer = wrong.slots_per_peer;
         config.credit_slots = wrong.credit_slots;
+        config.preposted_buffers = wrong.preposted_buffers;
+        config.initial_buffers = wrong.initial_buffers;
+        config.growth_buffers = wrong.growth_buffers;
+        config.credit_message_threshold = wrong.credit_message_threshold;
+        config.rnr_timer_ns = wrong.rnr_timer_ns;
+        config.lazy_slots = wrong.lazy_slots;
+        config.lazy_peers = wrong.lazy_peers;
+        config.spare_peers = wrong.spare_peers;
         config.single_copy = wrong.single_copy;
         config.backing_directory = "/dev/shm";
         config.max_message_bytes = 1024;

@@ -52,19 +52,47 @@ std::string difference(const Agreement& mine, const Agreement& theirs) {
         const char* parameter;
         std::uint64_t mine, theirs;
     };
-    for (const Number& number : {Number{"slots_per_peer", mine.slots_per_peer, theirs.slots_per_peer},
-                                 Number{"credit_slots", mine.credit_slots, theirs.credit_slots},
-                                 Number{"piggyback", mine.piggyback, theirs.piggyback},
-                                 Number{"limic_slots", mine.limic_slots, theirs.limic_slots},
-                                 Number{"limic", mine.ranks_per_node != 0, theirs.ranks_per_node != 0},
-                                 Number{"ranks_per_node", mine.ranks_per_node, theirs.ranks_per_node},
-                                 Number{"eager_limit", mine.eager_limit, theirs.eager_limit},
-                                 Number{"max_send_size", mine.max_message_bytes, theirs.max_message_bytes}}) {
+    for (const Number& number :
+         {Number{"slots_per_peer", mine.slots_per_peer, theirs.slots_per_peer},
+          Number{"credit_slots", mine.credit_slots, theirs.credit_slots},
+          Number{"piggyback", mine.piggyback, theirs.piggyback},
+          Number{"limic_slots", mine.limic_slots, theirs.limic_slots},
+          Number{"limic", mine.ranks_per_node != 0, theirs.ranks_per_node != 0},
+          Number{"ranks_per_node", mine.ranks_per_node, theirs.ranks_per_node},
+          Number{"eager_limit", mine.eager_limit, theirs.eager_limit},
+          Number{"max_send_size", mine.max_message_bytes, theirs.max_message_bytes},
+          Number{"preposted_buffers", mine.preposted_buffers, theirs.preposted_buffers},
+          Number{"initial_buffers", mine.initial_buffers, theirs.initial_buffers},
+          Number{"credit_message_threshold", mine.credit_message_threshold, theirs.credit_message_threshold},
+          Number{"lazy_slots", mine.lazy_slots, theirs.lazy_slots},
+          Number{"lazy_peers", mine.lazy_peers, theirs.lazy_peers}}) {
         if (number.mine != number.theirs) {
             return differs(number.parameter, std::to_string(number.mine), std::to_string(number.theirs));
         }
     }
     return {};
+}
+
+flow::PolicyConfig Segment::flow_of(const SegmentHeader& header) {
+    flow::PolicyConfig flow;
+    flow.peers = header.peers;
+    flow.spare_peers = header.spare_peers;
+    flow.data_slots = header.data_slots;
+    flow.credit_slots = header.agreement.credit_slots;
+    flow.piggyback = header.agreement.piggyback != 0;
+    flow.preposted_buffers = header.agreement.preposted_buffers;
+    flow.initial_buffers = header.agreement.initial_buffers;
+    flow.credit_message_threshold = header.agreement.credit_message_threshold;
+    flow.lazy_slots = header.agreement.lazy_slots;
+    flow.lazy_peers = header.agreement.lazy_peers;
+    flow.lazy_doorbell = header.agreement.lazy_doorbell != 0;
+    return flow;
+}
+
+std::uint64_t Segment::planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow) {
+    std::string_view policy(agreement.flow_control,
+                            strnlen(agreement.flow_control, sizeof agreement.flow_control));
+    return flow::mailbox_plan(policy, flow).total();
 }
 
 std::size_t Segment::slots_offset() const {
@@ -82,6 +110,7 @@ std::size_t Segment::total_bytes() const {
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
     Segment segment;
     segment.flow_ = layout.flow;
+    segment.capacity_ = static_cast<std::uint32_t>(planned_slots(layout.agreement, layout.flow));
     segment.limic_peers_ = layout.limic_peer_count;
     segment.limic_slots_ = layout.limic_slots;
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
@@ -96,7 +125,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     header->peers = layout.flow.peers;
     header->spare_peers = layout.flow.spare_peers;
     header->data_slots = layout.flow.data_slots;
-    header->capacity = layout.flow.mailbox_slots();
+    header->capacity = segment.capacity_;
     header->directory_offset = directory_offset();
     header->slots_offset = segment.slots_offset();
     header->limic_peers = layout.limic_peer_count;
@@ -124,18 +153,15 @@ Segment Segment::attach(const Address& address) {
     const SegmentHeader& header = segment.header();
     check(header.magic == Address::kMagic, address, "magic number");
     check(header.nonce == address.file.nonce && header.owner == address.process_name, address, "owner");
-    flow::PolicyConfig flow;
-    flow.peers = header.peers;
-    flow.spare_peers = header.spare_peers;
-    flow.data_slots = header.data_slots;
-    flow.credit_slots = header.agreement.credit_slots;
-    flow.piggyback = header.agreement.piggyback != 0;
-    constexpr std::uint32_t kSane = 1U << 24;
+    flow::PolicyConfig flow = flow_of(header);
+    constexpr std::uint32_t kSane = kMostSlots;
     check(
         flow.peers < kSane && flow.spare_peers < kSane && flow.data_slots < kSane && flow.credit_slots <= 255,
         address, "counts");
-    check(header.capacity == flow.mailbox_slots() && header.capacity > 0, address, "capacity");
+    std::uint64_t slots = planned_slots(header.agreement, flow);
+    check(header.capacity == slots && slots > 0 && slots <= kMostSlots, address, "capacity");
     segment.flow_ = flow;
+    segment.capacity_ = static_cast<std::uint32_t>(slots);
     segment.limic_peers_ = header.limic_peers;
     segment.limic_slots_ = header.limic_slots;
     check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane, address, "counts");

@@ -28,6 +28,13 @@ struct Agreement {
     std::uint32_t ranks_per_node;  // 0: the LiMIC-like path is off
     std::uint64_t eager_limit;
     std::uint64_t max_message_bytes;
+    // Of single policies (flow::PolicyConfig).
+    std::uint32_t preposted_buffers;
+    std::uint32_t initial_buffers;
+    std::uint32_t credit_message_threshold;
+    std::uint32_t lazy_slots;
+    std::uint32_t lazy_peers;
+    std::uint32_t lazy_doorbell;
 };
 
 // Empty, or a sentence that names the first parameter that differs, with both values.
@@ -92,10 +99,12 @@ struct SegmentHeader {
 
 class Segment {
  public:
+    static constexpr std::uint32_t kMostSlots = 1U << 24;
+
     struct Layout {
         std::uint64_t owner;
         Agreement agreement;
-        flow::PolicyConfig flow;
+        flow::PolicyConfig flow;           // with a plan of at most kMostSlots
         const std::uint64_t* node_peers;   // names for the first flow.peers entries of the directory
         const std::uint64_t* limic_peers;  // names for the last entries
         std::uint32_t limic_peer_count;
@@ -132,17 +141,20 @@ class Segment {
     mailbox::Reader<> limic_reader() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
 
  private:
+    static flow::PolicyConfig flow_of(const SegmentHeader& header);
+    static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
     DirectoryEntry* directory() const;
     mailbox::Slot<>* slots() const;
     mailbox::Slot<>* limic_ring() const;
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
     std::size_t total_bytes() const;
-    std::uint32_t capacity() const { return flow_.mailbox_slots(); }
+    std::uint32_t capacity() const { return capacity_; }
 
     platform::SharedFile file_;
     Address address_{};
     flow::PolicyConfig flow_;
+    std::uint32_t capacity_ = 0;  // slots of the mailbox, as its policy plans it
     std::uint32_t limic_peers_ = 0, limic_slots_ = 0;
 };
 
