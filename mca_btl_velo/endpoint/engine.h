@@ -67,8 +67,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
     void sent(Peer& peer, std::uint32_t packets);
-    bool push(Peer& peer, velo_send& send);
-    bool may_send_at_once(const Peer& peer) const;
+    bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
     void flush(Peer& peer);
     void housekeep();
@@ -79,6 +78,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // These return the number of packets handled.
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
+    int handle_rarity(Peer& peer, const wire::Header& header);
+    template <wire::PacketKind kKind>
     int retrieve_data(Peer& peer, const wire::Header& header);
     void account(Peer& peer, std::uint32_t packets);
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);

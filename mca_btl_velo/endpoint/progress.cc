@@ -96,10 +96,17 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
         return 0;
     }
     Peer& peer = peer_at(domain.first_peer + header.source);
-    if (header.kind == wire::PacketKind::kData) return retrieve_data(peer, header);
+    if (header.kind == wire::PacketKind::kData) return retrieve_data<wire::PacketKind::kData>(peer, header);
+    return handle_rarity(peer, header);
+}
 
-    auto value = read_payload<std::uint32_t>(domain.reader.payload());
-    domain.reader.advance(1);
+// What is not plain DATA.
+int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
+    if (header.kind == wire::PacketKind::kBackloggedData)
+        return retrieve_data<wire::PacketKind::kBackloggedData>(peer, header);
+
+    auto value = read_payload<std::uint32_t>(peer.domain.reader.payload());
+    peer.domain.reader.advance(1);
     std::lock_guard lock(mutex_);
     switch (header.kind) {
         case wire::PacketKind::kCredit:
@@ -120,6 +127,7 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
     return 1;
 }
 
+template <wire::PacketKind kKind>
 int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
@@ -134,7 +142,13 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     reader.advance(packets);
     if (peer.policy.limited()) {
         std::lock_guard lock(mutex_);
-        account(peer, packets);
+        if constexpr (kKind == wire::PacketKind::kBackloggedData) {
+            // The first packet of the run has waited; the others are as usual.
+            peer.policy.backlogged_data_retrieved(peer.flow, *this);
+            account(peer, packets - 1);
+        } else {
+            account(peer, packets);
+        }
         if (credits > 0) {
             peer.policy.credit_received(peer.flow, credits);
             flush(peer);

@@ -25,8 +25,9 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.awaits_answer = true;
 }
 
-// Stores as much of the message as credits allow. True if all of it is on its way.
-bool Engine::push(Peer& peer, velo_send& send) {
+// Stores as much of the message as credits allow. True if all of it is on its way. `kind` says whether it
+// waited.
+bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     do {
         std::size_t rest = total - send.sent;
@@ -34,6 +35,7 @@ bool Engine::push(Peer& peer, velo_send& send) {
         fabric::Burst burst{.message = view_of(send),
                             .offset = send.sent,
                             .packets = 0,
+                            .kind = kind,
                             .tag = send.tag,
                             .flags = send.flags,
                             .piggyback = 0,
@@ -76,6 +78,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
         fabric::Burst burst{.message = message,
                             .offset = 0,
                             .packets = packets,
+                            .kind = wire::PacketKind::kData,
                             .tag = tag,
                             .flags = 0,
                             .piggyback = 0,
@@ -97,7 +100,7 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     send->sent = 0;
     send->flags = 0;
     ++statistics_.messages_sent;
-    bool sent = peer.queue.empty() && push(peer, *send);
+    bool sent = peer.queue.empty() && push(peer, *send, wire::PacketKind::kData);
     assert_invariants();
     if (sent) return VELO_OK;
     ++statistics_.messages_delayed;
@@ -120,10 +123,12 @@ void Engine::flush(Peer& peer) {
     if (peer.policy.control_waiting(peer.flow) && peer.policy.credits(peer.flow) > 0) {
         peer.policy.send_waiting_control(peer.flow, *this);
     }
+    const wire::PacketKind kind =
+        peer.policy.marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;
-        bool complete = push(peer, *send);
+        bool complete = push(peer, *send, kind);
         peer.queue.sent(send->sent - before);
         if (!complete) break;
         peer.queue.pop();
@@ -144,7 +149,8 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
     message->sent = 0;
-    if (peer.queue.empty() && push(peer, *message)) return message->done(message, VELO_OK);
+    if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
+        return message->done(message, VELO_OK);
     enqueue(peer, message);
 }
 

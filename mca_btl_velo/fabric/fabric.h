@@ -26,6 +26,7 @@ struct Burst {
     MessageView message;
     std::size_t offset;     // of the first byte to carry; 0: the first of the message
     std::uint32_t packets;  // that may be used, 1..what the rest of the message takes
+    wire::PacketKind kind;  // of the first run: kData, or kBackloggedData if it waited
     std::uint8_t tag;
     std::uint8_t flags;       // wire::kInternal or 0; kFirst, kLast and kPiggyback are the link's to set
     std::uint32_t piggyback;  // credits for the last packet of the message, 0 for none; there is room

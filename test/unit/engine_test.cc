@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
@@ -186,6 +188,45 @@ TEST_P(EngineTest, the_dump_names_credits_and_queue_of_each_peer) {
     velo_dump(party[0].engine, nullptr, 0);
     EXPECT_EQ(party[0].log.size(), 3U);
     EXPECT_NE(party[0].log[1].find("credits"), std::string::npos);
+}
+
+// What a member's process sent: the text of its report.
+std::string report_of(Member& member) {
+    ::testing::internal::CaptureStderr();
+    velo_engine_close(std::exchange(member.engine, nullptr));
+    return ::testing::internal::GetCapturedStderr();
+}
+
+std::uint64_t counter(const std::string& report, std::size_t rank, const char* name) {
+    auto json = nlohmann::json::parse(report.substr(report.find('{')));
+    return json["per_rank"][rank][name];
+}
+
+TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_others_do_not) {
+    PartyConfig config;
+    config.flow_control = "mvapich_dynamic";
+    config.slots_per_peer = 22;
+    config.initial_buffers = 2;
+    config.growth_buffers = 3;
+    config.preposted_buffers = 17;
+    config.report = VELO_REPORT_JSON;
+    for (std::size_t bytes : {20U, 2000U}) {
+        Party party(config);
+        for (unsigned i = 0; i < 20; ++i) {
+            party.send(0, 1, 1, pattern(20, i));
+            party.settle();
+        }
+        EXPECT_EQ(party.queued(), 0U);
+        for (unsigned i = 0; i < 30; ++i) party.send(0, 1, 1, pattern(bytes, i));
+        party.settle();
+        EXPECT_EQ(party[1].received.size(), 50U);
+        for (std::size_t rank : {1U, 0U}) velo_progress(party[rank].engine);
+        velo_engine_close(std::exchange(party[1].engine, nullptr));
+        std::string report = report_of(party[0]);
+        EXPECT_EQ(counter(report, 0, "grown_buffers"), 0U);
+        EXPECT_EQ(counter(report, 1, "grown_buffers"), 15U) << "from 2 to 17";
+        EXPECT_EQ(counter(report, 1, "growths"), 5U);
+    }
 }
 
 TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {

@@ -44,12 +44,14 @@ Carried ShmLink::carry(const Burst& burst) {
     }
     const std::size_t rest = burst.message.total() - burst.offset;
     const std::uint32_t run_packets = burst.framing.run_packets(rest);
+    wire::PacketKind kind = burst.kind;
     std::size_t done = 0;
     for (std::uint32_t left = packets; left > 0;) {
         std::uint32_t most = std::min(run_packets, left);
         std::size_t bytes = std::min(wire::run_capacity(most), rest - done);
         std::uint32_t used = wire::packets_in_run(bytes);
-        store_run(at, burst, burst.offset + done, bytes);
+        store_run(at, kind, burst, burst.offset + done, bytes);
+        kind = wire::PacketKind::kData;
         if (burst.rested) demote(at, used);
         done += bytes;
         left -= used;
@@ -59,9 +61,9 @@ Carried ShmLink::carry(const Burst& burst) {
     return {packets, done};
 }
 
-void ShmLink::store_run(mailbox::Cursor at, const Burst& burst, std::size_t offset, std::size_t bytes) {
-    wire::Header header{wire::PacketKind::kData,           burst.flags, burst.tag,
-                        static_cast<std::uint16_t>(bytes), 0,           source_};
+void ShmLink::store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
+                        std::size_t bytes) {
+    wire::Header header{kind, burst.flags, burst.tag, static_cast<std::uint16_t>(bytes), 0, source_};
     if (offset == 0) header.flags |= wire::kFirst;
     bool last = offset + bytes == burst.message.total();
     if (last) header.flags |= wire::kLast;

@@ -54,7 +54,8 @@ class ShmLink final : public Link {
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
  private:
-    void store_run(mailbox::Cursor at, const Burst& burst, std::size_t offset, std::size_t bytes);
+    void store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
+                   std::size_t bytes);
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
     void demote(mailbox::Cursor at, std::uint32_t packets);
 
