@@ -160,6 +160,7 @@ Engine::Engine(const velo_config& config)
       buffers_(config.max_message_bytes),
       forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
     const flow::PolicyConfig& flow = velo_.policy->config();
+    velo_.refuses = velo_.policy->refusal_limit() != UINT32_MAX;
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
         local.peers = config.limic_peer_count;
@@ -229,6 +230,8 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
         peer.link.emplace(peer.segment.writer(), here);
+        if (peer.domain.refuses)
+            peer.link->refuse_beyond(peer.policy.refusal_limit(), &peer.segment.retrieved(here));
     } else {
         peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
@@ -257,7 +260,7 @@ void Engine::dump(const Peer* only, int level) {
             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
             peer->index, peer->policy.credits(peer->flow), peer->queue.bytes(),
             peer->policy.control_waiting(peer->flow) ? ", control packet waiting" : "", flow.retrieved,
-            flow.threshold, flow.current, peer->policy.intended(peer->flow), peer->policy.available());
+            flow.threshold, flow.current, peer->policy.intended(peer->source), peer->policy.available());
         config_.log(config_.context, level, line);
     }
 }
@@ -296,7 +299,8 @@ void Engine::fail(velo_status status, const std::string& text) {
 
 void Engine::abort_on_violation() {
     std::string violation = velo_.policy->violation();
-    if (violation.empty() && velo_.policy->limited() && velo_.reader.occupancy() > velo_.reader.capacity()) {
+    bool bounded = velo_.policy->limited() || velo_.refuses;
+    if (violation.empty() && bounded && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
     if (violation.empty()) return;

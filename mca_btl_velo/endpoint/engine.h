@@ -82,6 +82,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     template <wire::PacketKind kKind>
     int retrieve_data(Peer& peer, const wire::Header& header);
     void account(Peer& peer, std::uint32_t packets);
+    void count_retrieved(Peer& peer, std::uint32_t packets);
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);

@@ -11,6 +11,7 @@
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
+#include "platform/ticks.h"
 
 namespace velo::endpoint {
 namespace {
@@ -154,6 +155,8 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
             flush(peer);
         }
         assert_invariants();
+    } else if (peer.domain.refuses) {
+        count_retrieved(peer, packets);
     }
     if (peer.incoming.state != Incoming::State::kIdle) packets += gather(peer);
     return static_cast<int>(packets);
@@ -171,6 +174,12 @@ void Engine::account(Peer& peer, std::uint32_t packets) {
     }
 }
 
+// Under a policy that refuses by sender: release, as for Reader::publish.
+void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
+    std::atomic<std::uint64_t>& count = mailbox_.retrieved(peer.source);
+    count.store(count.load(std::memory_order_relaxed) + packets, std::memory_order_release);
+}
+
 // The middle runs of a message come in a row: takes as many as are there and for whose slots nothing is due.
 // Returns the number of packets.
 std::uint32_t Engine::gather(Peer& peer) {
@@ -185,7 +194,7 @@ std::uint32_t Engine::gather(Peer& peer) {
         if (word == 0) break;
         wire::Header header = wire::Header::unpack(word);
         std::uint32_t run = header.packets();
-        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.flow ||
+        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.source ||
             run > quiet - packets || header.length > incoming.room)
             break;
         incoming.append(payload_of(reader, header));
@@ -193,6 +202,7 @@ std::uint32_t Engine::gather(Peer& peer) {
         packets += run;
     }
     peer.policy.data_retrieved_quietly(peer.flow, packets);
+    if (peer.domain.refuses) count_retrieved(peer, packets);
     return packets;
 }
 
@@ -270,7 +280,9 @@ void Engine::housekeep() {
 }
 
 void Engine::flush_stalled() {
-    std::erase_if(stalled_, [this](Peer* peer) {
+    const std::uint64_t now = velo_.refuses && !stalled_.empty() ? platform::now_ns() : 0;
+    std::erase_if(stalled_, [this, now](Peer* peer) {
+        if (peer->domain.refuses && now < peer->policy.retry_at_ns(peer->source)) return false;
         flush(*peer);
         peer->stalled = !peer->queue.empty();
         return !peer->stalled;

@@ -4,6 +4,7 @@
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
+#include "platform/ticks.h"
 
 namespace velo::endpoint {
 namespace {
@@ -50,7 +51,10 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
             burst.piggyback = peer.policy.piggyback(peer.flow, *this);
         fabric::Carried carried = peer.link->carry(burst);
-        if (carried.packets == 0) return false;
+        if (carried.packets == 0) {
+            if (peer.domain.refuses) peer.policy.refused(peer.source, platform::now_ns());
+            return false;
+        }
         sent(peer, carried.packets);
         send.sent += carried.bytes;
     } while (send.sent < total);

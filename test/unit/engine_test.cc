@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -229,6 +230,47 @@ TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_other
     }
 }
 
+std::size_t arrived(Party& party, std::size_t rank) {
+    velo_progress(party[rank].engine);
+    return party[rank].received.size();
+}
+
+TEST(RefusalTest, a_receiver_takes_no_more_of_one_sender_than_its_buffers_and_others_are_not_held) {
+    PartyConfig config;
+    config.size = 3;
+    config.flow_control = "rnr";
+    config.preposted_buffers = 4;
+    Party party(config);
+    for (unsigned i = 0; i < 10; ++i) party.send(1, 0, 1, pattern(20, i));
+    EXPECT_EQ(party.queued(), 6U);
+    for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party.send(2, 0, 2, pattern(30, i)), VELO_OK);
+    EXPECT_EQ(party.send(2, 0, 2, pattern(30, 4)), VELO_QUEUED);
+    for (int i = 0; i < 20; ++i) velo_progress(party[1].engine);
+    EXPECT_EQ(arrived(party, 0), 8U);
+    party.settle();
+    EXPECT_EQ(party[0].received.size(), 15U);
+    EXPECT_EQ(party.queued(), party.completed());
+}
+
+TEST(RefusalTest, what_was_refused_is_held_for_the_time_and_stays_ahead_of_what_follows) {
+    PartyConfig config;
+    config.flow_control = "rnr";
+    config.preposted_buffers = 2;
+    config.rnr_timer_ns = 200'000'000;
+    Party party(config);
+    auto begin = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i < 3; ++i) party.send(0, 1, 1, pattern(20, i));
+    EXPECT_EQ(arrived(party, 1), 2U);
+    // There is room now, but the third one is held, and the fourth one stays behind it.
+    EXPECT_EQ(party.send(0, 1, 1, pattern(20, 3)), VELO_QUEUED);
+    std::string late = pattern(20, 4);
+    EXPECT_EQ(velo_send_now(party[0].engine, party[0].peers[1], 1, late.data(), 4, late.data() + 4, 16),
+              VELO_WOULD_BLOCK);
+    while (arrived(party, 1) < 4) velo_progress(party[0].engine);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+    for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party[1].received[i].data, pattern(20, i));
+}
+
 TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
     PartyConfig config;
     config.slots_per_peer = 0;
@@ -258,6 +300,9 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
                   c.preposted_buffers = 65535;
                   c.spare_peers = 300;
               }},
+          Bad{"btl_velo_preposted_buffers",
+              [](PartyConfig& c) { c.flow_control = "rnr", c.preposted_buffers = 70000; }},
+          Bad{"btl_velo_rnr_timer_ns", [](PartyConfig& c) { c.flow_control = "rnr", c.rnr_timer_ns = 0; }},
           Bad{"btl_velo_credit_message_threshold",
               [](PartyConfig& c) { c.flow_control = "mvapich_static", c.credit_message_threshold = 0; }}}) {
         PartyConfig wrong;

@@ -95,6 +95,10 @@ std::uint64_t Segment::planned_slots(const Agreement& agreement, const flow::Pol
     return flow::mailbox_plan(policy, flow).total();
 }
 
+DirectoryEntry* Segment::directory() const {
+    return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
+}
+
 std::size_t Segment::slots_offset() const {
     return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), kPageBytes);
 }
@@ -203,10 +207,6 @@ void Segment::introduce(flow::PeerIndex index, const Address& sender) {
 const Address* Segment::introduced(flow::PeerIndex index) const {
     const DirectoryEntry& entry = directory()[index];
     return entry.present.load(std::memory_order_acquire) != 0 ? &entry.address : nullptr;
-}
-
-DirectoryEntry* Segment::directory() const {
-    return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
 }
 
 mailbox::Slot<>* Segment::slots() const {

@@ -42,7 +42,7 @@ std::string difference(const Agreement& mine, const Agreement& theirs);
 
 // What travels through the job's start-up exchange and into the directory of a receiver. Trivially copyable.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x32304f4c4556ULL;  // "VELO02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x33304f4c4556ULL;  // "VELO03": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t process_name;
@@ -71,6 +71,9 @@ struct DirectoryEntry {
 
     std::atomic<std::uint64_t> name;     // kFree, or the sender's process name; set once
     std::atomic<std::uint32_t> present;  // 1: `address` is complete (release by the sender)
+    // Packets of this sender that have left the mailbox, where its policy refuses by sender (rnr). Stored by
+    // the owner.
+    std::atomic<std::uint64_t> retrieved;
     Address address;
 };
 
@@ -134,6 +137,10 @@ class Segment {
     void introduce(flow::PeerIndex index, const Address& sender);
     // The address that a sender left, nullptr if none.
     const Address* introduced(flow::PeerIndex index) const;
+
+    std::atomic<std::uint64_t>& retrieved(flow::PeerIndex index) const {
+        return directory()[index].retrieved;
+    }
 
     mailbox::Writer<> writer() const { return {&header().pointers, slots(), capacity()}; }
     mailbox::Reader<> reader() const { return {&header().pointers, slots(), capacity()}; }

@@ -33,13 +33,27 @@ void gather(std::byte* to, const MessageView& message, std::size_t offset, std::
 
 }  // namespace
 
+std::uint32_t ShmLink::reserve_accepted(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
+    if (sent_ + wanted - known_retrieved_ > limit_) {
+        // acquire: the receiver's last look at the slots that it freed happens before the stores of whoever
+        // reserves them next; see Writer::reserve.
+        known_retrieved_ = retrieved_->load(std::memory_order_acquire);
+    }
+    const std::uint64_t waiting = sent_ - known_retrieved_;
+    if (waiting + least > limit_) return 0;
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, limit_ - waiting));
+    sent_ += count;
+    *first = writer_.reserve(count);
+    return count;
+}
+
 Carried ShmLink::carry(const Burst& burst) {
     mailbox::Cursor at{};
     std::uint32_t packets = burst.packets;
     if (burst.granted) {
         at = writer_.reserve(packets);
     } else {
-        packets = writer_.try_reserve(burst.whole ? packets : 1, packets, &at);
+        packets = reserve_free(burst.whole ? packets : 1, packets, &at);
         if (packets == 0) return {0, 0};
     }
     const std::size_t rest = burst.message.total() - burst.offset;
