@@ -91,7 +91,7 @@ void print_report(const Engine& engine) {
 namespace velo::endpoint {
 namespace {
 // flow::Need that the engine obeys.
-constexpr std::uint32_t kProvidedNeeds = flow::kPlannedMailbox | flow::kBacklogFlag | flow::kRefusal;
+constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
 }  // namespace
 }  // namespace velo::endpoint
 

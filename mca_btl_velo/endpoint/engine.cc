@@ -69,6 +69,7 @@ flow::PolicyConfig flow_config(const velo_config& config) {
     flow.lazy_slots = config.lazy_slots;
     flow.lazy_peers = config.lazy_peers;
     flow.lazy_stealing = config.lazy_stealing;
+    flow.lazy_doorbell = true;  // shared memory has one
     return flow;
 }
 
@@ -158,9 +159,14 @@ Engine::Engine(const velo_config& config)
       rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
+      first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
     const flow::PolicyConfig& flow = velo_.policy->config();
     velo_.refuses = velo_.policy->refusal_limit() != UINT32_MAX;
+    if (velo_.policy->on_demand()) {
+        doorbell_ = mailbox_.doorbell();
+        housekeeping_ = Housekeeping::kListen;
+    }
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
         local.peers = config.limic_peer_count;
@@ -196,22 +202,41 @@ Peer& Engine::peer_at(flow::PeerIndex index) {
 Peer* Engine::connect(const fabric::shm::Address& address) {
     std::lock_guard lock(mutex_);
     Peer& peer = peer_at(mailbox_.claim(address.process_name));
-    if (!peer.link) attach(peer, address);
+    if (peer.link) return &peer;
+    if (may_wait(peer, address)) {
+        mailbox_.introduce(peer.index, address);
+        introduce_to_rma(peer, address);
+    } else {
+        attach(peer, address);
+    }
     return &peer;
+}
+
+// Under a policy whose windows open with the first packet, so does the connection: a peer that is never
+// spoken to is not mapped. What can only fail now, fails now; the report needs the counters of all.
+bool Engine::may_wait(const Peer& peer, const fabric::shm::Address& address) const {
+    const bool reports = config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
+    return peer.policy.on_demand() && !reports && !forced_single_copy_ &&
+           address.magic == fabric::shm::Address::kMagic &&
+           address.agreement == mailbox_.address().agreement && platform::reachable_by_pid(address.file);
+}
+
+void Engine::introduce_to_rma(const Peer& peer, const fabric::shm::Address& address) {
+    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce});
 }
 
 void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (!platform::reachable_by_pid(address.file)) {
         mailbox_.file().publish();
         awaited_.push_back(peer.index);
-        housekeeping_.store(true, std::memory_order_relaxed);
+        want_housekeeping();
     }
     fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
     std::string reason = fabric::shm::difference(mailbox_.header().agreement, segment.header().agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
 
-    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce});
-    if (std::strcmp(config_.single_copy, "cma") == 0 && rma_.mechanism_for(peer.index) == nullptr) {
+    introduce_to_rma(peer, address);
+    if (forced_single_copy_ && rma_.mechanism_for(peer.index) == nullptr) {
         throw Failure(
             VELO_ERR_PARAMETER,
             "btl_velo_single_copy_mechanism is cma, but the kernel does not let this process read the memory "
@@ -232,6 +257,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
         peer.link.emplace(peer.segment.writer(), here);
         if (peer.domain.refuses)
             peer.link->refuse_beyond(peer.policy.refusal_limit(), &peer.segment.retrieved(here));
+        if (doorbell_) peer.link->use(peer.segment.doorbell());
     } else {
         peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }

@@ -60,6 +60,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
     Peer& peer_at(flow::PeerIndex index);
+    bool may_wait(const Peer& peer, const fabric::shm::Address& address) const;
+    void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
     void attach(Peer& peer, const fabric::shm::Address& address);
     Peer& reachable_peer(flow::PeerIndex index);
 
@@ -70,10 +72,17 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
     void flush(Peer& peer);
-    void housekeep();
+    int housekeep();
+    void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
     void flush_stalled();
     void run_completions();
     void withdraw_name();
+
+    // For a policy on demand.
+    void want_credit(Peer& peer);
+    void follow_contact(Peer& peer);
+    int answer_doorbell();
+    void hurry_contact();
 
     // These return the number of packets handled.
     int drain(Domain& domain);
@@ -128,9 +137,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     SendQueue completed_;  // user messages whose callback is due
     std::vector<flow::PeerIndex>
         awaited_;  // peers in other namespaces that have yet to open the named mailbox
-    std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
+    // kWork: one of the lists above is not empty, or a contact is pending.
+    enum class Housekeeping : std::uint8_t { kNone, kListen, kWork };
+    std::atomic<Housekeeping> housekeeping_{Housekeeping::kNone};
+    std::optional<fabric::shm::Doorbell> doorbell_;  // of a policy on demand
+    std::uint64_t contact_due_ns_ = 0;               // when the engine loses patience; 0: nothing is pending
     fabric::shm::Statistics statistics_{};
     std::string description_;
+    std::uint64_t first_node_peer_;
     bool forced_single_copy_;  // "cma": no choice
     bool failed_ = false;
 };

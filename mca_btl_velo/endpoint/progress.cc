@@ -52,7 +52,7 @@ int Engine::progress() {
         handled = drain(velo_);
         if (limic_) handled += drain(*limic_);
         if (handled == 0) ++empty_polls_;
-        if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
+        if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) handled += housekeep();
     } catch (const Failure& failure) {
         fail(failure.status(), failure.what());
     }
@@ -111,7 +111,10 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     std::lock_guard lock(mutex_);
     switch (header.kind) {
         case wire::PacketKind::kCredit:
-            peer.policy.credit_received(peer.flow, value);
+            if (peer.policy.on_demand())
+                peer.policy.credit_retrieved(peer.source, value, *this);
+            else
+                peer.policy.credit_received(peer.flow, value);
             break;
         case wire::PacketKind::kRequest:
             peer.policy.request_retrieved(peer.flow, *this);
@@ -120,10 +123,16 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
             peer.policy.response_retrieved(peer.flow, value, *this);
             break;
         default:
-            fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
-            return 0;
+            if (!peer.policy.on_demand()) {
+                fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
+                return 0;
+            }
+            peer.policy.contact_retrieved(peer.source, header.kind, value, *this);
     }
-    flush(peer);
+    if (peer.policy.on_demand())
+        follow_contact(peer);
+    else
+        flush(peer);
     assert_invariants();
     return 1;
 }
@@ -266,17 +275,23 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
     return true;
 }
 
-void Engine::housekeep() {
+int Engine::housekeep() {
+    int handled = doorbell_ ? answer_doorbell() : 0;
+    if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kWork) return handled;
     give_help();
     finish_shared_gets();
     {
         std::lock_guard lock(mutex_);
         flush_stalled();
         withdraw_name();
-        bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty();
-        housekeeping_.store(more, std::memory_order_relaxed);
+        if (doorbell_) hurry_contact();
+        bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty() ||
+                    contact_due_ns_ != 0;
+        Housekeeping rest = doorbell_ ? Housekeeping::kListen : Housekeeping::kNone;
+        housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
     }
     run_completions();
+    return handled;
 }
 
 void Engine::flush_stalled() {

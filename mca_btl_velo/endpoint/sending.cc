@@ -113,12 +113,14 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
 }
 
 void Engine::enqueue(Peer& peer, velo_send* send) {
+    const bool first = peer.queue.empty();
     peer.queue.push(send);
+    if (first && peer.policy.on_demand()) want_credit(peer);
     if (!peer.policy.limited() && !peer.stalled) {
         // No credit will come to wake this peer: look again on each progress.
         peer.stalled = true;
         stalled_.push_back(&peer);
-        housekeeping_.store(true, std::memory_order_relaxed);
+        want_housekeeping();
     }
 }
 
@@ -141,13 +143,15 @@ void Engine::flush(Peer& peer) {
         } else {
             send->status = VELO_OK;
             completed_.push(send);
-            housekeeping_.store(true, std::memory_order_relaxed);
+            want_housekeeping();
         }
     }
 }
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    reachable_peer(to).link->carry_control(kind, value);
+    Peer& peer = reachable_peer(to);
+    peer.link->carry_control(kind, value);
+    peer.flow = peer.policy.flow_of(to);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {

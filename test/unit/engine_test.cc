@@ -116,6 +116,10 @@ TEST_P(EngineTest, a_callback_may_answer_and_is_not_entered_again) {
 
 TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
     Party party(config());
+    // A policy on demand has no credit before.
+    party.send(0, 1, 1, "first contact");
+    party.settle();
+    party[1].received.clear();
     std::string small = pattern(20, 1);
     auto now = [&](const std::string& text) {
         return velo_send_now(party[0].engine, party[0].peers[1], 9, text.data(), 4, text.data() + 4,

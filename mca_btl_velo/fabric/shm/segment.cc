@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "platform/failure.h"
 
@@ -42,6 +43,15 @@ std::string differs(const char* parameter, const std::string& mine, const std::s
 }
 
 }  // namespace
+
+std::uint64_t digest(const Agreement& agreement) {
+    static_assert(std::has_unique_object_representations_v<Agreement>);
+    char bytes[sizeof agreement];
+    std::memcpy(bytes, &agreement, sizeof bytes);
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+    for (char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    return hash;
+}
 
 std::string difference(const Agreement& mine, const Agreement& theirs) {
     std::string policy(mine.flow_control, strnlen(mine.flow_control, sizeof mine.flow_control));
@@ -99,8 +109,17 @@ DirectoryEntry* Segment::directory() const {
     return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
 }
 
+std::size_t Segment::doorbell_offset() const {
+    return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), wire::kPacketBytes);
+}
+
 std::size_t Segment::slots_offset() const {
-    return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), kPageBytes);
+    std::size_t words = flow_.lazy_doorbell ? Doorbell::words_for(flow_.total_peers()) : 0;
+    return round_up(doorbell_offset() + words * sizeof(std::uint64_t), kPageBytes);
+}
+
+std::atomic<std::uint64_t>* Segment::doorbell_bits() const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(file_.data() + doorbell_offset());
 }
 
 std::size_t Segment::limic_offset() const {
@@ -119,8 +138,8 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.limic_slots_ = layout.limic_slots;
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
-    segment.address_ = Address{Address::kMagic, layout.owner, reinterpret_cast<std::uint64_t>(probe),
-                               segment.file_.address()};
+    segment.address_ = Address{Address::kMagic, layout.owner, digest(layout.agreement),
+                               reinterpret_cast<std::uint64_t>(probe), segment.file_.address()};
 
     auto* header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;

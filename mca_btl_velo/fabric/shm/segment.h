@@ -1,7 +1,7 @@
 // One process's shared memory segment: what its peers must know about it, the directory of its senders, its
 // mailbox.
 //
-//   SegmentHeader | DirectoryEntry[directory entries] | Slot[capacity] | Slot[limic slots]
+//   SegmentHeader | DirectoryEntry[directory entries] | doorbell bits | Slot[capacity] | Slot[limic slots]
 //
 // Nothing read from another process's segment is trusted before `attach` has checked it.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fabric/shm/doorbell.h"
 #include "fabric/shm/share_cell.h"
 #include "flow/policy.h"
 #include "mailbox/reader.h"
@@ -26,6 +27,7 @@ struct Agreement {
     std::uint32_t piggyback;
     std::uint32_t limic_slots;     // as asked for; 0: automatic
     std::uint32_t ranks_per_node;  // 0: the LiMIC-like path is off
+    std::uint32_t unused;          // no padding: `digest` reads all bytes
     std::uint64_t eager_limit;
     std::uint64_t max_message_bytes;
     // Of single policies (flow::PolicyConfig).
@@ -37,6 +39,8 @@ struct Agreement {
     std::uint32_t lazy_doorbell;
 };
 
+// Agreements that differ have different digests, but for chance.
+std::uint64_t digest(const Agreement& agreement);
 // Empty, or a sentence that names the first parameter that differs, with both values.
 std::string difference(const Agreement& mine, const Agreement& theirs);
 
@@ -46,7 +50,8 @@ struct Address {
 
     std::uint64_t magic;
     std::uint64_t process_name;
-    std::uint64_t probe;  // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::uint64_t agreement;  // its digest
+    std::uint64_t probe;      // address, in the owner's private memory, of the 8-byte value file.nonce
     platform::FileAddress file;
 };
 
@@ -95,6 +100,8 @@ struct SegmentHeader {
     std::uint64_t limic_offset;
     mailbox::Pointers<> pointers;
     mailbox::Pointers<> limic_pointers;
+    // Counts the senders that have set their doorbell bits.
+    alignas(mailbox::kPointerSpacing) std::atomic<std::uint32_t> rings;
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -138,6 +145,8 @@ class Segment {
     // The address that a sender left, nullptr if none.
     const Address* introduced(flow::PeerIndex index) const;
 
+    // For a policy whose first contact takes no slot (PolicyConfig::lazy_doorbell).
+    Doorbell doorbell() const { return {&header().rings, doorbell_bits(), flow_.total_peers()}; }
     std::atomic<std::uint64_t>& retrieved(flow::PeerIndex index) const {
         return directory()[index].retrieved;
     }
@@ -151,8 +160,10 @@ class Segment {
     static flow::PolicyConfig flow_of(const SegmentHeader& header);
     static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
     DirectoryEntry* directory() const;
+    std::atomic<std::uint64_t>* doorbell_bits() const;
     mailbox::Slot<>* slots() const;
     mailbox::Slot<>* limic_ring() const;
+    std::size_t doorbell_offset() const;
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
     std::size_t total_bytes() const;

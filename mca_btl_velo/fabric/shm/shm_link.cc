@@ -121,6 +121,7 @@ void ShmLink::prepare(std::uint32_t packets) {
 }
 
 void ShmLink::carry_control(wire::PacketKind kind, std::uint32_t value) {
+    if (kind == wire::PacketKind::kHello && doorbell_) return doorbell_->ring(source_);
     mailbox::Cursor at = writer_.reserve(1);
     std::memcpy(writer_.payload(at), &value, sizeof value);
     writer_.publish(at, wire::Header{kind, wire::kFirst | wire::kLast, 0, sizeof value, 0, source_});

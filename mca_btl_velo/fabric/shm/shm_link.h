@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "fabric/fabric.h"
+#include "fabric/shm/doorbell.h"
 #include "mailbox/writer.h"
 #include "platform/cache.h"
 #include "platform/copy.h"
@@ -61,6 +63,9 @@ class ShmLink final : public Link {
     void prepare(std::uint32_t packets) override;
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
+    // HELLO rings instead of taking a slot.
+    void use(const Doorbell& doorbell) { doorbell_ = doorbell; }
+
  private:
     // Without credits: Writer::try_reserve, or as many as the receiver does not refuse.
     std::uint32_t reserve_free(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
@@ -80,6 +85,7 @@ class ShmLink final : public Link {
     std::uint64_t sent_ = 0;             // packets, if `retrieved_` is there
     std::uint64_t known_retrieved_ = 0;  // of them
     const std::atomic<std::uint64_t>* retrieved_ = nullptr;
+    std::optional<Doorbell> doorbell_;
     mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
 };
 
