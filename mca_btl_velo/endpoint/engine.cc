@@ -191,12 +191,9 @@ Engine::Engine(const velo_config& config)
 
 Engine::~Engine() = default;
 
-Peer& Engine::peer_at(flow::PeerIndex index) {
-    if (peers_[index] == nullptr) {
-        bool local = limic_ && index >= limic_->first_peer;
-        peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
-    }
-    return *peers_[index];
+void Engine::add_peer(flow::PeerIndex index) {
+    bool local = limic_ && index >= limic_->first_peer;
+    peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
 }
 
 Peer* Engine::connect(const fabric::shm::Address& address) {

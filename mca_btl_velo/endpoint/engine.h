@@ -59,7 +59,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void post(flow::PeerIndex to, velo_send* message) override;
     void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
-    Peer& peer_at(flow::PeerIndex index);
+    Peer& peer_at(flow::PeerIndex index) {
+        if (peers_[index] == nullptr) [[unlikely]]
+            add_peer(index);
+        return *peers_[index];
+    }
+    void add_peer(flow::PeerIndex index);
     bool may_wait(const Peer& peer, const fabric::shm::Address& address) const;
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
     void attach(Peer& peer, const fabric::shm::Address& address);
@@ -87,12 +92,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // These return the number of packets handled.
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
-    int handle_rarity(Peer& peer, const wire::Header& header);
+    [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
     template <wire::PacketKind kKind>
-    int retrieve_data(Peer& peer, const wire::Header& header);
-    void account(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] int retrieve_data(Peer& peer, const wire::Header& header);
+    [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets);
     void count_retrieved(Peer& peer, std::uint32_t packets);
-    bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
+    [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,

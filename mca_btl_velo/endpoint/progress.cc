@@ -138,7 +138,7 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
 }
 
 template <wire::PacketKind kKind>
-int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
+inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
@@ -172,7 +172,7 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
 }
 
 // As if the packets had been retrieved one after the other: the rules see each of them.
-void Engine::account(Peer& peer, std::uint32_t packets) {
+inline void Engine::account(Peer& peer, std::uint32_t packets) {
     for (;;) {
         std::uint32_t quiet = std::min(packets, peer.policy.quiet_packets(peer.flow));
         peer.policy.data_retrieved_quietly(peer.flow, quiet);
@@ -216,7 +216,7 @@ std::uint32_t Engine::gather(Peer& peer) {
 }
 
 // False if the run does not fit what came before it.
-bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
+inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
     constexpr std::uint8_t kOneRun = wire::kFirst | wire::kLast;
     Incoming& incoming = peer.incoming;
     bool first = header.flags & wire::kFirst;

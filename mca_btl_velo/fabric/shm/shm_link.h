@@ -71,9 +71,15 @@ class ShmLink final : public Link {
     std::uint32_t reserve_free(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
         if (retrieved_ == nullptr) [[likely]]
             return writer_.try_reserve(least, wanted, first);
-        return reserve_accepted(least, wanted, first);
+        const Reservation accepted = reserve_accepted(least, wanted);
+        *first = accepted.first;
+        return accepted.count;
     }
-    std::uint32_t reserve_accepted(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first);
+    struct Reservation {
+        mailbox::Cursor first;
+        std::uint32_t count;
+    };
+    Reservation reserve_accepted(std::uint32_t least, std::uint32_t wanted);
     void store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
                    std::size_t bytes);
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
