@@ -186,6 +186,13 @@ class Party {
     std::size_t completed_ = 0;
 };
 
+// Every policy that the engine offers.
+inline std::vector<std::string> policies() {
+    std::vector<std::string> names;
+    for (unsigned i = 0; velo_policy_name(i) != nullptr; ++i) names.emplace_back(velo_policy_name(i));
+    return names;
+}
+
 // Contents that tell position and message apart.
 inline std::string pattern(std::size_t bytes, unsigned seed) {
     std::string text(bytes, '\0');

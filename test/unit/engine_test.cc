@@ -23,12 +23,6 @@ class EngineTest : public ::testing::TestWithParam<std::string> {
     }
 };
 
-std::vector<std::string> policies() {
-    std::vector<std::string> names;
-    for (unsigned i = 0; velo_policy_name(i) != nullptr; ++i) names.emplace_back(velo_policy_name(i));
-    return names;
-}
-
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, EngineTest, ::testing::ValuesIn(policies()),
                          [](const auto& info) { return info.param; });
 
