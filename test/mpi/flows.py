@@ -63,13 +63,18 @@ class Flow:
         return "-".join(words)
 
 
-def flows(*slots, policies=POLICIES):
+def flows(*slots, policies=SLOT_POLICIES):
     """A decorator that runs a test under each policy with each mailbox size (slots per peer)."""
     values = [Flow(policy, count) for count in slots for policy in policies
               if policy in SLOT_POLICIES or count == min(slots)]
     if TRANSPORT != "velo":
         values = values[:1]
     return pytest.mark.parametrize("flow", values, ids=str)
+
+
+def every_flow(*slots):
+    """The same under every policy that the plugin offers: for what any policy might break."""
+    return flows(*slots, policies=POLICIES)
 
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo", reason="about btl/velo itself")
