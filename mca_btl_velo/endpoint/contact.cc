@@ -37,6 +37,20 @@ int Engine::answer_doorbell() {
     });
 }
 
+// Processes of other jobs end before this one, with windows open. All that they sent has been retrieved.
+void Engine::bury_departed() {
+    for (const auto& peer : peers_) {
+        if (peer == nullptr || !peer->link || peer->departed || &peer->domain != &velo_) continue;
+        if (peer->segment.header().statistics_final.load(std::memory_order_acquire) == 0) continue;
+        // Looked at before its last packets were counted: the next time is early enough.
+        if (velo_.reader.occupancy() != 0) return;
+        peer->departed = true;
+        peer->policy.departed(peer->source, *this);
+        peer->flow = peer->policy.flow_of(peer->source);
+        peer->policy.control_flushed(*this);
+    }
+}
+
 // Whoever was asked to give way may be computing: asks one more from time to time.
 void Engine::hurry_contact() {
     if (!velo_.policy->contact_pending()) {
@@ -46,6 +60,7 @@ void Engine::hurry_contact() {
     const std::uint64_t now = platform::now_ns();
     if (contact_due_ns_ != 0 && now < contact_due_ns_) return;
     if (contact_due_ns_ != 0) {
+        if (velo_.reader.occupancy() == 0) bury_departed();
         velo_.policy->contact_overdue(*this);
         assert_invariants();
     }

@@ -88,6 +88,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void follow_contact(Peer& peer);
     int answer_doorbell();
     void hurry_contact();
+    void bury_departed();
 
     // These return the number of packets handled.
     int drain(Domain& domain);

@@ -88,6 +88,30 @@ TEST(LazyEngineTest, a_peer_that_is_asked_to_give_way_and_does_not_look_is_passe
     EXPECT_EQ(party.queued(), party.completed());
 }
 
+TEST(LazyEngineTest, peers_that_have_ended_give_their_windows_back) {
+    PartyConfig small = config(5);
+    small.lazy_peers = 2;
+    Party party(small);
+    for (std::size_t gone : {1U, 2U}) {
+        party.send(gone, 0, 1, "a window there");
+        party.send(0, gone, 1, "and one here");
+    }
+    party.settle();
+    for (std::size_t gone : {1U, 2U}) velo_engine_close(std::exchange(party[gone].engine, nullptr));
+    party[0].received.clear();
+    for (std::size_t late : {3U, 4U}) {
+        party.send(late, 0, 1, pattern(300, 1));
+        party.send(0, late, 1, pattern(300, 2));
+    }
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (party.completed() < party.queued() && std::chrono::steady_clock::now() < deadline)
+        for (std::size_t rank : {0U, 3U, 4U}) velo_progress(party[rank].engine);
+    EXPECT_EQ(party.queued(), party.completed());
+    for (std::size_t rank : {0U, 3U, 4U}) velo_progress(party[rank].engine);
+    EXPECT_EQ(party[0].received.size(), 2U);
+    EXPECT_EQ(party[3].received.size() + party[4].received.size(), 2U);
+}
+
 TEST(LazyEngineTest, memory_is_read_before_the_first_message) {
     Party party(config(2));
     std::string theirs = pattern(3000, 1), mine(3000, '\0');
