@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::endpoint {
 namespace {
@@ -94,7 +95,7 @@ void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
-                                  std::uint64_t* probe) {
+                                  std::uint64_t* probe, std::int64_t xpmem_segment) {
     fabric::shm::Segment::Layout layout{};
     layout.owner = config.process_name;
     layout.flow = flow;
@@ -118,15 +119,8 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement.lazy_peers = flow.lazy_peers;
     layout.agreement.lazy_doorbell = flow.lazy_doorbell;
     check_flow(config, flow);
+    layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
-}
-
-const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
-    std::string_view name = config.single_copy;
-    if (name == "copy") return nullptr;
-    if (name == "auto" || name == "cma") return &singlecopy::cma();
-    throw Failure(VELO_ERR_PARAMETER, "btl_velo_single_copy_mechanism is \"" + std::string(name) +
-                                          "\"; it must be auto, cma or copy");
 }
 
 std::string further_parameters(const flow::PolicyConfig& flow) {
@@ -138,29 +132,25 @@ std::string further_parameters(const flow::PolicyConfig& flow) {
            (flow.lazy_stealing ? "on" : "off");
 }
 
-// What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
-// second half of it is being stored (measured: design/shared-memory.md).
-constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 16};
-constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
-
 }  // namespace
 
 Engine::Engine(const velo_config& config)
     : config_(config),
-      framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
-               config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
       gate_(config.threads),
+      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
-      mailbox_(open_mailbox(config, flow_config(config), probe_.get())),
+      mechanisms_(config.single_copy),
+      mailbox_(open_mailbox(config, flow_config(config), probe_.get(), mechanisms_.xpmem_segment())),
       velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
-      rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
+      rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
-      forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
+      single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
+    mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     velo_.refuses = velo_.policy->refusal_limit() != UINT32_MAX;
     if (velo_.policy->on_demand()) {
@@ -174,19 +164,19 @@ Engine::Engine(const velo_config& config)
         limic_.emplace(
             Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
     }
-    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
-                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
-                   std::to_string(flow.spare_peers) + " spare, mailbox " +
-                   std::to_string(velo_.reader.capacity()) + " slots, limic " +
-                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                                 std::to_string(mailbox_.limic_slots()) + " slots"
-                           : std::string("off")) +
-                   further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
-                   config.backing_directory + ", single copy " + config.single_copy + ", eager_limit " +
-                   std::to_string(config.eager_limit);
+    description_ =
+        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
+        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
+        " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
+        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                      std::to_string(mailbox_.limic_slots()) + " slots"
+                : std::string("off")) +
+        further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
+        config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
+        (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
 }
 
 Engine::~Engine() = default;
@@ -213,13 +203,13 @@ Peer* Engine::connect(const fabric::shm::Address& address) {
 // spoken to is not mapped. What can only fail now, fails now; the report needs the counters of all.
 bool Engine::may_wait(const Peer& peer, const fabric::shm::Address& address) const {
     const bool reports = config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
-    return peer.policy.on_demand() && !reports && !forced_single_copy_ &&
+    return peer.policy.on_demand() && !reports && !mechanisms_.forced() &&
            address.magic == fabric::shm::Address::kMagic &&
            address.agreement == mailbox_.address().agreement && platform::reachable_by_pid(address.file);
 }
 
 void Engine::introduce_to_rma(const Peer& peer, const fabric::shm::Address& address) {
-    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce});
+    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce, address.xpmem_segment});
 }
 
 void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
@@ -233,21 +223,14 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
 
     introduce_to_rma(peer, address);
-    if (forced_single_copy_ && rma_.mechanism_for(peer.index) == nullptr) {
-        throw Failure(
-            VELO_ERR_PARAMETER,
-            "btl_velo_single_copy_mechanism is cma, but the kernel does not let this process read the memory "
-            "of process " +
-                std::to_string(address.file.pid) +
-                " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
-                "set it to auto or copy");
-    }
+    if (mechanisms_.forced()) rma_.memory_of(peer.index);
     flow::PeerIndex here = segment.claim(config_.process_name);
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
     peer.segment = std::move(segment);
+    peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));

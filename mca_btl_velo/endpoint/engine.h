@@ -73,11 +73,13 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    struct Manner;
+    Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
     void flush(Peer& peer);
-    int housekeep();
+    int housekeep(int handled);
     void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
     void flush_stalled();
     void run_completions();
@@ -91,6 +93,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void bury_departed();
 
     // These return the number of packets handled.
+    void doze();
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
@@ -101,12 +104,11 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                            std::size_t bytes, const rma::Completion& completion,
-                            const singlecopy::Mechanism& mechanism);
+    velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
+                            const rma::Completion& completion, singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
-                             const singlecopy::Mechanism& mechanism);
+                             singlecopy::RemoteMemory& memory);
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
@@ -123,13 +125,15 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
-    wire::Framing framing_[2];  // by whether the way has rested
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
+    std::uint32_t sleep_us_;            // at most, 0: never
+    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
+    singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;
@@ -151,7 +155,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     fabric::shm::Statistics statistics_{};
     std::string description_;
     std::uint64_t first_node_peer_;
-    bool forced_single_copy_;  // "cma": no choice
+    bool single_copy_only_;  // no choice of the route
     bool failed_ = false;
 };
 

@@ -20,6 +20,9 @@ namespace {
 constexpr int kBatch = 256;
 // Slots are given back to the writers of policy "none" in steps of this many.
 constexpr int kFreeStep = 16;
+// Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
+// of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
+constexpr std::uint32_t kPollsToSleep = 50;
 constexpr std::uint32_t kSampleStep = 512;
 
 template <typename T>
@@ -51,13 +54,30 @@ int Engine::progress() {
     try {
         handled = drain(velo_);
         if (limic_) handled += drain(*limic_);
-        if (handled == 0) ++empty_polls_;
-        if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) handled += housekeep();
+        if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
+            handled = housekeep(handled);
+        } else if (handled == 0 && sleep_us_ > 0) {
+            doze();
+        }
+        if (handled == 0) {
+            ++empty_polls_;
+        } else {
+            polls_to_sleep_ = 0;
+        }
     } catch (const Failure& failure) {
         fail(failure.status(), failure.what());
     }
     gate_.leave();
     return handled;
+}
+
+void Engine::doze() {
+    if (++polls_to_sleep_ < kPollsToSleep) return;
+    polls_to_sleep_ = 0;
+    platform::DozeWord& word = mailbox_.header().doze;
+    platform::announce_sleep(word);
+    if (idle()) platform::sleep_on(word, sleep_us_);
+    platform::end_sleep(word);
 }
 
 int Engine::drain(Domain& domain) {
@@ -74,7 +94,8 @@ int Engine::drain(Domain& domain) {
 }
 
 bool Engine::idle() const {
-    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0);
+    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0) &&
+           (!doorbell_ || !doorbell_->rung());
 }
 
 void Engine::free_slots(Domain& domain) {
@@ -275,9 +296,13 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
     return true;
 }
 
-int Engine::housekeep() {
-    int handled = doorbell_ ? answer_doorbell() : 0;
-    if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kWork) return handled;
+// `handled`: packets of this poll so far. Returns it with what rang.
+int Engine::housekeep(int handled) {
+    if (doorbell_) handled += answer_doorbell();
+    if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kWork) {
+        if (handled == 0 && sleep_us_ > 0) doze();
+        return handled;
+    }
     give_help();
     finish_shared_gets();
     {

@@ -38,7 +38,7 @@ def test_ompi_info_lists_the_parameter_with_help(ompi_info, name):
 
 @pytest.mark.parametrize("name, values", [("flow_control", ["none", "static", "dynamic", "rnr", "mvapich_static",
                                                             "mvapich_dynamic", "lazy"]),
-                                          ("single_copy_mechanism", ["auto", "cma", "copy"]),
+                                          ("single_copy_mechanism", ["auto", "cma", "copy", "xpmem"]),
                                           ("report", ["none", "summary", "json"])])
 def test_ompi_info_lists_the_values_of_an_enumeration(ompi_info, name, values):
     text = ompi_info("--param", "btl", "velo", "-l", "9", "--parsable").stdout

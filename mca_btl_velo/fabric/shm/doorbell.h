@@ -26,6 +26,7 @@ class Doorbell {
         rings_->fetch_add(1, std::memory_order_release);
     }
 
+    bool rung() const { return rings_->load(std::memory_order_relaxed) != answered_; }
     // Owner: calls `action` for each sender that has rung since. Returns how many.
     template <typename Action>
     int answer(Action action) {

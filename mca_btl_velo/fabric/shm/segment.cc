@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::fabric::shm {
 namespace {
@@ -138,12 +139,14 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.limic_slots_ = layout.limic_slots;
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
-    segment.address_ = Address{Address::kMagic, layout.owner, digest(layout.agreement),
-                               reinterpret_cast<std::uint64_t>(probe), segment.file_.address()};
+    segment.address_ = Address{Address::kMagic,          layout.owner,
+                               digest(layout.agreement), reinterpret_cast<std::uint64_t>(probe),
+                               layout.xpmem_segment,     segment.file_.address()};
 
     auto* header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;
     header->owner = layout.owner;
+    header->numa_node = platform::own_numa_node();
     header->agreement = layout.agreement;
     header->peers = layout.flow.peers;
     header->spare_peers = layout.flow.spare_peers;

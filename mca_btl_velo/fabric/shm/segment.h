@@ -15,6 +15,7 @@
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
+#include "platform/doze.h"
 #include "platform/shared_file.h"
 
 namespace velo::fabric::shm {
@@ -50,8 +51,9 @@ struct Address {
 
     std::uint64_t magic;
     std::uint64_t process_name;
-    std::uint64_t agreement;  // its digest
-    std::uint64_t probe;      // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::uint64_t agreement;     // its digest
+    std::uint64_t probe;         // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::int64_t xpmem_segment;  // the owner's address space, for XPMEM; 0: not attachable
     platform::FileAddress file;
 };
 
@@ -86,6 +88,7 @@ struct SegmentHeader {
     std::uint64_t magic;
     std::uint64_t nonce;
     std::uint64_t owner;
+    std::int32_t numa_node;  // that the owner is bound to, -1: several or unknown
     Agreement agreement;
     // Flow control configuration of this mailbox: a sender computes its initial credit from it.
     std::uint32_t peers;
@@ -102,6 +105,8 @@ struct SegmentHeader {
     mailbox::Pointers<> limic_pointers;
     // Counts the senders that have set their doorbell bits.
     alignas(mailbox::kPointerSpacing) std::atomic<std::uint32_t> rings;
+    alignas(mailbox::kPointerSpacing) platform::DozeWord doze;
+    std::uint32_t may_doze;         // the owner sleeps on `doze`: whoever stores something wakes it
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -119,6 +124,7 @@ class Segment {
         const std::uint64_t* limic_peers;  // names for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
+        std::int64_t xpmem_segment;  // see Address
     };
 
     // `probe`: see Address. Throws Failure.

@@ -9,10 +9,11 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
-enum { SINGLE_COPY_AUTO, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
+enum { SINGLE_COPY_AUTO, SINGLE_COPY_XPMEM, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
 
 static mca_base_var_enum_value_t single_copy_values[] = {
-    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_CMA, "cma"}, {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
+    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_XPMEM, "xpmem"}, {SINGLE_COPY_CMA, "cma"},
+    {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
 
 const char *mca_btl_velo_single_copy_name(int value)
 {
@@ -171,14 +172,21 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
 {
     component->single_copy = SINGLE_COPY_AUTO;
     int rc = add_enumerated("single_copy_mechanism",
-                            "How messages above the eager limit move: cma (process_vm_readv), copy (through the mailbox), "
-                            "or auto (default): cma for each peer where a probe shows that the kernel permits it",
+                            "How messages above the eager limit move: xpmem (the peer's memory is attached), cma "
+                            "(process_vm_readv), copy (through the mailbox), or auto (default): for each peer the "
+                            "first of them that a probe shows to work",
                             single_copy_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->single_copy);
     component->backing_directory = (char *) "/dev/shm";
     rc |= add("backing_directory",
               "Directory on a local file system for the shared memory segment, which has no name there (default "
               "/dev/shm)",
               MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->backing_directory);
+    component->idle_sleep = -1;
+    rc |= add("idle_sleep",
+              "Microseconds that a process sleeps at most when its mailbox stays empty; it is woken when something comes. 0: "
+              "never, it goes on polling. -1 (default): 300 where more processes run on the machine than it has "
+              "processors, else 0. Always 0 with MPI_THREAD_MULTIPLE",
+              MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL, &component->idle_sleep);
     component->report = VELO_REPORT_NONE;
     rc |= add_enumerated("report",
                          "What the first process of the node prints at the end: none (default), summary (one screen), "
@@ -196,8 +204,8 @@ static int register_module_parameters(mca_btl_base_module_t *module)
 {
     /* Above sm and vader, so that a user who names velo gets it; component_init keeps out where nobody does. */
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
-    /* 4 KiB of payload and ob1's header: fastest on one node (design/architecture.md). */
-    module->btl_eager_limit = 4096 + 64;
+    /* Payload and ob1's header: fastest on one node (design/shared-memory.md). */
+    module->btl_eager_limit = MCA_BTL_VELO_EAGER_LIMIT;
     module->btl_rndv_eager_limit = module->btl_eager_limit;
     module->btl_max_send_size = 32 * 1024;
     module->btl_min_rdma_pipeline_size = INT_MAX;
@@ -211,6 +219,14 @@ static int register_module_parameters(mca_btl_base_module_t *module)
     module->btl_bandwidth = 40000; /* Mbit/s; ob1 only compares it with other BTLs' */
     module->btl_latency = 1;       /* microseconds */
     return mca_btl_base_param_register(&mca_btl_velo_component.super.btl_version, module);
+}
+
+bool mca_btl_velo_is_default(const char *name)
+{
+    mca_base_var_source_t source;
+    int index = mca_base_var_find("opal", "btl", "velo", name);
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
+           MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
 int mca_btl_velo_register(void)
@@ -230,7 +246,7 @@ int mca_btl_velo_register(void)
  * still be seen. NULL, or what is wrong. */
 static const char *not_a_number(void)
 {
-    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node",
+    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
                                         "eager_limit",    "max_send_size", "rndv_eager_limit", "preposted_buffers",
                                         "initial_buffers", "growth_buffers", "credit_message_threshold", "rnr_timer_ns",
                                         "lazy_slots", "lazy_peers"};
@@ -271,6 +287,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (NULL == mca_btl_velo_component.backing_directory || '\0' == *mca_btl_velo_component.backing_directory) {
         return "btl_velo_backing_directory is empty; it must be a writable directory on a local file system";
+    }
+    if (mca_btl_velo_component.idle_sleep < -1 || mca_btl_velo_component.idle_sleep > 1000000) {
+        return "btl_velo_idle_sleep must be -1 to 1000000 microseconds";
     }
     if (mca_btl_velo_component.spare_peers > 1024) {
         return "btl_velo_spare_peers must be 0 to 1024";
