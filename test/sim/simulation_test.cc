@@ -44,7 +44,8 @@ TEST(Simulation, IsTheSameForTheSameSeedAndDiffersForAnother) {
 
 TEST(Simulation, DoesNotDependOnTheNumberOfThreads) {
     std::vector<Trial> runs;
-    for (const char* policy : {"none", "static", "dynamic", "rnr", "mvapich_dynamic", "lazy"}) runs.push_back(small_run("alltoall", policy));
+    for (const char* policy : {"none", "static", "dynamic", "rnr", "mvapich_dynamic", "lazy"})
+        runs.push_back(small_run("alltoall", policy));
     const auto alone = execute_all(runs, 1);
     const auto together = execute_all(runs, 3);
     for (std::size_t i = 0; i < runs.size(); ++i)

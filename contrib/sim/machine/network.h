@@ -16,7 +16,7 @@ namespace velo::sim {
 
 enum EventKind : unsigned {
     kWake,      // subject: process
-    kSubmit,    // train; subject: its node
+    kSubmit,    // train
     kInjected,  // subject: node; train: the process whose data train has left, or kNone
     kHop,       // train
     kArrive,    // train: its first packet is at its mailbox

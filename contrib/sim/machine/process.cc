@@ -37,7 +37,7 @@ void Simulation::wake(std::uint32_t p) {
     Process& process = processes_[p];
     actor_ = p;
     clock_ = events_.now();
-    if ((on_demand_ || refusing_) && attend(p)) return rest(p);
+    if (has_timers_ && attend(p)) return rest(p);
     for (;;) {
         const Time before = clock_;
         const bool must_wait = process.waits_for != kNone || process.finished || process.fetching > 0;
@@ -261,7 +261,7 @@ void Simulation::send_packets(std::uint32_t p, std::uint32_t index, flow::FlowIn
 
 // At the actor's clock.
 void Simulation::submit(Train train) {
-    events_.push(clock_, kSubmit, network_.node_of(train.from), trains_.add(train));
+    events_.push(clock_, kSubmit, 0, trains_.add(train));
 }
 
 void Simulation::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {

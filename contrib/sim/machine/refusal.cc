@@ -1,7 +1,7 @@
 // A mailbox that refuses, as InfiniBand's hardware does it: the receiver takes the packets of a pair in their
 // order and while it has a buffer for them; others go back to the interface of their sender, which sends them
-// again, in order, when the policy's timer has run out. The processes have no part in this, but that what they
-// send meanwhile waits.
+// again, in order, when the policy's timer has run out. The processes have no part in this, but that what
+// they send meanwhile waits.
 #include <algorithm>
 
 #include "machine/simulation.h"

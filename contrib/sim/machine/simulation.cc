@@ -82,6 +82,7 @@ void Simulation::adapt_to(const flow::Policy& policy) {
     on_demand_ = policy.on_demand();
     marks_backlog_ = policy.marks_backlog();
     refusing_ = policy.refusal_limit() != UINT32_MAX;
+    has_timers_ = on_demand_ || refusing_;
     const bool watches = on_demand_ || policy.bytes_per_peer() > sizeof(flow::PeerFlow);
     if (watches && !flow_.free_of_charge) watching_ = from_ns(machine_.costs.monitor_ns);
     if (on_demand_) contacts_.resize(processes_.size());

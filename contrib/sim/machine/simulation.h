@@ -98,10 +98,10 @@ class Simulation : private flow::Emitter {
         std::uint32_t slots_used = 0;
         std::uint32_t slots_high_water = 0;
         std::uint32_t capacity = UINT32_MAX;  // of its mailbox, if the policy bounds what is in it
-        std::uint32_t in_interface = 0;   // data trains that the interface has not taken
-        std::uint32_t queued = 0;         // messages in the queues of all peers
-        std::uint32_t waits_for = kNone;  // peer index of a blocking send without credits
-        std::uint32_t fetching = 0;       // RMA transfers that have not arrived
+        std::uint32_t in_interface = 0;       // data trains that the interface has not taken
+        std::uint32_t queued = 0;             // messages in the queues of all peers
+        std::uint32_t waits_for = kNone;      // peer index of a blocking send without credits
+        std::uint32_t fetching = 0;           // RMA transfers that have not arrived
         std::uint64_t delayed = 0;
         State state = State::kBusy;
         bool finished = false;
@@ -123,9 +123,9 @@ class Simulation : private flow::Emitter {
 
     // Beside Pair, under a policy whose mailbox refuses.
     struct Link {
-        TrainQueue held;               // sender role: refused, until its timer has run out
-        std::uint32_t sequence = 0;    // sender role: of the next packet
-        std::uint32_t expected = 0;    // receiver role: the packet that comes next
+        TrainQueue held;                // sender role: refused, until its timer has run out
+        std::uint32_t sequence = 0;     // sender role: of the next packet
+        std::uint32_t expected = 0;     // receiver role: the packet that comes next
         std::uint32_t unretrieved = 0;  // receiver role: packets in the mailbox
         bool timer = false;
     };
@@ -198,7 +198,8 @@ class Simulation : private flow::Emitter {
     bool on_demand_ = false;
     bool marks_backlog_ = false;
     bool refusing_ = false;
-    Time watching_ = 0;  // the processor's part of a threshold
+    bool has_timers_ = false;
+    Time watching_ = 0;                            // the processor's part of a threshold
     std::vector<Link> links_;                      // as pairs_, if refusing_
     std::vector<std::vector<std::uint32_t>> due_;  // of each process: peers whose queues may go on
     std::vector<Contacts> contacts_;               // of each process, if on_demand_
@@ -211,8 +212,8 @@ class Simulation : private flow::Emitter {
     std::uint32_t actor_ = 0;
     Time clock_ = 0;
 
-    Time send_packet_, receive_packet_, account_, credit_packet_, send_message_, receive_message_,
-        poll_, local_message_;
+    Time send_packet_, receive_packet_, account_, credit_packet_, send_message_, receive_message_, poll_,
+        local_message_;
     std::vector<Time> iteration_end_;
     std::function<void(std::uint32_t)> on_iteration_;
     Totals totals_;

@@ -21,8 +21,8 @@ enum class TrainKind : std::uint8_t {
     kBye,
     kRelease,
     kLeave,
-    kDoorbell,    // a HELLO outside of the mailbox
     kResentData,  // DATA that a mailbox has refused, sent again by the interface
+    kDoorbell,    // a HELLO outside of the mailbox
     kLocal,       // a message inside a node by LiMIC
     kRmaRequest,  // get request, served by the source's network interface
     kRmaData,     // its answer
@@ -39,9 +39,9 @@ struct Train {
     TrainKind kind = TrainKind::kData;
     bool last = false;        // ends a message
     bool backlogged = false;  // its first packet has waited for a credit, and says so
-    Time done = 0;  // the last packet is in the mailbox
+    Time done = 0;            // the last packet is in the mailbox
 
-    bool takes_slot() const { return kind <= TrainKind::kLeave || kind == TrainKind::kResentData; }
+    bool takes_slot() const { return kind <= TrainKind::kResentData; }
     bool is_data() const { return kind == TrainKind::kData || kind == TrainKind::kResentData; }
 };
 
