@@ -20,6 +20,8 @@ struct Field {
 constexpr Field kFields[] = {
     {"messages_sent", [](const SegmentHeader& s) { return s.statistics.messages_sent; }},
     {"messages_delayed", [](const SegmentHeader& s) { return s.statistics.messages_delayed; }},
+    {"stalls", [](const SegmentHeader& s) { return s.statistics.stalls; }},
+    {"stalled_ns", [](const SegmentHeader& s) { return s.statistics.stalled_ns; }},
     {"data_packets", [](const SegmentHeader& s) { return s.statistics.data_packets; }},
     {"credit_packets", [](const SegmentHeader& s) { return s.statistics.flow.credit_packets; }},
     {"credits_in_packets", [](const SegmentHeader& s) { return s.statistics.flow.credits_in_packets; }},
