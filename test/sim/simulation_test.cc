@@ -21,6 +21,12 @@ Trial small_run(const std::string& pattern, const std::string& policy, std::uint
     run.options.repetitions = 3;
     run.options.phases = {24, 6, 12};
     run.flow.piggyback = true;
+    // Small, so that every limit is met.
+    run.flow.own.preposted_buffers = slots;
+    run.flow.own.initial_buffers = 2;
+    run.flow.own.growth_buffers = 1;
+    run.flow.own.lazy_slots = slots;
+    run.flow.own.lazy_peers = 3;
     return run;
 }
 
@@ -38,7 +44,8 @@ TEST(Simulation, IsTheSameForTheSameSeedAndDiffersForAnother) {
 
 TEST(Simulation, DoesNotDependOnTheNumberOfThreads) {
     std::vector<Trial> runs;
-    for (const char* policy : {"none", "static", "dynamic"}) runs.push_back(small_run("alltoall", policy));
+    for (const char* policy : {"none", "static", "dynamic", "rnr", "mvapich_dynamic", "lazy"})
+        runs.push_back(small_run("alltoall", policy));
     const auto alone = execute_all(runs, 1);
     const auto together = execute_all(runs, 3);
     for (std::size_t i = 0; i < runs.size(); ++i)
@@ -140,6 +147,70 @@ TEST(Simulation, SendsLargeMessagesByRma) {
     const Totals totals = execute(run).outcome.totals;
     // One packet announces each message.
     EXPECT_EQ(totals.data_packets, totals.messages);
+}
+
+Trial pair_run(const std::string& policy, std::uint32_t buffers) {
+    Trial run = thesis_run("stream", 2, policy, 100);
+    run.machine.processes_per_node = 1;
+    run.machine.dimensions = {2};
+    run.options.bytes = 4;
+    run.options.repetitions = 60;
+    run.options.iterations = 10;
+    run.flow.piggyback = true;
+    run.flow.own.preposted_buffers = run.flow.own.initial_buffers = buffers;
+    return run;
+}
+
+TEST(Simulation, SendsAgainWhatAMailboxHasRefused) {
+    Trial run = pair_run("rnr", 4);
+    run.machine.costs.receive_packet_ns = 500;  // slower than the network
+    const Measured few = execute(run);
+    EXPECT_FALSE(few.outcome.failed()) << few.outcome.fault << few.outcome.deadlock;
+    EXPECT_GT(few.outcome.totals.flow.refusals, 0U);
+    EXPECT_EQ(few.outcome.totals.data_packets, few.outcome.totals.messages);
+    EXPECT_LE(few.outcome.totals.slots_high_water, 4U);
+
+    // A refused packet comes again after the timer, and not before.
+    run.flow.own.rnr_timer_ns = 1'000'000;
+    EXPECT_GT(execute(run).time_us, few.time_us + 1000);
+    run.flow.own.preposted_buffers = 61;
+    EXPECT_EQ(execute(run).outcome.totals.flow.refusals, 0U);
+}
+
+TEST(Simulation, GrowsWhereMessagesWait) {
+    Trial run = pair_run("mvapich_dynamic", 4);
+    run.flow.own.growth_buffers = 2;
+    run.flow.own.preposted_buffers = 40;
+    const Totals grown = execute(run).outcome.totals;
+    EXPECT_GT(grown.flow.growths, 0U);
+    EXPECT_EQ(grown.flow.grown_buffers, 2 * grown.flow.growths);
+    EXPECT_EQ(grown.largest_quota, 40U);
+
+    run.options.repetitions = 2;
+    EXPECT_EQ(execute(run).outcome.totals.flow.growths, 0U);
+}
+
+TEST(Simulation, ReturnsCreditMessagesAtTheThresholdOfLiuAndPanda) {
+    Trial run = pair_run("mvapich_static", 100);
+    // 60 messages one way bring 12 credit messages of 5 and the answer's piggyback nothing.
+    const Totals totals = execute(run).outcome.totals;
+    EXPECT_EQ(totals.flow.credit_packets, 12U * 10);
+    EXPECT_EQ(totals.flow.credits_in_packets, 60U * 10);
+}
+
+TEST(Simulation, TakesTurnsWhereMorePeersSendThanWindowsExist) {
+    for (const bool doorbell : {false, true}) {
+        Trial run = thesis_run("incast", 32, "lazy");
+        run.options.iterations = 5;
+        run.flow.own.lazy_slots = 8;
+        run.flow.own.lazy_peers = 4;
+        run.flow.own.lazy_doorbell = doorbell;
+        const Outcome outcome = execute(run).outcome;
+        EXPECT_FALSE(outcome.failed()) << outcome.fault << outcome.deadlock;
+        EXPECT_GT(outcome.totals.flow.releases, 4U);
+        EXPECT_GE(outcome.totals.flow.hellos, 31U);
+        EXPECT_LE(outcome.totals.slots_high_water, 8U + 4 * 5 + (doorbell ? 0 : 31));
+    }
 }
 
 // A process that waits for a message that nobody sends.

@@ -55,7 +55,13 @@ nlohmann::json counters(const flow::Counters& c) {
             {"requests", c.requests},
             {"responses", c.responses},
             {"steals", c.steals},
-            {"stolen_slots", c.stolen_slots}};
+            {"stolen_slots", c.stolen_slots},
+            {"refusals", c.refusals},
+            {"growths", c.growths},
+            {"grown_buffers", c.grown_buffers},
+            {"hellos", c.hellos},
+            {"releases", c.releases},
+            {"leaves", c.leaves}};
 }
 
 nlohmann::json to_json(const RunOptions& o, const Measured& m) {
@@ -98,6 +104,14 @@ void print(const RunOptions& o, const Measured& m) {
     std::printf("  piggybacks         %llu\n", static_cast<unsigned long long>(t.flow.piggybacks));
     std::printf("  requests, steals   %llu, %llu\n", static_cast<unsigned long long>(t.flow.requests),
                 static_cast<unsigned long long>(t.flow.steals));
+    if (t.flow.refusals > 0)
+        std::printf("  refusals           %llu\n", static_cast<unsigned long long>(t.flow.refusals));
+    if (t.flow.growths > 0)
+        std::printf("  growths            %llu\n", static_cast<unsigned long long>(t.flow.growths));
+    if (t.flow.hellos > 0)
+        std::printf("  windows opened     %llu, %llu closed\n",
+                    static_cast<unsigned long long>(t.flow.hellos),
+                    static_cast<unsigned long long>(t.flow.releases));
     std::printf("  fullest mailbox    %llu slots\n", static_cast<unsigned long long>(t.slots_high_water));
     std::printf("  events             %llu in %.2f s\n", static_cast<unsigned long long>(t.events),
                 m.outcome.seconds);
@@ -106,6 +120,22 @@ void print(const RunOptions& o, const Measured& m) {
 }
 
 }  // namespace
+
+// The parameters of btl_velo_* that a policy has for itself.
+void add_policy_options(CLI::App& run, flow::PolicyConfig& own) {
+    run.add_option("--preposted-buffers", own.preposted_buffers, "of each peer: rnr, mvapich_*")
+        ->capture_default_str();
+    run.add_option("--initial-buffers", own.initial_buffers, "mvapich_dynamic")->capture_default_str();
+    run.add_option("--growth-buffers", own.growth_buffers, "mvapich_dynamic; 0 doubles them")
+        ->capture_default_str();
+    run.add_option("--credit-message-threshold", own.credit_message_threshold, "mvapich_*")
+        ->capture_default_str();
+    run.add_option("--rnr-timer-ns", own.rnr_timer_ns, "rnr")->capture_default_str();
+    run.add_option("--lazy-slots", own.lazy_slots, "lazy: data slots of a mailbox")->capture_default_str();
+    run.add_option("--lazy-peers", own.lazy_peers, "lazy: windows in each direction")->capture_default_str();
+    run.add_flag("--lazy-stealing,!--no-lazy-stealing", own.lazy_stealing);
+    run.add_flag("--lazy-doorbell", own.lazy_doorbell, "HELLO travels outside of the mailbox");
+}
 
 void add_run_command(CLI::App& app, int& status) {
     auto o = std::make_shared<RunOptions>();
@@ -126,6 +156,7 @@ void add_run_command(CLI::App& app, int& status) {
         ->capture_default_str();
     run->add_option("--credit-slots", f.credit_slots)->check(CLI::Range(1U, 255U))->capture_default_str();
     run->add_option("--intended-max", f.intended_max, "largest intended quota of a sender");
+    add_policy_options(*run, f.own);
     run->add_flag("--no-piggyback", o->no_piggyback, "credits return in packets of their own only");
     run->add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
     run->add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");

@@ -50,7 +50,8 @@ class EventQueue {
     }
 
  private:
-    void put(const Event& event) {
+    // Several times for each event: worth its copies.
+    [[gnu::always_inline]] void put(const Event& event) {
         const auto bucket = static_cast<std::size_t>(std::bit_width(event.time ^ now_));
         buckets_[bucket].push_back(event);
         if (bucket > 0) filled_ |= std::uint64_t{1} << (bucket - 1);

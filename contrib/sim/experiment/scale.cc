@@ -1,7 +1,9 @@
 // Memory and size: Table 7.1, and how the simulator itself grows.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "experiment/grid.h"
 
@@ -21,32 +23,76 @@ double state_bytes(const std::string& policy) {
     return made != nullptr ? static_cast<double>(made->bytes_per_peer()) : 0;
 }
 
-// What a receiver needs if memory follows its active peers: data and credit slots for them, and for each
-// process of the job a byte of doorbell and its state as a stranger.
-double active_only_bytes(double processes, double active, double slots_per_active) {
-    constexpr double kStrangerBytes = 8;
-    constexpr double kDoorbellBytes = 1;
-    constexpr double kReservedSlots = 4;  // BYE, RELEASE and two CREDITs
-    return active * (slots_per_active + kReservedSlots) * kSlotBytes + active * state_bytes("dynamic") +
-           processes * (kDoorbellBytes + kStrangerBytes);
+constexpr std::uint32_t kSlotsOfActive = 16;
+
+// lazy with a window and 16 data slots for each active peer, and doorbells.
+flow::PolicyConfig lazy_config(std::uint32_t processes, std::uint32_t active) {
+    flow::PolicyConfig config;
+    config.peers = std::min(processes - 1, wire::Header::kMaxSource);
+    config.lazy_peers = active;
+    config.lazy_slots = active * kSlotsOfActive;
+    config.lazy_doorbell = true;
+    return config;
 }
 
-Report table_7_1(const Context&) {
+// What the policy itself says of a receiver: the slots of its mailbox, its state, and a byte for each
+// doorbell. Beyond the 16 bits of a packet's source only the bytes per peer grow.
+double lazy_bytes(std::uint32_t processes, std::uint32_t active) {
+    const flow::PolicyConfig config = lazy_config(processes, active);
+    std::string error;
+    const auto lazy = flow::make_policy("lazy", config, &error);
+    if (lazy == nullptr) throw std::runtime_error("lazy: " + error);
+    constexpr std::size_t kDoorbellBytes = 1;
+    return static_cast<double>(flow::mailbox_plan("lazy", config).total()) * kSlotBytes +
+           static_cast<double>(lazy->bytes_shared()) +
+           static_cast<double>(lazy->bytes_per_peer() + kDoorbellBytes) * (processes - 1);
+}
+
+// An exchange with 1 % of the processes, in which everybody knows everybody: what lazy costs with that
+// memory. The state for all pairs bounds the size.
+void run_lazy(const Context& context, Report& report) {
+    for (const std::uint32_t processes : {1024U, 4096U}) {
+        if (processes > 1024 && !context.full) continue;
+        Trial run = thesis_run("sparse_dense", processes);
+        run.options.neighbours = processes / 100;
+        run.options.iterations = 40;
+        run.warm_up = 10;
+        const double reference = execute(run).time_us;
+        run.flow.policy = "lazy";
+        run.flow.piggyback = true;
+        run.flow.own = lazy_config(processes, processes / 100);
+        const Measured m = execute(run);
+        const std::string size = "_" + std::to_string(processes / 1024) + "k";
+        const std::string failure = m.outcome.fault + m.outcome.deadlock;
+        if (!failure.empty()) report.remarks.push_back("a run FAILED: " + failure);
+        report.metrics["lazy_overhead" + size] = overhead_percent(m.time_us, reference);
+        report.metrics["lazy_slots_used_over_planned" + size] =
+            static_cast<double>(m.outcome.totals.slots_high_water) /
+            static_cast<double>(flow::mailbox_plan("lazy", lazy_config(processes, processes / 100)).total());
+    }
+    report.metrics["failed_runs"] = static_cast<double>(report.remarks.size());
+}
+
+Report table_7_1(const Context& context) {
     Report report;
-    report.columns = {"processes",      "thesis_static_mb", "thesis_dynamic_mb",
-                      "velo_static_mb", "velo_dynamic_mb",  "active_only_mb"};
+    report.columns = {"processes",       "thesis_static_mb", "thesis_dynamic_mb", "velo_static_mb",
+                      "velo_dynamic_mb", "lazy_mb",          "lazy_64_windows_mb"};
     for (const double k : {1.0, 4.0, 16.0, 64.0, 256.0}) {
         const double n = k * 1024;
-        const double row[] = {(4 * n + 2 + 4096 * n) / kMegabyte, (150 + 1024) * n / kMegabyte,
+        const auto processes = static_cast<std::uint32_t>(n);
+        const double row[] = {(4 * n + 2 + 4096 * n) / kMegabyte,
+                              (150 + 1024) * n / kMegabyte,
                               (state_bytes("static") + 64 * kSlotBytes) * n / kMegabyte,
                               (state_bytes("dynamic") + 16 * kSlotBytes) * n / kMegabyte,
-                              active_only_bytes(n, n / 100, 16) / kMegabyte};
-        report.rows.push_back({n, row[0], row[1], row[2], row[3], row[4]});
+                              lazy_bytes(processes, processes / 100) / kMegabyte,
+                              lazy_bytes(processes, 64) / kMegabyte};
+        report.rows.push_back({n, row[0], row[1], row[2], row[3], row[4], row[5]});
         const std::string size = "_" + std::to_string(static_cast<int>(k)) + "k";
         report.metrics["static_mb" + size] = row[0];
         report.metrics["dynamic_mb" + size] = row[1];
-        report.metrics["active_only_gain" + size] = row[1] / row[4];
+        report.metrics["lazy_gain" + size] = row[1] / row[4];
     }
+    run_lazy(context, report);
     report.metrics["state_bytes_dynamic"] = state_bytes("dynamic");
     return report;
 }
@@ -62,10 +108,13 @@ double peak_megabytes() {
 // is the time of this machine that is measured.
 Report scale(const Context& context) {
     Report report;
-    report.columns = {"curve", "processes", "iterations", "events", "ns_per_event", "peak_mb"};
+    report.columns = {"policy", "curve", "processes", "iterations", "events", "ns_per_event", "peak_mb"};
     double first = 0, last = 0;
-    const auto measure = [&](const std::string& curve, std::uint32_t processes, std::uint32_t iterations) {
-        Trial run = thesis_run("sparse", processes, "dynamic", 16);
+    const auto measure = [&](const std::string& policy, const std::string& curve, std::uint32_t processes,
+                             std::uint32_t iterations) {
+        Trial run = thesis_run("sparse", processes, policy, 16);
+        run.flow.own.lazy_slots = 12 * kSlotsOfActive;
+        run.flow.own.lazy_doorbell = true;
         run.options.neighbours = 12;
         run.options.iterations = iterations;
         const std::unique_ptr<Workload> workload = make_pattern(run.pattern, run.options);
@@ -73,17 +122,18 @@ Report scale(const Context& context) {
         const Outcome outcome = simulation.run();
         if (outcome.failed()) report.remarks.push_back("a run FAILED: " + outcome.fault + outcome.deadlock);
         const double ns = outcome.seconds * 1e9 / static_cast<double>(outcome.totals.events);
-        report.rows.push_back({curve, double(processes), double(iterations),
+        report.rows.push_back({policy, curve, double(processes), double(iterations),
                                static_cast<double>(outcome.totals.events), ns, peak_megabytes()});
         return ns;
     };
     const std::uint32_t largest = context.full ? 262144 : 16384;
-    for (std::uint32_t processes = 1024; processes <= largest; processes *= 4)
-        measure("processes", processes, 1);
+    for (const std::string policy : {"dynamic", "lazy"})
+        for (std::uint32_t processes = 1024; processes <= largest; processes *= 4)
+            measure(policy, "processes", processes, 1);
     report.metrics["peak_mb_largest"] = peak_megabytes();
     // From 16 iterations on: in the first few, most events are at the same times and cheaper.
     for (std::uint32_t iterations = 16; iterations <= (context.full ? 256U : 64U); iterations *= 4) {
-        last = measure("length", 1024, iterations);
+        last = measure("dynamic", "length", 1024, iterations);
         if (first == 0) first = last;
     }
     report.metrics["ns_per_event_longest_over_shortest"] = last / first;
@@ -114,7 +164,7 @@ Report speed(const Context& context) {
 std::vector<Experiment> scale_experiments() {
     return {
         {"table7.1", "memory of a receiver", "processes",
-         "thesis_static_mb,thesis_dynamic_mb,velo_dynamic_mb,active_only_mb", table_7_1},
+         "thesis_static_mb,thesis_dynamic_mb,velo_dynamic_mb,lazy_mb", table_7_1},
         {"scale", "sparse patterns on up to 256K processes; the cost of an event", "events", "ns_per_event",
          scale},
         {"speed", "an alltoall of 2 KB among 1024 processes on one core", "packets", "seconds", speed},

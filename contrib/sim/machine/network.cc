@@ -64,6 +64,10 @@ void Network::hop(std::uint32_t index) {
     events_.push(begin + hop_, kHop, 0, index);
 }
 
+Time Network::delay(std::uint32_t from, std::uint32_t to) const {
+    return fixed_ + hop_ * topology_.distance(node_of(from), node_of(to));
+}
+
 void Network::accepted(std::uint32_t from, std::uint32_t packets) {
     const std::uint32_t node = node_of(from);
     interfaces_[node].under_way -= packets;

@@ -16,11 +16,14 @@ namespace velo::sim {
 
 enum EventKind : unsigned {
     kWake,      // subject: process
-    kSubmit,    // train; subject: its node
+    kSubmit,    // train
     kInjected,  // subject: node; train: the process whose data train has left, or kNone
     kHop,       // train
     kArrive,    // train: its first packet is at its mailbox
     kRelease,   // subject: a process that goes on after a synchronisation
+    kRefused,   // train, back at its sender; subject: 1 for want of a buffer, 0 behind such a one
+    kRetry,     // subject: process; train: index of the peer whose refused packets are due again
+    kPatience,  // subject: a process that has waited for a window
 };
 
 class Network {
@@ -39,6 +42,8 @@ class Network {
     // The train is in a mailbox: the back-pressure on its sender's node ends.
     void accepted(std::uint32_t from, std::uint32_t packets);
 
+    // From one node's interface to the other's, without queueing: what an acknowledgement takes.
+    Time delay(std::uint32_t from, std::uint32_t to) const;
     // Time between two packets of a train.
     Time gap() const { return gap_; }
 

@@ -24,6 +24,7 @@ constexpr Entry kEntries[] = {
     {"credit_packet", &Costs::credit_packet_ns},
     {"account_packet", &Costs::account_packet_ns},
     {"monitor", &Costs::monitor_ns},
+    {"patience", &Costs::patience_ns},
     {"local_message", &Costs::local_message_ns},
     {"local_byte", &Costs::local_byte_ns},
     {"barrier", &Costs::barrier_ns},

@@ -29,6 +29,8 @@ struct Costs {
     double credit_packet_ns = 150;  // building or taking in a CREDIT, REQ or RESP
     double account_packet_ns = 4;   // counting one DATA packet, on each side
     double monitor_ns = 40;         // a threshold that was reached, under a policy that watches activity
+    // How long a process waits for a window before it asks one more peer to give way (lazy).
+    double patience_ns = 2e6;
     // LiMIC inside a node.
     double local_message_ns = 900;
     double local_byte_ns = 0.35;

@@ -6,11 +6,38 @@
 #include "wire/packet.h"
 
 namespace velo::sim {
+namespace {
+
+TrainKind kind_of(wire::PacketKind kind, bool doorbell) {
+    switch (kind) {
+        case wire::PacketKind::kCredit:
+            return TrainKind::kCredit;
+        case wire::PacketKind::kRequest:
+            return TrainKind::kRequest;
+        case wire::PacketKind::kResponse:
+            return TrainKind::kResponse;
+        case wire::PacketKind::kHello:
+            return doorbell ? TrainKind::kDoorbell : TrainKind::kHello;
+        case wire::PacketKind::kBye:
+            return TrainKind::kBye;
+        case wire::PacketKind::kRelease:
+            return TrainKind::kRelease;
+        case wire::PacketKind::kLeave:
+            return TrainKind::kLeave;
+        case wire::PacketKind::kData:
+        case wire::PacketKind::kBackloggedData:
+            break;
+    }
+    return TrainKind::kData;
+}
+
+}  // namespace
 
 void Simulation::wake(std::uint32_t p) {
     Process& process = processes_[p];
     actor_ = p;
     clock_ = events_.now();
+    if (has_timers_ && attend(p)) return rest(p);
     for (;;) {
         const Time before = clock_;
         const bool must_wait = process.waits_for != kNone || process.finished || process.fetching > 0;
@@ -96,9 +123,25 @@ bool Simulation::synchronised(std::uint32_t p) {
 void Simulation::release(std::uint32_t p) {
     Process& process = processes_[p];
     process.released = true;
+    rouse(p);
+}
+
+void Simulation::rouse(std::uint32_t p) {
+    Process& process = processes_[p];
     if (process.state != State::kIdle) return;
     process.state = State::kBusy;
     events_.push(events_.now(), kWake, p, 0);
+}
+
+// What a timer has left to the process. True: that took time.
+bool Simulation::attend(std::uint32_t p) {
+    const Time before = clock_;
+    if (on_demand_ && contacts_[p].overdue) ask_another(p);
+    if (refusing_) {
+        for (const std::uint32_t index : due_[p]) flush(p, index);
+        due_[p].clear();
+    }
+    return clock_ != before;
 }
 
 // An iteration has ended.
@@ -145,7 +188,6 @@ void Simulation::send(std::uint32_t p, const Step& step) {
     const bool rendezvous = step.bytes > machine_.eager_limit;
     const std::uint32_t bytes = machine_.header_bytes + (rendezvous ? 0 : step.bytes);
     message.packets = static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(bytes));
-    message.rendezvous = rendezvous ? step.bytes : 0;
     message.spare = message.packets * wire::kPayloadBytes - bytes >= wire::kPiggybackBytes;
 
     std::uint32_t slot = free_pending_;
@@ -156,13 +198,16 @@ void Simulation::send(std::uint32_t p, const Step& step) {
         free_pending_ = pendings_[slot].next;
         pendings_[slot] = message;
     }
-    (to.tail == kNone ? to.head : pendings_[to.tail].next) = slot;
+    const bool first = to.head == kNone;
+    (first ? to.head : pendings_[to.tail].next) = slot;
     to.tail = slot;
     ++process.queued;
     flush(p, index);
     if (to.head == kNone) return;
     ++totals_.messages_delayed;
     ++process.delayed;
+    pendings_[to.tail].waited = true;
+    if (on_demand_ && first) want_credit(p, index);
     if (step.kind == StepKind::kSend) process.waits_for = index;
 }
 
@@ -170,14 +215,16 @@ void Simulation::send(std::uint32_t p, const Step& step) {
 void Simulation::flush(std::uint32_t p, std::uint32_t index) {
     Process& process = processes_[p];
     flow::Policy& policy = *process.policy;
-    if (policy.control_waiting(index) && policy.credits(index) > 0) policy.send_waiting_control(index, *this);
+    if (refusing_ && holds(p, index)) return;
+    const flow::FlowIndex flow = flow_of(p, index);
+    if (policy.control_waiting(flow) && policy.credits(flow) > 0) policy.send_waiting_control(flow, *this);
     Pair& to = pair(p, index);
     while (to.head != kNone) {
         const std::uint32_t slot = to.head;
-        std::uint32_t count = std::min(pendings_[slot].packets, policy.credits(index));
+        std::uint32_t count = std::min(pendings_[slot].packets, policy.credits(flow));
         if (machine_.max_train > 0) count = std::min(count, machine_.max_train);
         if (count == 0) return;
-        send_packets(p, index, pendings_[slot], count);
+        send_packets(p, index, flow, pendings_[slot], count);
         if (pendings_[slot].packets > 0) continue;
         to.head = pendings_[slot].next;
         if (to.head == kNone) to.tail = kNone;
@@ -188,16 +235,18 @@ void Simulation::flush(std::uint32_t p, std::uint32_t index) {
     if (process.waits_for == index) process.waits_for = kNone;
 }
 
-void Simulation::send_packets(std::uint32_t p, std::uint32_t index, Pending& message, std::uint32_t count) {
+void Simulation::send_packets(std::uint32_t p, std::uint32_t index, flow::FlowIndex flow, Pending& message,
+                              std::uint32_t count) {
     flow::Policy& policy = *processes_[p].policy;
     Train train;
     train.from = p;
     train.to = peers_.process_at(p, index);
     train.count = count;
     train.last = count == message.packets;
-    if (train.last && message.spare) train.value = policy.piggyback(index, *this);
-    policy.take(index, count);
-    if (train.last) train.rendezvous = message.rendezvous;
+    if (train.last && message.spare) train.value = policy.piggyback(flow, *this);
+    policy.take(flow, count);
+    train.backlogged = marks_backlog_ && message.waited;
+    if (refusing_) train.sequence = links_[peers_.first(p) + index].sequence++;
     message.packets -= count;
     totals_.data_packets += count;
     ++processes_[p].in_interface;
@@ -212,7 +261,7 @@ void Simulation::send_packets(std::uint32_t p, std::uint32_t index, Pending& mes
 
 // At the actor's clock.
 void Simulation::submit(Train train) {
-    events_.push(clock_, kSubmit, network_.node_of(train.from), trains_.add(train));
+    events_.push(clock_, kSubmit, 0, trains_.add(train));
 }
 
 void Simulation::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
@@ -221,9 +270,7 @@ void Simulation::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t v
     train.to = peers_.process_at(actor_, to);
     train.count = 1;
     train.value = value;
-    train.kind = kind == wire::PacketKind::kCredit    ? TrainKind::kCredit
-                 : kind == wire::PacketKind::kRequest ? TrainKind::kRequest
-                                                      : TrainKind::kResponse;
+    train.kind = kind_of(kind, flow_.own.lazy_doorbell);
     clock_ += credit_packet_ + send_packet_;
     submit(train);
 }

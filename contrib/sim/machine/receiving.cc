@@ -15,6 +15,7 @@ void Simulation::arrive(std::uint32_t index) {
         if (events_.now() < train.done) return events_.push(train.done, kArrive, 0, index);
         --process.fetching;
     }
+    if (refusing_ && !admit(index)) return;
     if (train.takes_slot() && flow_.finite_mailbox && !process.policy->limited()) {
         const std::uint32_t capacity = process.policy->config().mailbox_slots();
         const bool room = process.slots_used == 0 || process.slots_used + train.count <= capacity;
@@ -33,7 +34,7 @@ void Simulation::accept(std::uint32_t index) {
     } else {
         if (train.takes_slot()) process.slots_used += train.count;
         process.slots_high_water = std::max(process.slots_high_water, process.slots_used);
-        if (process.policy->limited() && process.slots_used > process.policy->config().mailbox_slots())
+        if (process.slots_used > process.capacity)
             fault_ = "the mailbox of process " + std::to_string(to) + " overflows";
         process.mailbox.push(trains_, index);
     }
@@ -99,17 +100,26 @@ void Simulation::retrieve(std::uint32_t p) {
     }
     switch (train.kind) {
         case TrainKind::kData:
+        case TrainKind::kResentData:
             return retrieve_data(p, index, train);
         case TrainKind::kCredit:
             clock_ += receive_packet_ + credit_packet_;
+            if (on_demand_) return contact(p, index, train);
             process.policy->credit_received(index, train.value);
             return flush(p, index);
         case TrainKind::kRequest:
             clock_ += receive_packet_ + credit_packet_;
-            return process.policy->request_retrieved(index, *this);
+            return process.policy->request_retrieved(flow_of(p, index), *this);
         case TrainKind::kResponse:
             clock_ += receive_packet_ + credit_packet_;
-            return process.policy->response_retrieved(index, train.value, *this);
+            return process.policy->response_retrieved(flow_of(p, index), train.value, *this);
+        case TrainKind::kHello:
+        case TrainKind::kBye:
+        case TrainKind::kRelease:
+        case TrainKind::kLeave:
+        case TrainKind::kDoorbell:
+            clock_ += receive_packet_ + credit_packet_;
+            return contact(p, index, train);
         case TrainKind::kLocal:
             clock_ += local_message_ + from_ns(machine_.costs.local_byte_ns * train.value);
             ++pair(p, index).unmatched;
@@ -125,26 +135,32 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
     Process& process = processes_[p];
     flow::Policy& policy = *process.policy;
     const Time each = receive_packet_ + (policy.limited() ? account_ : 0);
-    const Time watching = policy.bytes_per_peer() > sizeof(flow::PeerFlow) ? monitor_ : 0;
+    flow::FlowIndex flow = flow_of(p, index);
     std::uint32_t left = train.count;
+    if (refusing_) --links_[peers_.first(p) + index].unretrieved;
     // A packet that is still on its way is waited for: the train's packets come gap by gap.
     const auto pass = [&](std::uint32_t count) {
         left -= count;
         clock_ = std::max(clock_ + each * count, train.done - network_.gap() * left + each);
     };
+    if (train.backlogged) {
+        pass(1);
+        policy.backlogged_data_retrieved(flow, *this);
+    }
     while (left > 0) {
-        const std::uint32_t quiet = std::min(policy.quiet_packets(index), left);
+        const std::uint32_t quiet = std::min(policy.quiet_packets(flow), left);
         if (quiet > 0) {
             pass(quiet);
-            policy.data_retrieved_quietly(index, quiet);
+            policy.data_retrieved_quietly(flow, quiet);
         }
         if (left == 0) break;
         pass(1);
-        policy.data_retrieved(index, *this);
-        clock_ += watching;
+        policy.data_retrieved(flow, *this);
+        clock_ += watching_;
+        if (on_demand_) flow = policy.flow_of(index);
     }
     if (train.value > 0) {
-        policy.credit_received(index, train.value);
+        policy.credit_received(flow, train.value);
         flush(p, index);
     }
     if (!train.last) return;

@@ -34,7 +34,6 @@ Simulation::Simulation(const Machine& machine, const FlowOptions& flow, const Wo
       send_packet_(from_ns(machine.costs.send_packet_ns)),
       receive_packet_(from_ns(machine.costs.receive_packet_ns)),
       account_(from_ns(flow.free_of_charge ? 0 : machine.costs.account_packet_ns)),
-      monitor_(from_ns(flow.free_of_charge ? 0 : machine.costs.monitor_ns)),
       credit_packet_(from_ns(flow.free_of_charge ? 0 : machine.costs.credit_packet_ns)),
       send_message_(from_ns(machine.costs.send_message_ns)),
       receive_message_(from_ns(machine.costs.receive_message_ns)),
@@ -53,6 +52,8 @@ void Simulation::connect(const PolicyMaker& make) {
     std::vector<flow::PolicyConfig> configs(peers_.processes());
     for (std::uint32_t p = 0; p < peers_.processes(); ++p) {
         flow::PolicyConfig& config = configs[p];
+        config = flow_.own;
+        config.spare_peers = config.data_slots = 0;
         config.peers = peers_.count(p);
         config.credit_slots = flow_.credit_slots;
         config.piggyback = flow_.piggyback;
@@ -63,13 +64,32 @@ void Simulation::connect(const PolicyMaker& make) {
         std::string error;
         processes_[p].policy = make ? make(config) : flow::make_policy(flow_.policy, config, &error);
         if (processes_[p].policy == nullptr) throw std::runtime_error(error);
+        if (processes_[p].policy->limited() || processes_[p].policy->refusal_limit() != UINT32_MAX)
+            processes_[p].capacity =
+                make ? config.mailbox_slots()
+                     : static_cast<std::uint32_t>(flow::mailbox_plan(flow_.policy, config).total());
     }
+    adapt_to(*processes_[0].policy);
     for (std::uint32_t p = 0; p < peers_.processes(); ++p)
         for (std::uint32_t i = 0; i < peers_.count(p); ++i) {
             const std::uint32_t q = peers_.process_at(p, i);
             processes_[p].policy->open_window(
                 i, flow::initial_credit(flow_.policy, configs[q], peers_.index_of(q, p)));
         }
+}
+
+void Simulation::adapt_to(const flow::Policy& policy) {
+    on_demand_ = policy.on_demand();
+    marks_backlog_ = policy.marks_backlog();
+    refusing_ = policy.refusal_limit() != UINT32_MAX;
+    has_timers_ = on_demand_ || refusing_;
+    const bool watches = on_demand_ || policy.bytes_per_peer() > sizeof(flow::PeerFlow);
+    if (watches && !flow_.free_of_charge) watching_ = from_ns(machine_.costs.monitor_ns);
+    if (on_demand_) contacts_.resize(processes_.size());
+    if (!refusing_) return;
+    links_.resize(pairs_.size());
+    due_.resize(processes_.size());
+    machine_.max_train = 1;  // each packet is refused or taken by itself
 }
 
 Outcome Simulation::run() {
@@ -95,6 +115,12 @@ void Simulation::dispatch(const Event& event) {
             return arrive(event.train);
         case kRelease:
             return release(event.subject);
+        case kRefused:
+            return refused(event.train, event.subject == 1);
+        case kRetry:
+            return retry(event.subject, event.train);
+        case kPatience:
+            return lose_patience(event.subject);
         case kInjected:
             network_.injected(event.subject);
             if (event.train == kNone) return;
@@ -120,12 +146,22 @@ void Simulation::conclude(Outcome& outcome) {
         sum.responses += c.responses;
         sum.steals += c.steals;
         sum.stolen_slots += c.stolen_slots;
+        sum.refusals += c.refusals;
+        sum.growths += c.growths;
+        sum.grown_buffers += c.grown_buffers;
+        sum.hellos += c.hellos;
+        sum.releases += c.releases;
+        sum.leaves += c.leaves;
         outcome.flow_of.push_back(c);
         outcome.delayed_of.push_back(process.delayed);
         outcome.totals.slots_high_water =
             std::max<std::uint64_t>(outcome.totals.slots_high_water, process.slots_high_water);
         outcome.totals.state_bytes +=
-            process.policy->bytes_per_peer() * process.policy->config().total_peers();
+            process.policy->bytes_per_peer() * process.policy->config().total_peers() +
+            process.policy->bytes_shared();
+        for (std::uint32_t i = 0; i < process.policy->config().peers; ++i)
+            outcome.totals.largest_quota =
+                std::max(outcome.totals.largest_quota, process.policy->intended(i));
     }
     outcome.iteration_end = iteration_end_;
     outcome.end = events_.now();

@@ -21,7 +21,7 @@
 namespace velo::sim {
 
 // What the model does for a policy beyond credits, the credit region, REQ and RESP (flow::Need).
-inline constexpr std::uint32_t kProvidedNeeds = 0;
+inline constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
 
 struct FlowOptions {
     std::string policy = "none";
@@ -31,6 +31,9 @@ struct FlowOptions {
     std::uint32_t intended_max = flow::kMaxQuota;
     bool free_of_charge = false;  // the processor's part of flow control costs no time
     bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
+    // What rnr, the schemes of Liu & Panda and lazy have of their own; the numbers of peers and slots in it
+    // do not count.
+    flow::PolicyConfig own;
 };
 
 struct Totals {
@@ -41,6 +44,7 @@ struct Totals {
     std::uint64_t events = 0;
     std::uint64_t slots_high_water = 0;  // of the fullest mailbox
     std::uint64_t state_bytes = 0;       // of all policies' state
+    std::uint32_t largest_quota = 0;     // that any process has given any other, at the end
 };
 
 struct Outcome {
@@ -93,10 +97,11 @@ class Simulation : private flow::Emitter {
         std::uint32_t iteration = 0;
         std::uint32_t slots_used = 0;
         std::uint32_t slots_high_water = 0;
-        std::uint32_t in_interface = 0;   // data trains that the interface has not taken
-        std::uint32_t queued = 0;         // messages in the queues of all peers
-        std::uint32_t waits_for = kNone;  // peer index of a blocking send without credits
-        std::uint32_t fetching = 0;       // RMA transfers that have not arrived
+        std::uint32_t capacity = UINT32_MAX;  // of its mailbox, if the policy bounds what is in it
+        std::uint32_t in_interface = 0;       // data trains that the interface has not taken
+        std::uint32_t queued = 0;             // messages in the queues of all peers
+        std::uint32_t waits_for = kNone;      // peer index of a blocking send without credits
+        std::uint32_t fetching = 0;           // RMA transfers that have not arrived
         std::uint64_t delayed = 0;
         State state = State::kBusy;
         bool finished = false;
@@ -106,9 +111,9 @@ class Simulation : private flow::Emitter {
     // A message, or the rest of one, that waits for credits.
     struct Pending {
         std::uint32_t packets = 0;
-        std::uint32_t rendezvous = 0;
         std::uint32_t next = kNone;
-        bool spare = false;  // the last packet has room for a piggybacked count
+        bool spare = false;   // the last packet has room for a piggybacked count
+        bool waited = false;  // was left in the queue for want of a credit
     };
     struct Pair {
         std::uint32_t head = kNone;  // pending messages
@@ -116,9 +121,25 @@ class Simulation : private flow::Emitter {
         std::uint32_t unmatched = 0;  // messages received that no step has asked for
     };
 
+    // Beside Pair, under a policy whose mailbox refuses.
+    struct Link {
+        TrainQueue held;                // sender role: refused, until its timer has run out
+        std::uint32_t sequence = 0;     // sender role: of the next packet
+        std::uint32_t expected = 0;     // receiver role: the packet that comes next
+        std::uint32_t unretrieved = 0;  // receiver role: packets in the mailbox
+        bool timer = false;
+    };
+    // Of a process that opens windows on demand.
+    struct Contacts {
+        Time changed = 0;  // when something last came that has to do with windows
+        bool timer = false;
+        bool overdue = false;
+    };
+
     void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
 
     void connect(const PolicyMaker& make);
+    void adapt_to(const flow::Policy& policy);
     void dispatch(const Event& event);
     void arrive(std::uint32_t train);
     void accept(std::uint32_t train);
@@ -134,16 +155,32 @@ class Simulation : private flow::Emitter {
     void release(std::uint32_t p);
     bool waits(std::uint32_t p, const Step& step);
     void flush(std::uint32_t p, std::uint32_t index);
-    void send_packets(std::uint32_t p, std::uint32_t index, Pending& message, std::uint32_t count);
+    void send_packets(std::uint32_t p, std::uint32_t index, flow::FlowIndex flow, Pending& message,
+                      std::uint32_t count);
     void submit(Train train);
     void retrieve(std::uint32_t p);
     void retrieve_data(std::uint32_t p, std::uint32_t index, const Train& train);
+    bool attend(std::uint32_t p);
+    void rouse(std::uint32_t p);
+    // A mailbox that refuses: refusal.cc.
+    bool admit(std::uint32_t train);
+    void refused(std::uint32_t train, bool for_want_of_a_buffer);
+    void retry(std::uint32_t p, std::uint32_t index);
+    bool holds(std::uint32_t p, std::uint32_t index) const;
+    // Windows on demand: contact.cc.
+    void contact(std::uint32_t p, std::uint32_t index, const Train& train);
+    void want_credit(std::uint32_t p, std::uint32_t index);
+    void watch_patience(std::uint32_t p);
+    void lose_patience(std::uint32_t p);
+    void ask_another(std::uint32_t p);
     void take_notes(std::uint32_t p);
     void conclude(Outcome& outcome);
     std::string stuck() const;
 
     Pair& pair(std::uint32_t p, std::uint32_t index) { return pairs_[peers_.first(p) + index]; }
-    bool limited(std::uint32_t p) const { return processes_[p].policy->limited(); }
+    flow::FlowIndex flow_of(std::uint32_t p, std::uint32_t index) const {
+        return on_demand_ ? processes_[p].policy->flow_of(index) : index;
+    }
 
     Machine machine_;
     FlowOptions flow_;
@@ -157,13 +194,26 @@ class Simulation : private flow::Emitter {
     std::vector<Pending> pendings_;
     std::uint32_t free_pending_ = kNone;
 
+    // Of the policy, which is the same one everywhere.
+    bool on_demand_ = false;
+    bool marks_backlog_ = false;
+    bool refusing_ = false;
+    bool has_timers_ = false;
+    Time watching_ = 0;                            // the processor's part of a threshold
+    std::vector<Link> links_;                      // as pairs_, if refusing_
+    std::vector<std::vector<std::uint32_t>> due_;  // of each process: peers whose queues may go on
+    std::vector<Contacts> contacts_;               // of each process, if on_demand_
+    std::size_t patience_timers_ = 0;
+    std::uint64_t quiet_digest_ = 0;  // the deliveries when patience ran out last
+    std::size_t quiet_timers_ = 0;    // how often it has since, with nothing else under way
+
     // While a process acts: who, and how far its own clock has come. Its acts affect others through events
     // only, so it may run ahead until it has to look at its mailbox again.
     std::uint32_t actor_ = 0;
     Time clock_ = 0;
 
-    Time send_packet_, receive_packet_, account_, monitor_, credit_packet_, send_message_, receive_message_,
-        poll_, local_message_;
+    Time send_packet_, receive_packet_, account_, credit_packet_, send_message_, receive_message_, poll_,
+        local_message_;
     std::vector<Time> iteration_end_;
     std::function<void(std::uint32_t)> on_iteration_;
     Totals totals_;

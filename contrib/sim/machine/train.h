@@ -17,6 +17,12 @@ enum class TrainKind : std::uint8_t {
     kCredit,  // the packets of the policies, one each
     kRequest,
     kResponse,
+    kHello,
+    kBye,
+    kRelease,
+    kLeave,
+    kResentData,  // DATA that a mailbox has refused, sent again by the interface
+    kDoorbell,    // a HELLO outside of the mailbox
     kLocal,       // a message inside a node by LiMIC
     kRmaRequest,  // get request, served by the source's network interface
     kRmaData,     // its answer
@@ -25,17 +31,18 @@ enum class TrainKind : std::uint8_t {
 struct Train {
     std::uint32_t from = 0;  // processes
     std::uint32_t to = 0;
-    std::uint32_t count = 0;       // packets
-    std::uint32_t value = 0;       // credits of a CREDIT, a RESP, or piggybacked; bytes of kLocal and RMA
-    std::uint32_t rendezvous = 0;  // bytes that a rendezvous header announces
-    std::uint32_t node = 0;        // where the head is
+    std::uint32_t count = 0;     // packets
+    std::uint32_t value = 0;     // credits of a CREDIT, a RESP, or piggybacked; bytes of kLocal and RMA
+    std::uint32_t sequence = 0;  // of a packet in its pair, where a mailbox may refuse it
+    std::uint32_t node = 0;      // where the head is
     std::uint32_t next = kNone;
     TrainKind kind = TrainKind::kData;
-    bool last = false;  // ends a message
-    std::uint16_t unused = 0;
-    Time done = 0;  // the last packet is in the mailbox
+    bool last = false;        // ends a message
+    bool backlogged = false;  // its first packet has waited for a credit, and says so
+    Time done = 0;            // the last packet is in the mailbox
 
-    bool takes_slot() const { return kind <= TrainKind::kResponse; }
+    bool takes_slot() const { return kind <= TrainKind::kResentData; }
+    bool is_data() const { return kind == TrainKind::kData || kind == TrainKind::kResentData; }
 };
 
 class TrainPool {

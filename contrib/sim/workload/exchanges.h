@@ -76,15 +76,24 @@ class Walk final : public Pattern {
 };
 
 // Exchanges with `neighbours` peers, half of them on each side; distances double after the nearest ones.
-class Sparse final : public Pattern {
+class Sparse : public Pattern {
  public:
     explicit Sparse(const PatternOptions& o);
     void steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const override;
-    bool sparse() const override { return true; }
+    bool sparse() const override { return sparse_; }
     std::vector<std::uint32_t> peers(std::uint32_t p) const override;
+
+ protected:
+    bool sparse_ = true;
 
  private:
     std::vector<std::uint32_t> distances_;
+};
+
+// The same exchanges among processes that know everybody, as those of an MPI job do.
+class SparseOfMany final : public Sparse {
+ public:
+    explicit SparseOfMany(const PatternOptions& o) : Sparse(o) { sparse_ = false; }
 };
 
 }  // namespace velo::sim

@@ -29,6 +29,7 @@ const Row kRows[] = {
     {"incast", "all to process 0", make<Incast>},
     {"walk", "one message at a time on a fixed way through all pairs", make<Walk>},
     {"sparse", "exchanges with a few neighbours at fixed distances", make<Sparse>},
+    {"sparse_dense", "the same, but everybody has everybody in its directory", make<SparseOfMany>},
     {"barrier", "dissemination", make<Barrier>},
     {"bcast", "a binomial tree, the root changes", make<Broadcast>},
     {"reduce", "a binomial tree, the root changes", make<Reduce>},
