@@ -21,9 +21,9 @@ constexpr std::uint32_t kAutomaticSlotsMost = 4096;
 constexpr std::uint32_t kLeastLimicSlots = 8;
 constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
-std::uint32_t resolve_slots_per_peer(const velo_config& config) {
+std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t peers) {
     if (config.slots_per_peer != 0) return config.slots_per_peer;
-    std::uint32_t share = kAutomaticMailboxSlots / std::max(config.node_peer_count, 1U);
+    std::uint32_t share = kAutomaticMailboxSlots / std::max(peers, 1U);
     return std::max(std::clamp(share, kAutomaticSlotsLeast, kAutomaticSlotsMost), 4 * config.credit_slots);
 }
 
@@ -38,37 +38,29 @@ std::uint32_t resolve_limic_slots(const velo_config& config) {
     return config.limic_slots;
 }
 
-flow::PolicyConfig flow_config(const velo_config& config) {
-    std::uint32_t slots = resolve_slots_per_peer(config);
+flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers) {
+    std::uint32_t slots = resolve_slots_per_peer(config, peers);
     if (config.credit_slots < 1 || config.credit_slots > 255) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_credit_slots is " + std::to_string(config.credit_slots) +
                                               "; it must be 1 to 255");
     }
-    std::uint64_t total = std::uint64_t{slots} * config.node_peer_count;
+    std::uint64_t total = std::uint64_t{slots} * peers;
     if (slots < 2 * config.credit_slots || total > (1U << 24)) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_slots_per_peer is " + std::to_string(slots) + "; with " +
-                                              std::to_string(config.node_peer_count) +
-                                              " peers and btl_velo_credit_slots " +
+                                              std::to_string(peers) + " peers and btl_velo_credit_slots " +
                                               std::to_string(config.credit_slots) + " it must be at least " +
                                               std::to_string(2 * config.credit_slots) +
                                               " (Eq 5.2: as many data slots as credit slots) " +
                                               "and the mailbox at most 16777216 slots; 0 chooses a size");
     }
     flow::PolicyConfig flow;
-    flow.peers = config.node_peer_count;
+    flow.peers = peers;
     // A process that is alone on its node still needs a mailbox to exist.
-    flow.spare_peers = config.node_peer_count == 0 ? std::max(config.spare_peers, 1U) : config.spare_peers;
-    flow.data_slots = config.node_peer_count * (slots - config.credit_slots);
+    flow.spare_peers = peers == 0 ? std::max(config.spare_peers, 1U) : config.spare_peers;
+    flow.data_slots = peers * (slots - config.credit_slots);
     flow.credit_slots = config.credit_slots;
     flow.piggyback = config.piggyback;
     return flow;
-}
-
-std::unique_ptr<flow::Policy> open_policy(const velo_config& config, const flow::PolicyConfig& flow) {
-    std::string error;
-    auto policy = flow::make_policy(config.flow_control, flow, &error);
-    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
-    return policy;
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
@@ -92,6 +84,10 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
+flow::PolicyConfig velo_flow(const velo_config& config) {
+    return flow_config(config, config.node_peer_count);
+}
+
 const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
     std::string_view name = config.single_copy;
     if (name == "copy") return nullptr;
@@ -107,16 +103,23 @@ constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
 
 }  // namespace
 
+std::unique_ptr<flow::Policy> Engine::open_policy(const char* name, const flow::PolicyConfig& flow) {
+    std::string error;
+    auto policy = flow::make_policy(name, flow, &error);
+    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
+    return policy;
+}
+
 Engine::Engine(const velo_config& config)
     : config_(config),
       framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
                config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
-      slots_per_peer_(resolve_slots_per_peer(config)),
+      slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count)),
       mutex_(config.threads),
       gate_(config.threads),
       probe_(std::make_unique<std::uint64_t>(0)),
-      mailbox_(open_mailbox(config, flow_config(config), probe_.get())),
-      velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
+      mailbox_(open_mailbox(config, velo_flow(config), probe_.get())),
+      velo_{open_policy(config.flow_control, velo_flow(config)), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
       rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
@@ -130,6 +133,10 @@ Engine::Engine(const velo_config& config)
         limic_.emplace(
             Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
     }
+    const fabric::shm::Address& own = mailbox_.address();
+    address_.resize(sizeof own);
+    std::memcpy(address_.data(), &own, sizeof own);
+    open_remote(config, flow_config(config, config.remote_peer_count));
     description_ =
         "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
         std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
@@ -142,14 +149,22 @@ Engine::Engine(const velo_config& config)
                 : std::string("off")) +
         ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
         ", single copy " + config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+    if (remote_) {
+        const flow::PolicyConfig& there = remote_->policy->config();
+        description_ += ", other nodes: " + std::to_string(there.peers) + " peers, mailbox " +
+                        std::to_string(there.mailbox_slots()) + " slots, through UCX";
+    }
 }
 
 Engine::~Engine() = default;
 
 Peer& Engine::peer_at(flow::PeerIndex index) {
     if (peers_[index] == nullptr) {
+        bool remote = index >= remote_first_;
         bool local = limic_ && index >= limic_->first_peer;
-        peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
+        Domain& domain = remote ? *remote_ : local ? *limic_ : velo_;
+        flow::Emitter& out = remote ? static_cast<flow::Emitter&>(remote_out_) : *this;
+        peers_[index] = std::make_unique<Peer>(index, domain, out);
     }
     return *peers_[index];
 }
@@ -190,15 +205,16 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
-        peer.link.emplace(peer.segment.writer(), here);
+        peer.link.open(peer.segment.writer(), here);
     } else {
-        peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
+        peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
 }
 
 // The peer, connected: a sender that this process never connected to has left its address in the directory.
 Peer& Engine::reachable_peer(flow::PeerIndex index) {
     Peer& peer = peer_at(index);
+    if (!peer.link && index >= remote_first_) attach_remote(peer);
     if (!peer.link) {
         const fabric::shm::Address* address = mailbox_.introduced(index);
         if (address == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a sender did not leave its address");
@@ -226,6 +242,7 @@ void Engine::dump(const Peer* only, int level) {
 
 void Engine::publish_statistics() {
     statistics_.flow = velo_.policy->counters();
+    if (remote_) statistics_.flow += remote_->policy->counters();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
     statistics_.segment_bytes = mailbox_.bytes();
@@ -238,6 +255,11 @@ std::size_t Engine::private_bytes() const {
     std::size_t connected =
         peers_.size() - static_cast<std::size_t>(std::count(peers_.begin(), peers_.end(), nullptr));
     std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->bytes_per_peer();
+    if (remote_) {
+        const flow::PolicyConfig& there = remote_->policy->config();
+        flows += there.total_peers() * remote_->policy->bytes_per_peer() +
+                 std::size_t{there.mailbox_slots()} * wire::kPacketBytes;
+    }
     return sizeof(Engine) + peers_.size() * (sizeof(peers_[0]) + rma::Rma::kBytesPerPeer) +
            connected * sizeof(Peer) + flows + velo_.policy->bytes_shared() + buffers_.bytes();
 }
@@ -245,7 +267,8 @@ std::size_t Engine::private_bytes() const {
 std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
     std::vector<const fabric::shm::SegmentHeader*> segments{&mailbox_.header()};
     for (const auto& peer : peers_) {
-        if (peer != nullptr && peer->link) segments.push_back(&peer->segment.header());
+        if (peer != nullptr && peer->link && peer->index < remote_first_)
+            segments.push_back(&peer->segment.header());
     }
     std::sort(segments.begin(), segments.end(), [](auto* a, auto* b) { return a->owner < b->owner; });
     return segments;
@@ -261,6 +284,7 @@ void Engine::abort_on_violation() {
     if (violation.empty() && velo_.policy->limited() && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
+    if (violation.empty() && remote_) violation = remote_->policy->violation();
     if (violation.empty()) return;
     std::fprintf(stderr, "velo: flow control invariant violated: %s\n", violation.c_str());
     std::abort();

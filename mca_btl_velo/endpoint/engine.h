@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer.h"
+#include "fabric/network.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
@@ -29,11 +31,15 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     explicit Engine(const velo_config& config);
     ~Engine() override;
 
-    const fabric::shm::Address& address() const { return mailbox_.address(); }
+    // For peers: an fabric::shm::Address, and the network's part if there is one.
+    const std::vector<std::byte>& address() const { return address_; }
+    std::uint64_t name() const { return config_.process_name; }
     const std::string& description() const { return description_; }
 
     // Throws Failure.
     Peer* connect(const fabric::shm::Address& address);
+    // To a process on another node: the network's part of its address.
+    Peer* connect_remote(std::span<const std::byte> address);
 
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
@@ -59,6 +65,18 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void post(flow::PeerIndex to, velo_send* message) override;
     void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
+    struct RemoteEmitter final : flow::Emitter {
+        explicit RemoteEmitter(Engine& owner) : engine(owner) {}
+        void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+        Engine& engine;
+    };
+
+    void open_remote(const velo_config& config, const flow::PolicyConfig& flow);
+    void attach_remote(Peer& peer);
+    int progress_remote(bool busy);
+    int progress_bulk();
+    bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
+
     Peer& peer_at(flow::PeerIndex index);
     void attach(Peer& peer, const fabric::shm::Address& address);
     Peer& reachable_peer(flow::PeerIndex index);
@@ -66,6 +84,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    static std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
     void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send);
     bool may_send_at_once(const Peer& peer) const;
@@ -116,7 +135,15 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;
-    std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
+    // Peers on other nodes, if there are any; their indices follow those of the directory.
+    std::optional<Domain> remote_;
+    flow::PeerIndex remote_first_ = 0;
+    RemoteEmitter remote_out_{*this};
+    std::unique_ptr<fabric::Network> network_;
+    std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
+    std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
+    std::vector<std::byte> address_;
+    std::vector<std::unique_ptr<Peer>> peers_;  // by index; null until first contact
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done

@@ -2,13 +2,11 @@
 // Lives from the first contact, in either direction, until the engine closes.
 #pragma once
 
-#include <optional>
-
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
+#include "endpoint/way.h"
 #include "fabric/shm/segment.h"
-#include "fabric/shm/shm_link.h"
 #include "flow/policy.h"
 
 namespace velo::endpoint {
@@ -16,15 +14,16 @@ class Engine;
 }
 
 struct velo_peer {
-    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
-        : index(at), domain(in), policy(*in.policy), flow(at - in.first_peer) {}
+    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in, velo::flow::Emitter& emitter)
+        : index(at), domain(in), policy(*in.policy), out(emitter), flow(at - in.first_peer) {}
 
-    velo::flow::PeerIndex index;     // in this process's directory
-    velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
-    velo::flow::Policy& policy;      // of the domain
-    velo::flow::PeerIndex flow;      // in the policy
-    velo::fabric::shm::Segment segment;
-    std::optional<velo::fabric::shm::ShmLink> link;  // empty until connected
+    velo::flow::PeerIndex index;         // in this process's directory
+    velo::endpoint::Domain& domain;      // that its packets arrive in, and ours there
+    velo::flow::Policy& policy;          // of the domain
+    velo::flow::Emitter& out;            // for what the policy emits
+    velo::flow::PeerIndex flow;          // in the policy
+    velo::fabric::shm::Segment segment;  // none on another node
+    velo::endpoint::Way link;            // closed until connected
     velo::endpoint::SendQueue queue;
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last

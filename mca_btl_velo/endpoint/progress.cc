@@ -50,6 +50,7 @@ int Engine::progress() {
     try {
         handled = drain(velo_);
         if (limic_) handled += drain(*limic_);
+        if (remote_) handled += progress_remote(handled > 0);
         if (handled == 0) ++empty_polls_;
         if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
     } catch (const Failure& failure) {
@@ -82,8 +83,9 @@ void Engine::free_slots(Domain& domain) {
     if (reader.position() >= domain.next_sample) {
         domain.next_sample = reader.position() + std::min(kSampleStep, reader.capacity());
         std::uint64_t occupied = std::min<std::uint64_t>(reader.occupancy() + kFreeStep, reader.capacity());
-        std::uint64_t& high =
-            &domain == &velo_ ? statistics_.mailbox_high_water : statistics_.limic_high_water;
+        std::uint64_t& high = &domain == &velo_                 ? statistics_.mailbox_high_water
+                              : remote_ && &domain == &*remote_ ? statistics_.network_high_water
+                                                                : statistics_.limic_high_water;
         high = std::max(high, occupied);
     }
     reader.publish();
@@ -106,10 +108,10 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
             peer.policy.credit_received(peer.flow, value);
             break;
         case wire::PacketKind::kRequest:
-            peer.policy.request_retrieved(peer.flow, *this);
+            peer.policy.request_retrieved(peer.flow, peer.out);
             break;
         case wire::PacketKind::kResponse:
-            peer.policy.response_retrieved(peer.flow, value, *this);
+            peer.policy.response_retrieved(peer.flow, value, peer.out);
             break;
         default:
             fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
@@ -124,7 +126,7 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
-    if (peer.awaits_answer && rested(peer)) peer.link->prepare(packets);
+    if (peer.awaits_answer && rested(peer)) peer.link.prepare(packets);
     peer.awaits_answer = false;
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
@@ -152,7 +154,7 @@ void Engine::account(Peer& peer, std::uint32_t packets) {
         peer.policy.data_retrieved_quietly(peer.flow, quiet);
         packets -= quiet;
         if (packets == 0) return;
-        peer.policy.data_retrieved(peer.flow, *this);
+        peer.policy.data_retrieved(peer.flow, peer.out);
         if (--packets == 0) return;
     }
 }

@@ -20,7 +20,9 @@ fabric::MessageView view_of(const velo_send& send) {
 
 void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.policy.take(peer.flow, packets);
-    (&peer.domain == &velo_ ? statistics_.data_packets : statistics_.limic_packets) += packets;
+    (peer.index >= remote_first_ ? statistics_.network_packets
+     : &peer.domain == &velo_    ? statistics_.data_packets
+                                 : statistics_.limic_packets) += packets;
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
 }
@@ -46,8 +48,8 @@ bool Engine::push(Peer& peer, velo_send& send) {
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
         if (burst.packets == 0) return false;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
-            burst.piggyback = peer.policy.piggyback(peer.flow, *this);
-        fabric::Carried carried = peer.link->carry(burst);
+            burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+        fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) return false;
         sent(peer, carried.packets);
         send.sent += carried.bytes;
@@ -65,8 +67,8 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
         std::uint32_t piggyback =
-            total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, *this) : 0;
-        if (!peer.link->carry_packet(message, tag, piggyback, peer.policy.limited(), latency))
+            total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, peer.out) : 0;
+        if (!peer.link.carry_packet(message, tag, piggyback, peer.policy.limited(), latency))
             return VELO_WOULD_BLOCK;
     } else {
         const wire::Framing& framing = framing_[latency];
@@ -83,8 +85,8 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
                             .whole = true,
                             .rested = latency,
                             .framing = framing};
-        if (framing.room_for_piggyback(total)) burst.piggyback = peer.policy.piggyback(peer.flow, *this);
-        if (peer.link->carry(burst).packets == 0) return VELO_WOULD_BLOCK;
+        if (framing.room_for_piggyback(total)) burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+        if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     }
     sent(peer, packets);
     ++statistics_.messages_sent;
@@ -118,7 +120,7 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
 // Credits have come: control packets first, then the queue (design/flow-control.md, flush).
 void Engine::flush(Peer& peer) {
     if (peer.policy.control_waiting(peer.flow) && peer.policy.credits(peer.flow) > 0) {
-        peer.policy.send_waiting_control(peer.flow, *this);
+        peer.policy.send_waiting_control(peer.flow, peer.out);
     }
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();
@@ -138,11 +140,12 @@ void Engine::flush(Peer& peer) {
 }
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    reachable_peer(to).link->carry_control(kind, value);
+    reachable_peer(to).link.carry_control(kind, value);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
+    if (goes_past_mailbox(peer, *message)) return network_->send_bulk(peer.flow, view_of(*message), message);
     message->sent = 0;
     if (peer.queue.empty() && push(peer, *message)) return message->done(message, VELO_OK);
     enqueue(peer, message);

@@ -55,6 +55,9 @@ class Rma {
     ~Rma();
 
     void connect(PeerIndex peer, const singlecopy::RemoteProcess& process);
+    // A peer on another node: no single copy; the outbox has a way for large data past the mailbox.
+    void connect_past_mailbox(PeerIndex peer);
+    void grow(std::uint32_t peers) { access_.resize(peers); }
 
     // The mechanism that reaches this peer's memory, probed on first use; nullptr if none does.
     const singlecopy::Mechanism* mechanism_for(PeerIndex peer);
@@ -92,6 +95,7 @@ class Rma {
     struct Access {
         singlecopy::RemoteProcess process{};
         Reach reach = Reach::kUnknown;
+        bool past_mailbox = false;
         std::unique_ptr<Routes> routes;  // from the first get that a route is chosen for
     };
     struct Transfer {
@@ -105,6 +109,7 @@ class Rma {
     };
     struct Message;
 
+    std::uint64_t part_bytes(PeerIndex peer) const;
     void request_part(std::uint64_t id, Transfer& transfer);
     void post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes);
     Completion part_arrived(const MessageHeader& header);
