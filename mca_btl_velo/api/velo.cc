@@ -124,6 +124,10 @@ const char* velo_engine_description(const velo_engine* engine) {
     return engine->engine.description().c_str();
 }
 
+uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
+    return engine->engine.slots_per_peer();
+}
+
 bool velo_address_is_here(const void* address, size_t bytes) {
     velo::fabric::shm::Address copy;
     if (bytes < sizeof copy) return false;

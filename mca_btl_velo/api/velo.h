@@ -54,9 +54,13 @@ typedef struct velo_config {
     uint32_t
         ranks_per_node;   /* size of a virtual node, 0: no LiMIC-like path; only compared with the peers' */
     uint32_t spare_peers; /* processes of other jobs that may connect; 0..1024 */
-    size_t eager_limit;   /* bytes; only compared with the peers' */
+    size_t eager_limit;   /* bytes, 0: automatic; only compared with the peers' */
     size_t max_message_bytes; /* largest message for velo_send_*, bytes; 64..16 MiB */
+    uint32_t idle_sleep_us;   /* a process with nothing to do sleeps so long at most, 0: never; ignored with
+                                 threads */
+    bool oversubscribed;      /* peers may not be running: get does without their help */
     bool threads;             /* several threads call the engine */
+    bool describe_locality;   /* where the process runs belongs to the description: costs milliseconds */
     velo_report report;       /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
@@ -98,6 +102,9 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
 
 /* One line with the values in effect: policy, slots, bytes. Valid until close. */
 const char* velo_engine_description(const velo_engine* engine);
+
+/* Slots of the mailbox for each peer, as resolved. */
+uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the
  * job's launcher does not know. */

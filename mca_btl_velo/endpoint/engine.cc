@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::endpoint {
 namespace {
@@ -96,11 +97,6 @@ const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
                                           "\"; it must be auto, cma or copy");
 }
 
-// What comes one by one goes up without a copy; what is waited for is fetched by the receiver while the
-// second half of it is being stored (measured: design/shared-memory.md).
-constexpr wire::Framing kRateFraming{wire::kPayloadBytes + 1, 80, 16};
-constexpr wire::Framing kLatencyFraming{wire::kPayloadBytes + 1, 24, 40};
-
 }  // namespace
 
 std::unique_ptr<flow::Policy> Engine::open_policy(const char* name, const flow::PolicyConfig& flow) {
@@ -112,11 +108,10 @@ std::unique_ptr<flow::Policy> Engine::open_policy(const char* name, const flow::
 
 Engine::Engine(const velo_config& config)
     : config_(config),
-      framing_{config.packet_trains ? kRateFraming : wire::kClassicFraming,
-               config.packet_trains ? kLatencyFraming : wire::kClassicFraming},
       slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count)),
       mutex_(config.threads),
       gate_(config.threads),
+      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
       mailbox_(open_mailbox(config, velo_flow(config), probe_.get())),
       velo_{open_policy(config.flow_control, velo_flow(config)), mailbox_.reader(), 0},
@@ -124,7 +119,8 @@ Engine::Engine(const velo_config& config)
       rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
-      forced_single_copy_(std::strcmp(config.single_copy, "cma") == 0) {
+      single_copy_only_(config.oversubscribed || std::strcmp(config.single_copy, "cma") == 0) {
+    mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
@@ -137,18 +133,19 @@ Engine::Engine(const velo_config& config)
     address_.resize(sizeof own);
     std::memcpy(address_.data(), &own, sizeof own);
     open_remote(config, flow_config(config, config.remote_peer_count));
-    description_ =
-        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
-        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-        " spare, mailbox " + std::to_string(flow.mailbox_slots()) + " slots, limic " +
-        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                      std::to_string(mailbox_.limic_slots()) + " slots"
-                : std::string("off")) +
-        ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-        ", single copy " + config.single_copy + ", eager_limit " + std::to_string(config.eager_limit);
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
+                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
+                   std::to_string(flow.spare_peers) + " spare, mailbox " +
+                   std::to_string(flow.mailbox_slots()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
+                   ", single copy " + config.single_copy + ", eager_limit " +
+                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();
         description_ += ", other nodes: " + std::to_string(there.peers) + " peers, mailbox " +
@@ -196,12 +193,19 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                 " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
                 "set it to auto or copy");
     }
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "connected to process [%" PRIu64 ",%" PRIu64 "]: NUMA node %d, ours %d; %s",
+                  address.process_name >> 32, address.process_name & 0xffffffff, segment.header().numa_node,
+                  mailbox_.header().numa_node, &peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
+    config_.log(config_.context, 20, line);
     flow::PeerIndex here = segment.claim(config_.process_name);
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
     peer.segment = std::move(segment);
+    peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));

@@ -85,6 +85,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // many.
     bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
     static std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
+    struct Manner;
+    Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
     bool push(Peer& peer, velo_send& send);
     bool may_send_at_once(const Peer& peer) const;
@@ -96,6 +98,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void withdraw_name();
 
     // These return the number of packets handled.
+    void doze();
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
     int retrieve_data(Peer& peer, const wire::Header& header);
@@ -125,11 +128,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
-    wire::Framing framing_[2];  // by whether the way has rested
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
+    std::uint32_t sleep_us_;            // at most, 0: never
+    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     fabric::shm::Segment mailbox_;
@@ -156,7 +160,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
     fabric::shm::Statistics statistics_{};
     std::string description_;
-    bool forced_single_copy_;  // "cma": no choice
+    bool single_copy_only_;  // no choice of the route
     bool failed_ = false;
 };
 

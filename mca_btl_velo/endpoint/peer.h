@@ -28,6 +28,7 @@ struct velo_peer {
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
     bool awaits_answer = false;       // nothing has come from it since
+    bool dozes = false;               // it may sleep: wake it after a store into its mailbox
     bool stalled = false;             // listed in Engine::stalled_: the fabric was full (policy none)
 };
 

@@ -19,6 +19,9 @@ namespace {
 constexpr int kBatch = 256;
 // Slots are given back to the writers of policy "none" in steps of this many.
 constexpr int kFreeStep = 16;
+// Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
+// of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
+constexpr std::uint32_t kPollsToSleep = 50;
 constexpr std::uint32_t kSampleStep = 512;
 
 template <typename T>
@@ -51,13 +54,30 @@ int Engine::progress() {
         handled = drain(velo_);
         if (limic_) handled += drain(*limic_);
         if (remote_) handled += progress_remote(handled > 0);
-        if (handled == 0) ++empty_polls_;
-        if (housekeeping_.load(std::memory_order_relaxed)) housekeep();
+        if (housekeeping_.load(std::memory_order_relaxed)) {
+            housekeep();
+        } else if (handled == 0 && sleep_us_ > 0) {
+            doze();
+        }
+        if (handled == 0) {
+            ++empty_polls_;
+        } else {
+            polls_to_sleep_ = 0;
+        }
     } catch (const Failure& failure) {
         fail(failure.status(), failure.what());
     }
     gate_.leave();
     return handled;
+}
+
+void Engine::doze() {
+    if (++polls_to_sleep_ < kPollsToSleep) return;
+    polls_to_sleep_ = 0;
+    platform::DozeWord& word = mailbox_.header().doze;
+    platform::announce_sleep(word);
+    if (idle()) platform::sleep_on(word, sleep_us_);
+    platform::end_sleep(word);
 }
 
 int Engine::drain(Domain& domain) {

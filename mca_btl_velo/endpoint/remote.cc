@@ -37,6 +37,7 @@ void Engine::open_remote(const velo_config& config, const flow::PolicyConfig& fl
         config.log(config.context, 5, ("processes on other nodes are out of reach: " + reason).c_str());
         return;
     }
+    sleep_us_ = 0;  // the network wakes nobody
     remote_.emplace(Domain{std::move(policy), network_->reader(), remote_first_});
     const auto& own = network_->address();
     address_.insert(address_.end(), own.begin(), own.end());

@@ -8,7 +8,13 @@
 namespace velo::endpoint {
 namespace {
 
-// Longer messages are a stream of their own: their lines are not demoted.
+// How messages are cut, measured (design/shared-memory.md). Many in a row: each goes up without a copy. One
+// that is waited for: the receiver fetches its first part while the second is being stored. Longer ones are a
+// stream of their own.
+constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
+constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
+constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
+constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
 constexpr std::size_t kLatencyBytes = 5 * 1024;
 
 fabric::MessageView view_of(const velo_send& send) {
@@ -18,6 +24,18 @@ fabric::MessageView view_of(const velo_send& send) {
 
 }  // namespace
 
+struct Engine::Manner {
+    const wire::Framing& framing;
+    bool demote;
+};
+
+Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
+    bool latency = bytes <= kLatencyBytes, waited_for = rested(peer);
+    if (!config_.packet_trains) return {wire::kClassicFraming, latency && waited_for};
+    if (!waited_for) return {kRateFraming, false};
+    return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
+}
+
 void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.policy.take(peer.flow, packets);
     (peer.index >= remote_first_ ? statistics_.network_packets
@@ -25,6 +43,7 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
                                  : statistics_.limic_packets) += packets;
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
+    if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way.
@@ -32,7 +51,7 @@ bool Engine::push(Peer& peer, velo_send& send) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     do {
         std::size_t rest = total - send.sent;
-        bool latency = total <= kLatencyBytes && rested(peer);
+        const Manner manner = manner_of(peer, total);
         fabric::Burst burst{.message = view_of(send),
                             .offset = send.sent,
                             .packets = 0,
@@ -41,8 +60,8 @@ bool Engine::push(Peer& peer, velo_send& send) {
                             .piggyback = 0,
                             .granted = peer.policy.limited(),
                             .whole = false,
-                            .rested = latency,
-                            .framing = framing_[latency]};
+                            .rested = manner.demote,
+                            .framing = manner.framing};
         std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
@@ -62,17 +81,16 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
     const std::uint32_t credits = peer.policy.credits(peer.flow);
-    const bool latency = total <= kLatencyBytes && rested(peer);
     std::uint32_t packets = 1;
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
         std::uint32_t piggyback =
             total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, peer.out) : 0;
-        if (!peer.link.carry_packet(message, tag, piggyback, peer.policy.limited(), latency))
+        if (!peer.link.carry_packet(message, tag, piggyback, peer.policy.limited(), rested(peer)))
             return VELO_WOULD_BLOCK;
     } else {
-        const wire::Framing& framing = framing_[latency];
-        std::uint64_t needed = framing.packets_for(total);
+        const Manner manner = manner_of(peer, total);
+        std::uint64_t needed = manner.framing.packets_for(total);
         if (needed > credits) return VELO_WOULD_BLOCK;
         packets = static_cast<std::uint32_t>(needed);
         fabric::Burst burst{.message = message,
@@ -83,9 +101,10 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
                             .piggyback = 0,
                             .granted = peer.policy.limited(),
                             .whole = true,
-                            .rested = latency,
-                            .framing = framing};
-        if (framing.room_for_piggyback(total)) burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+                            .rested = manner.demote,
+                            .framing = manner.framing};
+        if (manner.framing.room_for_piggyback(total))
+            burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
         if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     }
     sent(peer, packets);
@@ -140,7 +159,9 @@ void Engine::flush(Peer& peer) {
 }
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    reachable_peer(to).link.carry_control(kind, value);
+    Peer& peer = reachable_peer(to);
+    peer.link.carry_control(kind, value);
+    if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {

@@ -21,8 +21,8 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     auto route = rma::Route::kSingleCopy;
     if (mechanism == nullptr) {
         route = rma::Route::kMailbox;
-    } else if (direction == rma::Direction::kGet && !forced_single_copy_) {
-        route = rma_.route(peer.index, bytes);
+    } else if (direction == rma::Direction::kGet && !single_copy_only_) {
+        route = rma_.route(bytes);
     }
     if (route == rma::Route::kMailbox) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);
@@ -45,7 +45,7 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
     if (error != 0) return VELO_ERR_REMOTE;
     if (direction == rma::Direction::kGet) {
         std::lock_guard lock(mutex_);
-        rma_.measured(peer.index, rma::Route::kSingleCopy, bytes, started);
+        rma_.measured(rma::Route::kSingleCopy, bytes, started);
     }
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
@@ -60,8 +60,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
         return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, mechanism);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
-    rma::SharedGet get{peer.index,
-                       platform::ticks(),
+    rma::SharedGet get{platform::ticks(),
                        *cell,
                        generation,
                        rma::Share(share_cells_.at(*cell), generation, bytes),
@@ -85,7 +84,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
         return VELO_QUEUED;
     }
     share_cells_.give_back(*cell);
-    rma_.measured(peer.index, rma::Route::kDualCopy, bytes, get.started);
+    rma_.measured(rma::Route::kDualCopy, bytes, get.started);
     lock.unlock();
     if (get.error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
@@ -99,7 +98,7 @@ void Engine::finish_shared_gets() {
         std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
             if (!get.complete()) return false;
             share_cells_.give_back(get.cell);
-            rma_.measured(get.peer, rma::Route::kDualCopy, get.bytes, get.started);
+            rma_.measured(rma::Route::kDualCopy, get.bytes, get.started);
             done.push_back(std::move(get));
             return true;
         });

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 #include "platform/process_identity.h"
 
 namespace velo::platform {
@@ -53,8 +54,18 @@ int open_nameless(const std::string& directory, const FileAddress& address) {
     return fd;
 }
 
-std::byte* map(int fd, std::size_t bytes) {
-    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+// Larger segments of peers are mapped page by page as they are used.
+constexpr std::size_t kPopulateBytes = 1 << 20;
+
+// Takes the page faults now and not in the first messages.
+void touch(std::byte* data, std::size_t bytes) {
+    constexpr std::size_t kPageBytes = 4096;
+    for (std::size_t at = 0; at < bytes; at += kPageBytes)
+        *static_cast<volatile std::byte*>(data + at) = std::byte{0};
+}
+
+std::byte* map(int fd, std::size_t bytes, int flags = 0) {
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
     if (data == MAP_FAILED) {
         throw Failure(VELO_ERR_RESOURCE, "cannot map a shared memory segment of " + std::to_string(bytes) +
                                              " bytes: " + std::strerror(errno) + ". Check ulimit -v.");
@@ -103,13 +114,17 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     file.fd_ = open_nameless(directory, file.address_);
     if (file.fd_ < 0) fail_create(directory, bytes, errno);
     file.address_.fd = file.fd_;
+    if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) fail_create(directory, bytes, errno);
+    file.data_ = map(file.fd_, bytes);
+    // The pages are allocated here, by their owner, near to it.
+    place_nearby(file.data_, bytes);
     if (int error = ::posix_fallocate(file.fd_, 0, static_cast<off_t>(bytes)); error != 0) {
         fail_create(directory, bytes, error);
     }
+    touch(file.data_, bytes);
     struct stat status {};
     if (::fstat(file.fd_, &status) != 0) fail_create(directory, bytes, errno);
     file.address_.inode = status.st_ino;
-    file.data_ = map(file.fd_, bytes);
     return file;
 }
 
@@ -131,7 +146,7 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
     }
     file.fd_ = fd;
     check_identity(fd, file.address_);
-    file.data_ = map(fd, address.bytes);
+    file.data_ = map(fd, address.bytes, address.bytes <= kPopulateBytes ? MAP_POPULATE : 0);
     ::close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
     return file;
 }

@@ -68,17 +68,12 @@ const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
     return access.reach == Reach::kPermitted ? mechanism_ : nullptr;
 }
 
-Route Rma::route(PeerIndex peer, std::uint64_t bytes) {
-    Access& access = access_[peer];
-    if (!RouteChooser::covers(bytes)) return RouteChooser::otherwise(bytes);
-    if (access.routes == nullptr) access.routes = std::make_unique<Routes>();
-    return access.routes->chooser.choose(bytes);
+Route Rma::route(std::uint64_t bytes) {
+    return RouteChooser::covers(bytes) ? routes_.chooser.choose(bytes) : RouteChooser::otherwise(bytes);
 }
 
-void Rma::measured(PeerIndex peer, Route route, std::uint64_t bytes, std::uint64_t started) {
-    Routes* routes = access_[peer].routes.get();
-    if (routes != nullptr && RouteChooser::covers(bytes))
-        routes->chooser.measured(route, bytes, platform::ticks() - started);
+void Rma::measured(Route route, std::uint64_t bytes, std::uint64_t started) {
+    if (RouteChooser::covers(bytes)) routes_.chooser.measured(route, bytes, platform::ticks() - started);
 }
 
 void Rma::ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
@@ -97,9 +92,8 @@ void Rma::start(Direction direction, PeerIndex peer, void* local, std::uint64_t 
     std::uint64_t id = next_id_++;
     Transfer& transfer = transfers_[id];
     Operation operation = direction == Direction::kGet ? Operation::kGet : Operation::kPut;
-    Routes* routes = access_[peer].routes.get();
-    bool measured = direction == Direction::kGet && routes != nullptr && RouteChooser::covers(bytes);
-    if (measured) routes->by_mailbox.started(platform::ticks());
+    bool measured = direction == Direction::kGet && RouteChooser::covers(bytes);
+    if (measured) routes_.by_mailbox.started(platform::ticks());
     transfer =
         Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion, measured};
     mailbox_bytes_ += bytes;
@@ -238,10 +232,9 @@ Completion Rma::part_arrived(const MessageHeader& header) {
     }
     if (transfer.arrived < transfer.bytes) return {};
     if (transfer.measured) {
-        Routes& routes = *access_[transfer.peer].routes;
-        auto sample = routes.by_mailbox.completed(transfer.bytes, platform::ticks());
+        auto sample = routes_.by_mailbox.completed(transfer.bytes, platform::ticks());
         if (sample.count > 0)
-            routes.chooser.measured(Route::kMailbox, transfer.bytes, sample.ticks, sample.count);
+            routes_.chooser.measured(Route::kMailbox, transfer.bytes, sample.ticks, sample.count);
     }
     Completion completion = transfer.completion;
     transfers_.erase(header.id);

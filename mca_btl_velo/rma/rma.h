@@ -63,9 +63,9 @@ class Rma {
     const singlecopy::Mechanism* mechanism_for(PeerIndex peer);
     const singlecopy::RemoteProcess& process(PeerIndex peer) const { return access_[peer].process; }
 
-    // The way that a get of `bytes` from this peer, whom single copy reaches, is to take.
-    Route route(PeerIndex peer, std::uint64_t bytes);
-    void measured(PeerIndex peer, Route route, std::uint64_t bytes, std::uint64_t started);
+    // The way that a get of `bytes` from a peer whom single copy reaches is to take.
+    Route route(std::uint64_t bytes);
+    void measured(Route route, std::uint64_t bytes, std::uint64_t started);
     // Asks the peer to help with a get.
     void ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
                       unsigned cell, std::uint32_t generation);
@@ -96,7 +96,6 @@ class Rma {
         singlecopy::RemoteProcess process{};
         Reach reach = Reach::kUnknown;
         bool past_mailbox = false;
-        std::unique_ptr<Routes> routes;  // from the first get that a route is chosen for
     };
     struct Transfer {
         PeerIndex peer;
@@ -116,6 +115,7 @@ class Rma {
     Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
 
     const singlecopy::Mechanism* mechanism_;
+    Routes routes_;  // of all peers: the sooner it is settled
     Outbox& outbox_;
     std::vector<Access> access_;
     std::unordered_map<std::uint64_t, Transfer> transfers_;

@@ -183,8 +183,9 @@ TEST_P(EngineTest, a_message_that_outgrows_the_agreed_size_is_refused) {
 
 TEST_P(EngineTest, the_dump_names_credits_and_queue_of_each_peer) {
     Party party(config(3));
+    party[0].log.clear();
     velo_dump(party[0].engine, nullptr, 0);
-    EXPECT_EQ(party[0].log.size(), 3U);
+    ASSERT_EQ(party[0].log.size(), 3U);
     EXPECT_NE(party[0].log[1].find("credits"), std::string::npos);
 }
 

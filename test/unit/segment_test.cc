@@ -105,7 +105,14 @@ TEST_F(SegmentTest, another_layout_version_is_refused_before_anything_is_opened)
 }
 
 TEST(AgreementTest, each_parameter_that_differs_is_named_with_both_values) {
-    Agreement mine{"dynamic", 8, 2, 1, 4160, 32768};
+    Agreement mine{.flow_control = "dynamic",
+                   .slots_per_peer = 8,
+                   .credit_slots = 2,
+                   .piggyback = 1,
+                   .limic_slots = 0,
+                   .ranks_per_node = 2,
+                   .eager_limit = 4160,
+                   .max_message_bytes = 32768};
     EXPECT_EQ(difference(mine, mine), "");
     auto names = [&](auto change, const char* parameter, const char* value) {
         Agreement theirs = mine;
@@ -118,6 +125,9 @@ TEST(AgreementTest, each_parameter_that_differs_is_named_with_both_values) {
     names([](Agreement& a) { a.slots_per_peer = 64; }, "btl_velo_slots_per_peer", "64");
     names([](Agreement& a) { a.credit_slots = 3; }, "btl_velo_credit_slots", "3");
     names([](Agreement& a) { a.piggyback = 0; }, "btl_velo_piggyback", "0");
+    names([](Agreement& a) { a.limic_slots = 64; }, "btl_velo_limic_slots", "64");
+    names([](Agreement& a) { a.ranks_per_node = 0; }, "btl_velo_limic ", "0");
+    names([](Agreement& a) { a.ranks_per_node = 4; }, "btl_velo_ranks_per_node", "4");
     names([](Agreement& a) { a.eager_limit = 999; }, "btl_velo_eager_limit", "999");
     names([](Agreement& a) { a.max_message_bytes = 777; }, "btl_velo_max_send_size", "777");
 }

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "platform/failure.h"
+#include "platform/locality.h"
 
 namespace velo::fabric::shm {
 namespace {
@@ -92,6 +93,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     auto* header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;
     header->owner = layout.owner;
+    header->numa_node = platform::own_numa_node();
     header->agreement = layout.agreement;
     header->peers = layout.flow.peers;
     header->spare_peers = layout.flow.spare_peers;

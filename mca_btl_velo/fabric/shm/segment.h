@@ -14,6 +14,7 @@
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
+#include "platform/doze.h"
 #include "platform/shared_file.h"
 
 namespace velo::fabric::shm {
@@ -73,6 +74,7 @@ struct SegmentHeader {
     std::uint64_t magic;
     std::uint64_t nonce;
     std::uint64_t owner;
+    std::int32_t numa_node;  // that the owner is bound to, -1: several or unknown
     Agreement agreement;
     // Flow control configuration of this mailbox: a sender computes its initial credit from it.
     std::uint32_t peers;
@@ -87,6 +89,8 @@ struct SegmentHeader {
     std::uint64_t limic_offset;
     mailbox::Pointers<> pointers;
     mailbox::Pointers<> limic_pointers;
+    alignas(mailbox::kPointerSpacing) platform::DozeWord doze;
+    std::uint32_t may_doze;  // the owner sleeps on `doze`: whoever stores something wakes it
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change

@@ -30,6 +30,7 @@ typedef struct mca_btl_velo_component_t {
     unsigned spare_peers;
     int network;
     unsigned network_timeout; /* seconds */
+    int idle_sleep;
     int report;
     int verbose;
 } mca_btl_velo_component_t;
@@ -71,7 +72,15 @@ extern mca_btl_velo_module_t mca_btl_velo_module;
  * completes by callback, which is when ob1 tries again; control fragments are never refused. */
 #define MCA_BTL_VELO_QUEUE_LIMIT ((size_t) 64 * 1024)
 
+/* What is sent without a rendezvous where the user has not set btl_velo_eager_limit: 8 KiB and ob1's header, or 4 KiB in a
+ * large job, in whose mailboxes a peer has few slots. */
+#define MCA_BTL_VELO_EAGER_LIMIT ((size_t) 8192 + 64)
+#define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + 64)
+#define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
+
 /* parameters */
+/* True if nobody has set the parameter. */
+bool mca_btl_velo_is_default(const char *name);
 int mca_btl_velo_register(void);
 const char *mca_btl_velo_single_copy_name(int value);
 /* Whether processes on other nodes are to be served. */

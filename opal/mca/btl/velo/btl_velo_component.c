@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
@@ -147,6 +148,11 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
             velo[config->node_peer_count++] = names[i];
         }
     }
+    /* The processors that this process may use say nothing: it may be bound to one of many. */
+    config->oversubscribed = count > (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
+    enum { SLEEP_US = 300 };
+    config->idle_sleep_us =
+        component->idle_sleep >= 0 ? (uint32_t) component->idle_sleep : config->oversubscribed ? SLEEP_US : 0;
     config->node_peers = velo;
     config->limic_peers = limic;
     config->ranks_per_node = component->limic ? node_size : 0;
@@ -193,9 +199,12 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .single_copy = mca_btl_velo_single_copy_name(component->single_copy),
         .backing_directory = component->backing_directory,
         .spare_peers = component->spare_peers,
-        .eager_limit = module->super.btl_eager_limit,
+        /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
+        .eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit,
         .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
         .threads = threads,
+        .describe_locality = component->verbose >= 5 ||
+                             opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5,
         .report = (velo_report) component->report,
         .process_name = name_of(OPAL_PROC_MY_NAME),
         .limic_slots = component->limic_slots,
@@ -219,6 +228,10 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     free(peers);
     free(names);
     free(remote);
+    if (VELO_OK == status && mca_btl_velo_is_default("eager_limit") &&
+        velo_engine_slots_per_peer(module->engine) < MCA_BTL_VELO_SMALL_EAGER_SLOTS) {
+        module->super.btl_eager_limit = module->super.btl_rndv_eager_limit = MCA_BTL_VELO_SMALL_EAGER_LIMIT;
+    }
     if (VELO_OK != status) {
         mca_btl_velo_give_up(error);
     }

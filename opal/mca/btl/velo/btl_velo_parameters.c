@@ -148,6 +148,12 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
               "Directory on a local file system for the shared memory segment, which has no name there (default "
               "/dev/shm)",
               MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->backing_directory);
+    component->idle_sleep = -1;
+    rc |= add("idle_sleep",
+              "Microseconds that a process sleeps at most when its mailbox stays empty; it is woken when something comes. 0: "
+              "never, it goes on polling. -1 (default): 300 where more processes run on the machine than it has "
+              "processors, else 0. Always 0 with MPI_THREAD_MULTIPLE",
+              MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL, &component->idle_sleep);
     component->report = VELO_REPORT_NONE;
     rc |= add_enumerated("report",
                          "What the first process of the node prints at the end: none (default), summary (one screen), "
@@ -165,8 +171,8 @@ static int register_module_parameters(mca_btl_base_module_t *module)
 {
     /* Above sm and vader, so that a user who names velo gets it; component_init keeps out where nobody does. */
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
-    /* 4 KiB of payload and ob1's header: fastest on one node (design/architecture.md). */
-    module->btl_eager_limit = 4096 + 64;
+    /* Payload and ob1's header: fastest on one node (design/shared-memory.md). */
+    module->btl_eager_limit = MCA_BTL_VELO_EAGER_LIMIT;
     module->btl_rndv_eager_limit = module->btl_eager_limit;
     module->btl_max_send_size = 32 * 1024;
     module->btl_min_rdma_pipeline_size = INT_MAX;
@@ -180,6 +186,14 @@ static int register_module_parameters(mca_btl_base_module_t *module)
     module->btl_bandwidth = 40000; /* Mbit/s; ob1 only compares it with other BTLs' */
     module->btl_latency = 1;       /* microseconds */
     return mca_btl_base_param_register(&mca_btl_velo_component.super.btl_version, module);
+}
+
+bool mca_btl_velo_is_default(const char *name)
+{
+    mca_base_var_source_t source;
+    int index = mca_base_var_find("opal", "btl", "velo", name);
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
+           MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
 int mca_btl_velo_register(void)
@@ -198,7 +212,8 @@ int mca_btl_velo_register(void)
  * still be seen. NULL, or what is wrong. */
 static const char *not_a_number(void)
 {
-    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "network_timeout",
+    static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
+                                        "network_timeout",
                                         "eager_limit",    "max_send_size", "rndv_eager_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
@@ -240,6 +255,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (mca_btl_velo_component.network_timeout < 1 || mca_btl_velo_component.network_timeout > 3600) {
         return "btl_velo_network_timeout must be 1 to 3600 seconds";
+    }
+    if (mca_btl_velo_component.idle_sleep < -1 || mca_btl_velo_component.idle_sleep > 1000000) {
+        return "btl_velo_idle_sleep must be -1 to 1000000 microseconds";
     }
     if (mca_btl_velo_component.spare_peers > 1024) {
         return "btl_velo_spare_peers must be 0 to 1024";

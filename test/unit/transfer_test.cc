@@ -1,0 +1,179 @@
+// Dual copy, the choice of a route, and sleeping on a mailbox: the parts, and the engine with them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "engine_party.h"
+#include "platform/doze.h"
+#include "rma/route.h"
+#include "rma/share.h"
+
+namespace velo::test {
+namespace {
+
+using rma::Route;
+using rma::RouteChooser;
+using rma::Share;
+
+TEST(ShareTest, two_threads_claim_every_byte_exactly_once) {
+    constexpr std::uint64_t kBytes = 3 * 1024 * 1024 + 777;
+    for (std::uint32_t generation = 1; generation < 60; ++generation) {
+        fabric::shm::ShareCell cell{};
+        std::vector<std::uint8_t> touched(kBytes);
+        Share mine(&cell, generation, kBytes);
+        mine.open();
+        std::thread peer([&] {
+            Share theirs(&cell, generation, kBytes);
+            while (auto range = theirs.claim_back()) {
+                for (std::uint64_t i = 0; i < range->bytes; ++i) ++touched[range->offset + i];
+                theirs.finish(*range);
+            }
+        });
+        std::uint64_t own = 0;
+        while (auto range = mine.claim_front()) {
+            for (std::uint64_t i = 0; i < range->bytes; ++i) ++touched[range->offset + i];
+            own += range->bytes;
+        }
+        std::uint64_t theirs = mine.peers_bytes();
+        EXPECT_EQ(own + theirs, kBytes);
+        while (mine.helped() != theirs) std::this_thread::yield();
+        peer.join();
+        EXPECT_EQ(std::count(touched.begin(), touched.end(), 1), static_cast<std::ptrdiff_t>(kBytes));
+    }
+}
+
+TEST(ShareTest, a_peer_that_comes_after_the_end_or_in_another_generation_gets_nothing) {
+    fabric::shm::ShareCell cell{};
+    Share first(&cell, 1, 100'000);
+    first.open();
+    while (first.claim_front()) {
+    }
+    EXPECT_EQ(first.peers_bytes(), 0U);
+    EXPECT_FALSE(Share(&cell, 1, 100'000).claim_back());
+    Share second(&cell, 2, 100'000);
+    second.open();
+    EXPECT_FALSE(first.claim_back());
+    EXPECT_FALSE(Share(&cell, 1, 100'000).claim_back());
+    EXPECT_TRUE(second.claim_back());
+}
+
+TEST(ShareTest, sizes_beyond_the_counters_use_larger_units) {
+    EXPECT_EQ(Share::unit_for(1), 4096U);
+    EXPECT_EQ(Share::unit_for(std::uint64_t{4} << 30), 8192U);
+    constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
+    fabric::shm::ShareCell cell{};
+    Share share(&cell, 7, kHuge);
+    share.open();
+    auto range = share.claim_back();
+    ASSERT_TRUE(range);
+    EXPECT_EQ(range->offset + range->bytes, kHuge);
+}
+
+// Runs `transfers` gets of which each route takes the given ticks; returns how often each was taken.
+std::array<int, rma::kRoutes> run(RouteChooser& chooser, std::uint64_t bytes, int transfers,
+                                  std::array<std::uint64_t, rma::kRoutes> ticks) {
+    std::array<int, rma::kRoutes> taken{};
+    for (int i = 0; i < transfers; ++i) {
+        Route route = chooser.choose(bytes);
+        ++taken[static_cast<std::size_t>(route)];
+        chooser.measured(route, bytes, ticks[static_cast<std::size_t>(route)]);
+    }
+    return taken;
+}
+
+TEST(RouteChooserTest, the_cheapest_route_takes_nearly_all_transfers) {
+    for (std::size_t best = 0; best < rma::kRoutes; ++best) {
+        RouteChooser chooser;
+        std::array<std::uint64_t, rma::kRoutes> ticks{90'000, 90'000, 90'000};
+        ticks[best] = 20'000;
+        EXPECT_GT(run(chooser, 128 * 1024, 2000, ticks)[best], 1900) << "route " << best;
+    }
+}
+
+TEST(RouteChooserTest, a_change_is_found_and_each_size_class_has_its_own_choice) {
+    RouteChooser chooser;
+    run(chooser, 16 * 1024, 10'000, {1000, 1000, 5000});
+    EXPECT_GT(run(chooser, 16 * 1024, 30'000, {9000, 9000, 2000})[2], 20'000);
+    EXPECT_GT(run(chooser, 64 * 1024, 1000, {1000, 9000, 9000})[0], 900);
+}
+
+TEST(RouteChooserTest, small_gets_are_not_shared_and_huge_ones_do_not_take_the_mailbox) {
+    RouteChooser chooser;
+    EXPECT_EQ(run(chooser, 16 * 1024, 5000, {9000, 1, 9000})[1], 0);
+    EXPECT_EQ(run(chooser, 2 << 20, 5000, {9000, 9000, 1})[2], 0);
+    EXPECT_EQ(RouteChooser::otherwise(64), Route::kSingleCopy);
+    EXPECT_EQ(RouteChooser::otherwise(64 << 20), Route::kDualCopy);
+}
+
+TEST(RouteChooserTest, a_single_stall_does_not_turn_the_choice) {
+    RouteChooser chooser;
+    run(chooser, 32 * 1024, 5000, {1000, 1000, 4000});
+    Route route = chooser.choose(32 * 1024);
+    chooser.measured(route, 32 * 1024, 400'000'000);
+    EXPECT_GT(run(chooser, 32 * 1024, 5000, {1000, 1000, 4000})[0], 4900);
+}
+
+TEST(OverlappingGetsTest, the_cost_is_that_of_all_together) {
+    rma::OverlappingGets gets;
+    for (int i = 0; i < 4; ++i) gets.started(1000);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(gets.completed(100, 4900).count, 0);
+    auto sample = gets.completed(100, 5000);
+    EXPECT_EQ(sample.count, 4);
+    EXPECT_EQ(sample.ticks, 1000U);
+}
+
+TEST(DozeTest, a_store_before_or_during_the_sleep_wakes_the_sleeper) {
+    platform::DozeWord word{0};
+    std::atomic<int> mailbox{0};
+    constexpr int kRounds = 300;
+    std::thread sleeper([&] {
+        for (int round = 1; round <= kRounds; ++round) {
+            while (mailbox.load() < round) {
+                platform::announce_sleep(word);
+                if (mailbox.load() < round) platform::sleep_on(word, 20'000'000);
+                platform::end_sleep(word);
+            }
+            mailbox.store(-round);
+        }
+    });
+    auto start = std::chrono::steady_clock::now();
+    for (int round = 1; round <= kRounds; ++round) {
+        mailbox.store(round);
+        platform::wake_if_asleep(word);
+        while (mailbox.load() != -round) std::this_thread::yield();
+    }
+    sleeper.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "a wake-up was lost";
+}
+
+// Both engines live in this process, so that the peer helps only when it is driven; the contents tell the
+// rest.
+TEST(DualCopyTest, large_gets_arrive_whole_whoever_has_copied_what) {
+    PartyConfig config;
+    config.slots_per_peer = 64;
+    Party party(config);
+    for (unsigned round = 0; round < 40; ++round) {
+        std::string source = pattern((4U << 20) + round * 4097, round), target(source.size(), '\0');
+        int calls = 0;
+        std::thread peer([&] {
+            for (int i = 0; i < 2000; ++i) velo_progress(party[1].engine);
+        });
+        velo_status status = velo_get(
+            party[0].engine, party[0].peers[1], target.data(), reinterpret_cast<std::uint64_t>(source.data()),
+            source.size(), [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); },
+            &calls);
+        EXPECT_GE(status, VELO_OK);
+        peer.join();
+        for (int i = 0; i < 100'000 && calls == 0; ++i) party.step();
+        EXPECT_EQ(calls, 1);
+        ASSERT_EQ(target, source) << round;
+    }
+}
+
+}  // namespace
+}  // namespace velo::test
