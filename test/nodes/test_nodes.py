@@ -4,7 +4,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 
 from conftest import NODES, call
@@ -34,7 +33,7 @@ print(back)
 
 
 def leftovers(name):
-    return list(pathlib.Path(tempfile.gettempdir()).glob(f"velo-nodes-*-{name}"))
+    return list(pathlib.Path("/tmp").glob(f"velo-nodes-*-{name}"))
 
 
 def sleepers(mark):

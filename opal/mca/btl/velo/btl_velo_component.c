@@ -222,6 +222,10 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     split_peers(names, count, &config, peers, peers + count);
     uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
     config.remote_peers = remote;
+    if (0 < config.remote_peer_count) {
+        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo; without atomics it stands back for osc/pt2pt. */
+        module->super.btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
+    }
     config.network_timeout_ms = 1000 * component->network_timeout;
     char error[512];
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
