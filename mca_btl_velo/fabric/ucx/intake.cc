@@ -83,7 +83,7 @@ bool Intake::store_run(std::uint32_t sender, const Parcel& parcel, std::span<con
     if (offset == 0) header.flags |= parcel.flags & wire::kFirst;
     if (last) header.flags |= parcel.flags & wire::kLast;
     const std::size_t contiguous = writer_.contiguous(at), head = std::min(bytes, contiguous);
-    std::memcpy(writer_.payload(at), payload.data() + offset, head);
+    if (head > 0) std::memcpy(writer_.payload(at), payload.data() + offset, head);
     if (bytes > head) std::memcpy(writer_.start(), payload.data() + offset + head, bytes - head);
     if (last && parcel.value != 0) {
         header.flags |= wire::kPiggyback;

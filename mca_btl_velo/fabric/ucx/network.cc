@@ -10,6 +10,7 @@
 #include "fabric/ucx/messages.h"
 #include "fabric/ucx/traffic.h"
 #include "fabric/ucx/ucx_link.h"
+#include "fabric/ucx/user_timeout.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
 
@@ -27,6 +28,22 @@ void require(ucs_status_t status, const char* what) {
     }
 }
 
+// A variable of the environment for as long as UCX reads its settings: those of a transport have no other
+// way in.
+class Setting {
+ public:
+    Setting(const char* name, const std::string& value) : name_(name) {
+        setenv(name, value.c_str(), 1);
+    }
+    Setting(const Setting&) = delete;
+    Setting& operator=(const Setting&) = delete;
+    ~Setting() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
+
+ private:
+    const char* name_;
+    std::string before_ = getenv(name_) == nullptr ? "" : getenv(name_);
+};
+
 }  // namespace
 
 UcxNetwork::UcxNetwork(const NetworkConfig& config)
@@ -37,6 +54,8 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config)
         remotes_.emplace_back().network = this;
         if (i < names_.size()) remotes_.back().name = names_[i];
     }
+    const Setting idle("UCX_TCP_KEEPIDLE", std::to_string(kKeepIdleSeconds) + "s");
+    const Setting interval("UCX_TCP_KEEPINTVL", std::to_string(kKeepIntervalSeconds) + "s");
     open_context();
     try {
         open_worker();
@@ -172,6 +191,7 @@ void UcxNetwork::connect(Remote& remote) {
                                                 " (UCX_TLS and UCX_NET_DEVICES choose networks)");
     }
     say(remote, kHelloId, packed_);
+    watch_connections();
 }
 
 // Waits, a little, for a request of the closing phase.

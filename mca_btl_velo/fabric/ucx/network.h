@@ -76,6 +76,8 @@ class UcxNetwork final : public Network {
     void broke(Remote& remote, ucs_status_t status);
     void refuse(const char* what);
     void check_lost();
+    void watch_connections();
+    void limit_connections();
     std::string lost_text(const Remote& remote) const;
 
     static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -106,6 +108,10 @@ class UcxNetwork final : public Network {
     std::vector<void*> done_;
     std::atomic<bool> any_broken_{false};
     Clock::time_point broken_since_{};
+    // The next looks at the connections, which UCX makes some time after their first use.
+    std::atomic<int> looks_{0};
+    Clock::time_point next_look_{};
+    std::uint32_t polls_ = 0;
     std::string fault_;
     bool refused_ = false;
 };

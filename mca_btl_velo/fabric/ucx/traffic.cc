@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "fabric/ucx/user_timeout.h"
 #include "platform/failure.h"
 
 namespace velo::fabric::ucx {
@@ -14,6 +15,11 @@ namespace {
 // A connection that fails for no told reason: at the end of a job a peer may have left before its goodbye
 // was read, and within this time the job is over.
 constexpr std::chrono::seconds kGrace{4};
+
+// New connections are looked at for some seconds after their first use: that is when UCX makes them.
+constexpr int kLooks = 20;
+constexpr std::chrono::milliseconds kLookInterval{250};
+constexpr std::uint32_t kLookPolls = 64;
 
 void gather(std::byte* to, const MessageView& message, std::size_t offset, std::size_t bytes) {
     for (int part = 0; part < 2; ++part) {
@@ -198,6 +204,7 @@ ucs_status_t UcxNetwork::on_hello(void* argument, const void* header, std::size_
         return UCS_OK;
     }
     self.learn(index, std::move(address));
+    self.watch_connections();
     return UCS_OK;
 }
 
@@ -302,7 +309,20 @@ void UcxNetwork::check_lost() {
     if (Clock::now() - broken_since_ > kGrace) throw Failure(VELO_ERR_UNREACHABLE, lost_text(*lost));
 }
 
+void UcxNetwork::watch_connections() {
+    looks_.store(kLooks, std::memory_order_relaxed);
+}
+
+void UcxNetwork::limit_connections() {
+    auto now = Clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + kLookInterval;
+    looks_.fetch_sub(1, std::memory_order_relaxed);
+    limit_unacknowledged(config_.patience_ms);
+}
+
 bool UcxNetwork::progress() {
+    if (looks_.load(std::memory_order_relaxed) > 0 && ++polls_ % kLookPolls == 0) limit_connections();
     bool moved = false;
     if (intake_.settle()) moved = ucp_worker_progress(worker_) != 0;
     if (!fault_.empty()) throw Failure(VELO_ERR_PROTOCOL, fault_);
