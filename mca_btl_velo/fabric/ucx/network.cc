@@ -56,6 +56,7 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config)
     }
     const Setting idle("UCX_TCP_KEEPIDLE", std::to_string(kKeepIdleSeconds) + "s");
     const Setting interval("UCX_TCP_KEEPINTVL", std::to_string(kKeepIntervalSeconds) + "s");
+    const Setting round("UCX_KEEPALIVE_INTERVAL", std::to_string(kRoundSeconds) + "s");
     open_context();
     try {
         open_worker();

@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::seconds kGrace{4};
 
 // New connections are looked at for some seconds after their first use: that is when UCX makes them.
-constexpr int kLooks = 20;
+constexpr int kLooks = 60;
 constexpr std::chrono::milliseconds kLookInterval{250};
 constexpr std::uint32_t kLookPolls = 64;
 

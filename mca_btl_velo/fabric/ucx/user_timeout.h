@@ -3,8 +3,9 @@
 
 namespace velo::fabric::ucx {
 
-// UCX marks its connections by these keep-alive settings, which are Velo's choice; nothing else in the
-// process is likely to have all three.
+// UCX's connections are known by these keep-alive times, which are Velo's choice: nothing else in the process
+// is likely to have both. UCX sets them at its first keep-alive round after it made the connection.
+inline constexpr int kRoundSeconds = 1;
 inline constexpr int kKeepIdleSeconds = 7;
 inline constexpr int kKeepIntervalSeconds = 2;
 
