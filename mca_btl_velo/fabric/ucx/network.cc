@@ -10,7 +10,6 @@
 #include "fabric/ucx/messages.h"
 #include "fabric/ucx/traffic.h"
 #include "fabric/ucx/ucx_link.h"
-#include "fabric/ucx/user_timeout.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
 
@@ -28,22 +27,6 @@ void require(ucs_status_t status, const char* what) {
     }
 }
 
-// A variable of the environment for as long as UCX reads its settings: those of a transport have no other
-// way in.
-class Setting {
- public:
-    Setting(const char* name, const std::string& value) : name_(name) {
-        setenv(name, value.c_str(), 1);
-    }
-    Setting(const Setting&) = delete;
-    Setting& operator=(const Setting&) = delete;
-    ~Setting() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
-
- private:
-    const char* name_;
-    std::string before_ = getenv(name_) == nullptr ? "" : getenv(name_);
-};
-
 }  // namespace
 
 UcxNetwork::UcxNetwork(const NetworkConfig& config)
@@ -54,9 +37,6 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config)
         remotes_.emplace_back().network = this;
         if (i < names_.size()) remotes_.back().name = names_[i];
     }
-    const Setting idle("UCX_TCP_KEEPIDLE", std::to_string(kKeepIdleSeconds) + "s");
-    const Setting interval("UCX_TCP_KEEPINTVL", std::to_string(kKeepIntervalSeconds) + "s");
-    const Setting round("UCX_KEEPALIVE_INTERVAL", std::to_string(kRoundSeconds) + "s");
     open_context();
     try {
         open_worker();

@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::seconds kGrace{4};
 
 // New connections are looked at for some seconds after their first use: that is when UCX makes them.
-constexpr int kLooks = 60;
+constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kLookInterval{250};
 constexpr std::uint32_t kLookPolls = 64;
 
@@ -318,7 +318,11 @@ void UcxNetwork::limit_connections() {
     if (now < next_look_) return;
     next_look_ = now + kLookInterval;
     looks_.fetch_sub(1, std::memory_order_relaxed);
-    limit_unacknowledged(config_.patience_ms);
+    limit_unacknowledged(config_.patience_ms, own_.worker, [this](const auto& test) {
+        return std::any_of(remotes_.begin(), remotes_.end(), [&](const Remote& remote) {
+            return remote.known.load(std::memory_order_acquire) && test(remote.address.worker);
+        });
+    });
 }
 
 bool UcxNetwork::progress() {

@@ -1,17 +1,19 @@
 // A limit on how long UCX's TCP connections may wait for an acknowledgement.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <span>
+
 namespace velo::fabric::ucx {
 
-// UCX's connections are known by these keep-alive times, which are Velo's choice: nothing else in the process
-// is likely to have both. UCX sets them at its first keep-alive round after it made the connection.
-inline constexpr int kRoundSeconds = 1;
-inline constexpr int kKeepIdleSeconds = 7;
-inline constexpr int kKeepIntervalSeconds = 2;
+using WorkerAddress = std::span<const std::byte>;
 
-// Sets TCP_USER_TIMEOUT on the TCP connections of this process that carry the mark. Keep-alive alone finds
-// an idle connection dead; while data is unacknowledged Linux would go on for a quarter of an hour.
-// Returns how many connections were set.
-int limit_unacknowledged(unsigned timeout_ms);
+// Sets TCP_USER_TIMEOUT on those TCP connections of this process that UCX made or accepted: the other end,
+// or our own, has an IP address and a port that occur in the worker address of a peer, or in ours.
+// TCP's keep-alive finds an idle connection dead; while data is unacknowledged Linux would go on for a
+// quarter of an hour. `any_peer` tells whether the test that it is given holds for a known peer's address.
+void limit_unacknowledged(unsigned timeout_ms, WorkerAddress own,
+                          const std::function<bool(const std::function<bool(WorkerAddress)>&)>& any_peer);
 
 }  // namespace velo::fabric::ucx
