@@ -8,6 +8,7 @@
 #include <new>
 #include <thread>
 
+#include "endpoint/counters.h"
 #include "endpoint/engine.h"
 #include "flow/policy.h"
 #include "platform/failure.h"
@@ -115,6 +116,10 @@ void velo_engine_close(velo_engine* engine) {
     delete engine;
 }
 
+void velo_trace_flush(velo_engine* engine) {
+    engine->engine.flush_trace();
+}
+
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
     *bytes = engine->engine.address().size();
     return engine->engine.address().data();
@@ -201,6 +206,23 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
 
 int velo_progress(velo_engine* engine) {
     return engine->engine.progress();
+}
+
+const velo_counter* velo_counter_at(unsigned index) {
+    return velo::endpoint::counter_at(index);
+}
+
+uint64_t velo_counter_value(const velo_engine* engine, unsigned index) {
+    return velo::endpoint::counter_value(engine->engine, index);
+}
+
+uint32_t velo_counter_peers(const velo_engine* engine) {
+    return velo::endpoint::counter_peers(engine->engine);
+}
+
+void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count) {
+    for (uint32_t peer = 0; peer < count; ++peer)
+        values[peer] = velo::endpoint::counter_of_peer(engine->engine, index, peer);
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {

@@ -48,7 +48,7 @@ typedef struct velo_config {
     uint32_t credit_slots;    /* 1..255 */
     bool piggyback;
     bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
-    const char* single_copy;       /* "auto", "cma" or "copy" */
+    const char* single_copy;       /* "auto", "xpmem", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */
     uint32_t limic_slots; /* slots of the LiMIC-like path's ring, shared by its senders; 0: automatic */
     uint32_t
@@ -61,7 +61,10 @@ typedef struct velo_config {
     bool oversubscribed;      /* peers may not be running: get does without their help */
     bool threads;             /* several threads call the engine */
     bool describe_locality;   /* where the process runs belongs to the description: costs milliseconds */
-    velo_report report;       /* printed to stderr by velo_engine_close on the lowest process of the node */
+    uint32_t stall_warning_seconds; /* log when nothing may be sent to a peer for so long; 0: never */
+    const char* trace;              /* directory or beginning of a path for a trace file; NULL or "": none */
+    uint64_t trace_limit_bytes;     /* of the trace file; 0: no limit */
+    velo_report report;             /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
@@ -96,6 +99,9 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
 /* Detaches from all peers, frees everything. Queued sends are dropped without a callback. Peers that still
  * have this mailbox mapped are not disturbed. Prints the report, if asked for. NULL is allowed. */
 void velo_engine_close(velo_engine* engine);
+
+/* Writes what the trace has buffered. Close does so too; this is for a process that exits without. */
+void velo_trace_flush(velo_engine* engine);
 
 /* What a peer needs in order to connect, to be carried by the job's start-up exchange. Valid until close. */
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
@@ -163,6 +169,34 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
  * called from inside a callback. Call it often: a process that waits for credits must keep draining its
  * mailbox. */
 int velo_progress(velo_engine* engine);
+
+/* What can be watched: numbers of the process, and of each of its peers. */
+typedef enum velo_counter_kind {
+    VELO_COUNTER_SUM,        /* grows with each event */
+    VELO_COUNTER_TIME,       /* grows, nanoseconds */
+    VELO_COUNTER_LEVEL,      /* goes up and down */
+    VELO_COUNTER_HIGH_WATER, /* the largest so far */
+    VELO_COUNTER_CONSTANT    /* says what something is */
+} velo_counter_kind;
+
+typedef struct velo_counter {
+    const char* name; /* lower case, with underscores */
+    const char* help;
+    velo_counter_kind kind;
+    bool per_peer; /* one value for each peer: velo_counter_of_peers */
+} velo_counter;
+
+/* The counters in the order of the table; NULL beyond the last. */
+const velo_counter* velo_counter_at(unsigned index);
+
+/* Reading. Any thread may, at any time between open and close, whatever velo_config.threads says: nothing is
+ * locked, and the values are those of a moment ago. `index` is that of velo_counter_at. */
+uint64_t velo_counter_value(const velo_engine* engine, unsigned index);
+/* How many peers have values: node_peers, then limic_peers, then the processes of other jobs that have
+ * connected so far. */
+uint32_t velo_counter_peers(const velo_engine* engine);
+/* Stores `count` values; 0 for what is not a peer. */
+void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count);
 
 /* Writes the state of one peer (NULL: of all) to the log: credits, queue, thresholds. */
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level);

@@ -65,7 +65,7 @@ flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers) {
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
-                                  std::uint64_t* probe) {
+                                  std::uint64_t* probe, std::int64_t xpmem_segment) {
     fabric::shm::Segment::Layout layout{};
     layout.owner = config.process_name;
     layout.flow = flow;
@@ -82,19 +82,12 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement.ranks_per_node = config.ranks_per_node;
     layout.agreement.eager_limit = config.eager_limit;
     layout.agreement.max_message_bytes = config.max_message_bytes;
+    layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
 flow::PolicyConfig velo_flow(const velo_config& config) {
     return flow_config(config, config.node_peer_count);
-}
-
-const singlecopy::Mechanism* single_copy_mechanism(const velo_config& config) {
-    std::string_view name = config.single_copy;
-    if (name == "copy") return nullptr;
-    if (name == "auto" || name == "cma") return &singlecopy::cma();
-    throw Failure(VELO_ERR_PARAMETER, "btl_velo_single_copy_mechanism is \"" + std::string(name) +
-                                          "\"; it must be auto, cma or copy");
 }
 
 }  // namespace
@@ -113,13 +106,16 @@ Engine::Engine(const velo_config& config)
       gate_(config.threads),
       sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
-      mailbox_(open_mailbox(config, velo_flow(config), probe_.get())),
+      mechanisms_(config.single_copy),
+      mailbox_(open_mailbox(config, velo_flow(config), probe_.get(), mechanisms_.xpmem_segment())),
       velo_{open_policy(config.flow_control, velo_flow(config)), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
-      rma_(single_copy_mechanism(config), mailbox_.directory_entries(), *this),
+      trace_(*velo_.policy),
+      stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
+      rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
-      single_copy_only_(config.oversubscribed || std::strcmp(config.single_copy, "cma") == 0) {
+      single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (config.limic_peer_count > 0) {
@@ -144,13 +140,14 @@ Engine::Engine(const velo_config& config)
                                  std::to_string(mailbox_.limic_slots()) + " slots"
                            : std::string("off")) +
                    ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-                   ", single copy " + config.single_copy + ", eager_limit " +
+                   ", single copy " + mechanisms_.description() + ", eager_limit " +
                    (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();
         description_ += ", other nodes: " + std::to_string(there.peers) + " peers, mailbox " +
                         std::to_string(there.mailbox_slots()) + " slots, through UCX";
     }
+    open_trace();
 }
 
 Engine::~Engine() = default;
@@ -183,22 +180,8 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     std::string reason = fabric::shm::difference(mailbox_.header().agreement, segment.header().agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
 
-    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce});
-    if (std::strcmp(config_.single_copy, "cma") == 0 && rma_.mechanism_for(peer.index) == nullptr) {
-        throw Failure(
-            VELO_ERR_PARAMETER,
-            "btl_velo_single_copy_mechanism is cma, but the kernel does not let this process read the memory "
-            "of process " +
-                std::to_string(address.file.pid) +
-                " (process_vm_readv: ptrace rights, another container or a seccomp filter); "
-                "set it to auto or copy");
-    }
-    char line[160];
-    std::snprintf(line, sizeof line,
-                  "connected to process [%" PRIu64 ",%" PRIu64 "]: NUMA node %d, ours %d; %s",
-                  address.process_name >> 32, address.process_name & 0xffffffff, segment.header().numa_node,
-                  mailbox_.header().numa_node, &peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
-    config_.log(config_.context, 20, line);
+    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce, address.xpmem_segment});
+    if (mechanisms_.forced()) rma_.memory_of(peer.index);
     flow::PeerIndex here = segment.claim(config_.process_name);
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
@@ -213,6 +196,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     } else {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
+    trace_.connected(peer);
 }
 
 // The peer, connected: a sender that this process never connected to has left its address in the directory.
@@ -247,6 +231,7 @@ void Engine::dump(const Peer* only, int level) {
 void Engine::publish_statistics() {
     statistics_.flow = velo_.policy->counters();
     if (remote_) statistics_.flow += remote_->policy->counters();
+    count_stalls();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
     statistics_.segment_bytes = mailbox_.bytes();

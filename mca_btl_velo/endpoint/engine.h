@@ -17,6 +17,8 @@
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer.h"
+#include "endpoint/stalls.h"
+#include "endpoint/tracing.h"
 #include "fabric/network.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
@@ -51,11 +53,21 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     int progress();
     void dump(const Peer* peer, int level);
 
+    void flush_trace();
+
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();
     std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
     velo_report report() const { return config_.report; }
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+
+    // What can be watched from outside, by any thread: values of a moment ago.
+    const fabric::shm::Statistics& statistics() const { return statistics_; }
+    const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
+    std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
+    const Stalls<Peer>& stalls() const { return stalls_; }
+    const Peer* known_peer(flow::PeerIndex index) const { return peers_[index].get(); }
+    std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
 
@@ -97,6 +109,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void run_completions();
     void withdraw_name();
 
+    // observing.cc
+    void open_trace();
+    void begin_stall(Peer& peer);
+    void end_stall(Peer& peer);
+    void count_stalls();
+    void look_around();
+    void warn_of_stall(Peer& peer, std::uint64_t quiet_ns);
+
     // These return the number of packets handled.
     void doze();
     int drain(Domain& domain);
@@ -106,12 +126,11 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                            std::size_t bytes, const rma::Completion& completion,
-                            const singlecopy::Mechanism& mechanism);
+    velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
+                            const rma::Completion& completion, singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
-                             const singlecopy::Mechanism& mechanism);
+                             singlecopy::RemoteMemory& memory);
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
@@ -136,6 +155,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
+    singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;
@@ -148,6 +168,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by index; null until first contact
+    Tracing trace_;
+    Stalls<Peer> stalls_;
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done

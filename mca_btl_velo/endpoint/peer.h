@@ -5,6 +5,7 @@
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
+#include "endpoint/stalls.h"
 #include "endpoint/way.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
@@ -28,6 +29,7 @@ struct velo_peer {
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
     bool awaits_answer = false;       // nothing has come from it since
+    velo::endpoint::Stall stall;
     bool dozes = false;               // it may sleep: wake it after a store into its mailbox
     bool stalled = false;             // listed in Engine::stalled_: the fabric was full (policy none)
 };

@@ -23,6 +23,8 @@ constexpr int kFreeStep = 16;
 // of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
 constexpr std::uint32_t kPollsToSleep = 50;
 constexpr std::uint32_t kSampleStep = 512;
+// Stalls and the age of the trace's buffer are looked at after this many polls of an empty mailbox.
+constexpr std::uint64_t kPollsBetweenLooks = 2048;
 
 template <typename T>
 T read_payload(const std::byte* payload) {
@@ -59,10 +61,10 @@ int Engine::progress() {
         } else if (handled == 0 && sleep_us_ > 0) {
             doze();
         }
-        if (handled == 0) {
-            ++empty_polls_;
-        } else {
+        if (handled > 0) {
             polls_to_sleep_ = 0;
+        } else if (++empty_polls_ % kPollsBetweenLooks == 0) [[unlikely]] {
+            look_around();
         }
     } catch (const Failure& failure) {
         fail(failure.status(), failure.what());
@@ -78,6 +80,7 @@ void Engine::doze() {
     platform::announce_sleep(word);
     if (idle()) platform::sleep_on(word, sleep_us_);
     platform::end_sleep(word);
+    look_around();
 }
 
 int Engine::drain(Domain& domain) {
@@ -107,6 +110,7 @@ void Engine::free_slots(Domain& domain) {
                               : remote_ && &domain == &*remote_ ? statistics_.network_high_water
                                                                 : statistics_.limic_high_water;
         high = std::max(high, occupied);
+        look_around();
     }
     reader.publish();
 }
@@ -137,6 +141,7 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
             fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
             return 0;
     }
+    trace_.received(peer, header.kind, value);
     flush(peer);
     assert_invariants();
     return 1;
@@ -159,6 +164,7 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         account(peer, packets);
         if (credits > 0) {
             peer.policy.credit_received(peer.flow, credits);
+            trace_.piggyback_received(peer, credits);
             flush(peer);
         }
         assert_invariants();

@@ -41,6 +41,7 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     (peer.index >= remote_first_ ? statistics_.network_packets
      : &peer.domain == &velo_    ? statistics_.data_packets
                                  : statistics_.limic_packets) += packets;
+    trace_.sent(peer, packets);
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
     if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
@@ -127,7 +128,9 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
 }
 
 void Engine::enqueue(Peer& peer, velo_send* send) {
+    bool first = peer.queue.empty();
     peer.queue.push(send);
+    if (first) begin_stall(peer);
     if (!peer.policy.limited() && !peer.stalled) {
         // No credit will come to wake this peer: look again on each progress.
         peer.stalled = true;
@@ -146,8 +149,10 @@ void Engine::flush(Peer& peer) {
         std::size_t before = send->sent;
         bool complete = push(peer, *send);
         peer.queue.sent(send->sent - before);
+        peer.stall.moved |= send->sent != before;
         if (!complete) break;
         peer.queue.pop();
+        if (peer.queue.empty()) end_stall(peer);
         if (send->flags & wire::kInternal) {
             send->done(send, VELO_OK);
         } else {
@@ -162,6 +167,7 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
     Peer& peer = reachable_peer(to);
     peer.link.carry_control(kind, value);
     if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
+    trace_.emitted(peer, kind, value);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {

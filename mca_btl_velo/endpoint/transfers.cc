@@ -17,9 +17,9 @@ constexpr int kPatience = 20000;
 velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                              std::size_t bytes, const rma::Completion& completion) {
     std::unique_lock lock(mutex_);
-    const singlecopy::Mechanism* mechanism = rma_.mechanism_for(peer.index);
+    singlecopy::RemoteMemory* memory = rma_.memory_of(peer.index);
     auto route = rma::Route::kSingleCopy;
-    if (mechanism == nullptr) {
+    if (memory == nullptr) {
         route = rma::Route::kMailbox;
     } else if (direction == rma::Direction::kGet && !single_copy_only_) {
         route = rma_.route(bytes);
@@ -30,18 +30,17 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     }
     statistics_.rma_single_copy_bytes += bytes;
     if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.policy.credits(peer.flow) > 0)
-        return get_together(lock, peer, local, remote, bytes, completion, *mechanism);
+        return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
-    return single_copy(peer, direction, local, remote, bytes, completion, *mechanism);
+    return single_copy(direction, local, remote, bytes, completion, *memory);
 }
 
-velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+velo_status Engine::single_copy(rma::Direction direction, void* local, std::uint64_t remote,
                                 std::size_t bytes, const rma::Completion& completion,
-                                const singlecopy::Mechanism& mechanism) {
-    const singlecopy::RemoteProcess& process = rma_.process(peer.index);
+                                singlecopy::RemoteMemory& memory) {
     std::uint64_t started = platform::ticks();
-    int error = direction == rma::Direction::kGet ? mechanism.read(process, local, remote, bytes)
-                                                  : mechanism.write(process, local, remote, bytes);
+    int error = direction == rma::Direction::kGet ? memory.read(local, remote, bytes)
+                                                  : memory.write(local, remote, bytes);
     if (error != 0) return VELO_ERR_REMOTE;
     if (direction == rma::Direction::kGet) {
         std::lock_guard lock(mutex_);
@@ -53,19 +52,18 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
 
 velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                                  std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
-                                 const singlecopy::Mechanism& mechanism) {
+                                 singlecopy::RemoteMemory& memory) {
     std::optional<unsigned> cell = share_cells_.take();
     if (!cell) {
         lock.unlock();
-        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, mechanism);
+        return single_copy(rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
     rma::SharedGet get{platform::ticks(),
                        *cell,
                        generation,
                        rma::Share(share_cells_.at(*cell), generation, bytes),
-                       &mechanism,
-                       rma_.process(peer.index),
+                       &memory,
                        static_cast<std::byte*>(local),
                        remote,
                        bytes,
@@ -111,11 +109,11 @@ void Engine::finish_shared_gets() {
 
 void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {
     Peer& peer = reachable_peer(index);
-    const singlecopy::Mechanism* mechanism = rma_.mechanism_for(index);
-    if (mechanism == nullptr) return;
+    singlecopy::RemoteMemory* memory = rma_.memory_of(index);
+    if (memory == nullptr) return;
     auto generation = static_cast<std::uint32_t>(request.compare >> 8);
     rma::ShareCell* cell = peer.segment.header().shares + (request.compare & 0xff);
-    helps_.push_back(rma::Help{rma::Share(cell, generation, request.bytes), mechanism, rma_.process(index),
+    helps_.push_back(rma::Help{rma::Share(cell, generation, request.bytes), memory,
                                reinterpret_cast<std::byte*>(request.address), request.position});
     housekeeping_.store(true, std::memory_order_relaxed);
 }

@@ -20,6 +20,8 @@ struct Field {
 constexpr Field kFields[] = {
     {"messages_sent", [](const SegmentHeader& s) { return s.statistics.messages_sent; }},
     {"messages_delayed", [](const SegmentHeader& s) { return s.statistics.messages_delayed; }},
+    {"stalls", [](const SegmentHeader& s) { return s.statistics.stalls; }},
+    {"stalled_ns", [](const SegmentHeader& s) { return s.statistics.stalled_ns; }},
     {"data_packets", [](const SegmentHeader& s) { return s.statistics.data_packets; }},
     {"credit_packets", [](const SegmentHeader& s) { return s.statistics.flow.credit_packets; }},
     {"credits_in_packets", [](const SegmentHeader& s) { return s.statistics.flow.credits_in_packets; }},
@@ -93,11 +95,10 @@ std::string summary(const Input& input) {
                 first.capacity, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
     append_line(
         text,
-        "velo: memory of each process: segment %" PRIu64 " KiB (mailbox %" PRIu64 ", LiMIC ring %" PRIu64
-        ", directory and counters the rest), private %" PRIu64 " KiB for %zu processes\n",
+        "velo: memory of each process: shared %" PRIu64 " KiB (mailbox %" PRIu64 ", LiMIC ring %" PRIu64
+        "), private %" PRIu64 " KiB\n",
         first.statistics.segment_bytes / 1024, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024,
-        std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.statistics.private_bytes / 1024,
-        input.segments.size());
+        std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.statistics.private_bytes / 1024);
     if (sum(input.segments).limic_packets > 0) {
         append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
                     sum(input.segments).limic_packets);

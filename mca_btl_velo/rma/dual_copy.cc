@@ -4,7 +4,7 @@ namespace velo::rma {
 
 int SharedGet::copy_own_part() {
     while (auto range = share.claim_front()) {
-        error = mechanism->read(process, local + range->offset, remote + range->offset, range->bytes);
+        error = memory->read(local + range->offset, remote + range->offset, range->bytes);
         if (error != 0) break;
     }
     return error;
@@ -15,14 +15,14 @@ bool SharedGet::complete() {
     if (share.helped() == theirs) return true;
     if (!share.failed()) return false;
     std::uint64_t from = bytes - theirs;
-    error = mechanism->read(process, local + from, remote + from, theirs);
+    error = memory->read(local + from, remote + from, theirs);
     return true;
 }
 
 bool Help::copy() {
     auto range = share.claim_back();
     if (!range) return false;
-    if (mechanism->write(process, source + range->offset, destination + range->offset, range->bytes) == 0) {
+    if (memory->write(source + range->offset, destination + range->offset, range->bytes) == 0) {
         share.finish(*range);
         return true;
     }

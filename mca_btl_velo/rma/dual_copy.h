@@ -20,8 +20,7 @@ struct SharedGet {
     unsigned cell;
     std::uint32_t generation;
     Share share;
-    const singlecopy::Mechanism* mechanism;
-    singlecopy::RemoteProcess process;
+    singlecopy::RemoteMemory* memory;
     std::byte* local;
     std::uint64_t remote, bytes;
     Completion completion;
@@ -36,8 +35,7 @@ struct SharedGet {
 // A get of a peer that this process helps with.
 struct Help {
     Share share;
-    const singlecopy::Mechanism* mechanism;
-    singlecopy::RemoteProcess process;  // of the initiator
+    singlecopy::RemoteMemory* memory;  // of the initiator
     std::byte* source;
     std::uint64_t destination;
 

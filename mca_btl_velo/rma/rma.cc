@@ -35,8 +35,8 @@ struct Rma::Message {
 
 const std::size_t Rma::kBytesPerPeer = sizeof(Access);
 
-Rma::Rma(const singlecopy::Mechanism* mechanism, std::uint32_t peers, Outbox& outbox)
-    : mechanism_(mechanism), outbox_(outbox), access_(peers) {}
+Rma::Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Outbox& outbox)
+    : mechanisms_(mechanisms), outbox_(outbox), access_(peers) {}
 
 Rma::~Rma() {
     while (in_flight_ != nullptr) {
@@ -48,11 +48,12 @@ Rma::~Rma() {
 
 void Rma::connect(PeerIndex peer, const singlecopy::RemoteProcess& process) {
     access_[peer].process = process;
-    access_[peer].reach = Reach::kUnknown;
+    access_[peer].memory.reset();
+    access_[peer].probed = false;
 }
 
 void Rma::connect_past_mailbox(PeerIndex peer) {
-    access_[peer].reach = Reach::kRefused;
+    access_[peer].probed = true;
     access_[peer].past_mailbox = true;
 }
 
@@ -60,12 +61,11 @@ std::uint64_t Rma::part_bytes(PeerIndex peer) const {
     return access_[peer].past_mailbox ? kLargePartBytes : kPartBytes;
 }
 
-const singlecopy::Mechanism* Rma::mechanism_for(PeerIndex peer) {
+singlecopy::RemoteMemory* Rma::memory_of(PeerIndex peer) {
     Access& access = access_[peer];
-    if (mechanism_ != nullptr && access.reach == Reach::kUnknown) {
-        access.reach = mechanism_->probe(access.process) == 0 ? Reach::kPermitted : Reach::kRefused;
-    }
-    return access.reach == Reach::kPermitted ? mechanism_ : nullptr;
+    if (!access.probed) access.memory = mechanisms_.reach(access.process);
+    access.probed = true;
+    return access.memory.get();
 }
 
 Route Rma::route(std::uint64_t bytes) {

@@ -16,7 +16,7 @@
 #include "flow/policy.h"
 #include "rma/message.h"
 #include "rma/route.h"
-#include "singlecopy/singlecopy.h"
+#include "singlecopy/mechanisms.h"
 
 namespace velo::rma {
 
@@ -50,8 +50,7 @@ struct Completion {
 class Rma {
  public:
     static const std::size_t kBytesPerPeer;
-    // `mechanism`: nullptr for copying through the mailbox always.
-    Rma(const singlecopy::Mechanism* mechanism, std::uint32_t peers, Outbox& outbox);
+    Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Outbox& outbox);
     ~Rma();
 
     void connect(PeerIndex peer, const singlecopy::RemoteProcess& process);
@@ -59,9 +58,9 @@ class Rma {
     void connect_past_mailbox(PeerIndex peer);
     void grow(std::uint32_t peers) { access_.resize(peers); }
 
-    // The mechanism that reaches this peer's memory, probed on first use; nullptr if none does.
-    const singlecopy::Mechanism* mechanism_for(PeerIndex peer);
-    const singlecopy::RemoteProcess& process(PeerIndex peer) const { return access_[peer].process; }
+    // Access to this peer's memory by single copy, probed on first use; nullptr if no mechanism gives it.
+    // Throws Failure where a mechanism was asked for by name.
+    singlecopy::RemoteMemory* memory_of(PeerIndex peer);
 
     // The way that a get of `bytes` from a peer whom single copy reaches is to take.
     Route route(std::uint64_t bytes);
@@ -87,14 +86,14 @@ class Rma {
     std::uint64_t atomics() const { return atomics_; }
 
  private:
-    enum class Reach : std::uint8_t { kUnknown, kPermitted, kRefused };
     struct Routes {
         RouteChooser chooser;
         OverlappingGets by_mailbox;
     };
     struct Access {
         singlecopy::RemoteProcess process{};
-        Reach reach = Reach::kUnknown;
+        std::unique_ptr<singlecopy::RemoteMemory> memory;
+        bool probed = false;
         bool past_mailbox = false;
     };
     struct Transfer {
@@ -114,7 +113,7 @@ class Rma {
     Completion part_arrived(const MessageHeader& header);
     Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
 
-    const singlecopy::Mechanism* mechanism_;
+    const singlecopy::Mechanisms& mechanisms_;
     Routes routes_;  // of all peers: the sooner it is settled
     Outbox& outbox_;
     std::vector<Access> access_;

@@ -20,7 +20,7 @@ class RouteChooser {
  public:
     // Below, the costs of a route do not differ enough to be worth a measurement; above, the data exceed the
     // caches.
-    static constexpr std::uint64_t kLeast = 4 * 1024, kMost = 4 * 1024 * 1024 - 1;
+    static constexpr std::uint64_t kLeast = 4 * 1024, kMost = 128 * 1024 * 1024 - 1;
     static constexpr bool covers(std::uint64_t bytes) { return bytes >= kLeast && bytes <= kMost; }
     // The route of a get that is not measured.
     static constexpr Route otherwise(std::uint64_t bytes) {
@@ -61,10 +61,11 @@ class RouteChooser {
     static constexpr int kShortestRun = 64, kLongestRun = 4096;
     static constexpr float kClear = 1.5F;
     static constexpr std::uint64_t kLeastDual = 64 * 1024, kMostMailbox = 1024 * 1024 - 1;
-    // A copy by the kernel takes the lines of the user's buffer from their owner, who pays for it when the
-    // buffer is written again: it must be much faster to be cheaper (measured: design/shared-memory.md).
-    static constexpr float kKernelBias = 1.6F;
-    static constexpr unsigned kFirstClass = 12, kClasses = 10;
+    // What the reader's time does not show: a copy by the kernel takes the lines of the user's buffer from
+    // their owner, who pays for it when the buffer is written again; and dual copy takes the owner's time as
+    // well (measured: design/shared-memory.md).
+    static constexpr std::array<float, kRoutes> kBias{1.15F, 1.35F, 1.0F};
+    static constexpr unsigned kFirstClass = 12, kClasses = 15;
 
     struct Class {
         std::array<float, kRoutes> cost{};  // ticks per byte; 0: not tried yet
@@ -93,7 +94,7 @@ class RouteChooser {
         size.current = size.best = best;
     }
     static float cost_of(Route route, const Class& size) {
-        return size.cost[static_cast<std::size_t>(route)] * (route == Route::kMailbox ? 1.0F : kKernelBias);
+        return size.cost[static_cast<std::size_t>(route)] * kBias[static_cast<std::size_t>(route)];
     }
     static Route cheapest(std::uint64_t bytes, const Class& size) {
         Route best = Route::kSingleCopy;

@@ -25,33 +25,41 @@ int transfer_all(Transfer transfer, pid_t pid, std::byte* local, std::uint64_t r
     return 0;
 }
 
+class CmaMemory final : public RemoteMemory {
+ public:
+    explicit CmaMemory(pid_t pid) : pid_(pid) {}
+
+    int read(void* local, std::uint64_t remote, std::size_t bytes) override {
+        return transfer_all(&process_vm_readv, pid_, static_cast<std::byte*>(local), remote, bytes);
+    }
+
+    int write(const void* local, std::uint64_t remote, std::size_t bytes) override {
+        auto* source =
+            const_cast<std::byte*>(static_cast<const std::byte*>(local));  // iovec has no const form
+        return transfer_all(&process_vm_writev, pid_, source, remote, bytes);
+    }
+
+ private:
+    pid_t pid_;
+};
+
 class Cma final : public Mechanism {
  public:
     std::string_view name() const override { return "cma"; }
-
-    int read(const RemoteProcess& from, void* local, std::uint64_t remote, std::size_t bytes) const override {
-        return transfer_all(&process_vm_readv, from.pid, static_cast<std::byte*>(local), remote, bytes);
+    std::string_view obstacles() const override {
+        return "process_vm_readv: ptrace rights, another container or a seccomp filter";
     }
 
-    int write(const RemoteProcess& to, const void* local, std::uint64_t remote,
-              std::size_t bytes) const override {
-        auto* source =
-            const_cast<std::byte*>(static_cast<const std::byte*>(local));  // iovec has no const form
-        return transfer_all(&process_vm_writev, to.pid, source, remote, bytes);
+ private:
+    std::unique_ptr<RemoteMemory> open(const RemoteProcess& process, int*) const override {
+        return std::make_unique<CmaMemory>(process.pid);
     }
 };
 
 }  // namespace
 
-int Mechanism::probe(const RemoteProcess& process) const {
-    std::uint64_t value = 0;
-    if (int error = read(process, &value, process.probe, sizeof value); error != 0) return error;
-    return value == process.cookie ? 0 : ESRCH;
-}
-
-const Mechanism& cma() {
-    static const Cma mechanism;
-    return mechanism;
+std::unique_ptr<Mechanism> make_cma() {
+    return std::make_unique<Cma>();
 }
 
 }  // namespace velo::singlecopy

@@ -134,6 +134,50 @@ def test_relative_component_directory_is_refused(tmp_path):
     assert "give an absolute directory" in refusal(tmp_path, "--with-component-dir=components")
 
 
+class FakeXpmem:
+    """A prefix with a header and a library that have what Velo uses."""
+
+    CALLS = ("typedef long xpmem_segid_t, xpmem_apid_t; struct xpmem_addr { xpmem_apid_t apid; off_t offset; };\n"
+             "enum { XPMEM_RDWR = 2, XPMEM_PERMIT_MODE = 1 };\n"
+             "xpmem_segid_t xpmem_make(void *, size_t, int, void *); int xpmem_remove(xpmem_segid_t);\n"
+             "xpmem_apid_t xpmem_get(xpmem_segid_t, int, int, void *); int xpmem_release(xpmem_apid_t);\n"
+             "void *xpmem_attach(struct xpmem_addr, size_t, void *); int xpmem_detach(void *);\n")
+    LIBRARY = "make remove get release attach detach"
+
+    def __init__(self, prefix, library="lib64"):
+        self.prefix = prefix
+        (prefix / "include").mkdir(parents=True)
+        (prefix / "include/xpmem.h").write_text("#include <sys/types.h>\n#define XPMEM_MAXADDR_SIZE ((size_t) -1)\n" + self.CALLS)
+        if library:
+            (prefix / library).mkdir()
+            source = "".join(f"void xpmem_{call}(void) {{}}\n" for call in self.LIBRARY.split())
+            subprocess.run(["gcc", "-shared", "-fPIC", "-xc", "-", "-o", prefix / library / "libxpmem.so"], input=source,
+                           text=True, check=True)
+
+
+def test_xpmem_is_found_where_the_option_says(tmp_path):
+    xpmem = FakeXpmem(tmp_path / "xpmem")
+    status, text = configure(tmp_path / "build", f"--with-xpmem={xpmem.prefix}")
+    assert status == 0, text
+    assert f"XPMEM                yes, {xpmem.prefix}" in text
+    assert "#define VELO_HAVE_XPMEM 1" in (tmp_path / "build/velo_config.h").read_text()
+    assert make_variable(tmp_path / "build", "VELO_XPMEM_LIBS") == f"-L{xpmem.prefix}/lib64 -lxpmem"
+
+
+def test_xpmem_that_is_asked_for_and_missing_is_refused(tmp_path):
+    assert "xpmem.h was not found" in refusal(tmp_path / "a", "--with-xpmem=/nonexistent")
+    xpmem = FakeXpmem(tmp_path / "xpmem", library=None)
+    assert "libxpmem does not link" in refusal(tmp_path / "b", f"--with-xpmem={xpmem.prefix}")
+    assert "give an absolute directory" in refusal(tmp_path / "c", "--with-xpmem=xpmem")
+
+
+def test_xpmem_can_be_left_out(tmp_path):
+    status, text = configure(tmp_path, "--without-xpmem")
+    assert status == 0, text
+    assert "XPMEM                no, by --without-xpmem" in text
+    assert "#define VELO_HAVE_XPMEM" not in (tmp_path / "velo_config.h").read_text()
+
+
 def test_summary_tells_what_was_found(tmp_path):
     status, text = configure(tmp_path, "--enable-checked")
     assert status == 0, text

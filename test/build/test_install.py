@@ -25,8 +25,12 @@ def test_the_plugin_is_one_file_and_uninstall_leaves_nothing(tmp_path):
     place = [f"DESTDIR={tmp_path}", "componentdir=/components", "prefix=/prefix"]
     make("install", *place)
     assert files_below(tmp_path / "components") == ["mca_btl_velo.so"]
-    assert {"bin/velo-compare", "bin/velo-mpi-bench", "bin/velo-versus"} <= set(files_below(tmp_path / "prefix"))
-    for command in ("velo-compare", "velo-versus"):
+    commands = ("velo-compare", "velo-lab", "velo-versus", "velo-trace", "velo-pvars")
+    programs = {f"bin/{name}" for name in (*commands, "velo-lab-patterns", "velo-mpi-bench", "velo-phases", "velo-sim")}
+    installed = set(files_below(tmp_path / "prefix"))
+    assert programs | {"lib/velo/libvelo-pvars.so"} <= installed
+    assert not any(name.endswith(".la") for name in installed)
+    for command in commands:
         subprocess.run([tmp_path / "prefix" / "bin" / command, "--help"], check=True, capture_output=True, timeout=60,
                        env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"})
     make("uninstall", *place)

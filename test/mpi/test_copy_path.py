@@ -87,3 +87,16 @@ def test_cma_asked_for_where_the_kernel_refuses_ends_with_the_parameter_named(mp
 def test_cma_asked_for_where_it_works(mpi, flow):
     result = mpi.run("exchange", 5, 300_000, np=3, params={**flow.params, **FORCED})
     assert quiet(result) == {"rounds": 5, "received": 160}
+
+
+XPMEM = {"btl_velo_single_copy_mechanism": "xpmem"}
+
+
+@flows(8)
+def test_xpmem_asked_for_works_or_ends_with_the_parameter_named(mpi, flow):
+    result = mpi.run_any("exchange", 5, 300_000, np=3, params={**flow.params, **XPMEM})
+    if result.returncode == 0:
+        assert quiet(result) == {"rounds": 5, "received": 160}
+    else:
+        assert f"{PARAMETER} is xpmem, but" in result.stderr, str(result)
+        assert "set it to auto, cma or copy" in result.stderr, str(result)

@@ -8,11 +8,12 @@ from flows import velo_only
 
 pytestmark = velo_only
 NAMES = ["flow_control", "slots_per_peer", "credit_slots", "piggyback", "eager_limit", "single_copy_mechanism",
-         "backing_directory", "verbose", "report", "spare_peers"]
+         "backing_directory", "verbose", "report", "spare_peers", "stall_warning", "trace", "trace_limit"]
 WRONG = [("flow_control", "foo"), ("credit_slots", 0), ("credit_slots", 256), ("credit_slots", 300), ("slots_per_peer", 1),
          ("slots_per_peer", 3), ("slots_per_peer", 100_000_000), ("eager_limit", 0), ("eager_limit", 1 << 40),
          ("single_copy_mechanism", "foo"), ("backing_directory", "/nonexistent"), ("report", "foo"),
-         ("spare_peers", 100_000)]
+         ("spare_peers", 100_000), ("stall_warning", 2_000_000), ("stall_warning", "soon"), ("trace", "/nonexistent/x"),
+         ("trace_limit", "much")]
 DIFFERENT = [("flow_control", "static", "dynamic"), ("flow_control", "none", "dynamic"), ("slots_per_peer", 8, 16),
              ("credit_slots", 2, 3), ("piggyback", 0, 1)]
 
@@ -26,7 +27,7 @@ def test_ompi_info_lists_the_parameter_with_help(ompi_info, name):
 
 
 @pytest.mark.parametrize("name, values", [("flow_control", ["none", "static", "dynamic"]),
-                                          ("single_copy_mechanism", ["auto", "cma", "copy"]),
+                                          ("single_copy_mechanism", ["auto", "cma", "copy", "xpmem"]),
                                           ("report", ["none", "summary", "json"])])
 def test_ompi_info_lists_the_values_of_an_enumeration(ompi_info, name, values):
     text = ompi_info("--param", "btl", "velo", "-l", "9", "--parsable").stdout

@@ -35,7 +35,7 @@ def assert_laws(report, ranks):
     for process in report["per_rank"]:
         assert all(isinstance(process[name], int) and process[name] >= 0 for name in COUNTERS)
         assert process["mailbox_bytes"] == report["mailbox_bytes"]
-        assert process["mailbox_high_water", "limic_packets", "limic_high_water", "segment_bytes", "private_bytes"] <= report["mailbox_slots"]
+        assert process["mailbox_high_water"] <= report["mailbox_slots"]
         assert process["messages_delayed"] <= process["messages_sent"] <= process["data_packets"]
         assert process["credit_packets"] <= process["credits_in_packets"] or process["credit_packets"] == 0
     for name in set(COUNTERS) - {"mailbox_high_water", "limic_high_water"}:
@@ -120,7 +120,7 @@ def test_incast_delays_senders_and_stays_within_the_mailbox(mpi, flow):
     assert_laws(report, 5)
     senders = report["per_rank"][1:]
     assert all(process["messages_delayed"] > 0 for process in senders)
-    assert report["per_rank"][0]["mailbox_high_water", "limic_packets", "limic_high_water", "segment_bytes", "private_bytes"] > 0
+    assert report["per_rank"][0]["mailbox_high_water"] > 0
 
 
 @flows(8, policies=("static",))

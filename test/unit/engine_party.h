@@ -45,6 +45,9 @@ struct PartyConfig {
     std::uint32_t spare_peers = 0;
     std::size_t max_message_bytes = 32 * 1024;
     velo_report report = VELO_REPORT_NONE;
+    std::uint32_t stall_warning_seconds = 0;
+    std::string trace = "";
+    std::uint64_t trace_limit_bytes = 0;
 };
 
 class Party {
@@ -130,6 +133,9 @@ class Party {
         config.spare_peers = config_.spare_peers;
         config.max_message_bytes = config_.max_message_bytes;
         config.report = config_.report;
+        config.stall_warning_seconds = config_.stall_warning_seconds;
+        config.trace = config_.trace.c_str();
+        config.trace_limit_bytes = config_.trace_limit_bytes;
         config.process_name = 100 + rank;
         config.node_peers = names.data();
         config.node_peer_count = static_cast<std::uint32_t>(names.size());

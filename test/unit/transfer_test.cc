@@ -107,7 +107,7 @@ TEST(RouteChooserTest, small_gets_are_not_shared_and_huge_ones_do_not_take_the_m
     EXPECT_EQ(run(chooser, 16 * 1024, 5000, {9000, 1, 9000})[1], 0);
     EXPECT_EQ(run(chooser, 2 << 20, 5000, {9000, 9000, 1})[2], 0);
     EXPECT_EQ(RouteChooser::otherwise(64), Route::kSingleCopy);
-    EXPECT_EQ(RouteChooser::otherwise(64 << 20), Route::kDualCopy);
+    EXPECT_EQ(RouteChooser::otherwise(256 << 20), Route::kDualCopy);
 }
 
 TEST(RouteChooserTest, a_single_stall_does_not_turn_the_choice) {

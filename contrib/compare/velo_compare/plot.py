@@ -12,9 +12,28 @@ _STYLES = {
     "static": {"color": "#D55E00", "marker": "o", "linestyle": "-"},
     "dynamic": {"color": "#0072B2", "marker": "^", "linestyle": "-"},
 }
-_OTHER_STYLE = {"color": "#009E73", "marker": "D", "linestyle": "-"}
+_OTHER_STYLES = (
+    {"color": "#009E73", "marker": "D", "linestyle": "-"},
+    {"color": "#CC79A7", "marker": "v", "linestyle": "-"},
+    {"color": "#E69F00", "marker": "P", "linestyle": "-"},
+    {"color": "#56B4E9", "marker": "X", "linestyle": "-"},
+    {"color": "#000000", "marker": "*", "linestyle": "-"},
+)
 # Overheads reach from a few to thousands of percent: a linear scale up to this, a logarithmic one beyond.
 _LINEAR_PERCENT = 10
+
+
+def style_of(policy, number=0):
+    """How a policy is drawn; `number` tells those apart that have no style of their own."""
+    return _STYLES.get(policy) or _OTHER_STYLES[number % len(_OTHER_STYLES)]
+
+
+def use_overhead_scale(panel):
+    """Linear for small overheads, logarithmic beyond, and a line at zero."""
+    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
+    panel.axhline(0, color="black", linewidth=0.6)
+    panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
+    panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
 
 def write_plot(path, lines, averages, policies, slots, title):
@@ -35,12 +54,9 @@ def write_plot(path, lines, averages, policies, slots, title):
 
 
 def _overhead_panel(panel, title, records, policies, slots, key="overhead_percent"):
-    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
     for policy in policies:
         _draw(panel, policy, slots, _series(records, policy, slots, key))
-    panel.axhline(0, color="black", linewidth=0.6)
-    panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
-    panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    use_overhead_scale(panel)
     _dress(panel, title, "overhead %", slots)
 
 
@@ -61,8 +77,7 @@ def _series(records, policy, slots, key):
 
 
 def _draw(panel, policy, slots, values):
-    style = _STYLES.get(policy, _OTHER_STYLE)
-    panel.plot(slots, values, label=policy, markersize=4, linewidth=1.3, **style)
+    panel.plot(slots, values, label=policy, markersize=4, linewidth=1.3, **style_of(policy))
 
 
 def _dress(panel, title, ylabel, slots):

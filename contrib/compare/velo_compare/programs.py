@@ -23,6 +23,30 @@ def find_mpirun(given):
     raise NotFound(f"{given or 'mpirun'} not found; on Debian 12: apt-get install openmpi-bin")
 
 
+def beside(mpirun, tool, given=None):
+    """A tool of the same installation: mpicc.openmpi for mpirun.openmpi, in the same directory before elsewhere."""
+    if given:
+        return shutil.which(given)
+    path = Path(mpirun)
+    suffix = path.name.removeprefix("mpirun")
+    for name in (path.with_name(tool + suffix), path.with_name(tool), f"{tool}.openmpi", tool):
+        if found := shutil.which(str(name)):
+            return found
+    return None
+
+
+def find_program(name, option, given, beside_folders):
+    """A program of Velo's: the one given, on PATH, or in one of the folders."""
+    if given:
+        if path := shutil.which(given):
+            return str(Path(path).absolute())
+        raise NotFound(f"{option} {given}: no such program")
+    for candidate in [name] + [str(folder / name) for folder in beside_folders]:
+        if path := shutil.which(candidate):
+            return str(Path(path).absolute())
+    raise NotFound(f"{name} not found; build and install Velo, or name it with {option}")
+
+
 def find_bench(given, script_directory):
     """--bench, else $IMB_MPI1, else IMB-MPI1 on PATH, else Velo's own benchmark: on PATH, beside this program, or
     in the build directory that this is run from."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from velo_compare.command import environment
 from velo_compare.process import run_limited
-from velo_compare.programs import NotFound, find_mpirun
+from velo_compare.programs import NotFound, beside, find_mpirun
 
 _ASK_SECONDS = 30
 _UCX = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=posix,cma,self"
@@ -76,11 +76,11 @@ class OpenMpi:
             raise NotFound(f"{self.mpirun} is not the mpirun of an Open MPI that works; name that one with --mpirun. "
                            f"It answers --version with: {first_line or 'nothing'}")
         self.version = first_line.split()[-1]
-        self.mpicc = _beside(self.mpirun, "mpicc", given=mpicc)
+        self.mpicc = beside(self.mpirun, "mpicc", given=mpicc)
         if self.mpicc is None:
             raise NotFound(f"{mpicc or 'mpicc of Open MPI'} not found; on Debian 12: apt-get install libopenmpi-dev, "
                            "or name it with --mpicc")
-        info = _beside(self.mpirun, "ompi_info")
+        info = beside(self.mpirun, "ompi_info")
         self._info = _ask(info, "--parsable") if info else None
 
     def component(self, framework, name):
@@ -150,18 +150,6 @@ def _given(name, mpicc, command):
     if not any(RANKS in word for word in words):
         words += ["-n", RANKS]
     return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given")
-
-
-def _beside(mpirun, tool, given=None):
-    """A tool of the same installation: mpicc.openmpi for mpirun.openmpi, in the same directory before elsewhere."""
-    if given:
-        return shutil.which(given)
-    path = Path(mpirun)
-    suffix = path.name.removeprefix("mpirun")
-    for name in (path.with_name(tool + suffix), path.with_name(tool), f"{tool}.openmpi", tool):
-        if found := shutil.which(str(name)):
-            return found
-    return None
 
 
 @functools.lru_cache

@@ -88,7 +88,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
     segment.address_ = Address{Address::kMagic, layout.owner, reinterpret_cast<std::uint64_t>(probe),
-                               segment.file_.address()};
+                               layout.xpmem_segment, segment.file_.address()};
 
     auto* header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;
@@ -179,6 +179,10 @@ void Segment::introduce(flow::PeerIndex index, const Address& sender) {
 const Address* Segment::introduced(flow::PeerIndex index) const {
     const DirectoryEntry& entry = directory()[index];
     return entry.present.load(std::memory_order_acquire) != 0 ? &entry.address : nullptr;
+}
+
+std::uint64_t Segment::sender_name(flow::PeerIndex index) const {
+    return directory()[index].name.load(std::memory_order_relaxed);
 }
 
 DirectoryEntry* Segment::directory() const {

@@ -36,11 +36,12 @@ std::string difference(const Agreement& mine, const Agreement& theirs);
 
 // What travels through the job's start-up exchange and into the directory of a receiver. Trivially copyable.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x32304f4c4556ULL;  // "VELO02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x33304f4c4556ULL;  // "VELO03": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t process_name;
     std::uint64_t probe;  // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::int64_t xpmem_segment;  // the owner's address space, for XPMEM; 0: not attachable
     platform::FileAddress file;
 };
 
@@ -58,6 +59,8 @@ struct Statistics {
     std::uint64_t rma_single_copy_bytes;
     std::uint64_t rma_mailbox_bytes;
     std::uint64_t atomics;
+    std::uint64_t stalls;      // times that messages began to wait for a peer
+    std::uint64_t stalled_ns;  // how long they waited, all peers added up
     std::uint64_t segment_bytes;  // shared memory
     std::uint64_t private_bytes;  // the engine's state beside it: peers, policy, buffers
 };
@@ -106,6 +109,7 @@ class Segment {
         const std::uint64_t* limic_peers;  // names for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
+        std::int64_t xpmem_segment;  // see Address
     };
 
     // `probe`: see Address. Throws Failure.
@@ -126,6 +130,8 @@ class Segment {
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
     // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
     flow::PeerIndex claim(std::uint64_t name);
+    // The name of that sender; DirectoryEntry::kFree while the place is nobody's.
+    std::uint64_t sender_name(flow::PeerIndex index) const;
     // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never
     // connected to.
     void introduce(flow::PeerIndex index, const Address& sender);

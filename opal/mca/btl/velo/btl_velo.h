@@ -1,6 +1,6 @@
 /* The BTL component "velo": thin glue between Open MPI's BTL interface and the engine behind api/velo.h. It registers
  * parameters, fills the module and translates types; it takes no decision about packets, credits or transfers.
- * One file per concern: parameters, component, module (memory, dump, finalize), endpoint, send, rdma, atomics. */
+ * One file per concern: parameters, pvars, component, module (memory, dump, finalize), endpoint, send, rdma, atomics. */
 #ifndef MCA_BTL_VELO_H
 #define MCA_BTL_VELO_H
 
@@ -32,7 +32,11 @@ typedef struct mca_btl_velo_component_t {
     unsigned network_timeout; /* seconds */
     int idle_sleep;
     int report;
+    unsigned stall_warning;
+    char *trace;
+    unsigned trace_limit;
     int verbose;
+    bool closed; /* the engine was open and is not any more */
 } mca_btl_velo_component_t;
 
 typedef struct mca_btl_velo_module_t {
@@ -87,6 +91,9 @@ const char *mca_btl_velo_single_copy_name(int value);
 bool mca_btl_velo_spans_nodes(void);
 /* Limits that ob1 and the engine rely on, checked when the values are final. NULL, or what is wrong. */
 const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
+
+/* pvars */
+int mca_btl_velo_register_pvars(void);
 
 /* component */
 void mca_btl_velo_log(void *context, int level, const char *text);

@@ -93,6 +93,14 @@ static bool asked_for(void)
     return found;
 }
 
+/* A process that exits without MPI_Finalize, or with MPI_T still open, never closes its engine. */
+static __opal_attribute_destructor__ void flush_trace(void)
+{
+    if (NULL != mca_btl_velo_module.engine) {
+        velo_trace_flush(mca_btl_velo_module.engine);
+    }
+}
+
 static uint64_t name_of(opal_process_name_t name)
 {
     return (uint64_t) name.jobid << 32 | name.vpid;
@@ -203,6 +211,9 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit,
         .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
         .threads = threads,
+        .stall_warning_seconds = component->stall_warning,
+        .trace = component->trace,
+        .trace_limit_bytes = (uint64_t) component->trace_limit << 20,
         .describe_locality = component->verbose >= 5 ||
                              opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5,
         .report = (velo_report) component->report,
@@ -228,6 +239,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     }
     config.network_timeout_ms = 1000 * component->network_timeout;
     char error[512];
+    mca_btl_velo_component.closed = false;
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
     free(peers);
     free(names);

@@ -150,8 +150,10 @@ void mca_btl_velo_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
 {
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
-    velo_engine_close(module->engine);
+    velo_engine *engine = module->engine;
     module->engine = NULL;
+    mca_btl_velo_component.closed = true;
+    velo_engine_close(engine);
     mca_btl_velo_free_endpoints(module);
     for (int i = 0; i < 3; ++i) {
         OBJ_DESTRUCT(&module->descriptors[i]);

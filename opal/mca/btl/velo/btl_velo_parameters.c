@@ -9,10 +9,11 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
-enum { SINGLE_COPY_AUTO, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
+enum { SINGLE_COPY_AUTO, SINGLE_COPY_XPMEM, SINGLE_COPY_CMA, SINGLE_COPY_COPY };
 
 static mca_base_var_enum_value_t single_copy_values[] = {
-    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_CMA, "cma"}, {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
+    {SINGLE_COPY_AUTO, "auto"}, {SINGLE_COPY_XPMEM, "xpmem"}, {SINGLE_COPY_CMA, "cma"},
+    {SINGLE_COPY_COPY, "copy"}, {0, NULL}};
 
 const char *mca_btl_velo_single_copy_name(int value)
 {
@@ -140,8 +141,9 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
 {
     component->single_copy = SINGLE_COPY_AUTO;
     int rc = add_enumerated("single_copy_mechanism",
-                            "How messages above the eager limit move: cma (process_vm_readv), copy (through the mailbox), "
-                            "or auto (default): cma for each peer where a probe shows that the kernel permits it",
+                            "How messages above the eager limit move: xpmem (the peer's memory is attached), cma "
+                            "(process_vm_readv), copy (through the mailbox), or auto (default): for each peer the "
+                            "first of them that a probe shows to work",
                             single_copy_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->single_copy);
     component->backing_directory = (char *) "/dev/shm";
     rc |= add("backing_directory",
@@ -159,6 +161,21 @@ static int register_other_parameters(mca_btl_velo_component_t *component)
                          "What the first process of the node prints at the end: none (default), summary (one screen), "
                          "json (one line, VELO-REPORT {...})",
                          report_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->report);
+    component->stall_warning = 30;
+    rc |= add("stall_warning",
+              "Seconds after which a warning names a process to which nothing could be sent for want of credits; repeated "
+              "after twice, four times, ... as long; 0: never (default 30)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL,
+              &component->stall_warning);
+    component->trace = (char *) "";
+    rc |= add("trace",
+              "Directory, or beginning of a path, for a trace of flow control: one file for each process, "
+              "velo.JOB.RANK.vtrace, to be read with velo-trace (default: no trace)",
+              MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &component->trace);
+    component->trace_limit = 1024;
+    rc |= add("trace_limit", "Largest size of a trace file in MiB, where recording ends; 0: no limit (default 1024)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+              &component->trace_limit);
     component->verbose = 0;
     rc |= add("verbose", "Verbosity of this component: 0 (default), 5 connections, 20 details",
               MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL, &component->verbose);
@@ -205,6 +222,7 @@ int mca_btl_velo_register(void)
     rc |= register_other_parameters(&mca_btl_velo_component);
     rc |= register_network_parameters(&mca_btl_velo_component);
     rc |= register_module_parameters(&mca_btl_velo_module.super);
+    rc |= mca_btl_velo_register_pvars();
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
 }
 
@@ -213,8 +231,8 @@ int mca_btl_velo_register(void)
 static const char *not_a_number(void)
 {
     static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
-                                        "network_timeout",
-                                        "eager_limit",    "max_send_size", "rndv_eager_limit"};
+                                        "eager_limit",    "max_send_size", "rndv_eager_limit",
+                                        "network_timeout", "stall_warning", "trace_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         char variable[64];
@@ -261,6 +279,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (mca_btl_velo_component.spare_peers > 1024) {
         return "btl_velo_spare_peers must be 0 to 1024";
+    }
+    if (mca_btl_velo_component.stall_warning > 1000000) {
+        return "btl_velo_stall_warning must be 0 to 1000000 seconds";
     }
     return NULL;
 }

@@ -1,0 +1,1 @@
+"""Experiments of the papers on flow control, run on this machine."""

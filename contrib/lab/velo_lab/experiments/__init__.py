@@ -1,0 +1,1 @@
+"""One module for each experiment, or for those that share their plan."""

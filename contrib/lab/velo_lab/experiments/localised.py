@@ -1,0 +1,141 @@
+"""Thesis, sections 5.5 and 6.8: alltoall among a part of the ranks while the others wait in a barrier."""
+
+from .. import building
+from ..experiment import Experiment, Panel
+from ..judging import because, common, mean, numbers, settles_at, tolerance, too_noisy, verdict
+
+# What the thesis calls not acceptable.
+_LIMIT_PERCENT = 5.0
+# Below that a static mailbox has an overhead that is not acceptable, whoever is active.
+_STATIC_SLOTS = 55
+_DELAYED = "delayed_of_pattern_percent"
+# A sender that is delayed more often than that stalls in every second message.
+_HALF_PERCENT = 50.0
+
+
+def _active(context):
+    """All, a half, a quarter, an eighth of the ranks."""
+    return [count for count in (context.ranks // part for part in (1, 2, 4, 8)) if count >= 2]
+
+
+def _name(context, active):
+    return f"{context.ranks // active}x{active}"
+
+
+def _plan_for(default_policy):
+    def plan(context):
+        chosen, skipped = building.chosen_policies(context, (default_policy,))
+        slots = building.chosen_slots(context, (8, 12, 16, 24, 32, 40, 48, 57, 64), (8, 16, 32, 57))
+        fixed = building.thesis_format(context, piggyback=False)
+        points = [building.reference(context, fixed)] + [
+            building.point(context, policy, count, fixed) for policy in chosen for count in slots]
+        workloads = [building.alltoall(context, active, _name(context, active)) for active in _active(context)]
+        panels = [Panel(f"{w.name}: alltoall among {w.words[4]} of {w.ranks}", w.name, "overhead_percent", "overhead %",
+                        overhead_scale=True) for w in workloads]
+        panels += [Panel(f"{w.name}: delayed sends", w.name, _DELAYED, "% of the alltoall's messages") for w in workloads]
+        return building.plan({workload: points for workload in workloads}, panels, skipped)
+    return plan
+
+
+def _limits(results, context, policy):
+    """Slots from which on the overhead is acceptable, by active ranks; noise counts as acceptable."""
+    found = {}
+    for active in _active(context):
+        name = _name(context, active)
+        curve = results.curve(name, policy)
+        if curve:
+            found[active] = (settles_at(curve, max(_LIMIT_PERCENT, tolerance(results, name))), curve)
+    return found
+
+
+def _too_noisy(results, context):
+    return too_noisy(results, *(_name(context, active) for active in _active(context)))
+
+
+def _limits_text(limits):
+    return "acceptable from, by active ranks: " + ", ".join(
+        f"{active}: " + (f"{slots:g} slots" if slots else f"more than {max(curve):g} slots")
+        for active, (slots, curve) in limits.items())
+
+
+def _judge_static(results, context):
+    limits = _limits(results, context, "static")
+    statement = (f"With a static partition the overhead is not acceptable ({_LIMIT_PERCENT:g} % or more) below about "
+                 f"{_STATIC_SLOTS} slots per peer, whether all, a half, a quarter or an eighth of the ranks communicate "
+                 "(figure 5.9).")
+    if not limits:
+        return [verdict(statement, None, "static was not run.")]
+    below = {active: [x for x in curve if x < building.MESSAGE_PACKETS] for active, (_, curve) in limits.items()}
+    measured = all(below.values())
+    shown = all(slots is None or slots > max(below[active]) for active, (slots, _) in limits.items()) if measured else None
+    noisy = _too_noisy(results, context)
+    shown = None if noisy else shown
+    return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
+            _judge_static_delays(results, context)]
+
+
+def _delayed(results, context, policy):
+    """Delayed sends with mailboxes that cannot hold a message for each peer, by active ranks."""
+    curves = {active: results.curve(_name(context, active), policy, _DELAYED) for active in _active(context)}
+    small = {active: {x: v for x, v in curve.items() if x < building.MESSAGE_PACKETS} for active, curve in curves.items()}
+    return {active: curve for active, curve in small.items() if curve}
+
+
+def _delayed_text(curves):
+    return "delayed, in % of the alltoall's messages, by active ranks and slots: " + "; ".join(
+        f"{active} ranks: {numbers(curve, '')}" for active, curve in curves.items())
+
+
+def _judge_static_delays(results, context):
+    curves = _delayed(results, context, "static")
+    shown = all(min(curve.values()) > _HALF_PERCENT for curve in curves.values()) if curves else None
+    return verdict("The slots of idle senders help nobody: where a quota cannot hold a message, sends are delayed whoever is active.",
+                   shown, because(_delayed_text(curves)))
+
+
+def _judge_dynamic_delays(results, context):
+    curves = _delayed(results, context, "dynamic")
+    shown = None
+    if len(curves) > 1 and context.ranks in curves:
+        of_all, of_few = common(curves[context.ranks], curves[min(curves)])
+        shown = mean(of_few) < 0.5 * mean(of_all) if of_all else None
+    return verdict("With the same mailbox, fewer sends are delayed the fewer ranks communicate: they have the slots of the others.",
+                   shown, because(_delayed_text(curves)))
+
+
+def _is_proportional(limits, ranks):
+    """Each part of the ranks needs that part of the slots, as exactly as the measured sizes tell."""
+    slots_of_all, curve_of_all = limits[ranks]
+    slots_of_all = slots_of_all or max(curve_of_all)
+    for active, (slots, curve) in limits.items():
+        share = slots_of_all * active / ranks
+        enough = next((x for x in sorted(curve) if x > share), max(curve))
+        if active != ranks and (slots is None or slots > max(enough, min(curve))):
+            return False
+    return True
+
+
+def _judge_dynamic(results, context):
+    limits = _limits(results, context, "dynamic")
+    statement = ("The dynamic flow control needs half the slots when a half of the ranks communicate, a quarter when a "
+                 "quarter does, an eighth when an eighth does (figure 6.5).")
+    if not limits:
+        return [verdict(statement, None, "dynamic was not run.")]
+    noisy = _too_noisy(results, context)
+    shown = None
+    if len(limits) > 1 and context.ranks in limits and not noisy:
+        shown = _is_proportional(limits, context.ranks)
+    return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
+            _judge_dynamic_delays(results, context)]
+
+
+STATIC = Experiment(
+    "5.5", "A static mailbox and localised communication", "thesis, section 5.5, figure 5.9",
+    "A static partition wastes the slots of those that do not communicate: the overhead is unacceptable below 55 slots "
+    "per peer for all four patterns alike.",
+    _plan_for("static"), _judge_static)
+DYNAMIC = Experiment(
+    "6.8", "A dynamic mailbox and localised communication", "thesis, section 6.8, figure 6.5",
+    "The dynamic flow control gives the slots of those that do not communicate to those that do: the fewer communicate, the "
+    "smaller the mailbox that is enough.",
+    _plan_for("dynamic"), _judge_dynamic)

@@ -1,0 +1,123 @@
+"""Executes runs: mpirun, the policy, a program of the laboratory or the benchmark, its times and counters."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from velo_compare import imb_output
+from velo_compare.command import environment, shell_line
+from velo_compare.counters import ReportError, counters_of, find_report
+from velo_compare.process import run_limited
+
+from . import pattern_output
+from .measurement import Outcome
+
+PATTERNS, BENCH = "patterns", "bench"
+
+
+@dataclass(frozen=True)
+class Tools:
+    mpirun: str
+    patterns: str
+    bench: str
+
+
+class Runner:
+    def __init__(self, tools, timeout_seconds, extra_mca=()):
+        self._tools = tools
+        self._timeout_seconds = timeout_seconds
+        self._extra_mca = tuple(extra_mca)
+        self._directory = tempfile.TemporaryDirectory(prefix="velo-lab-")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._directory.cleanup()
+
+    def execute(self, run):
+        workload, point = run.case, run.setup
+        command = self._mpirun(workload, point) + self._program(workload)
+        outcome = Outcome(workload, point, run.round, shell_line(command))
+        try:
+            finished = run_limited(command, environment(), self._timeout_seconds)
+        except OSError as error:
+            outcome.failure = f"cannot start: {error}"
+            return outcome
+        outcome.seconds = finished.seconds
+        read = _read_bench if workload.program == BENCH else _read_patterns
+        outcome.failure = finished.failure(self._timeout_seconds) or read(finished.stdout, outcome)
+        outcome.failure = outcome.failure or _read_counters(finished.stdout + finished.stderr, outcome)
+        if outcome.failure:
+            outcome.output_tail = finished.tail()
+        return outcome
+
+    def _mpirun(self, workload, point):
+        # More ranks than cores: those that wait give way.
+        words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "none", "-np", str(workload.ranks)]
+        parameters = [("mpi_yield_when_idle", "1"), ("pml", "ob1"), ("btl", "velo,self"),
+                      ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
+        for name, value in (*parameters, *point.mca, *self._extra_mca):
+            words += ["--mca", name, value]
+        return words
+
+    def _program(self, workload):
+        if workload.program == PATTERNS:
+            return [self._tools.patterns, *workload.words]
+        return [self._tools.bench, *workload.words, *self._lengths(workload.size_bytes)]
+
+    def _lengths(self, size_bytes):
+        if size_bytes is None:
+            return []
+        path = Path(self._directory.name) / f"lengths-{size_bytes}"
+        path.write_text(f"{size_bytes}\n", encoding="ascii")
+        return ["-msglen", str(path)]
+
+
+def _read_patterns(stdout, outcome):
+    output = pattern_output.parse(stdout)
+    if output.defects:
+        return f"data check: {output.defects} wrong bytes"
+    if not output.complete or (output.time_usec is None and not output.phases):
+        return "the output ends early"
+    outcome.phases, outcome.marks, outcome.bytes_counted = output.phases, output.marks, output.bytes_counted
+    outcome.messages = output.messages
+    if output.time_usec is None:
+        outcome.time_usec = sum(usec * count for _, usec, count in output.phases)
+    else:
+        outcome.time_usec = output.time_usec
+        outcome.spread_percent = 100.0 * (output.max_usec - output.min_usec) / output.time_usec
+    return None
+
+
+def _read_bench(stdout, outcome):
+    workload = outcome.workload
+    output = imb_output.parse(stdout)
+    section = output.section(workload.benchmark)
+    row = section.row(workload.size_bytes) if section else None
+    if row is None or row.time_usec is None:
+        return f"no time for {workload.benchmark} in the output"
+    if row.defects:
+        return f"data check: {row.defects} defects"
+    if not output.finished:
+        return "the output ends early"
+    outcome.time_usec = row.time_usec
+    return None
+
+
+def _read_counters(text, outcome):
+    try:
+        report = find_report(text)
+    except ReportError as error:
+        return str(error)
+    if report is None:
+        return "no VELO-REPORT line: does Open MPI use the plugin?"
+    # Counters that are newer than velo-compare's list are kept as they are.
+    total = {name: value for name, value in report["total"].items() if isinstance(value, (int, float))}
+    outcome.counters = total | counters_of(report)
+    water = [rank["mailbox_high_water"] for rank in report["per_rank"] if "mailbox_high_water" in rank]
+    outcome.counters["mailbox_high_water"] = max(water, default=None)
+    if outcome.messages:
+        # Of all messages that are sent many are the barriers' when few ranks communicate.
+        outcome.counters["delayed_of_pattern_percent"] = 100.0 * total["messages_delayed"] / outcome.messages
+    return None

@@ -1,0 +1,138 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "experiment/experiment.h"
+#include "experiment/verdict.h"
+#include "flow/policy.h"
+#include "machine/parameters.h"
+#include "machine/simulation.h"
+#include "workload/patterns.h"
+
+namespace velo::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExperimentOptions {
+    std::vector<std::string> names;
+    fs::path output = "results";
+    fs::path bounds;
+    Context context;
+    bool no_plot = false;
+};
+
+// In $VELO_SIM_DATA, beside the program, or where `make install` puts data.
+fs::path find_file(const char* name) {
+    std::error_code error;
+    const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+    const char* given = std::getenv("VELO_SIM_DATA");
+    for (const fs::path& directory : {given != nullptr ? fs::path(given) : here, here,
+                                      here / "../share/velo/sim", fs::path(VELO_SIM_DATA)})
+        if (fs::exists(directory / name, error)) return directory / name;
+    return name;
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    if (!file.flush())
+        throw std::runtime_error(path.string() + ": cannot be written; choose another --output");
+}
+
+bool plot(const fs::path& script, const fs::path& csv, const Experiment& experiment) {
+    const fs::path picture = fs::path(csv).replace_extension(".png");
+    const pid_t child = fork();
+    if (child < 0) return false;
+    if (child == 0) {
+        execlp(VELO_PYTHON, VELO_PYTHON, script.c_str(), csv.c_str(), picture.c_str(), "--x",
+               experiment.x.c_str(), "--y", experiment.y.c_str(), "--title", experiment.title.c_str(),
+               static_cast<char*>(nullptr));
+        _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Returns false if a run failed or a verdict is not the one that the bounds file expects.
+bool perform(const ExperimentOptions& o, const Experiment& experiment) {
+    std::printf("== %s: %s (%s size)\n", experiment.name.c_str(), experiment.title.c_str(),
+                o.context.full ? "full" : "reduced");
+    std::fflush(stdout);
+    const Report report = experiment.run(o.context);
+    const std::vector<Verdict> verdicts = judge(o.bounds.string(), experiment.name, report, o.context.full);
+    std::string text = to_text(verdicts);
+    for (const std::string& remark : report.remarks) text += "remark: " + remark + "\n";
+    std::printf("%s", text.c_str());
+
+    const std::string name = experiment.name + (o.context.full ? "-full" : "");
+    fs::create_directories(o.output);
+    const fs::path table = o.output / (name + ".csv");
+    write_file(table, csv(report));
+    write_file(o.output / (name + "-verdict.txt"), text);
+    write_file(o.output / (name + "-metrics.json"), nlohmann::json(report.metrics).dump(2) + "\n");
+    if (!o.no_plot && !plot(find_file("velo-sim-plot"), table, experiment))
+        std::fprintf(stderr,
+                     "velo-sim: no plot of %s: is python3-matplotlib installed? --no-plot leaves plots out\n",
+                     experiment.name.c_str());
+    const auto failed = report.metrics.find("failed_runs");
+    bool good = failed == report.metrics.end() || failed->second == 0;
+    for (const Verdict& v : verdicts) good = good && (!v.measured || v.holds == v.expected);
+    return good;
+}
+
+}  // namespace
+
+void add_experiment_command(CLI::App& app, int& status) {
+    auto o = std::make_shared<ExperimentOptions>();
+    CLI::App* command = app.add_subcommand(
+        "experiment",
+        "an experiment of the papers: CSV, plot and verdict; exit status 1 if a verdict is not as expected");
+    std::vector<std::string> names = {"all"};
+    for (const Experiment& experiment : experiments()) names.push_back(experiment.name);
+    command->add_option("names", o->names, "experiments, or all")->check(CLI::IsMember(names))->required();
+    command->add_flag("--full", o->context.full,
+                      "the papers' size: minutes to an hour each, instead of seconds");
+    command->add_option("-j,--jobs", o->context.jobs, "runs side by side")
+        ->check(CLI::Range(1U, 1024U))
+        ->capture_default_str();
+    command->add_option("-o,--output", o->output, "directory for the files")->capture_default_str();
+    command->add_option("--bounds", o->bounds, "the statements and their bounds (default: as installed)");
+    command->add_flag("--no-plot", o->no_plot);
+    command->callback([o, &status] {
+        if (o->bounds.empty()) o->bounds = find_file("bounds.json");
+        for (const Experiment& experiment : experiments())
+            for (const std::string& name : o->names)
+                if ((name == "all" || name == experiment.name) && !perform(*o, experiment)) status = 1;
+    });
+}
+
+void add_list_command(CLI::App& app, int&) {
+    app.add_subcommand("list", "experiments, patterns, policies and the costs of the machine")->callback([] {
+        std::puts("experiments:");
+        for (const Experiment& e : experiments())
+            std::printf("  %-10s %s\n", e.name.c_str(), e.title.c_str());
+        std::puts("patterns:");
+        for (const std::string& name : pattern_names())
+            std::printf("  %-18s %s\n", name.c_str(), describe_pattern(name).c_str());
+        std::puts("policies:");
+        for (const std::string_view name : flow::policy_names(kProvidedNeeds))
+            std::printf("  %s\n", std::string(name).c_str());
+        std::puts("costs, in nanoseconds:");
+        for (const auto& [name, value] : list_costs(Costs{}))
+            std::printf("  %-16s %g\n", name.c_str(), value);
+    });
+}
+
+}  // namespace velo::sim

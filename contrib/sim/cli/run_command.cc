@@ -1,0 +1,178 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "experiment/sweep.h"
+#include "machine/simulation.h"
+
+namespace velo::sim {
+namespace {
+
+struct RunOptions {
+    Trial run;
+    std::string nodes;
+    std::vector<std::string> costs;
+    bool no_piggyback = false;
+    bool json = false;
+    bool per_process = false;
+};
+
+void apply(RunOptions& o) {
+    Trial& run = o.run;
+    run.flow.piggyback = !o.no_piggyback;
+    run.options.processes_per_node = run.machine.processes_per_node;
+    run.machine.dimensions = o.nodes.empty() ? mesh_for(run.options.processes, run.machine.processes_per_node)
+                                             : parse_dimensions(o.nodes);
+    if (run.machine.dimensions.empty())
+        throw std::runtime_error("--nodes " + o.nodes + ": give one to three sizes, such as 4x4x4");
+    if (run.warm_up >= run.options.iterations)
+        throw std::runtime_error("--warm-up leaves no iteration to measure: raise --iterations above " +
+                                 std::to_string(run.warm_up));
+    for (const std::string& cost : o.costs) {
+        const std::size_t equals = cost.find('=');
+        std::size_t end = 0;
+        double value = -1;
+        try {
+            if (equals != std::string::npos) value = std::stod(cost.substr(equals + 1), &end);
+        } catch (const std::exception&) {
+        }
+        if (value < 0 || equals + 1 + end != cost.size())
+            throw std::runtime_error("--cost " + cost + ": write NAME=NANOSECONDS, such as hop=90");
+        if (!set_cost(run.machine.costs, cost.substr(0, equals), value))
+            throw std::runtime_error("--cost " + cost + ": there is no such cost; velo-sim list shows them");
+    }
+}
+
+nlohmann::json counters(const flow::Counters& c) {
+    return {{"credit_packets", c.credit_packets},
+            {"credits_in_packets", c.credits_in_packets},
+            {"piggybacks", c.piggybacks},
+            {"piggybacked_credits", c.piggybacked_credits},
+            {"requests", c.requests},
+            {"responses", c.responses},
+            {"steals", c.steals},
+            {"stolen_slots", c.stolen_slots}};
+}
+
+nlohmann::json to_json(const RunOptions& o, const Measured& m) {
+    const Outcome& outcome = m.outcome;
+    nlohmann::json total = counters(outcome.totals.flow);
+    total["messages_sent"] = outcome.totals.messages;
+    total["messages_delayed"] = outcome.totals.messages_delayed;
+    total["data_packets"] = outcome.totals.data_packets;
+    nlohmann::json json = {{"policy", o.run.flow.policy},
+                           {"processes", o.run.options.processes},
+                           {"nodes", to_string(o.run.machine.dimensions)},
+                           {"slots_per_peer", o.run.flow.slots_per_peer},
+                           {"credit_slots", o.run.flow.credit_slots},
+                           {"iteration_us", m.time_us},
+                           {"mailbox_high_water", outcome.totals.slots_high_water},
+                           {"events", outcome.totals.events},
+                           {"seconds", outcome.seconds},
+                           {"digest", outcome.digest},
+                           {"fault", outcome.fault},
+                           {"deadlock", outcome.deadlock},
+                           {"total", total}};
+    if (o.per_process)
+        for (std::size_t p = 0; p < outcome.flow_of.size(); ++p) {
+            json["per_process"].push_back(counters(outcome.flow_of[p]));
+            json["per_process"].back()["messages_delayed"] = outcome.delayed_of[p];
+        }
+    return json;
+}
+
+void print(const RunOptions& o, const Measured& m) {
+    const Totals& t = m.outcome.totals;
+    std::printf("%s of %u processes on %s nodes, %s, %u slots per peer\n", o.run.pattern.c_str(),
+                o.run.options.processes, to_string(o.run.machine.dimensions).c_str(),
+                o.run.flow.policy.c_str(), o.run.flow.slots_per_peer);
+    std::printf("  iteration          %.2f us\n", m.time_us);
+    std::printf("  messages           %llu, %.1f %% delayed\n", static_cast<unsigned long long>(t.messages),
+                m.delayed_percent);
+    std::printf("  data packets       %llu\n", static_cast<unsigned long long>(t.data_packets));
+    std::printf("  credit packets     %llu\n", static_cast<unsigned long long>(t.flow.credit_packets));
+    std::printf("  piggybacks         %llu\n", static_cast<unsigned long long>(t.flow.piggybacks));
+    std::printf("  requests, steals   %llu, %llu\n", static_cast<unsigned long long>(t.flow.requests),
+                static_cast<unsigned long long>(t.flow.steals));
+    std::printf("  fullest mailbox    %llu slots\n", static_cast<unsigned long long>(t.slots_high_water));
+    std::printf("  events             %llu in %.2f s\n", static_cast<unsigned long long>(t.events),
+                m.outcome.seconds);
+    if (!m.outcome.fault.empty()) std::printf("  FAULT: %s\n", m.outcome.fault.c_str());
+    if (!m.outcome.deadlock.empty()) std::printf("  DEADLOCK: %s\n", m.outcome.deadlock.c_str());
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& status) {
+    auto o = std::make_shared<RunOptions>();
+    CLI::App* run = app.add_subcommand("run", "one pattern under one policy");
+    std::vector<std::string> policies;
+    for (const std::string_view name : flow::policy_names(kProvidedNeeds)) policies.emplace_back(name);
+    PatternOptions& p = o->run.options;
+    Machine& m = o->run.machine;
+    FlowOptions& f = o->run.flow;
+    p.processes = 64;
+    run->add_option("pattern", o->run.pattern, "what the processes do; velo-sim list shows the patterns")
+        ->check(CLI::IsMember(pattern_names()))
+        ->required();
+    run->add_option("-n,--processes", p.processes)->check(CLI::Range(2U, 1U << 20))->capture_default_str();
+    run->add_option("--policy", f.policy)->check(CLI::IsMember(policies))->capture_default_str();
+    run->add_option("--slots", f.slots_per_peer, "slots for each peer, data and credit region together")
+        ->check(CLI::Range(1U, 65535U))
+        ->capture_default_str();
+    run->add_option("--credit-slots", f.credit_slots)->check(CLI::Range(1U, 255U))->capture_default_str();
+    run->add_option("--intended-max", f.intended_max, "largest intended quota of a sender");
+    run->add_flag("--no-piggyback", o->no_piggyback, "credits return in packets of their own only");
+    run->add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
+    run->add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");
+    run->add_option("--bytes", p.bytes, "of MPI data in a message")->capture_default_str();
+    run->add_option("--iterations", p.iterations)->check(CLI::PositiveNumber)->capture_default_str();
+    run->add_option("--warm-up", o->run.warm_up, "iterations that are not measured")->capture_default_str();
+    run->add_option("--active", p.active, "alltoall, incast: the first so many take part");
+    run->add_option("--repetitions", p.repetitions)->check(CLI::PositiveNumber)->capture_default_str();
+    run->add_option("--neighbours", p.neighbours, "sparse: peers of a process");
+    run->add_option("--phases", p.phases, "phases: sizes of the groups")->delimiter(',');
+    run->add_option("--nodes", o->nodes, "mesh, such as 4x4x4 (default: as many as needed)");
+    run->add_option("--node-stride", m.node_stride, "a job uses every so manieth node")
+        ->check(CLI::PositiveNumber);
+    run->add_option("--processes-per-node", m.processes_per_node)
+        ->check(CLI::Range(1U, 65535U))
+        ->capture_default_str();
+    run->add_flag("--torus", m.torus);
+    run->add_flag("--progress-before-send", m.progress_before_send,
+                  "processes empty their mailboxes before each send");
+    run->add_flag("--limic", m.limic, "single copy inside a node, without credits");
+    run->add_option("--eager-limit", m.eager_limit)->capture_default_str();
+    run->add_option("--header-bytes", m.header_bytes, "of the MPI library in each message")
+        ->capture_default_str();
+    run->add_option("--window", m.node_window,
+                    "packets of a node in the network before back-pressure; 0: no limit")
+        ->capture_default_str();
+    run->add_option("--max-train", m.max_train, "packets that are simulated as one; 0: no limit")
+        ->capture_default_str();
+    run->add_option("--seed", m.seed)->capture_default_str();
+    run->add_option("--cost", o->costs, "NAME=NANOSECONDS, may be repeated; velo-sim list shows the names");
+    run->add_flag("--json", o->json);
+    run->add_flag("--per-process", o->per_process, "with --json: the counters of each process");
+    run->callback([o, &status] {
+        apply(*o);
+        if (o->run.pattern == "phases" && o->run.options.phases.empty())
+            throw std::runtime_error("phases needs the sizes of its groups: --phases 64,16,32");
+        for (const std::uint32_t size : o->run.options.phases)
+            if (size > o->run.options.processes)
+                throw std::runtime_error("--phases: a group of " + std::to_string(size) +
+                                         " is larger than --processes");
+        const Measured m = execute(o->run);
+        if (o->json)
+            std::printf("%s\n", to_json(*o, m).dump().c_str());
+        else
+            print(*o, m);
+        status = m.outcome.failed() ? 1 : 0;
+    });
+}
+
+}  // namespace velo::sim

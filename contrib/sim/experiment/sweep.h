@@ -1,0 +1,44 @@
+// Runs: what to simulate, and many of them side by side.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "machine/parameters.h"
+#include "machine/simulation.h"
+#include "workload/patterns.h"
+
+namespace velo::sim {
+
+struct Trial {
+    Machine machine;
+    FlowOptions flow;
+    std::string pattern = "alltoall";
+    PatternOptions options;
+    std::uint32_t warm_up = 0;  // iterations that are not measured
+};
+
+struct Measured {
+    Outcome outcome;
+    double time_us = 0;          // of an iteration
+    double delayed_percent = 0;  // of messages
+    std::uint64_t credit_packets = 0;
+};
+
+// Throws std::runtime_error if the run cannot be made; a deadlock is a result.
+Measured execute(const Trial& run);
+// Each run is a deterministic thing of its own, so that `jobs` threads change nothing but the time it takes.
+// The first exception of a run is thrown on.
+std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs);
+
+// A run on the thesis's machine: a mesh for that many processes, 16 on a node.
+Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy = "none",
+                 std::uint32_t slots = 64, std::uint32_t credit_slots = 2);
+
+inline double overhead_percent(double time, double reference) {
+    return reference > 0 ? (time / reference - 1) * 100 : 0;
+}
+
+}  // namespace velo::sim

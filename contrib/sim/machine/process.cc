@@ -1,0 +1,231 @@
+// A process that acts: its steps and its sends.
+#include <algorithm>
+#include <bit>
+
+#include "machine/simulation.h"
+#include "wire/packet.h"
+
+namespace velo::sim {
+
+void Simulation::wake(std::uint32_t p) {
+    Process& process = processes_[p];
+    actor_ = p;
+    clock_ = events_.now();
+    for (;;) {
+        const Time before = clock_;
+        const bool must_wait = process.waits_for != kNone || process.finished || process.fetching > 0;
+        if (must_wait || !next_step(p)) {
+            if (process.mailbox.empty()) {
+                process.state = State::kIdle;
+                return;
+            }
+            retrieve(p);
+        }
+        // What took time lets others act; what took none goes on.
+        if (clock_ != before || process.in_interface > 0) return rest(p);
+    }
+}
+
+void Simulation::rest(std::uint32_t p) {
+    Process& process = processes_[p];
+    process.busy_until = clock_;
+    if (process.in_interface > 0) {
+        process.state = State::kStalled;
+        return;
+    }
+    process.state = State::kBusy;
+    events_.push(clock_, kWake, p, 0);
+}
+
+// Performs the next step. False: it waits for an arrival.
+bool Simulation::next_step(std::uint32_t p) {
+    Process& process = processes_[p];
+    while (process.step == process.steps.size()) {
+        if (!process.steps.empty() || process.iteration > 0) take_notes(p);
+        if (process.finished) return false;
+        process.steps.clear();
+        process.step = 0;
+        workload_.steps(p, process.iteration, process.steps);
+        if (process.steps.empty()) process.steps.push_back({StepKind::kCompute, 0, 0});
+    }
+    const Step& step = process.steps[process.step];
+    if (waits(p, step)) return false;
+    ++process.step;
+    perform(p, step);
+    return true;
+}
+
+bool Simulation::waits(std::uint32_t p, const Step& step) {
+    switch (step.kind) {
+        case StepKind::kReceive:
+        case StepKind::kReceiveAny:
+            return !receive(p, step);
+        case StepKind::kFinish:
+            return processes_[p].queued > 0;
+        case StepKind::kSynchronise:
+            return !synchronised(p);
+        case StepKind::kSend:
+        case StepKind::kStart:
+            return machine_.progress_before_send && !processes_[p].mailbox.empty();
+        case StepKind::kCompute:
+            return false;
+    }
+    return false;
+}
+
+// The last one to arrive lets all go on.
+bool Simulation::synchronised(std::uint32_t p) {
+    Process& process = processes_[p];
+    if (process.released) {
+        process.synchronising = process.released = false;
+        return true;
+    }
+    if (process.synchronising) return false;
+    process.synchronising = true;
+    if (++synchronising_ < peers_.processes()) return false;
+    synchronising_ = 0;
+    const Time released =
+        clock_ + from_ns(machine_.costs.barrier_ns) * std::bit_width(peers_.processes() - 1);
+    for (std::uint32_t q = 0; q < peers_.processes(); ++q) {
+        const Time skew = from_ns(machine_.costs.skew_ns * random_.below(1U << 20) / (1U << 20));
+        events_.push(released + skew, kRelease, q, 0);
+    }
+    return false;
+}
+
+void Simulation::release(std::uint32_t p) {
+    Process& process = processes_[p];
+    process.released = true;
+    if (process.state != State::kIdle) return;
+    process.state = State::kBusy;
+    events_.push(events_.now(), kWake, p, 0);
+}
+
+// An iteration has ended.
+void Simulation::take_notes(std::uint32_t p) {
+    Process& process = processes_[p];
+    Time& end = iteration_end_[process.iteration];
+    end = std::max(end, clock_);
+    if (p == 0 && on_iteration_) on_iteration_(process.iteration);
+    if (++process.iteration < workload_.iterations()) return;
+    process.finished = true;
+    --unfinished_;
+    std::vector<Step>().swap(process.steps);
+    process.step = 0;
+}
+
+void Simulation::perform(std::uint32_t p, const Step& step) {
+    if (step.kind == StepKind::kCompute) clock_ += from_ns(step.bytes);
+    if (step.kind != StepKind::kSend && step.kind != StepKind::kStart) return;
+    ++totals_.messages;
+    if (machine_.limic && network_.node_of(p) == network_.node_of(step.peer)) return send_locally(p, step);
+    send(p, step);
+}
+
+void Simulation::send_locally(std::uint32_t p, const Step& step) {
+    clock_ += local_message_;
+    Train train;
+    train.from = p;
+    train.to = step.peer;
+    train.count = 1;
+    train.kind = TrainKind::kLocal;
+    train.last = true;
+    train.value = step.bytes;
+    train.done = clock_;
+    events_.push(clock_, kArrive, 0, trains_.add(train));
+}
+
+void Simulation::send(std::uint32_t p, const Step& step) {
+    Process& process = processes_[p];
+    const std::uint32_t index = peers_.index_of(p, step.peer);
+    Pair& to = pair(p, index);
+    clock_ += send_message_;
+
+    Pending message;
+    const bool rendezvous = step.bytes > machine_.eager_limit;
+    const std::uint32_t bytes = machine_.header_bytes + (rendezvous ? 0 : step.bytes);
+    message.packets = static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(bytes));
+    message.rendezvous = rendezvous ? step.bytes : 0;
+    message.spare = message.packets * wire::kPayloadBytes - bytes >= wire::kPiggybackBytes;
+
+    std::uint32_t slot = free_pending_;
+    if (slot == kNone) {
+        slot = static_cast<std::uint32_t>(pendings_.size());
+        pendings_.push_back(message);
+    } else {
+        free_pending_ = pendings_[slot].next;
+        pendings_[slot] = message;
+    }
+    (to.tail == kNone ? to.head : pendings_[to.tail].next) = slot;
+    to.tail = slot;
+    ++process.queued;
+    flush(p, index);
+    if (to.head == kNone) return;
+    ++totals_.messages_delayed;
+    ++process.delayed;
+    if (step.kind == StepKind::kSend) process.waits_for = index;
+}
+
+// As the engine flushes: control packets first, then what the credits allow.
+void Simulation::flush(std::uint32_t p, std::uint32_t index) {
+    Process& process = processes_[p];
+    flow::Policy& policy = *process.policy;
+    if (policy.control_waiting(index) && policy.credits(index) > 0) policy.send_waiting_control(index, *this);
+    Pair& to = pair(p, index);
+    while (to.head != kNone) {
+        const std::uint32_t slot = to.head;
+        std::uint32_t count = std::min(pendings_[slot].packets, policy.credits(index));
+        if (machine_.max_train > 0) count = std::min(count, machine_.max_train);
+        if (count == 0) return;
+        send_packets(p, index, pendings_[slot], count);
+        if (pendings_[slot].packets > 0) continue;
+        to.head = pendings_[slot].next;
+        if (to.head == kNone) to.tail = kNone;
+        pendings_[slot].next = free_pending_;
+        free_pending_ = slot;
+        --process.queued;
+    }
+    if (process.waits_for == index) process.waits_for = kNone;
+}
+
+void Simulation::send_packets(std::uint32_t p, std::uint32_t index, Pending& message, std::uint32_t count) {
+    flow::Policy& policy = *processes_[p].policy;
+    Train train;
+    train.from = p;
+    train.to = peers_.process_at(p, index);
+    train.count = count;
+    train.last = count == message.packets;
+    if (train.last && message.spare) train.value = policy.piggyback(index, *this);
+    policy.take(index, count);
+    if (train.last) train.rendezvous = message.rendezvous;
+    message.packets -= count;
+    totals_.data_packets += count;
+    ++processes_[p].in_interface;
+    // The interface takes the first packet while the process writes the others.
+    const Time first = clock_ + send_packet_;
+    clock_ += (send_packet_ + (policy.limited() ? account_ : 0)) * count;
+    const Time end = clock_;
+    clock_ = first;
+    submit(train);
+    clock_ = end;
+}
+
+// At the actor's clock.
+void Simulation::submit(Train train) {
+    events_.push(clock_, kSubmit, network_.node_of(train.from), trains_.add(train));
+}
+
+void Simulation::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
+    Train train;
+    train.from = actor_;
+    train.to = peers_.process_at(actor_, to);
+    train.count = 1;
+    train.value = value;
+    train.kind = kind == wire::PacketKind::kCredit    ? TrainKind::kCredit
+                 : kind == wire::PacketKind::kRequest ? TrainKind::kRequest
+                                                      : TrainKind::kResponse;
+    clock_ += credit_packet_ + send_packet_;
+    submit(train);
+}
+
+}  // namespace velo::sim

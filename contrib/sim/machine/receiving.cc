@@ -1,0 +1,156 @@
+// Arrivals, and a process that takes them out of its mailbox.
+#include <algorithm>
+#include <bit>
+
+#include "machine/simulation.h"
+
+namespace velo::sim {
+
+void Simulation::arrive(std::uint32_t index) {
+    Train& train = trains_[index];
+    if (train.kind == TrainKind::kRmaRequest) return serve_rma(index);
+    Process& process = processes_[train.to];
+    if (train.kind == TrainKind::kRmaData) {
+        // The notification comes with the last packet.
+        if (events_.now() < train.done) return events_.push(train.done, kArrive, 0, index);
+        --process.fetching;
+    }
+    if (train.takes_slot() && flow_.finite_mailbox && !process.policy->limited()) {
+        const std::uint32_t capacity = process.policy->config().mailbox_slots();
+        const bool room = process.slots_used == 0 || process.slots_used + train.count <= capacity;
+        if (!process.refused.empty() || !room) return process.refused.push(trains_, index);
+    }
+    accept(index);
+}
+
+void Simulation::accept(std::uint32_t index) {
+    Train& train = trains_[index];
+    const std::uint32_t to = train.to;
+    Process& process = processes_[to];
+    if (train.kind != TrainKind::kLocal) network_.accepted(train.from, train.count);
+    if (train.kind == TrainKind::kRmaData) {
+        trains_.remove(index);
+    } else {
+        if (train.takes_slot()) process.slots_used += train.count;
+        process.slots_high_water = std::max(process.slots_high_water, process.slots_used);
+        if (process.policy->limited() && process.slots_used > process.policy->config().mailbox_slots())
+            fault_ = "the mailbox of process " + std::to_string(to) + " overflows";
+        process.mailbox.push(trains_, index);
+    }
+    if (process.state != State::kIdle) return;
+    process.state = State::kBusy;
+    events_.push(events_.now() + poll_, kWake, to, 0);
+}
+
+// A get request at the node of the data, answered by the interface alone.
+void Simulation::serve_rma(std::uint32_t index) {
+    network_.accepted(trains_[index].from, 1);
+    Train answer;
+    answer.kind = TrainKind::kRmaData;
+    answer.from = trains_[index].to;
+    answer.to = trains_[index].from;
+    const double packet_bytes = machine_.costs.rma_packet_bytes;
+    answer.count = static_cast<std::uint32_t>(trains_[index].value / packet_bytes) + 1;
+    trains_.remove(index);
+    network_.submit(trains_.add(answer));
+}
+
+bool Simulation::receive(std::uint32_t p, const Step& step) {
+    Process& process = processes_[p];
+    if (step.kind == StepKind::kReceiveAny) {
+        if (process.unmatched < step.bytes) return false;
+        process.unmatched -= step.bytes;
+        return true;
+    }
+    Pair& from = pair(p, peers_.index_of(p, step.peer));
+    if (from.unmatched == 0) return false;
+    --from.unmatched;
+    --process.unmatched;
+    const bool local = machine_.limic && network_.node_of(p) == network_.node_of(step.peer);
+    if (step.bytes <= machine_.eager_limit || local) return true;
+    // Rendezvous: the receiver gets the data.
+    Train request;
+    request.kind = TrainKind::kRmaRequest;
+    request.from = p;
+    request.to = step.peer;
+    request.count = 1;
+    request.value = step.bytes;
+    clock_ += send_packet_;
+    ++process.fetching;
+    submit(request);
+    return true;
+}
+
+// Takes the oldest train out of the mailbox.
+void Simulation::retrieve(std::uint32_t p) {
+    Process& process = processes_[p];
+    const std::uint32_t position = process.mailbox.pop(trains_);
+    const Train train = trains_[position];
+    trains_.remove(position);
+    const std::uint32_t index = peers_.index_of(p, train.from);
+    digest_ =
+        std::rotl(digest_ ^ (events_.now() + train.from * 0x9e3779b97f4a7c15 + train.to), 23) * 0x100000001b3;
+    if (train.takes_slot()) {
+        process.slots_used -= train.count;
+        while (!process.refused.empty() &&
+               (process.slots_used == 0 || process.slots_used + trains_[process.refused.head].count <=
+                                               process.policy->config().mailbox_slots()))
+            accept(process.refused.pop(trains_));
+    }
+    switch (train.kind) {
+        case TrainKind::kData:
+            return retrieve_data(p, index, train);
+        case TrainKind::kCredit:
+            clock_ += receive_packet_ + credit_packet_;
+            process.policy->credit_received(index, train.value);
+            return flush(p, index);
+        case TrainKind::kRequest:
+            clock_ += receive_packet_ + credit_packet_;
+            return process.policy->request_retrieved(index, *this);
+        case TrainKind::kResponse:
+            clock_ += receive_packet_ + credit_packet_;
+            return process.policy->response_retrieved(index, train.value, *this);
+        case TrainKind::kLocal:
+            clock_ += local_message_ + from_ns(machine_.costs.local_byte_ns * train.value);
+            ++pair(p, index).unmatched;
+            ++process.unmatched;
+            return;
+        case TrainKind::kRmaRequest:
+        case TrainKind::kRmaData:
+            return;
+    }
+}
+
+void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train& train) {
+    Process& process = processes_[p];
+    flow::Policy& policy = *process.policy;
+    const Time each = receive_packet_ + (policy.limited() ? account_ : 0);
+    const Time watching = policy.bytes_per_peer() > sizeof(flow::PeerFlow) ? monitor_ : 0;
+    std::uint32_t left = train.count;
+    // A packet that is still on its way is waited for: the train's packets come gap by gap.
+    const auto pass = [&](std::uint32_t count) {
+        left -= count;
+        clock_ = std::max(clock_ + each * count, train.done - network_.gap() * left + each);
+    };
+    while (left > 0) {
+        const std::uint32_t quiet = std::min(policy.quiet_packets(index), left);
+        if (quiet > 0) {
+            pass(quiet);
+            policy.data_retrieved_quietly(index, quiet);
+        }
+        if (left == 0) break;
+        pass(1);
+        policy.data_retrieved(index, *this);
+        clock_ += watching;
+    }
+    if (train.value > 0) {
+        policy.credit_received(index, train.value);
+        flush(p, index);
+    }
+    if (!train.last) return;
+    clock_ += receive_message_;
+    ++pair(p, index).unmatched;
+    ++process.unmatched;
+}
+
+}  // namespace velo::sim

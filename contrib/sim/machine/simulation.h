@@ -1,0 +1,177 @@
+// One run: N processes with a policy object each, their network and a workload, from the first event to the
+// last. The policies are the plugin's own; what the engine does around them in the plugin (queues, windows,
+// the order of the parts of an event) is done here the same way.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/event_queue.h"
+#include "core/random.h"
+#include "flow/policy.h"
+#include "machine/network.h"
+#include "machine/parameters.h"
+#include "machine/peers.h"
+#include "machine/train.h"
+#include "workload/workload.h"
+
+namespace velo::sim {
+
+// What the model does for a policy beyond credits, the credit region, REQ and RESP (flow::Need).
+inline constexpr std::uint32_t kProvidedNeeds = 0;
+
+struct FlowOptions {
+    std::string policy = "none";
+    std::uint32_t slots_per_peer = 64;  // data and credit region together
+    std::uint32_t credit_slots = 2;
+    bool piggyback = true;
+    std::uint32_t intended_max = flow::kMaxQuota;
+    bool free_of_charge = false;  // the processor's part of flow control costs no time
+    bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
+};
+
+struct Totals {
+    std::uint64_t messages = 0;
+    std::uint64_t messages_delayed = 0;  // not all packets had a credit when the message was handed over
+    std::uint64_t data_packets = 0;
+    flow::Counters flow;
+    std::uint64_t events = 0;
+    std::uint64_t slots_high_water = 0;  // of the fullest mailbox
+    std::uint64_t state_bytes = 0;       // of all policies' state
+};
+
+struct Outcome {
+    Totals totals;
+    std::vector<flow::Counters> flow_of;    // of each process
+    std::vector<std::uint64_t> delayed_of;  // messages delayed at each process
+    std::vector<Time> iteration_end;        // when the last process had finished it
+    Time end = 0;
+    std::string fault;         // an invariant that broke, empty if none
+    std::string deadlock;      // who waits for whom, empty if all processes came to their end
+    double seconds = 0;        // of the processor that simulates
+    std::uint64_t digest = 0;  // of all deliveries, in order: equal runs have equal digests
+
+    bool failed() const { return !fault.empty() || !deadlock.empty(); }
+    // Mean time of an iteration without the first `warm_up` ones.
+    double iteration_us(std::uint32_t warm_up) const;
+};
+
+class Simulation : private flow::Emitter {
+ public:
+    // Makes the policy of one process; for rules that are not in the engine's table.
+    using PolicyMaker = std::function<std::unique_ptr<flow::Policy>(const flow::PolicyConfig&)>;
+
+    // Throws std::runtime_error with the reason if the policy does not accept its configuration.
+    Simulation(const Machine& machine, const FlowOptions& flow, const Workload& workload,
+               const PolicyMaker& make = {});
+    ~Simulation() override = default;
+
+    Outcome run();
+    // Called when process 0 has finished an iteration.
+    void on_iteration(std::function<void(std::uint32_t)> callback) { on_iteration_ = std::move(callback); }
+
+    const flow::Policy& policy(std::uint32_t process) const { return *processes_[process].policy; }
+    const Peers& peers() const { return peers_; }
+
+ private:
+    enum class State : std::uint8_t {
+        kBusy,     // an event will wake it
+        kStalled,  // its data is not yet in the network interface
+        kIdle,     // waits for an arrival
+    };
+    struct Process {
+        std::unique_ptr<flow::Policy> policy;
+        std::vector<Step> steps;
+        TrainQueue mailbox;
+        TrainQueue refused;  // arrivals that a full mailbox without credits keeps in the network
+        Time busy_until = 0;
+        std::uint64_t unmatched = 0;  // messages for kReceiveAny
+        std::uint32_t step = 0;
+        std::uint32_t iteration = 0;
+        std::uint32_t slots_used = 0;
+        std::uint32_t slots_high_water = 0;
+        std::uint32_t in_interface = 0;   // data trains that the interface has not taken
+        std::uint32_t queued = 0;         // messages in the queues of all peers
+        std::uint32_t waits_for = kNone;  // peer index of a blocking send without credits
+        std::uint32_t fetching = 0;       // RMA transfers that have not arrived
+        std::uint64_t delayed = 0;
+        State state = State::kBusy;
+        bool finished = false;
+        bool synchronising = false;
+        bool released = false;
+    };
+    // A message, or the rest of one, that waits for credits.
+    struct Pending {
+        std::uint32_t packets = 0;
+        std::uint32_t rendezvous = 0;
+        std::uint32_t next = kNone;
+        bool spare = false;  // the last packet has room for a piggybacked count
+    };
+    struct Pair {
+        std::uint32_t head = kNone;  // pending messages
+        std::uint32_t tail = kNone;
+        std::uint32_t unmatched = 0;  // messages received that no step has asked for
+    };
+
+    void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+
+    void connect(const PolicyMaker& make);
+    void dispatch(const Event& event);
+    void arrive(std::uint32_t train);
+    void accept(std::uint32_t train);
+    void serve_rma(std::uint32_t train);
+    void wake(std::uint32_t p);
+    void rest(std::uint32_t p);
+    bool next_step(std::uint32_t p);
+    void perform(std::uint32_t p, const Step& step);
+    void send(std::uint32_t p, const Step& step);
+    void send_locally(std::uint32_t p, const Step& step);
+    bool receive(std::uint32_t p, const Step& step);
+    bool synchronised(std::uint32_t p);
+    void release(std::uint32_t p);
+    bool waits(std::uint32_t p, const Step& step);
+    void flush(std::uint32_t p, std::uint32_t index);
+    void send_packets(std::uint32_t p, std::uint32_t index, Pending& message, std::uint32_t count);
+    void submit(Train train);
+    void retrieve(std::uint32_t p);
+    void retrieve_data(std::uint32_t p, std::uint32_t index, const Train& train);
+    void take_notes(std::uint32_t p);
+    void conclude(Outcome& outcome);
+    std::string stuck() const;
+
+    Pair& pair(std::uint32_t p, std::uint32_t index) { return pairs_[peers_.first(p) + index]; }
+    bool limited(std::uint32_t p) const { return processes_[p].policy->limited(); }
+
+    Machine machine_;
+    FlowOptions flow_;
+    const Workload& workload_;
+    EventQueue events_;
+    TrainPool trains_;
+    Network network_;
+    Peers peers_;
+    std::vector<Process> processes_;
+    std::vector<Pair> pairs_;
+    std::vector<Pending> pendings_;
+    std::uint32_t free_pending_ = kNone;
+
+    // While a process acts: who, and how far its own clock has come. Its acts affect others through events
+    // only, so it may run ahead until it has to look at its mailbox again.
+    std::uint32_t actor_ = 0;
+    Time clock_ = 0;
+
+    Time send_packet_, receive_packet_, account_, monitor_, credit_packet_, send_message_, receive_message_,
+        poll_, local_message_;
+    std::vector<Time> iteration_end_;
+    std::function<void(std::uint32_t)> on_iteration_;
+    Totals totals_;
+    std::uint32_t unfinished_ = 0;
+    std::uint32_t synchronising_ = 0;
+    Random random_;
+    std::uint64_t digest_ = 0xcbf29ce484222325;
+    std::string fault_;
+};
+
+}  // namespace velo::sim

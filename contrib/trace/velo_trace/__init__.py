@@ -1,0 +1,1 @@
+"""velo-trace: converts and draws traces of Velo's flow control."""

@@ -1,0 +1,19 @@
+// The one list of what can be watched while the engine runs.
+#pragma once
+
+#include <cstdint>
+
+#include "api/velo.h"
+#include "endpoint/engine.h"
+
+namespace velo::endpoint {
+
+// nullptr beyond the last.
+const velo_counter* counter_at(unsigned index);
+// 0 for a counter of peers, and beyond the last.
+std::uint64_t counter_value(const Engine& engine, unsigned index);
+std::uint32_t counter_peers(const Engine& engine);
+// 0 for a counter of the process, beyond the last, and where there is no peer. `place`: below counter_peers.
+std::uint64_t counter_of_peer(const Engine& engine, unsigned index, std::uint32_t place);
+
+}  // namespace velo::endpoint

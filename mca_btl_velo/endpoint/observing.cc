@@ -1,0 +1,114 @@
+// What the engine tells about itself: stalls, the warning when one lasts, the trace.
+#include <cinttypes>
+#include <cstdio>
+#include <mutex>
+
+#include "endpoint/engine.h"
+#include "platform/monotonic.h"
+
+namespace velo::endpoint {
+namespace {
+
+std::uint64_t seconds(std::uint64_t ns) {
+    return ns / 1'000'000'000;
+}
+
+// As Open MPI names processes: job and rank. With the process id where it is known.
+std::string name_of(std::uint64_t process_name, int pid) {
+    char text[80];
+    std::snprintf(text, sizeof text, "[%" PRIu64 ",%" PRIu64 "]", process_name >> 32,
+                  process_name & 0xffffffff);
+    return pid > 0 ? text + (" (process id " + std::to_string(pid) + ")") : text;
+}
+
+std::string name_of(const Peer& peer) {
+    const fabric::shm::Address& address = peer.segment.address();
+    return name_of(address.process_name, address.file.pid);
+}
+
+}  // namespace
+
+void Engine::open_trace() {
+    if (config_.trace == nullptr || *config_.trace == '\0') return;
+    const flow::PolicyConfig& flow = velo_.policy->config();
+    trace::FileHeader header{};
+    header.process_name = config_.process_name;
+    header.peers = flow.peers;
+    header.spare_peers = flow.spare_peers;
+    header.slots_per_peer = slots_per_peer_;
+    header.credit_slots = flow.credit_slots;
+    header.mailbox_slots = velo_.reader.capacity();
+    header.piggyback = flow.piggyback;
+    std::snprintf(header.policy, sizeof header.policy, "%s", config_.flow_control);
+    trace_.open({config_.trace, config_.trace_limit_bytes}, header);
+}
+
+void Engine::flush_trace() {
+    std::lock_guard lock(mutex_);
+    trace_.flush();
+}
+
+void Engine::begin_stall(Peer& peer) {
+    stalls_.begin(peer, platform::monotonic_ns());
+    trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), peer.policy.limited() ? 0 : 1);
+}
+
+void Engine::end_stall(Peer& peer) {
+    const std::uint64_t now = platform::monotonic_ns();
+    const std::uint64_t lasted = now - peer.stall.since_ns;
+    if (stalls_.warned(peer)) {
+        std::string text = "all messages for process " + name_of(peer) + " have left, after " +
+                           std::to_string(seconds(lasted)) + " s";
+        config_.log(config_.context, 0, text.c_str());
+    }
+    stalls_.end(peer, now);
+    trace_.stall(peer, trace::Kind::kStallEnd, lasted / 1'000'000, peer.policy.limited() ? 0 : 1);
+}
+
+void Engine::count_stalls() {
+    const std::uint64_t now = platform::monotonic_ns();
+    statistics_.stalls = stalls_.count();
+    statistics_.stalled_ns = 0;
+    for (const auto& peer : peers_) {
+        if (peer != nullptr) statistics_.stalled_ns += peer->stall.ns_until(now);
+    }
+}
+
+// Called now and then by progress, under the gate only.
+void Engine::look_around() {
+    if (!stalls_.any() && !trace_.on()) return;
+    std::lock_guard lock(mutex_);
+    const std::uint64_t now = platform::monotonic_ns();
+    stalls_.check(now, [this](Peer& peer, std::uint64_t quiet_ns) { warn_of_stall(peer, quiet_ns); });
+    trace_.mailbox(velo_.reader.occupancy(), velo_.reader.capacity());
+    trace_.idle(now);
+    if (std::string complaint = trace_.take_complaint(); !complaint.empty())
+        config_.log(config_.context, 0, complaint.c_str());
+}
+
+void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
+    const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
+    const mailbox::Reader<>& reader = peer.domain.reader;
+    char numbers[320];
+    if (peer.policy.limited()) {
+        std::snprintf(numbers, sizeof numbers,
+                      "%" PRIu32 " credits left; in the other direction it holds %" PRIu32 ", and %" PRIu32
+                      " of the %" PRIu32 " packets that make a return have come; %" PRIu64
+                      " packets wait in this process's mailbox of %" PRIu32 " slots",
+                      peer.policy.credits(peer.flow), flow.current, flow.retrieved, flow.threshold,
+                      std::uint64_t{reader.occupancy()}, reader.capacity());
+    } else {
+        std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");
+    }
+    std::string text = "no progress towards process " + name_of(peer) + " for " +
+                       std::to_string(seconds(quiet_ns)) + " s: " + std::to_string(peer.queue.bytes()) +
+                       " bytes wait for " + (peer.policy.limited() ? "credits" : "a free slot") + " (" +
+                       numbers +
+                       "). That process may be computing without calling MPI, or be stopped. "
+                       "btl_velo_stall_warning sets the seconds until this warning, 0 for none";
+    config_.log(config_.context, 0, text.c_str());
+    trace_.stall(peer, trace::Kind::kStallWarning, seconds(quiet_ns), peer.queue.bytes());
+    trace_.flush();
+}
+
+}  // namespace velo::endpoint

@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+"""Stands in for mpirun: a machine that behaves as the papers say, by rules that the tests know.
+
+An alltoall takes 1000 us. Under static flow control it takes 50 % longer, with all messages delayed, unless the data region
+has room for the 37 packets of a message and the sender keeps 37 credits (equation 5.3); under dynamic flow control the
+mailbox counts as many times as there are more ranks than active ones. FAKE_FLAT=1: every run takes 1000 us. FAKE_HANG and
+FAKE_FAIL name a policy and slots ("static:8"), FAKE_DEFECT too, FAKE_FAIL also a policy alone; FAKE_LOG names a file that gets a line for each call.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+
+WORDS = sys.argv
+MCA = {WORDS[i + 1].removeprefix("btl_velo_"): WORDS[i + 2] for i, word in enumerate(WORDS) if word == "--mca"}
+RANKS = int(WORDS[WORDS.index("-np") + 1])
+POLICY = MCA["flow_control"]
+SLOTS = int(MCA.get("slots_per_peer", MCA.get("preposted_buffers", 0)))
+CREDIT_SLOTS = int(MCA.get("credit_slots", 2))
+SETUP = f"{POLICY}:{SLOTS}"
+PACKETS = 37
+NOISE = float(os.environ.get("FAKE_NOISE", 1))  # slowest batch by fastest batch
+
+
+def option(name, default=None):
+    return WORDS[WORDS.index(name) + 1] if name in WORDS else default
+
+
+def slowness(active):
+    """(overhead, share of delayed messages)."""
+    quota = SLOTS - CREDIT_SLOTS
+    if POLICY == "none" or "FAKE_FLAT" in os.environ:
+        return 0.0, 0.0
+    if POLICY == "dynamic":
+        quota = SLOTS * RANKS // active - CREDIT_SLOTS
+    if quota - quota // (CREDIT_SLOTS + 1) >= PACKETS:
+        return 0.01, 0.0
+    return (0.2, 0.5) if quota >= PACKETS else (0.5 + 1.0 / (1 + max(0, quota)), 1.0)
+
+
+def report(delayed):
+    names = ("messages_sent messages_delayed data_packets credit_packets credits_in_packets piggybacked_credits requests "
+             "responses steals stolen_slots").split()
+    total = {name: 0 for name in names} | {"messages_sent": 1000, "messages_delayed": round(1000 * delayed), "refused": 7}
+    if POLICY != "none":
+        total["credit_packets"] = (6 if MCA.get("piggyback") == "0" else 3) * (1 if POLICY == "dynamic" else 2)
+    ranks = [{"rank": rank, "mailbox_bytes": SLOTS * 64 * RANKS, "mailbox_high_water": SLOTS} for rank in range(RANKS)]
+    print("VELO-REPORT " + json.dumps({"version": 1, "total": total, "per_rank": ranks}), file=sys.stderr)
+
+
+def trace_records(phases, repetitions):
+    """Rank 0: the credits of the active ranks rise in each phase and those of the others fall."""
+    for rank in range(1, RANKS):
+        yield 1, 1, rank, rank, 30
+    for phase, active in enumerate(phases):
+        at_ns = 1000 * repetitions * phase + 10
+        for rank in range(1, RANKS):
+            yield at_ns, 4, rank, 1, 30 * RANKS // active if rank < active else 2
+
+
+def write_trace(phases, repetitions):
+    header = struct.pack("<8sIIIIQ", b"VELOTRAC", 1, 256, 32, 0x01020304, 0).ljust(256, b"\0")
+    with open(os.path.join(MCA["trace"], "velo.1.0.vtrace"), "wb") as file:
+        file.write(header)
+        for at_ns, kind, peer, count, credits in trace_records(phases, repetitions):
+            file.write(struct.pack("<QHHIIIII", at_ns, kind, 0, peer, count, credits, 0, 0))
+
+
+def run_phases():
+    phases = [int(word) for word in option("--phases").split(",")]
+    repetitions = int(option("--repetitions"))
+    print(f"lab 1 {RANKS} phases\nmark 0 0")
+    for number, active in enumerate(phases):
+        overhead, _ = slowness(active)
+        print(f"phase {number} {active} {1000 * (1 + overhead)} {repetitions} 0")
+        print(f"mark {(number + 1) * repetitions} {1000 * repetitions * (number + 1)}")
+    print("end")
+    if "trace" in MCA:
+        write_trace(phases, repetitions)
+
+
+def run_pattern(defects):
+    overhead, delayed = slowness(int(option("--active", RANKS)))
+    usec = 1000 * (1 + overhead)
+    window = int(option("--window", 0))
+    print(f"lab 1 {RANKS} pattern\npoint {usec} {usec} {usec * NOISE} 100 {defects} {window * int(option('--bytes', 0))} 1000\nend")
+    report(delayed)
+
+
+def run_bench(defects):
+    name = WORDS[WORDS.index("/bin/true") + 1]
+    name = f"Multi-{name}" if "-multi" in WORDS else name
+    overhead, delayed = slowness(2 if name.startswith("Multi-") else RANKS)
+    usec = 10 * (1 + overhead)
+    print(f"# Benchmarking {name}\n# #processes = {RANKS}")
+    print("       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]      defects")
+    print(f"2048 1000 {usec} {usec} {usec} {defects}\n\n# All processes entering MPI_Finalize")
+    report(delayed)
+
+
+def main():
+    with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as file:
+        file.write(" ".join(WORDS[1:]) + "\n")
+    if os.environ.get("FAKE_HANG") == SETUP:
+        time.sleep(600)
+    if os.environ.get("FAKE_FAIL") in (SETUP, POLICY):
+        sys.exit("rank 2: something went wrong")
+    defects = 2 if os.environ.get("FAKE_DEFECT") == SETUP else 0
+    if "--phases" in WORDS:
+        run_phases()
+        report(0.0)
+    elif "-msglen" in WORDS:
+        run_bench(defects)
+    else:
+        run_pattern(defects)
+
+
+main()

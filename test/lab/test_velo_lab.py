@@ -1,0 +1,245 @@
+"""velo-lab from its command line to its files, on an mpirun that behaves as the papers say, or otherwise."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from velo_lab.catalogue import BY_NAME
+
+HERE = pathlib.Path(__file__).resolve().parent
+ALL_POLICIES = "none,static,dynamic,rnr,mvapich_static,mvapich_dynamic,lazy"
+
+
+def verdicts(tmp_path, name):
+    document = json.loads((tmp_path / "out" / name / "result.json").read_text())
+    return [verdict["status"] for verdict in document["verdicts"]]
+
+
+def calls(tmp_path):
+    return (tmp_path / "calls").read_text().splitlines()
+
+
+def test_list_names_every_experiment_with_its_source(velo_lab):
+    text = subprocess.run([sys.executable, str(velo_lab), "list"], capture_output=True, text=True, check=True, timeout=60).stdout
+    for name in ("5.3", "5.4", "5.5", "6.8", "7.1", "7.2", "7.3", "7.4", "bandwidth", "incast"):
+        assert f"\n{name} " in "\n" + text
+    assert "[thesis, section 6.8, figure 6.5]" in text
+    assert "[Liu & Panda, section 6.2.2, figures 3 to 8]" in text
+
+
+def test_overhead_is_against_none_with_a_large_mailbox_in_the_same_run(lab, data, tmp_path):
+    done = lab("5.5", "--rounds", "1", "--slots", "16,57", "--reference-slots", "300")
+    assert done.returncode == 0, done.stderr
+    rows = data("5.5")
+    assert float(rows["1x16", "none, large mailbox", ""]["overhead_percent"]) == 0
+    assert float(rows["1x16", "static", "57"]["overhead_percent"]) == pytest.approx(1.0)
+    assert float(rows["1x16", "static", "16"]["overhead_percent"]) == pytest.approx(100 * (0.5 + 1 / 15))
+    assert float(rows["1x16", "static", "16"]["delayed_percent"]) == 100
+    # Each workload has its reference, and its setups follow it directly.
+    assert [("flow_control none" in call, "--active 8" in call) for call in calls(tmp_path)[:6]] == [
+        (True, False), (False, False), (False, False), (True, True), (False, True), (False, True)]
+    assert "--mca btl_velo_slots_per_peer 300" in calls(tmp_path)[0]
+
+
+def test_rounds_take_turns(lab, tmp_path):
+    lab("5.4", "--rounds", "2", "--slots", "57")
+    kinds = ["none" if "control none" in call else "piggyback " + call.split("velo_piggyback ")[1][0] for call in calls(tmp_path)]
+    assert kinds == ["none", "piggyback 0", "piggyback 1", "piggyback 0", "piggyback 1", "none"]
+
+
+@pytest.mark.parametrize("name, shown", [("5.4", [0]), ("5.5", [0, 1]), ("6.8", [0, 1]), ("7.1", [2]), ("5.3", [0, 1, 2])])
+def test_what_the_machine_shows_is_said(lab, tmp_path, name, shown):
+    done = lab(name, "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    found = verdicts(tmp_path, name)
+    assert [found[i] for i in shown] == ["shown"] * len(shown)
+    assert "16 ranks on " in done.stdout and "1 round(s)" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["5.5", "5.3"])
+def test_what_the_machine_does_not_show_is_not_tuned_away(lab, tmp_path, name):
+    done = lab(name, "--rounds", "1", "--quick", FAKE_FLAT="1")
+    assert done.returncode == 0
+    assert "shown" not in verdicts(tmp_path, name)
+    assert "NOT SHOWN here: " in done.stdout
+
+
+def test_overheads_within_the_noise_are_not_judged(lab, tmp_path):
+    done = lab("5.5", "7.1", "--quick", FAKE_NOISE="2")
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "5.5") == ["cannot be judged", "shown"]  # delayed sends are counted, not timed
+    assert verdicts(tmp_path, "7.1")[0] == "cannot be judged"
+    assert "the reference varies by 50 %" in done.stdout
+
+
+def test_plots_carry_the_statement(lab, tmp_path):
+    lab("5.5", "--rounds", "1", "--quick")
+    png = (tmp_path / "out" / "5.5" / "plot.png").read_bytes()
+    assert png.startswith(b"\x89PNG\r\n") and len(png) > 20000
+    assert "<svg" in (tmp_path / "out" / "5.5" / "plot.svg").read_text()
+
+
+def test_suite_runs_every_benchmark_and_averages_them(lab, data):
+    done = lab("7.4", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    rows = data("7.4")
+    assert len({workload for workload, _, _ in rows}) == 16
+    assert float(rows["Alltoall", "static", "64"]["overhead_percent"]) == pytest.approx(1.0)
+    assert "average static 8: " in done.stdout
+
+
+def test_counters_that_are_newer_than_the_program_are_kept(lab, data):
+    lab("incast", "--quick", "--slots", "16")
+    assert data("incast")["incast", "static", "16"]["refused"] == "7"
+
+
+def test_phases_plot_the_credits_of_the_trace(lab, tmp_path):
+    done = lab("7.3", "--quick", FAKE_PARAMETERS="slots_per_peer,credit_slots,piggyback,packet_trains,trace")
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "7.3") == ["shown", "shown"]
+    assert "--phases 16,4,8,16,8,4,16 --repetitions 20" in calls(tmp_path)[0]
+    phases = (tmp_path / "out" / "7.3" / "phases.csv").read_text().splitlines()
+    assert len(phases) == 1 + 4 * 7
+    assert "ranks 1 to 3 (always active): 30, 120, 60, 30, 60, 120, 30" in done.stdout
+    assert "ranks 8 to 15 (in all): 30, 2, 2, 30, 2, 2, 30" in done.stdout
+    credits = (tmp_path / "out" / "7.3" / "credits.csv").read_text().splitlines()
+    assert credits[0] == "alltoalls,group,median_credits,least,most"
+    assert "40,ranks 8 to 15 (in all),2,2,2" in credits
+    assert [path.name for path in (tmp_path / "out" / "7.3" / "trace").iterdir()] == ["velo.1.0.vtrace"]
+
+
+def test_without_a_trace_the_credits_are_skipped_by_name(lab, tmp_path):
+    done = lab("7.3", "--quick")
+    assert "SKIPPED in 7.3: credits over time (figure 7.4): this plugin has no parameter btl_velo_trace" in done.stdout
+    assert verdicts(tmp_path, "7.3")[0] == "cannot be judged"
+
+
+def test_local_destinations_are_skipped_by_name_until_the_plugin_has_them(lab, tmp_path):
+    done = lab("7.2")
+    assert done.returncode == 0
+    assert "SKIPPED 7.2: this plugin has no parameter btl_velo_limic, btl_velo_ranks_per_node" in done.stdout
+    assert not (tmp_path / "calls").exists()
+
+
+def test_local_destinations_vary_the_number_of_nodes(lab, tmp_path):
+    done = lab("7.2", "--rounds", "1", "--quick",
+               FAKE_PARAMETERS="slots_per_peer,credit_slots,piggyback,packet_trains,limic,ranks_per_node")
+    assert done.returncode == 0, done.stderr
+    assert {call.split("-np ")[1].split()[0] for call in calls(tmp_path)} == {"4", "8", "16"}
+    assert all("--mca btl_velo_limic 1 --mca btl_velo_ranks_per_node 2" in call for call in calls(tmp_path))
+
+
+def test_bandwidth_skips_the_schemes_that_are_missing_by_name(lab):
+    done = lab("bandwidth", "--quick")
+    assert done.returncode == 0, done.stderr
+    assert "SKIPPED in bandwidth: policy rnr: this plugin offers none, static, dynamic" in done.stdout
+
+
+def test_bandwidth_varies_windows_and_buffers_of_the_three_schemes(lab, data, tmp_path):
+    done = lab("bandwidth", "--quick", FAKE_POLICIES=ALL_POLICIES,
+               FAKE_PARAMETERS="slots_per_peer,credit_slots,preposted_buffers,initial_buffers")
+    assert done.returncode == 0, done.stderr
+    assert any("nonblocking --bytes 4 --window 32" in call and "flow_control rnr" in call
+               and "btl_velo_preposted_buffers 10 " in call for call in calls(tmp_path))
+    assert any("flow_control mvapich_dynamic --mca btl_velo_report json --mca btl_velo_initial_buffers 1 " in call
+               for call in calls(tmp_path))
+    row = data("bandwidth")["4 B, 10 buffers, blocking, window 100", "none, large mailbox", "100"]
+    assert float(row["mbytes_per_second"]) == pytest.approx(100 * 4 / 1000)
+
+
+def test_policies_can_be_chosen(lab, tmp_path):
+    done = lab("5.5", "--quick", "--policies", "lazy,dynamic,greedy", "--slots", "16", FAKE_POLICIES=ALL_POLICIES)
+    assert done.returncode == 0, done.stderr
+    assert "SKIPPED in 5.5: policy greedy: this plugin offers none, static" in done.stdout
+    assert any("flow_control lazy" in call and "btl_velo_lazy_slots 240" in call for call in calls(tmp_path))
+    assert not any("flow_control static" in call for call in calls(tmp_path))
+
+
+def test_hang_is_killed_reported_and_not_repeated(lab, data, tmp_path):
+    done = lab("5.5", "--timeout", "1", "--rounds", "2", "--slots", "8,57", FAKE_HANG="static:8")
+    assert done.returncode == 1
+    assert "FAILED, no end after 1 s, killed" in done.stderr
+    hung = [call for call in calls(tmp_path) if "control static --mca btl_velo_report json --mca btl_velo_slots_per_peer 8 " in call]
+    assert len(hung) == 4  # once for each pattern
+    assert data("5.5")["1x16", "static", "8"]["time_usec"] == ""
+    assert float(data("5.5")["1x16", "static", "57"]["overhead_percent"]) == pytest.approx(1.0)
+
+
+def test_wrong_data_is_a_failure(lab):
+    done = lab("5.5", "--quick", FAKE_DEFECT="static:16")
+    assert done.returncode == 1
+    assert "FAILED, data check: 2 wrong bytes" in done.stderr
+
+
+def test_failing_run_is_reported_with_its_output(lab):
+    done = lab("5.4", "--quick", FAKE_FAIL="static:16")
+    assert done.returncode == 1
+    assert "rank 2: something went wrong" in done.stderr
+
+
+def test_failing_reference_stops_the_experiment(lab, tmp_path):
+    done = lab("5.4", "--quick", FAKE_FAIL="none:512")
+    assert done.returncode == 1
+    assert "none of the others was started" in done.stderr
+    assert len(calls(tmp_path)) == 1
+    assert "shown" not in verdicts(tmp_path, "5.4")
+
+
+@pytest.mark.parametrize("name, broken", [
+    *((name, "dynamic") for name in BY_NAME if name not in ("5.3", "5.4", "5.5", "7.2")),
+    ("5.3", "static"), ("5.4", "static"), ("5.5", "static"), ("7.1", "static"), ("7.4", "static"), ("6.8", "none")])
+def test_verdicts_and_plots_survive_what_is_missing(lab, tmp_path, name, broken):
+    done = lab(name, "--quick", "--slots", "16,57", FAKE_FAIL=broken)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1)
+    assert (tmp_path / "out" / name / "plot.svg").exists()
+
+
+def test_interrupted_experiment_keeps_what_it_has_and_leaves_no_mpirun_behind(velo_lab, tmp_path):
+    log = tmp_path / "calls"
+    command = [sys.executable, str(velo_lab), "run", "5.4", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
+               str(HERE / "fake_ompi_info.py"), "--patterns", "/bin/true", "--bench", "/bin/true", "--slots", "57",
+               "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, env=os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:57"},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (log.exists() and "static" in log.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 130
+    assert "INTERRUPTED" in (tmp_path / "out" / "5.4" / "result.json").read_text()
+    assert ",True," in (tmp_path / "out" / "5.4" / "data.csv").read_text()
+    left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*/environ") if names(entry, str(log))]
+    assert left == []
+
+
+def names(environ, text):
+    try:
+        return text.encode() in environ.read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("arguments, environment, complaint", [
+    (["9.9"], {}, "'9.9' is not one of 5.3, 5.4"),
+    (["5.5", "--ranks", "3"], {}, "--ranks: the experiments need an even number of ranks, at least 4"),
+    (["5.5", "--slots", "2"], {}, "--slots 2: a mailbox with 2 credit slots needs at least 4 slots per peer"),
+    (["5.5", "--mpirun", "/nonexistent/mpirun"], {}, "apt-get install openmpi-bin"),
+    (["5.5", "--patterns", "/nonexistent/patterns"], {}, "--patterns /nonexistent/patterns: no such program"),
+    (["5.5"], {"FAKE_NO_PLUGIN": "1"}, "finds no btl component velo; run make install"),
+])
+def test_wrong_command_line_is_explained(lab, arguments, environment, complaint):
+    done = lab(*arguments, **environment)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+
+
+def test_every_experiment_states_what_it_is_held_against():
+    for experiment in BY_NAME.values():
+        assert experiment.statement and experiment.source and experiment.title

@@ -1,0 +1,184 @@
+// The simulator as a whole: the same seed gives the same run, every policy carries every pattern to its end,
+// and what is fixed by the rules comes out exactly.
+#include "machine/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "experiment/sweep.h"
+
+namespace velo::sim {
+namespace {
+
+Trial small_run(const std::string& pattern, const std::string& policy, std::uint32_t slots = 16) {
+    Trial run = thesis_run(pattern, 24, policy, slots);
+    run.machine.processes_per_node = 4;
+    run.machine.dimensions = {3, 2};
+    run.options.processes_per_node = 4;
+    run.options.bytes = 300;
+    run.options.iterations = 6;
+    run.options.repetitions = 3;
+    run.options.phases = {24, 6, 12};
+    run.flow.piggyback = true;
+    return run;
+}
+
+TEST(Simulation, IsTheSameForTheSameSeedAndDiffersForAnother) {
+    Trial run = small_run("alltoall", "dynamic");
+    const Outcome first = execute(run).outcome;
+    const Outcome second = execute(run).outcome;
+    run.machine.seed = 2;
+    const Outcome other = execute(run).outcome;
+
+    EXPECT_EQ(first.digest, second.digest);
+    EXPECT_EQ(first.end, second.end);
+    EXPECT_NE(first.digest, other.digest);
+}
+
+TEST(Simulation, DoesNotDependOnTheNumberOfThreads) {
+    std::vector<Trial> runs;
+    for (const char* policy : {"none", "static", "dynamic"}) runs.push_back(small_run("alltoall", policy));
+    const auto alone = execute_all(runs, 1);
+    const auto together = execute_all(runs, 3);
+    for (std::size_t i = 0; i < runs.size(); ++i)
+        EXPECT_EQ(alone[i].outcome.digest, together[i].outcome.digest);
+}
+
+class EveryPolicy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryPolicy, CarriesEveryPatternToItsEnd) {
+    for (const std::string& pattern : pattern_names())
+        for (const bool limic : {false, true})
+            for (const std::uint32_t slots : {6U, 16U, 60U}) {
+                Trial run = small_run(pattern, GetParam(), slots);
+                run.machine.limic = limic;
+                const Outcome outcome = execute(run).outcome;
+                EXPECT_EQ(outcome.fault, "") << pattern << " " << slots;
+                EXPECT_EQ(outcome.deadlock, "") << pattern << " " << slots;
+            }
+}
+
+TEST_P(EveryPolicy, SendsTheSameDataWhateverTheLengthOfTrains) {
+    for (const std::string pattern : {"alltoall", "exchange", "scatterv"}) {
+        Trial run = small_run(pattern, GetParam());
+        const Totals whole = execute(run).outcome.totals;
+        run.machine.max_train = 1;
+        const Totals single = execute(run).outcome.totals;
+        EXPECT_EQ(whole.data_packets, single.data_packets) << pattern;
+        EXPECT_EQ(whole.messages, single.messages) << pattern;
+    }
+}
+
+std::vector<std::string> all_policies() {
+    std::vector<std::string> names;
+    for (const std::string_view name : flow::policy_names(kProvidedNeeds)) names.emplace_back(name);
+    return names;
+}
+INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy, ::testing::ValuesIn(all_policies()),
+                         [](const auto& test) { return test.param; });
+
+TEST(Simulation, CountsThePacketsOfTheThesis) {
+    Trial run = thesis_run("alltoall", 64);
+    const Measured m = execute(run);
+    // 2 KB and a header of 16 bytes are 37 packets.
+    EXPECT_EQ(m.outcome.totals.data_packets, 64U * 63 * 37);
+    EXPECT_EQ(m.outcome.totals.messages, 64U * 63);
+}
+
+TEST(Simulation, ReturnsStaticCreditsAtTheThreshold) {
+    // Quota 55, threshold 19: 4 messages of 37 packets are 148 packets, 7 thresholds.
+    Trial run = thesis_run("multi_pingpong", 2, "static", 57);
+    run.machine.processes_per_node = 1;
+    run.machine.dimensions = {2};
+    run.options.iterations = 4;
+    const Totals totals = execute(run).outcome.totals;
+    EXPECT_EQ(totals.flow.credit_packets, 2U * 7);
+    EXPECT_EQ(totals.flow.credits_in_packets, 2U * 7 * 19);
+    EXPECT_EQ(totals.messages_delayed, 0U);
+}
+
+TEST(Simulation, DelaysAMessageThatHasMorePacketsThanCredits) {
+    Trial run = thesis_run("multi_pingpong", 2, "static", 20);
+    run.machine.processes_per_node = 1;
+    run.machine.dimensions = {2};
+    run.options.iterations = 5;
+    const Measured m = execute(run);
+    EXPECT_EQ(m.outcome.totals.messages_delayed, 10U);
+    EXPECT_LE(m.outcome.totals.slots_high_water, 20U);
+}
+
+TEST(Simulation, KeepsTheMailboxOfAnIncastBounded) {
+    for (const char* policy : {"static", "dynamic"}) {
+        Trial run = thesis_run("incast", 64, policy, 8);
+        run.options.iterations = 5;
+        const Outcome outcome = execute(run).outcome;
+        EXPECT_FALSE(outcome.failed()) << outcome.fault << outcome.deadlock;
+        EXPECT_LE(outcome.totals.slots_high_water, 63U * 8);
+    }
+    Trial run = thesis_run("incast", 64, "none", 8);
+    run.options.iterations = 5;
+    run.machine.costs.receive_packet_ns = 2000;  // slower than the network
+    EXPECT_GT(execute(run).outcome.totals.slots_high_water, 63U * 8);
+    run.flow.finite_mailbox = true;
+    const Outcome outcome = execute(run).outcome;
+    EXPECT_FALSE(outcome.failed()) << outcome.deadlock;
+    EXPECT_LE(outcome.totals.slots_high_water, 63U * 8);
+}
+
+TEST(Simulation, LetsLimicTakeNoCredits) {
+    Trial run = thesis_run("alltoall", 32, "static", 20);
+    run.machine.limic = true;
+    const Totals totals = execute(run).outcome.totals;
+    EXPECT_EQ(totals.messages, 32U * 31);
+    EXPECT_EQ(totals.data_packets, 32U * 16 * 37);
+}
+
+TEST(Simulation, SendsLargeMessagesByRma) {
+    Trial run = thesis_run("exchange", 32, "static", 20);
+    run.options.bytes = 100000;
+    const Totals totals = execute(run).outcome.totals;
+    // One packet announces each message.
+    EXPECT_EQ(totals.data_packets, totals.messages);
+}
+
+// A process that waits for a message that nobody sends.
+class Stuck final : public Workload {
+ public:
+    std::string name() const override { return "stuck"; }
+    std::uint32_t processes() const override { return 2; }
+    std::uint32_t iterations() const override { return 1; }
+    void steps(std::uint32_t p, std::uint32_t, std::vector<Step>& out) const override {
+        if (p == 1) out.push_back({StepKind::kReceive, 0, 8});
+    }
+};
+
+TEST(Simulation, SaysWhoWaitsForEver) {
+    Machine machine;
+    machine.dimensions = {1};
+    const Stuck workload;
+    const Outcome outcome = Simulation(machine, FlowOptions{}, workload).run();
+    EXPECT_NE(outcome.deadlock.find("1 of 2 processes wait for ever: process 1"), std::string::npos)
+        << outcome.deadlock;
+}
+
+TEST(Simulation, RefusesWhatThePolicyRefuses) {
+    Trial run = thesis_run("alltoall", 32, "dynamic", 3);
+    EXPECT_THROW(execute(run), std::runtime_error);
+    run = thesis_run("alltoall", 32);
+    run.machine.dimensions = {1};
+    EXPECT_THROW(execute(run), std::runtime_error);
+}
+
+TEST(Simulation, KnowsOnlyTheNamedPeersOfASparsePattern) {
+    Trial run = thesis_run("sparse", 4096, "dynamic", 16);
+    run.options.neighbours = 6;
+    run.options.iterations = 2;
+    const Outcome outcome = execute(run).outcome;
+    EXPECT_FALSE(outcome.failed()) << outcome.fault << outcome.deadlock;
+    EXPECT_EQ(outcome.totals.messages, 4096U * 6 * 2);
+    EXPECT_LE(outcome.totals.state_bytes, 4096U * 6 * 96);
+}
+
+}  // namespace
+}  // namespace velo::sim

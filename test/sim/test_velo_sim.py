@@ -1,0 +1,57 @@
+"""velo-sim from the command line: files, plots, verdicts and what it says about wrong input."""
+
+import csv
+
+import pytest
+
+
+def test_an_experiment_writes_table_plot_and_verdict(velo_sim, tmp_path):
+    result = velo_sim("experiment", "table5.2", "table7.1", "--output", tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    with open(tmp_path / "table7.1.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["processes"] for row in rows] == ["1024", "4096", "16384", "65536", "262144"]
+    assert float(rows[-1]["thesis_dynamic_mb"]) == pytest.approx(293.5, abs=0.1)
+    for name in ("table5.2", "table7.1"):
+        assert "HOLDS" in (tmp_path / f"{name}-verdict.txt").read_text()
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_verdict_that_is_not_as_expected_is_an_exit_status(velo_sim, tmp_path):
+    bounds = tmp_path / "bounds.json"
+    bounds.write_text('{"table7.1": [{"statement": "s", "source": "t", "metric": "dynamic_mb_1k", "min": 5}]}')
+    result = velo_sim("experiment", "table7.1", "--output", tmp_path, "--bounds", bounds, "--no-plot")
+    assert result.returncode == 1
+    assert "DOES NOT HOLD" in result.stdout and "UNEXPECTED" in result.stdout
+
+
+def test_the_same_seed_is_the_same_run(simulate):
+    words = ["alltoall", "-n", 64, "--policy", "dynamic", "--slots", 16, "--iterations", 2]
+    first, second, other = simulate(*words), simulate(*words), simulate(*words, "--seed", 5)
+    assert first["digest"] == second["digest"] != other["digest"]
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["run", "alltoall", "--policy", "dynamic", "--slots", 3], "set btl_velo_slots_per_peer to at least"),
+    (["run", "alltoall", "--nodes", "4x"], "--nodes 4x"),
+    (["run", "alltoall", "-n", 64, "--nodes", "2"], "--nodes"),
+    (["run", "alltoall", "--cost", "hop"], "NAME=NANOSECONDS"),
+    (["run", "alltoall", "--cost", "hops=3"], "no such cost"),
+    (["run", "alltoall", "--warm-up", 1], "--iterations"),
+    (["run", "phases"], "--phases"),
+    (["run", "phases", "--phases", "128"], "--processes"),
+    (["run", "polka"], "polka"),
+    (["experiment", "fig9.9"], "fig9.9"),
+    (["experiment", "table7.1", "--bounds", "/nowhere"], "--bounds"),
+    (["experiment", "table7.1", "--no-plot", "--output", "/proc/nowhere"], "/proc/nowhere"),
+])
+def test_wrong_input_is_named(velo_sim, words, expected):
+    result = velo_sim(*words)
+    assert result.returncode not in (0, None)
+    assert expected in result.stderr and len(result.stderr) < 3000
+
+
+def test_list_shows_what_there_is(velo_sim):
+    text = velo_sim("list").stdout
+    for word in ("fig7.4", "wavefront", "dynamic", "hop"):
+        assert word in text
