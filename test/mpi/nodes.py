@@ -21,6 +21,10 @@ class Cluster:
     def fault(self, node, *what):
         subprocess.run([NODES, "fault", "--name", self.name, node, *map(str, what)], check=True, timeout=20)
 
+    def remove(self):
+        """Takes away what a run that had to be killed has left."""
+        subprocess.run([NODES, "down", "--name", self.name], check=True, timeout=20)
+
     def processes(self, node, program):
         """Ids of the processes on a node that execute the program."""
         state = pathlib.Path(f"/tmp/velo-nodes-{os.getuid()}-{self.name}")

@@ -20,7 +20,9 @@ def allowed():
 
 @pytest.fixture
 def cluster(allowed):
-    return Cluster(f"fault{os.getpid()}")
+    nodes = Cluster(f"fault{os.getpid()}")
+    yield nodes
+    nodes.remove()
 
 
 @pytest.fixture

@@ -19,7 +19,9 @@ def allowed():
 
 @pytest.fixture
 def cluster(allowed):
-    return Cluster(f"mpi{os.getpid()}")
+    nodes = Cluster(f"mpi{os.getpid()}")
+    yield nodes
+    nodes.remove()
 
 
 @pytest.fixture
