@@ -92,7 +92,7 @@ void print_report(const Engine& engine) {
 namespace velo::endpoint {
 namespace {
 // flow::Need that the engine obeys.
-constexpr std::uint32_t kProvidedNeeds = 0;
+constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
 }  // namespace
 }  // namespace velo::endpoint
 

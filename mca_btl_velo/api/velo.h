@@ -47,6 +47,15 @@ typedef struct velo_config {
     uint32_t slots_per_peer;  /* 64-byte slots, data and credit region; 0: sized by the number of peers */
     uint32_t credit_slots;    /* 1..255 */
     bool piggyback;
+    /* Of single policies; flow/policy.h says what they mean and what they may be. */
+    uint32_t preposted_buffers;
+    uint32_t initial_buffers;
+    uint32_t growth_buffers;
+    uint32_t credit_message_threshold;
+    uint64_t rnr_timer_ns;
+    uint32_t lazy_slots;
+    uint32_t lazy_peers;
+    bool lazy_stealing;
     bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
     const char* single_copy;       /* "auto", "xpmem", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */

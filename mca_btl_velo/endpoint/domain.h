@@ -14,6 +14,7 @@ struct Domain {
     std::unique_ptr<flow::Policy> policy;
     mailbox::Reader<> reader;
     flow::PeerIndex first_peer;     // directory index of the policy's peer 0
+    bool refuses = false;           // the policy has the fabric refuse by sender
     std::uint64_t next_sample = 0;  // position at which the occupancy is looked at next
 };
 

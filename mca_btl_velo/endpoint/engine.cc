@@ -62,6 +62,15 @@ flow::PolicyConfig flow_config(const velo_config& config) {
     flow.data_slots = config.node_peer_count * (slots - config.credit_slots);
     flow.credit_slots = config.credit_slots;
     flow.piggyback = config.piggyback;
+    flow.preposted_buffers = config.preposted_buffers;
+    flow.initial_buffers = config.initial_buffers;
+    flow.growth_buffers = config.growth_buffers;
+    flow.credit_message_threshold = config.credit_message_threshold;
+    flow.rnr_timer_ns = config.rnr_timer_ns;
+    flow.lazy_slots = config.lazy_slots;
+    flow.lazy_peers = config.lazy_peers;
+    flow.lazy_stealing = config.lazy_stealing;
+    flow.lazy_doorbell = true;  // shared memory has one
     return flow;
 }
 
@@ -70,6 +79,19 @@ std::unique_ptr<flow::Policy> open_policy(const velo_config& config, const flow:
     auto policy = flow::make_policy(config.flow_control, flow, &error);
     if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
     return policy;
+}
+
+// Objections to the parameters come before anything is shared.
+void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
+    open_policy(config, flow);
+    constexpr std::uint32_t kMost = fabric::shm::Segment::kMostSlots;
+    std::uint64_t slots = flow::mailbox_plan(config.flow_control, flow).total();
+    if (slots > kMost)
+        throw Failure(VELO_ERR_PARAMETER,
+                      "flow control \"" + std::string(config.flow_control) + "\" would need a mailbox of " +
+                          std::to_string(slots) + " slots, more than " + std::to_string(kMost) +
+                          ": lower btl_velo_preposted_buffers, btl_velo_slots_per_peer or "
+                          "btl_velo_spare_peers");
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
@@ -90,8 +112,24 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement.ranks_per_node = config.ranks_per_node;
     layout.agreement.eager_limit = config.eager_limit;
     layout.agreement.max_message_bytes = config.max_message_bytes;
+    layout.agreement.preposted_buffers = flow.preposted_buffers;
+    layout.agreement.initial_buffers = flow.initial_buffers;
+    layout.agreement.credit_message_threshold = flow.credit_message_threshold;
+    layout.agreement.lazy_slots = flow.lazy_slots;
+    layout.agreement.lazy_peers = flow.lazy_peers;
+    layout.agreement.lazy_doorbell = flow.lazy_doorbell;
+    check_flow(config, flow);
     layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
+}
+
+std::string further_parameters(const flow::PolicyConfig& flow) {
+    return ", preposted_buffers " + std::to_string(flow.preposted_buffers) + ", initial_buffers " +
+           std::to_string(flow.initial_buffers) + ", growth_buffers " + std::to_string(flow.growth_buffers) +
+           ", credit_message_threshold " + std::to_string(flow.credit_message_threshold) + ", rnr_timer_ns " +
+           std::to_string(flow.rnr_timer_ns) + ", lazy_slots " + std::to_string(flow.lazy_slots) +
+           ", lazy_peers " + std::to_string(flow.lazy_peers) + ", lazy_stealing " +
+           (flow.lazy_stealing ? "on" : "off");
 }
 
 }  // namespace
@@ -112,9 +150,15 @@ Engine::Engine(const velo_config& config)
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
+      first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
+    velo_.refuses = velo_.policy->refusal_limit() != UINT32_MAX;
+    if (velo_.policy->on_demand()) {
+        doorbell_ = mailbox_.doorbell();
+        housekeeping_ = Housekeeping::kListen;
+    }
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
         local.peers = config.limic_peer_count;
@@ -122,50 +166,66 @@ Engine::Engine(const velo_config& config)
         limic_.emplace(
             Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
     }
-    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-                   (flow.piggyback ? "on" : "off") + ", packet_trains " +
-                   (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) + " + " +
-                   std::to_string(flow.spare_peers) + " spare, mailbox " +
-                   std::to_string(flow.mailbox_slots()) + " slots, limic " +
-                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                                 std::to_string(mailbox_.limic_slots()) + " slots"
-                           : std::string("off")) +
-                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-                   ", single copy " + mechanisms_.description() + ", eager_limit " +
-                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    description_ =
+        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
+        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
+        " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
+        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                      std::to_string(mailbox_.limic_slots()) + " slots"
+                : std::string("off")) +
+        further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
+        config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
+        (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     open_trace();
 }
 
 Engine::~Engine() = default;
 
-Peer& Engine::peer_at(flow::PeerIndex index) {
-    if (peers_[index] == nullptr) {
-        bool local = limic_ && index >= limic_->first_peer;
-        peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
-    }
-    return *peers_[index];
+void Engine::add_peer(flow::PeerIndex index) {
+    bool local = limic_ && index >= limic_->first_peer;
+    peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
 }
 
 Peer* Engine::connect(const fabric::shm::Address& address) {
     std::lock_guard lock(mutex_);
     Peer& peer = peer_at(mailbox_.claim(address.process_name));
-    if (!peer.link) attach(peer, address);
+    if (peer.link) return &peer;
+    if (may_wait(peer, address)) {
+        mailbox_.introduce(peer.index, address);
+        introduce_to_rma(peer, address);
+    } else {
+        attach(peer, address);
+    }
     return &peer;
+}
+
+// Under a policy whose windows open with the first packet, so does the connection: a peer that is never
+// spoken to is not mapped. What can only fail now, fails now; the report needs the counters of all.
+bool Engine::may_wait(const Peer& peer, const fabric::shm::Address& address) const {
+    const bool reports = config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
+    return peer.policy.on_demand() && !reports && !mechanisms_.forced() &&
+           address.magic == fabric::shm::Address::kMagic &&
+           address.agreement == mailbox_.address().agreement && platform::reachable_by_pid(address.file);
+}
+
+void Engine::introduce_to_rma(const Peer& peer, const fabric::shm::Address& address) {
+    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce, address.xpmem_segment});
 }
 
 void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (!platform::reachable_by_pid(address.file)) {
         mailbox_.file().publish();
         awaited_.push_back(peer.index);
-        housekeeping_.store(true, std::memory_order_relaxed);
+        want_housekeeping();
     }
     fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
     std::string reason = fabric::shm::difference(mailbox_.header().agreement, segment.header().agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
 
-    rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce, address.xpmem_segment});
+    introduce_to_rma(peer, address);
     if (mechanisms_.forced()) rma_.memory_of(peer.index);
     flow::PeerIndex here = segment.claim(config_.process_name);
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
@@ -178,6 +238,9 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
         peer.link.emplace(peer.segment.writer(), here);
+        if (peer.domain.refuses)
+            peer.link->refuse_beyond(peer.policy.refusal_limit(), &peer.segment.retrieved(here));
+        if (doorbell_) peer.link->use(peer.segment.doorbell());
     } else {
         peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
@@ -207,7 +270,7 @@ void Engine::dump(const Peer* only, int level) {
             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
             peer->index, peer->policy.credits(peer->flow), peer->queue.bytes(),
             peer->policy.control_waiting(peer->flow) ? ", control packet waiting" : "", flow.retrieved,
-            flow.threshold, flow.current, peer->policy.intended(peer->flow), peer->policy.available());
+            flow.threshold, flow.current, peer->policy.intended(peer->source), peer->policy.available());
         config_.log(config_.context, level, line);
     }
 }
@@ -247,7 +310,8 @@ void Engine::fail(velo_status status, const std::string& text) {
 
 void Engine::abort_on_violation() {
     std::string violation = velo_.policy->violation();
-    if (violation.empty() && velo_.policy->limited() && velo_.reader.occupancy() > velo_.reader.capacity()) {
+    bool bounded = velo_.policy->limited() || velo_.refuses;
+    if (violation.empty() && bounded && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
     if (violation.empty()) return;

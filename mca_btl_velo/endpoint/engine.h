@@ -71,7 +71,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void post(flow::PeerIndex to, velo_send* message) override;
     void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
-    Peer& peer_at(flow::PeerIndex index);
+    Peer& peer_at(flow::PeerIndex index) {
+        if (peers_[index] == nullptr) [[unlikely]]
+            add_peer(index);
+        return *peers_[index];
+    }
+    void add_peer(flow::PeerIndex index);
+    bool may_wait(const Peer& peer, const fabric::shm::Address& address) const;
+    void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
     void attach(Peer& peer, const fabric::shm::Address& address);
     Peer& reachable_peer(flow::PeerIndex index);
 
@@ -81,11 +88,11 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
-    bool push(Peer& peer, velo_send& send);
-    bool may_send_at_once(const Peer& peer) const;
+    bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
     void flush(Peer& peer);
-    void housekeep();
+    int housekeep(int handled);
+    void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
     void flush_stalled();
     void run_completions();
     void withdraw_name();
@@ -97,14 +104,23 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void count_stalls();
     void look_around();
     void warn_of_stall(Peer& peer, std::uint64_t quiet_ns);
+    // For a policy on demand.
+    void want_credit(Peer& peer);
+    void follow_contact(Peer& peer);
+    int answer_doorbell();
+    void hurry_contact();
+    void bury_departed();
 
     // These return the number of packets handled.
     void doze();
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
-    int retrieve_data(Peer& peer, const wire::Header& header);
-    void account(Peer& peer, std::uint32_t packets);
-    bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
+    [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
+    template <wire::PacketKind kKind>
+    [[gnu::always_inline]] int retrieve_data(Peer& peer, const wire::Header& header);
+    [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets);
+    void count_retrieved(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
     velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
@@ -152,9 +168,14 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     SendQueue completed_;  // user messages whose callback is due
     std::vector<flow::PeerIndex>
         awaited_;  // peers in other namespaces that have yet to open the named mailbox
-    std::atomic<bool> housekeeping_{false};  // one of the lists above is not empty
+    // kWork: one of the lists above is not empty, or a contact is pending.
+    enum class Housekeeping : std::uint8_t { kNone, kListen, kWork };
+    std::atomic<Housekeeping> housekeeping_{Housekeeping::kNone};
+    std::optional<fabric::shm::Doorbell> doorbell_;  // of a policy on demand
+    std::uint64_t contact_due_ns_ = 0;               // when the engine loses patience; 0: nothing is pending
     fabric::shm::Statistics statistics_{};
     std::string description_;
+    std::uint64_t first_node_peer_;
     bool single_copy_only_;  // no choice of the route
     bool failed_ = false;
 };

@@ -18,21 +18,27 @@ class Engine;
 
 struct velo_peer {
     velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
-        : index(at), domain(in), policy(*in.policy), flow(at - in.first_peer) {}
+        : index(at),
+          domain(in),
+          policy(*in.policy),
+          source(at - in.first_peer),
+          flow(policy.flow_of(source)) {}
 
     velo::flow::PeerIndex index;     // in this process's directory
     velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
     velo::flow::Policy& policy;      // of the domain
-    velo::flow::PeerIndex flow;      // in the policy
+    velo::flow::PeerIndex source;    // in the policy, and of its packets
+    velo::flow::FlowIndex flow;      // where the policy keeps its counts
     velo::fabric::shm::Segment segment;
     std::optional<velo::fabric::shm::ShmLink> link;  // empty until connected
     velo::endpoint::SendQueue queue;
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
+    bool departed = false;            // it has ended, and the policy knows
     bool awaits_answer = false;       // nothing has come from it since
     velo::endpoint::Stall stall;
-    bool dozes = false;               // it may sleep: wake it after a store into its mailbox
-    bool stalled = false;             // listed in Engine::stalled_: the fabric was full (policy none)
+    bool dozes = false;    // it may sleep: wake it after a store into its mailbox
+    bool stalled = false;  // listed in Engine::stalled_: the fabric was full (policy none)
 };
 
 namespace velo::endpoint {

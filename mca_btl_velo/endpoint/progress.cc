@@ -11,6 +11,7 @@
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
+#include "platform/ticks.h"
 
 namespace velo::endpoint {
 namespace {
@@ -55,8 +56,8 @@ int Engine::progress() {
     try {
         handled = drain(velo_);
         if (limic_) handled += drain(*limic_);
-        if (housekeeping_.load(std::memory_order_relaxed)) {
-            housekeep();
+        if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
+            handled = housekeep(handled);
         } else if (handled == 0 && sleep_us_ > 0) {
             doze();
         }
@@ -96,7 +97,8 @@ int Engine::drain(Domain& domain) {
 }
 
 bool Engine::idle() const {
-    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0);
+    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0) &&
+           (!doorbell_ || !doorbell_->rung());
 }
 
 void Engine::free_slots(Domain& domain) {
@@ -120,14 +122,24 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
         return 0;
     }
     Peer& peer = peer_at(domain.first_peer + header.source);
-    if (header.kind == wire::PacketKind::kData) return retrieve_data(peer, header);
+    if (header.kind == wire::PacketKind::kData) return retrieve_data<wire::PacketKind::kData>(peer, header);
+    return handle_rarity(peer, header);
+}
 
-    auto value = read_payload<std::uint32_t>(domain.reader.payload());
-    domain.reader.advance(1);
+// What is not plain DATA.
+int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
+    if (header.kind == wire::PacketKind::kBackloggedData)
+        return retrieve_data<wire::PacketKind::kBackloggedData>(peer, header);
+
+    auto value = read_payload<std::uint32_t>(peer.domain.reader.payload());
+    peer.domain.reader.advance(1);
     std::lock_guard lock(mutex_);
     switch (header.kind) {
         case wire::PacketKind::kCredit:
-            peer.policy.credit_received(peer.flow, value);
+            if (peer.policy.on_demand())
+                peer.policy.credit_retrieved(peer.source, value, *this);
+            else
+                peer.policy.credit_received(peer.flow, value);
             break;
         case wire::PacketKind::kRequest:
             peer.policy.request_retrieved(peer.flow, *this);
@@ -136,16 +148,23 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
             peer.policy.response_retrieved(peer.flow, value, *this);
             break;
         default:
-            fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
-            return 0;
+            if (!peer.policy.on_demand()) {
+                fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
+                return 0;
+            }
+            peer.policy.contact_retrieved(peer.source, header.kind, value, *this);
     }
     trace_.received(peer, header.kind, value);
-    flush(peer);
+    if (peer.policy.on_demand())
+        follow_contact(peer);
+    else
+        flush(peer);
     assert_invariants();
     return 1;
 }
 
-int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
+template <wire::PacketKind kKind>
+inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
@@ -159,20 +178,28 @@ int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     reader.advance(packets);
     if (peer.policy.limited()) {
         std::lock_guard lock(mutex_);
-        account(peer, packets);
+        if constexpr (kKind == wire::PacketKind::kBackloggedData) {
+            // The first packet of the run has waited; the others are as usual.
+            peer.policy.backlogged_data_retrieved(peer.flow, *this);
+            account(peer, packets - 1);
+        } else {
+            account(peer, packets);
+        }
         if (credits > 0) {
             peer.policy.credit_received(peer.flow, credits);
             trace_.piggyback_received(peer, credits);
             flush(peer);
         }
         assert_invariants();
+    } else if (peer.domain.refuses) {
+        count_retrieved(peer, packets);
     }
     if (peer.incoming.state != Incoming::State::kIdle) packets += gather(peer);
     return static_cast<int>(packets);
 }
 
 // As if the packets had been retrieved one after the other: the rules see each of them.
-void Engine::account(Peer& peer, std::uint32_t packets) {
+inline void Engine::account(Peer& peer, std::uint32_t packets) {
     for (;;) {
         std::uint32_t quiet = std::min(packets, peer.policy.quiet_packets(peer.flow));
         peer.policy.data_retrieved_quietly(peer.flow, quiet);
@@ -181,6 +208,12 @@ void Engine::account(Peer& peer, std::uint32_t packets) {
         peer.policy.data_retrieved(peer.flow, *this);
         if (--packets == 0) return;
     }
+}
+
+// Under a policy that refuses by sender: release, as for Reader::publish.
+void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
+    std::atomic<std::uint64_t>& count = mailbox_.retrieved(peer.source);
+    count.store(count.load(std::memory_order_relaxed) + packets, std::memory_order_release);
 }
 
 // The middle runs of a message come in a row: takes as many as are there and for whose slots nothing is due.
@@ -197,7 +230,7 @@ std::uint32_t Engine::gather(Peer& peer) {
         if (word == 0) break;
         wire::Header header = wire::Header::unpack(word);
         std::uint32_t run = header.packets();
-        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.flow ||
+        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.source ||
             run > quiet - packets || header.length > incoming.room)
             break;
         incoming.append(payload_of(reader, header));
@@ -205,11 +238,12 @@ std::uint32_t Engine::gather(Peer& peer) {
         packets += run;
     }
     peer.policy.data_retrieved_quietly(peer.flow, packets);
+    if (peer.domain.refuses) count_retrieved(peer, packets);
     return packets;
 }
 
 // False if the run does not fit what came before it.
-bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
+inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
     constexpr std::uint8_t kOneRun = wire::kFirst | wire::kLast;
     Incoming& incoming = peer.incoming;
     bool first = header.flags & wire::kFirst;
@@ -268,21 +302,33 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
     return true;
 }
 
-void Engine::housekeep() {
+// `handled`: packets of this poll so far. Returns it with what rang.
+int Engine::housekeep(int handled) {
+    if (doorbell_) handled += answer_doorbell();
+    if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kWork) {
+        if (handled == 0 && sleep_us_ > 0) doze();
+        return handled;
+    }
     give_help();
     finish_shared_gets();
     {
         std::lock_guard lock(mutex_);
         flush_stalled();
         withdraw_name();
-        bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty();
-        housekeeping_.store(more, std::memory_order_relaxed);
+        if (doorbell_) hurry_contact();
+        bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty() ||
+                    contact_due_ns_ != 0;
+        Housekeeping rest = doorbell_ ? Housekeeping::kListen : Housekeeping::kNone;
+        housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
     }
     run_completions();
+    return handled;
 }
 
 void Engine::flush_stalled() {
-    std::erase_if(stalled_, [this](Peer* peer) {
+    const std::uint64_t now = velo_.refuses && !stalled_.empty() ? platform::now_ns() : 0;
+    std::erase_if(stalled_, [this, now](Peer* peer) {
+        if (peer->domain.refuses && now < peer->policy.retry_at_ns(peer->source)) return false;
         flush(*peer);
         peer->stalled = !peer->queue.empty();
         return !peer->stalled;

@@ -4,6 +4,7 @@
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
+#include "platform/ticks.h"
 
 namespace velo::endpoint {
 namespace {
@@ -45,8 +46,9 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
 }
 
-// Stores as much of the message as credits allow. True if all of it is on its way.
-bool Engine::push(Peer& peer, velo_send& send) {
+// Stores as much of the message as credits allow. True if all of it is on its way. `kind` says whether it
+// waited.
+bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     do {
         std::size_t rest = total - send.sent;
@@ -54,6 +56,7 @@ bool Engine::push(Peer& peer, velo_send& send) {
         fabric::Burst burst{.message = view_of(send),
                             .offset = send.sent,
                             .packets = 0,
+                            .kind = kind,
                             .tag = send.tag,
                             .flags = send.flags,
                             .piggyback = 0,
@@ -68,7 +71,13 @@ bool Engine::push(Peer& peer, velo_send& send) {
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
             burst.piggyback = peer.policy.piggyback(peer.flow, *this);
         fabric::Carried carried = peer.link->carry(burst);
-        if (carried.packets == 0) return false;
+        if (carried.packets == 0) {
+            if (peer.domain.refuses) {
+                peer.policy.refused(peer.source, platform::now_ns());
+                trace_.refused(peer, burst.packets);
+            }
+            return false;
+        }
         sent(peer, carried.packets);
         send.sent += carried.bytes;
     } while (send.sent < total);
@@ -95,6 +104,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
         fabric::Burst burst{.message = message,
                             .offset = 0,
                             .packets = packets,
+                            .kind = wire::PacketKind::kData,
                             .tag = tag,
                             .flags = 0,
                             .piggyback = 0,
@@ -117,7 +127,7 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     send->sent = 0;
     send->flags = 0;
     ++statistics_.messages_sent;
-    bool sent = peer.queue.empty() && push(peer, *send);
+    bool sent = peer.queue.empty() && push(peer, *send, wire::PacketKind::kData);
     assert_invariants();
     if (sent) return VELO_OK;
     ++statistics_.messages_delayed;
@@ -126,14 +136,15 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
 }
 
 void Engine::enqueue(Peer& peer, velo_send* send) {
-    bool first = peer.queue.empty();
+    const bool first = peer.queue.empty();
     peer.queue.push(send);
     if (first) begin_stall(peer);
+    if (first && peer.policy.on_demand()) want_credit(peer);
     if (!peer.policy.limited() && !peer.stalled) {
         // No credit will come to wake this peer: look again on each progress.
         peer.stalled = true;
         stalled_.push_back(&peer);
-        housekeeping_.store(true, std::memory_order_relaxed);
+        want_housekeeping();
     }
 }
 
@@ -142,10 +153,12 @@ void Engine::flush(Peer& peer) {
     if (peer.policy.control_waiting(peer.flow) && peer.policy.credits(peer.flow) > 0) {
         peer.policy.send_waiting_control(peer.flow, *this);
     }
+    const wire::PacketKind kind =
+        peer.policy.marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;
-        bool complete = push(peer, *send);
+        bool complete = push(peer, *send, kind);
         peer.queue.sent(send->sent - before);
         peer.stall.moved |= send->sent != before;
         if (!complete) break;
@@ -156,7 +169,7 @@ void Engine::flush(Peer& peer) {
         } else {
             send->status = VELO_OK;
             completed_.push(send);
-            housekeeping_.store(true, std::memory_order_relaxed);
+            want_housekeeping();
         }
     }
 }
@@ -164,6 +177,7 @@ void Engine::flush(Peer& peer) {
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
     Peer& peer = reachable_peer(to);
     peer.link->carry_control(kind, value);
+    peer.flow = peer.policy.flow_of(to);
     if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
     trace_.emitted(peer, kind, value);
 }
@@ -171,7 +185,8 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
     message->sent = 0;
-    if (peer.queue.empty() && push(peer, *message)) return message->done(message, VELO_OK);
+    if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
+        return message->done(message, VELO_OK);
     enqueue(peer, message);
 }
 

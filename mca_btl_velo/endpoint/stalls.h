@@ -15,7 +15,7 @@ struct Stall {
     std::uint64_t moved_ns = 0;       // when something was last seen to have left the queue
     std::uint64_t warn_after_ns = 0;  // without a move, the next warning
     std::uint32_t place = 0;          // in Stalls::open_
-    bool warned = false;               // of this stall
+    bool warned = false;              // of this stall
     bool moved = false;               // something has left the queue since the last check
 
     std::uint64_t ns_until(std::uint64_t now_ns) const {

@@ -78,7 +78,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
     lock.lock();
     if (!complete) {
         shared_gets_.push_back(std::move(get));
-        housekeeping_.store(true, std::memory_order_relaxed);
+        want_housekeeping();
         return VELO_QUEUED;
     }
     share_cells_.give_back(*cell);
@@ -115,7 +115,7 @@ void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {
     rma::ShareCell* cell = peer.segment.header().shares + (request.compare & 0xff);
     helps_.push_back(rma::Help{rma::Share(cell, generation, request.bytes), memory,
                                reinterpret_cast<std::byte*>(request.address), request.position});
-    housekeeping_.store(true, std::memory_order_relaxed);
+    want_housekeeping();
 }
 
 // Own work comes first: a peer is helped as long as nothing waits in the mailbox.

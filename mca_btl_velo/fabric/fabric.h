@@ -26,6 +26,7 @@ struct Burst {
     MessageView message;
     std::size_t offset;     // of the first byte to carry; 0: the first of the message
     std::uint32_t packets;  // that may be used, 1..what the rest of the message takes
+    wire::PacketKind kind;  // of the first run: kData, or kBackloggedData if it waited
     std::uint8_t tag;
     std::uint8_t flags;       // wire::kInternal or 0; kFirst, kLast and kPiggyback are the link's to set
     std::uint32_t piggyback;  // credits for the last packet of the message, 0 for none; there is room
@@ -52,7 +53,7 @@ class Link {
     // A message of that many packets has come from there, and nothing is on its way to there: an answer is
     // likely.
     virtual void prepare(std::uint32_t packets) = 0;
-    // CREDIT, REQ or RESP with its count.
+    // A packet of any kind but DATA, with its count. A link may carry HELLO faster than what went before.
     virtual void carry_control(wire::PacketKind kind, std::uint32_t value) = 0;
 };
 

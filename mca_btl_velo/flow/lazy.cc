@@ -1,6 +1,7 @@
 #include "flow/lazy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace velo::flow {
 namespace {
@@ -100,17 +101,25 @@ void LazyPolicy::credit_retrieved(PeerIndex from, std::uint32_t credits, Emitter
 // FIFO: no CREDIT is under way behind a RELEASE, and no DATA behind a BYE.
 void LazyPolicy::release_retrieved(PeerIndex from, Emitter& out) {
     if (!expected(this->out(from) >= Out::kWarm)) return;
-    const FlowIndex flow = contacts_[from].out.value;
-    if (this->out(from) == Out::kWarm)
+    out.emit(from, PacketKind::kBye, close_window(from));
+    open_queued(out);
+}
+
+// Returns the credits that were left.
+std::uint32_t LazyPolicy::close_window(PeerIndex to) {
+    const FlowIndex flow = contacts_[to].out.value;
+    if (out(to) == Out::kWarm)
         remove<&Extra::out>(warm_, flow);
     else
         --leaving_;
     --open_;
-    const std::uint32_t rest = peers_[flow].credit;
-    peers_[flow].credit = 0;
-    set(contacts_[from].out, code(Out::kCold), kNobody);
+    const std::uint32_t rest = std::exchange(peers_[flow].credit, 0);
+    set(contacts_[to].out, code(Out::kCold), kNobody);
     drop_flow(flow);
-    out.emit(from, PacketKind::kBye, rest);
+    return rest;
+}
+
+void LazyPolicy::open_queued(Emitter& out) {
     while (queued_.count > 0 && open_ < pairs_) say_hello(pop<&Contact::out>(queued_), out);
 }
 
@@ -147,6 +156,23 @@ FlowIndex LazyPolicy::window_to_close() {
 void LazyPolicy::contact_overdue(Emitter& out) {
     if (waiting_.count > 0 && active_.count > 0) start_release(active_.oldest, out);
     if (queued_.count > 0 && warm_.count > 0) ask_to_leave(out);
+}
+
+// What it holds, and what is on its way to it, comes back as if with a BYE.
+void LazyPolicy::departed(PeerIndex peer, Emitter& out) {
+    if (this->out(peer) >= Out::kWarm) {
+        close_window(peer);
+        open_queued(out);
+    }
+    if (in(peer) < In::kActive) return;
+    const FlowIndex flow = contacts_[peer].in.value;
+    if (in(peer) == In::kActive) {
+        remove<&Extra::in>(active_, flow);
+        peers_[flow].threshold = kNever;
+        ++releasing_;
+    }
+    contacts_[peer].in.state = code(In::kReleasing);
+    bye_retrieved(peer, peers_[flow].current, out);
 }
 
 // ---- receiver role: who holds credits ---

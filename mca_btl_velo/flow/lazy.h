@@ -45,6 +45,7 @@ class LazyPolicy final : public Policy {
     void control_flushed(Emitter& out) override;
     bool contact_pending() const override { return waiting_.count + queued_.count > 0; }
     void contact_overdue(Emitter& out) override;
+    void departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
     std::size_t bytes_per_peer() const override { return sizeof(Contact); }
     std::size_t bytes_shared() const override;
@@ -116,6 +117,8 @@ class LazyPolicy final : public Policy {
 
     // ---- sender role
     void release_retrieved(PeerIndex from, Emitter& out);
+    std::uint32_t close_window(PeerIndex to);
+    void open_queued(Emitter& out);
     void say_hello(PeerIndex to, Emitter& out);
     void make_room(Emitter& out);
     void ask_to_leave(Emitter& out);

@@ -232,6 +232,10 @@ class Policy {
     // not be looking, so another one is. May emit to any peer.
     virtual void contact_overdue(Emitter&) {}
 
+    // This peer has ended: it will send nothing more, nothing of it is in the mailbox any more, and nobody
+    // looks at its own. Its windows close as if it had answered. The caller then calls control_flushed.
+    virtual void departed(PeerIndex, Emitter&) {}
+
     // Checks the invariants I1, I2, I6, I7, I9-I11, I13 and what this process can see of I8. Returns the
     // empty string, or the first violation with its numbers. O(P * n); for checked builds and tests.
     virtual std::string violation() const = 0;

@@ -1,5 +1,4 @@
-// The processor's own counter: costs a few nanoseconds, runs at a constant rate, its unit differs between
-// machines.
+// Time.
 #pragma once
 
 #include <chrono>
@@ -7,6 +6,8 @@
 
 namespace velo::platform {
 
+// The processor's own counter: costs a few nanoseconds, runs at a constant rate, its unit differs between
+// machines.
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
@@ -17,6 +18,12 @@ inline std::uint64_t ticks() {
 #else
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 #endif
+}
+
+// A monotonic clock.
+inline std::uint64_t now_ns() {
+    auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(since).count());
 }
 
 }  // namespace velo::platform

@@ -6,11 +6,43 @@ transport that is known to work.
 
 import dataclasses
 import os
+import re
+import shutil
+import subprocess
 
 import pytest
 
 TRANSPORT = os.environ.get("VELO_TEST_BTL", "velo")
-POLICIES = ("none", "static", "dynamic")
+OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("ompi_info.openmpi") else "ompi_info")
+# Sized by slots_per_peer alone: these go through every size that a test names, the others through its smallest.
+SLOT_POLICIES = ("none", "static", "dynamic")
+
+
+def offered_policies():
+    """The policies that the plugin under test offers, whatever they are."""
+    if TRANSPORT != "velo":
+        return SLOT_POLICIES
+    environment = dict(os.environ)
+    if environment.get("VELO_COMPONENT_DIR"):
+        paths = subprocess.run([OMPI_INFO, "--path", "pkglibdir", "--parsable"], capture_output=True, text=True, check=True)
+        directory = os.path.abspath(environment["VELO_COMPONENT_DIR"])
+        environment["OMPI_MCA_mca_base_component_path"] = f"{directory}:{paths.stdout.strip().rpartition(':')[2]}"
+    text = subprocess.run([OMPI_INFO, "--param", "btl", "velo", "-l", "9", "--parsable"], capture_output=True, text=True,
+                          env=environment, check=True).stdout
+    return tuple(re.findall(r"^mca:btl:velo:param:btl_velo_flow_control:enumerator:value:\d+:(\w+)", text, re.MULTILINE))
+
+
+POLICIES = offered_policies()
+
+
+def own_parameters(policy, slots):
+    """What makes a mailbox of a policy as tight as one of `slots` slots for each peer."""
+    return {
+        "rnr": {"btl_velo_preposted_buffers": slots},
+        "mvapich_static": {"btl_velo_preposted_buffers": slots},
+        "mvapich_dynamic": {"btl_velo_initial_buffers": min(4, max(slots - 2, 1))},
+        "lazy": {"btl_velo_lazy_slots": 2 * slots, "btl_velo_lazy_peers": 2},
+    }.get(policy, {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,19 +55,26 @@ class Flow:
     def params(self):
         if TRANSPORT != "velo":
             return {}
-        return {"btl_velo_flow_control": self.policy, "btl_velo_slots_per_peer": self.slots, **dict(self.extra)}
+        return {"btl_velo_flow_control": self.policy, "btl_velo_slots_per_peer": self.slots,
+                **own_parameters(self.policy, self.slots), **dict(self.extra)}
 
     def __str__(self):
         words = [self.policy, str(self.slots), *(f"{key.removeprefix('btl_velo_')}_{value}" for key, value in self.extra)]
         return "-".join(words)
 
 
-def flows(*slots, policies=POLICIES):
+def flows(*slots, policies=SLOT_POLICIES):
     """A decorator that runs a test under each policy with each mailbox size (slots per peer)."""
-    values = [Flow(policy, count) for count in slots for policy in policies]
+    values = [Flow(policy, count) for count in slots for policy in policies
+              if policy in SLOT_POLICIES or count == min(slots)]
     if TRANSPORT != "velo":
         values = values[:1]
     return pytest.mark.parametrize("flow", values, ids=str)
+
+
+def every_flow(*slots):
+    """The same under every policy that the plugin offers: for what any policy might break."""
+    return flows(*slots, policies=POLICIES)
 
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo", reason="about btl/velo itself")

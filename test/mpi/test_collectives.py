@@ -2,15 +2,15 @@
 
 import pytest
 
-from flows import flows
+from flows import every_flow, flows
 
 
-@flows(4, 8, 64)
+@every_flow(4, 8, 64)
 def test_four_ranks_with_random_sizes(mpi, flow):
     assert mpi.run("collectives", 8, 5000, np=4, params=flow.params).facts() == {"rounds": 8}
 
 
-@flows(4, 8)
+@every_flow(4, 8)
 def test_nine_ranks_with_random_sizes(mpi, flow):
     assert mpi.run("collectives", 3, 3000, np=9, params=flow.params).facts() == {"rounds": 3}
 

@@ -1,8 +1,8 @@
 """Communicators that are made and freed while messages travel."""
 
-from flows import flows
+from flows import every_flow
 
 
-@flows(4, 8)
+@every_flow(4, 8)
 def test_messages_stay_within_their_communicator(mpi, flow):
     assert mpi.run("communicators", 15, np=4, params=flow.params).facts() == {"rounds": 15}

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from flows import flows, velo_only
+from flows import every_flow, flows, velo_only
 
 pytestmark = velo_only
 SIZES = [0, 1, 56, 4096, 5000, 32_768, 100_000, (1 << 20) + 3]
@@ -35,13 +35,13 @@ def quiet(result):
     return result.facts()
 
 
-@flows(4, 64)
+@every_flow(4, 64)
 def test_all_sizes_pass_with_copy_asked_for(mpi, flow):
     result = mpi.run("datatypes", *SIZES, params={**flow.params, **COPY})
     assert quiet(result) == {"exchanges": 9 * len(SIZES)}
 
 
-@flows(4, 64)
+@every_flow(4, 64)
 def test_all_sizes_pass_where_the_kernel_refuses(mpi, flow, filtered):
     result = mpi.run("datatypes", *SIZES, params=flow.params, before=filtered)
     assert quiet(result) == {"exchanges": 9 * len(SIZES)}
@@ -60,7 +60,7 @@ def test_a_hundred_megabytes_pass_where_the_kernel_refuses(mpi, flow, filtered):
 
 
 @pytest.mark.parametrize("first", [True, False])
-@flows(8)
+@every_flow(8)
 def test_one_rank_with_the_right_and_one_without(mpi, flow, filtered, first):
     program = [mpi.program("exchange"), "5", "300000"]
     parts = [(1, [*filtered, *program]), (1, program)]

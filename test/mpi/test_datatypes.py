@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from flows import TRANSPORT, flows
+from flows import TRANSPORT, every_flow, flows
 
 PACKET = [0, 1, *range(13, 61), *range(110, 116)]
 KINDS = 9  # contiguous, vector, struct: at the sender times at the receiver
@@ -19,7 +19,7 @@ def boundaries(ompi_info):
     return sorted({*near, *range(32767, 32770), 1 << 20})
 
 
-@flows(4, 8, 64)
+@every_flow(4, 8, 64)
 def test_every_small_size_in_every_datatype(mpi, flow):
     assert mpi.run("datatypes", *PACKET, params=flow.params).facts() == {"exchanges": KINDS * len(PACKET)}
 

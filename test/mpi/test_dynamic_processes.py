@@ -2,13 +2,13 @@
 
 import pytest
 
-from flows import TRANSPORT, flows
+from flows import TRANSPORT, every_flow, flows
 from launcher import Run, finish
 
 pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not reach other jobs")
 
 
-@flows(8, 64)
+@every_flow(8, 64)
 def test_two_spawned_jobs_talk_merge_and_disconnect(mpi, flow):
     assert mpi.run("dynamic", "spawn", 2, np=2, params=flow.params).facts() == {"spawned": 4}
 

@@ -2,18 +2,18 @@
 
 import pytest
 
-from flows import flows
+from flows import every_flow, flows
 
 RENDEZVOUS = 100_000
 
 
-@flows(4, 8, 64)
+@every_flow(4, 8, 64)
 def test_small_messages_of_four_senders_all_arrive_in_order(mpi, flow):
     facts = mpi.run("incast", 500, 40, 100, "nonblocking", np=5, params=flow.params).facts()
     assert facts == {"received": 2000, "senders": 4}
 
 
-@flows(4, 8, 64)
+@every_flow(4, 8, 64)
 def test_rendezvous_messages_of_four_senders_all_arrive_in_order(mpi, flow):
     facts = mpi.run("incast", 50, RENDEZVOUS, 100, "nonblocking", np=5, params=flow.params).facts()
     assert facts == {"received": 200, "senders": 4}
@@ -33,7 +33,7 @@ def test_sixteen_ranks_with_a_sleeping_receiver(mpi, flow, size):
     assert facts == {"received": 450, "senders": 15}
 
 
-@flows(8)
+@every_flow(8)
 def test_blocking_senders_wait_and_are_served(mpi, flow):
     facts = mpi.run("incast", 200, 1000, 100, "blocking", np=8, params=flow.params).facts()
     assert facts == {"received": 1400, "senders": 7}

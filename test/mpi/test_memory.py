@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from flows import flows, velo_only
+from flows import every_flow, flows, velo_only
 
 pytestmark = velo_only
 
@@ -35,7 +35,7 @@ def settled(watch):
     raise AssertionError(f"still changing: {previous}")
 
 
-@flows(8, 64, 1024)
+@every_flow(8, 64, 1024)
 def test_the_receivers_mailbox_stays_as_it_is_under_incast(start, flow, tmp_path):
     wake = tmp_path / "wake"
     run = start("flood", wake, 3000, 500, "nonblocking", np=5, params=flow.params)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows import TRANSPORT, flows
+from flows import TRANSPORT, every_flow, flows
 
 # Without it, windows that MPI allocates on one node bypass the transport.
 OVER_BTL = {"osc": "rdma"}
@@ -16,7 +16,7 @@ def test_one_sided(mpi, flow, topic, window):
 
 
 @pytest.mark.parametrize("topic", ["fence", "accumulate", "fetch_and_op", "sizes"])
-@flows(4, policies=("none", "dynamic"))
+@every_flow(4)
 def test_one_sided_without_single_copy(mpi, flow, topic):
     params = {**flow.params, **OVER_BTL}
     if TRANSPORT == "velo":
@@ -24,7 +24,7 @@ def test_one_sided_without_single_copy(mpi, flow, topic):
     assert mpi.run("rma", topic, "allocate", np=3, params=params).facts() == {"passed": 1}
 
 
-@flows(8)
+@every_flow(8)
 def test_compare_and_swap_by_competing_ranks(mpi, flow):
     params = {**flow.params, **OVER_BTL}
     assert mpi.run("rma", "compare_and_swap", "create", np=4, params=params).facts() == {"passed": 1}

@@ -2,20 +2,20 @@
 
 import pytest
 
-from flows import TRANSPORT, flows
+from flows import TRANSPORT, every_flow, flows
 
 
-@flows(4, 8, 64)
+@every_flow(4, 8, 64)
 def test_two_ranks_exchange_all_sizes_at_once(mpi, flow):
     assert mpi.run("exchange", 20, 300_000, params=flow.params).facts() == {"rounds": 20, "received": 320}
 
 
-@flows(4, 8)
+@every_flow(4, 8)
 def test_six_ranks_exchange_all_sizes_at_once(mpi, flow):
     assert mpi.run("exchange", 4, 300_000, np=6, params=flow.params).facts() == {"rounds": 4, "received": 320}
 
 
-@flows(4, 64)
+@every_flow(4, 64)
 def test_small_exchanges_both_ways_use_a_tiny_mailbox_many_times(mpi, flow):
     assert mpi.run("exchange", 2000, 500, params=flow.params).facts() == {"rounds": 2000, "received": 18_000}
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from flows import POLICIES, Flow, flows, velo_only
+from flows import POLICIES, Flow, every_flow, flows, velo_only
 
 pytestmark = velo_only
 PIGGYBACK_OFF = {"btl_velo_piggyback": 0}
@@ -42,7 +42,7 @@ def assert_laws(report, ranks):
         assert report["total"][name] == sum(process[name] for process in report["per_rank"])
 
 
-@flows(4, 8, 64)
+@every_flow(4, 8, 64)
 def test_the_counters_of_every_policy_obey_the_common_laws(mpi, flow):
     report = exchange_report(mpi, flow)
     assert_laws(report, 4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows import flows
+from flows import every_flow, flows
 
 
 @pytest.mark.parametrize("size", [8, 1500, 20_000])
@@ -12,7 +12,7 @@ def test_four_threads_of_two_ranks_talk_to_each_other(mpi, flow, size):
     assert facts == {"received": 240}
 
 
-@flows(8)
+@every_flow(8)
 def test_three_threads_of_four_ranks_talk_to_each_other(mpi, flow):
     facts = mpi.run("threads", 3, 30, 500, np=4, params=flow.params, time_limit=120).facts()
     assert facts == {"received": 270}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows import flows
+from flows import every_flow, flows
 
 
 @pytest.mark.parametrize("way", ["one_way", "both_ways"])
@@ -18,7 +18,7 @@ def test_unexpected_messages_of_one_source_are_all_kept(mpi, flow, count):
     assert mpi.run("unexpected", count, 32, "one_way", params=flow.params).facts()["received"] == count
 
 
-@flows(8)
+@every_flow(8)
 def test_twenty_thousand_unexpected_messages_through_a_tiny_mailbox(mpi, flow):
     assert mpi.run("unexpected", 20_000, 8, "one_way", params=flow.params).facts()["received"] == 20_000
 

@@ -38,6 +38,15 @@ struct PartyConfig {
     std::uint32_t slots_per_peer = 8;
     std::uint32_t credit_slots = 2;
     bool piggyback = true;
+    // Tiny, so that every limit is met.
+    std::uint32_t preposted_buffers = 6;
+    std::uint32_t initial_buffers = 2;
+    std::uint32_t growth_buffers = 1;
+    std::uint32_t credit_message_threshold = 5;
+    std::uint64_t rnr_timer_ns = 1;
+    std::uint32_t lazy_slots = 12;
+    std::uint32_t lazy_peers = 2;
+    bool lazy_stealing = true;
     bool packet_trains = true;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
     std::uint32_t limic_slots = 64;
@@ -127,6 +136,14 @@ class Party {
         config.slots_per_peer = config_.slots_per_peer;
         config.credit_slots = config_.credit_slots;
         config.piggyback = config_.piggyback;
+        config.preposted_buffers = config_.preposted_buffers;
+        config.initial_buffers = config_.initial_buffers;
+        config.growth_buffers = config_.growth_buffers;
+        config.credit_message_threshold = config_.credit_message_threshold;
+        config.rnr_timer_ns = config_.rnr_timer_ns;
+        config.lazy_slots = config_.lazy_slots;
+        config.lazy_peers = config_.lazy_peers;
+        config.lazy_stealing = config_.lazy_stealing;
         config.packet_trains = config_.packet_trains;
         config.single_copy = config_.single_copy;
         config.backing_directory = "/dev/shm";
@@ -174,6 +191,13 @@ class Party {
     std::size_t queued_ = 0;
     std::size_t completed_ = 0;
 };
+
+// Every policy that the engine offers.
+inline std::vector<std::string> policies() {
+    std::vector<std::string> names;
+    for (unsigned i = 0; velo_policy_name(i) != nullptr; ++i) names.emplace_back(velo_policy_name(i));
+    return names;
+}
 
 // Contents that tell position and message apart.
 inline std::string pattern(std::size_t bytes, unsigned seed) {

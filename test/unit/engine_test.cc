@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
@@ -19,12 +22,6 @@ class EngineTest : public ::testing::TestWithParam<std::string> {
         return config;
     }
 };
-
-std::vector<std::string> policies() {
-    std::vector<std::string> names;
-    for (unsigned i = 0; velo_policy_name(i) != nullptr; ++i) names.emplace_back(velo_policy_name(i));
-    return names;
-}
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, EngineTest, ::testing::ValuesIn(policies()),
                          [](const auto& info) { return info.param; });
@@ -113,6 +110,10 @@ TEST_P(EngineTest, a_callback_may_answer_and_is_not_entered_again) {
 
 TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
     Party party(config());
+    // A policy on demand has no credit before.
+    party.send(0, 1, 1, "first contact");
+    party.settle();
+    party[1].received.clear();
     std::string small = pattern(20, 1);
     auto now = [&](const std::string& text) {
         return velo_send_now(party[0].engine, party[0].peers[1], 9, text.data(), 4, text.data() + 4,
@@ -189,6 +190,86 @@ TEST_P(EngineTest, the_dump_names_credits_and_queue_of_each_peer) {
     EXPECT_NE(party[0].log[1].find("credits"), std::string::npos);
 }
 
+// What a member's process sent: the text of its report.
+std::string report_of(Member& member) {
+    ::testing::internal::CaptureStderr();
+    velo_engine_close(std::exchange(member.engine, nullptr));
+    return ::testing::internal::GetCapturedStderr();
+}
+
+std::uint64_t counter(const std::string& report, std::size_t rank, const char* name) {
+    auto json = nlohmann::json::parse(report.substr(report.find('{')));
+    return json["per_rank"][rank][name];
+}
+
+TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_others_do_not) {
+    PartyConfig config;
+    config.flow_control = "mvapich_dynamic";
+    config.slots_per_peer = 22;
+    config.initial_buffers = 2;
+    config.growth_buffers = 3;
+    config.preposted_buffers = 17;
+    config.report = VELO_REPORT_JSON;
+    for (std::size_t bytes : {20U, 2000U}) {
+        Party party(config);
+        for (unsigned i = 0; i < 20; ++i) {
+            party.send(0, 1, 1, pattern(20, i));
+            party.settle();
+        }
+        EXPECT_EQ(party.queued(), 0U);
+        for (unsigned i = 0; i < 30; ++i) party.send(0, 1, 1, pattern(bytes, i));
+        party.settle();
+        EXPECT_EQ(party[1].received.size(), 50U);
+        for (std::size_t rank : {1U, 0U}) velo_progress(party[rank].engine);
+        velo_engine_close(std::exchange(party[1].engine, nullptr));
+        std::string report = report_of(party[0]);
+        EXPECT_EQ(counter(report, 0, "grown_buffers"), 0U);
+        EXPECT_EQ(counter(report, 1, "grown_buffers"), 15U) << "from 2 to 17";
+        EXPECT_EQ(counter(report, 1, "growths"), 5U);
+    }
+}
+
+std::size_t arrived(Party& party, std::size_t rank) {
+    velo_progress(party[rank].engine);
+    return party[rank].received.size();
+}
+
+TEST(RefusalTest, a_receiver_takes_no_more_of_one_sender_than_its_buffers_and_others_are_not_held) {
+    PartyConfig config;
+    config.size = 3;
+    config.flow_control = "rnr";
+    config.preposted_buffers = 4;
+    Party party(config);
+    for (unsigned i = 0; i < 10; ++i) party.send(1, 0, 1, pattern(20, i));
+    EXPECT_EQ(party.queued(), 6U);
+    for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party.send(2, 0, 2, pattern(30, i)), VELO_OK);
+    EXPECT_EQ(party.send(2, 0, 2, pattern(30, 4)), VELO_QUEUED);
+    for (int i = 0; i < 20; ++i) velo_progress(party[1].engine);
+    EXPECT_EQ(arrived(party, 0), 8U);
+    party.settle();
+    EXPECT_EQ(party[0].received.size(), 15U);
+    EXPECT_EQ(party.queued(), party.completed());
+}
+
+TEST(RefusalTest, what_was_refused_is_held_for_the_time_and_stays_ahead_of_what_follows) {
+    PartyConfig config;
+    config.flow_control = "rnr";
+    config.preposted_buffers = 2;
+    config.rnr_timer_ns = 200'000'000;
+    Party party(config);
+    auto begin = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i < 3; ++i) party.send(0, 1, 1, pattern(20, i));
+    EXPECT_EQ(arrived(party, 1), 2U);
+    // There is room now, but the third one is held, and the fourth one stays behind it.
+    EXPECT_EQ(party.send(0, 1, 1, pattern(20, 3)), VELO_QUEUED);
+    std::string late = pattern(20, 4);
+    EXPECT_EQ(velo_send_now(party[0].engine, party[0].peers[1], 1, late.data(), 4, late.data() + 4, 16),
+              VELO_WOULD_BLOCK);
+    while (arrived(party, 1) < 4) velo_progress(party[0].engine);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+    for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party[1].received[i].data, pattern(20, i));
+}
+
 TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
     PartyConfig config;
     config.slots_per_peer = 0;
@@ -209,7 +290,20 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
           Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 3; }},
           Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 1U << 30; }},
           Bad{"btl_velo_flow_control", [](PartyConfig& c) { c.flow_control = "magic"; }},
-          Bad{"btl_velo_single_copy_mechanism", [](PartyConfig& c) { c.single_copy = "teleport"; }}}) {
+          Bad{"btl_velo_single_copy_mechanism", [](PartyConfig& c) { c.single_copy = "teleport"; }},
+          Bad{"btl_velo_preposted_buffers",
+              [](PartyConfig& c) { c.flow_control = "mvapich_static", c.preposted_buffers = 0; }},
+          Bad{"btl_velo_preposted_buffers",
+              [](PartyConfig& c) {
+                  c.flow_control = "mvapich_static";
+                  c.preposted_buffers = 65535;
+                  c.spare_peers = 300;
+              }},
+          Bad{"btl_velo_preposted_buffers",
+              [](PartyConfig& c) { c.flow_control = "rnr", c.preposted_buffers = 70000; }},
+          Bad{"btl_velo_rnr_timer_ns", [](PartyConfig& c) { c.flow_control = "rnr", c.rnr_timer_ns = 0; }},
+          Bad{"btl_velo_credit_message_threshold",
+              [](PartyConfig& c) { c.flow_control = "mvapich_static", c.credit_message_threshold = 0; }}}) {
         PartyConfig wrong;
         bad.change(wrong);
         velo_config config{};
@@ -217,6 +311,14 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
         config.flow_control = wrong.flow_control;
         config.slots_per_peer = wrong.slots_per_peer;
         config.credit_slots = wrong.credit_slots;
+        config.preposted_buffers = wrong.preposted_buffers;
+        config.initial_buffers = wrong.initial_buffers;
+        config.growth_buffers = wrong.growth_buffers;
+        config.credit_message_threshold = wrong.credit_message_threshold;
+        config.rnr_timer_ns = wrong.rnr_timer_ns;
+        config.lazy_slots = wrong.lazy_slots;
+        config.lazy_peers = wrong.lazy_peers;
+        config.spare_peers = wrong.spare_peers;
         config.single_copy = wrong.single_copy;
         config.backing_directory = "/dev/shm";
         config.max_message_bytes = 1024;

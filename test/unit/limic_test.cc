@@ -18,7 +18,7 @@ class LimicTest : public ::testing::TestWithParam<std::string> {
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Policies, LimicTest, ::testing::Values("none", "static", "dynamic"),
+INSTANTIATE_TEST_SUITE_P(Policies, LimicTest, ::testing::ValuesIn(policies()),
                          [](const auto& info) { return info.param; });
 
 std::string dump_of(Member& member, std::size_t peer) {

@@ -45,6 +45,20 @@ TEST_F(SegmentTest, a_peer_learns_the_configuration_of_the_mailbox) {
     EXPECT_EQ(probe_, segment_.address().file.nonce);
 }
 
+TEST_F(SegmentTest, the_mailbox_is_as_large_as_its_policy_plans_for_owner_and_peer) {
+    Segment::Layout planned = layout();
+    std::strcpy(planned.agreement.flow_control, "mvapich_static");
+    planned.flow.preposted_buffers = planned.agreement.preposted_buffers = 10;
+    planned.flow.credit_message_threshold = planned.agreement.credit_message_threshold = 3;
+    Segment owner = Segment::create("/dev/shm", planned, &probe_);
+    Segment peer = Segment::attach(owner.address());
+    EXPECT_EQ(owner.reader().capacity(), 5U * (10 + 10 / 3));
+    EXPECT_EQ(peer.writer().capacity(), owner.reader().capacity());
+    EXPECT_EQ(peer.flow().preposted_buffers, 10U);
+    owner.header().agreement.preposted_buffers = 9;
+    EXPECT_THROW(Segment::attach(owner.address()), Failure);
+}
+
 TEST_F(SegmentTest, known_peers_have_their_place_and_strangers_take_the_spare_ones_once) {
     Segment peer = Segment::attach(segment_.address());
     EXPECT_EQ(peer.claim(12), 1U);
@@ -105,14 +119,14 @@ TEST_F(SegmentTest, another_layout_version_is_refused_before_anything_is_opened)
 }
 
 TEST(AgreementTest, each_parameter_that_differs_is_named_with_both_values) {
-    Agreement mine{.flow_control = "dynamic",
-                   .slots_per_peer = 8,
-                   .credit_slots = 2,
-                   .piggyback = 1,
-                   .limic_slots = 0,
-                   .ranks_per_node = 2,
-                   .eager_limit = 4160,
-                   .max_message_bytes = 32768};
+    Agreement mine{};
+    std::strcpy(mine.flow_control, "dynamic");
+    mine.slots_per_peer = 8;
+    mine.credit_slots = 2;
+    mine.piggyback = 1;
+    mine.ranks_per_node = 2;
+    mine.eager_limit = 4160;
+    mine.max_message_bytes = 32768;
     EXPECT_EQ(difference(mine, mine), "");
     auto names = [&](auto change, const char* parameter, const char* value) {
         Agreement theirs = mine;
@@ -130,6 +144,11 @@ TEST(AgreementTest, each_parameter_that_differs_is_named_with_both_values) {
     names([](Agreement& a) { a.ranks_per_node = 4; }, "btl_velo_ranks_per_node", "4");
     names([](Agreement& a) { a.eager_limit = 999; }, "btl_velo_eager_limit", "999");
     names([](Agreement& a) { a.max_message_bytes = 777; }, "btl_velo_max_send_size", "777");
+    names([](Agreement& a) { a.preposted_buffers = 10; }, "btl_velo_preposted_buffers", "10");
+    names([](Agreement& a) { a.initial_buffers = 3; }, "btl_velo_initial_buffers", "3");
+    names([](Agreement& a) { a.credit_message_threshold = 6; }, "btl_velo_credit_message_threshold", "6");
+    names([](Agreement& a) { a.lazy_slots = 99; }, "btl_velo_lazy_slots", "99");
+    names([](Agreement& a) { a.lazy_peers = 7; }, "btl_velo_lazy_peers", "7");
 }
 
 }  // namespace

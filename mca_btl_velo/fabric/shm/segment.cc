@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "platform/failure.h"
 #include "platform/locality.h"
@@ -44,6 +45,15 @@ std::string differs(const char* parameter, const std::string& mine, const std::s
 
 }  // namespace
 
+std::uint64_t digest(const Agreement& agreement) {
+    static_assert(std::has_unique_object_representations_v<Agreement>);
+    char bytes[sizeof agreement];
+    std::memcpy(bytes, &agreement, sizeof bytes);
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+    for (char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    return hash;
+}
+
 std::string difference(const Agreement& mine, const Agreement& theirs) {
     std::string policy(mine.flow_control, strnlen(mine.flow_control, sizeof mine.flow_control));
     std::string other(theirs.flow_control, strnlen(theirs.flow_control, sizeof theirs.flow_control));
@@ -53,14 +63,20 @@ std::string difference(const Agreement& mine, const Agreement& theirs) {
         const char* parameter;
         std::uint64_t mine, theirs;
     };
-    for (const Number& number : {Number{"slots_per_peer", mine.slots_per_peer, theirs.slots_per_peer},
-                                 Number{"credit_slots", mine.credit_slots, theirs.credit_slots},
-                                 Number{"piggyback", mine.piggyback, theirs.piggyback},
-                                 Number{"limic_slots", mine.limic_slots, theirs.limic_slots},
-                                 Number{"limic", mine.ranks_per_node != 0, theirs.ranks_per_node != 0},
-                                 Number{"ranks_per_node", mine.ranks_per_node, theirs.ranks_per_node},
-                                 Number{"eager_limit", mine.eager_limit, theirs.eager_limit},
-                                 Number{"max_send_size", mine.max_message_bytes, theirs.max_message_bytes}}) {
+    for (const Number& number :
+         {Number{"slots_per_peer", mine.slots_per_peer, theirs.slots_per_peer},
+          Number{"credit_slots", mine.credit_slots, theirs.credit_slots},
+          Number{"piggyback", mine.piggyback, theirs.piggyback},
+          Number{"limic_slots", mine.limic_slots, theirs.limic_slots},
+          Number{"limic", mine.ranks_per_node != 0, theirs.ranks_per_node != 0},
+          Number{"ranks_per_node", mine.ranks_per_node, theirs.ranks_per_node},
+          Number{"eager_limit", mine.eager_limit, theirs.eager_limit},
+          Number{"max_send_size", mine.max_message_bytes, theirs.max_message_bytes},
+          Number{"preposted_buffers", mine.preposted_buffers, theirs.preposted_buffers},
+          Number{"initial_buffers", mine.initial_buffers, theirs.initial_buffers},
+          Number{"credit_message_threshold", mine.credit_message_threshold, theirs.credit_message_threshold},
+          Number{"lazy_slots", mine.lazy_slots, theirs.lazy_slots},
+          Number{"lazy_peers", mine.lazy_peers, theirs.lazy_peers}}) {
         if (number.mine != number.theirs) {
             return differs(number.parameter, std::to_string(number.mine), std::to_string(number.theirs));
         }
@@ -68,8 +84,43 @@ std::string difference(const Agreement& mine, const Agreement& theirs) {
     return {};
 }
 
+flow::PolicyConfig Segment::flow_of(const SegmentHeader& header) {
+    flow::PolicyConfig flow;
+    flow.peers = header.peers;
+    flow.spare_peers = header.spare_peers;
+    flow.data_slots = header.data_slots;
+    flow.credit_slots = header.agreement.credit_slots;
+    flow.piggyback = header.agreement.piggyback != 0;
+    flow.preposted_buffers = header.agreement.preposted_buffers;
+    flow.initial_buffers = header.agreement.initial_buffers;
+    flow.credit_message_threshold = header.agreement.credit_message_threshold;
+    flow.lazy_slots = header.agreement.lazy_slots;
+    flow.lazy_peers = header.agreement.lazy_peers;
+    flow.lazy_doorbell = header.agreement.lazy_doorbell != 0;
+    return flow;
+}
+
+std::uint64_t Segment::planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow) {
+    std::string_view policy(agreement.flow_control,
+                            strnlen(agreement.flow_control, sizeof agreement.flow_control));
+    return flow::mailbox_plan(policy, flow).total();
+}
+
+DirectoryEntry* Segment::directory() const {
+    return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
+}
+
+std::size_t Segment::doorbell_offset() const {
+    return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), wire::kPacketBytes);
+}
+
 std::size_t Segment::slots_offset() const {
-    return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), kPageBytes);
+    std::size_t words = flow_.lazy_doorbell ? Doorbell::words_for(flow_.total_peers()) : 0;
+    return round_up(doorbell_offset() + words * sizeof(std::uint64_t), kPageBytes);
+}
+
+std::atomic<std::uint64_t>* Segment::doorbell_bits() const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(file_.data() + doorbell_offset());
 }
 
 std::size_t Segment::limic_offset() const {
@@ -83,12 +134,14 @@ std::size_t Segment::total_bytes() const {
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
     Segment segment;
     segment.flow_ = layout.flow;
+    segment.capacity_ = static_cast<std::uint32_t>(planned_slots(layout.agreement, layout.flow));
     segment.limic_peers_ = layout.limic_peer_count;
     segment.limic_slots_ = layout.limic_slots;
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
-    segment.address_ = Address{Address::kMagic, layout.owner, reinterpret_cast<std::uint64_t>(probe),
-                               layout.xpmem_segment, segment.file_.address()};
+    segment.address_ = Address{Address::kMagic,          layout.owner,
+                               digest(layout.agreement), reinterpret_cast<std::uint64_t>(probe),
+                               layout.xpmem_segment,     segment.file_.address()};
 
     auto* header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;
@@ -98,7 +151,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     header->peers = layout.flow.peers;
     header->spare_peers = layout.flow.spare_peers;
     header->data_slots = layout.flow.data_slots;
-    header->capacity = layout.flow.mailbox_slots();
+    header->capacity = segment.capacity_;
     header->directory_offset = directory_offset();
     header->slots_offset = segment.slots_offset();
     header->limic_peers = layout.limic_peer_count;
@@ -126,18 +179,15 @@ Segment Segment::attach(const Address& address) {
     const SegmentHeader& header = segment.header();
     check(header.magic == Address::kMagic, address, "magic number");
     check(header.nonce == address.file.nonce && header.owner == address.process_name, address, "owner");
-    flow::PolicyConfig flow;
-    flow.peers = header.peers;
-    flow.spare_peers = header.spare_peers;
-    flow.data_slots = header.data_slots;
-    flow.credit_slots = header.agreement.credit_slots;
-    flow.piggyback = header.agreement.piggyback != 0;
-    constexpr std::uint32_t kSane = 1U << 24;
+    flow::PolicyConfig flow = flow_of(header);
+    constexpr std::uint32_t kSane = kMostSlots;
     check(
         flow.peers < kSane && flow.spare_peers < kSane && flow.data_slots < kSane && flow.credit_slots <= 255,
         address, "counts");
-    check(header.capacity == flow.mailbox_slots() && header.capacity > 0, address, "capacity");
+    std::uint64_t slots = planned_slots(header.agreement, flow);
+    check(header.capacity == slots && slots > 0 && slots <= kMostSlots, address, "capacity");
     segment.flow_ = flow;
+    segment.capacity_ = static_cast<std::uint32_t>(slots);
     segment.limic_peers_ = header.limic_peers;
     segment.limic_slots_ = header.limic_slots;
     check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane, address, "counts");
@@ -183,10 +233,6 @@ const Address* Segment::introduced(flow::PeerIndex index) const {
 
 std::uint64_t Segment::sender_name(flow::PeerIndex index) const {
     return directory()[index].name.load(std::memory_order_relaxed);
-}
-
-DirectoryEntry* Segment::directory() const {
-    return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
 }
 
 mailbox::Slot<>* Segment::slots() const {

@@ -1,7 +1,7 @@
 // One process's shared memory segment: what its peers must know about it, the directory of its senders, its
 // mailbox.
 //
-//   SegmentHeader | DirectoryEntry[directory entries] | Slot[capacity] | Slot[limic slots]
+//   SegmentHeader | DirectoryEntry[directory entries] | doorbell bits | Slot[capacity] | Slot[limic slots]
 //
 // Nothing read from another process's segment is trusted before `attach` has checked it.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fabric/shm/doorbell.h"
 #include "fabric/shm/share_cell.h"
 #include "flow/policy.h"
 #include "mailbox/reader.h"
@@ -27,10 +28,20 @@ struct Agreement {
     std::uint32_t piggyback;
     std::uint32_t limic_slots;     // as asked for; 0: automatic
     std::uint32_t ranks_per_node;  // 0: the LiMIC-like path is off
+    std::uint32_t unused;          // no padding: `digest` reads all bytes
     std::uint64_t eager_limit;
     std::uint64_t max_message_bytes;
+    // Of single policies (flow::PolicyConfig).
+    std::uint32_t preposted_buffers;
+    std::uint32_t initial_buffers;
+    std::uint32_t credit_message_threshold;
+    std::uint32_t lazy_slots;
+    std::uint32_t lazy_peers;
+    std::uint32_t lazy_doorbell;
 };
 
+// Agreements that differ have different digests, but for chance.
+std::uint64_t digest(const Agreement& agreement);
 // Empty, or a sentence that names the first parameter that differs, with both values.
 std::string difference(const Agreement& mine, const Agreement& theirs);
 
@@ -40,7 +51,8 @@ struct Address {
 
     std::uint64_t magic;
     std::uint64_t process_name;
-    std::uint64_t probe;  // address, in the owner's private memory, of the 8-byte value file.nonce
+    std::uint64_t agreement;     // its digest
+    std::uint64_t probe;         // address, in the owner's private memory, of the 8-byte value file.nonce
     std::int64_t xpmem_segment;  // the owner's address space, for XPMEM; 0: not attachable
     platform::FileAddress file;
 };
@@ -68,6 +80,9 @@ struct DirectoryEntry {
 
     std::atomic<std::uint64_t> name;     // kFree, or the sender's process name; set once
     std::atomic<std::uint32_t> present;  // 1: `address` is complete (release by the sender)
+    // Packets of this sender that have left the mailbox, where its policy refuses by sender (rnr). Stored by
+    // the owner.
+    std::atomic<std::uint64_t> retrieved;
     Address address;
 };
 
@@ -90,8 +105,10 @@ struct SegmentHeader {
     std::uint64_t limic_offset;
     mailbox::Pointers<> pointers;
     mailbox::Pointers<> limic_pointers;
+    // Counts the senders that have set their doorbell bits.
+    alignas(mailbox::kPointerSpacing) std::atomic<std::uint32_t> rings;
     alignas(mailbox::kPointerSpacing) platform::DozeWord doze;
-    std::uint32_t may_doze;  // the owner sleeps on `doze`: whoever stores something wakes it
+    std::uint32_t may_doze;         // the owner sleeps on `doze`: whoever stores something wakes it
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -99,10 +116,12 @@ struct SegmentHeader {
 
 class Segment {
  public:
+    static constexpr std::uint32_t kMostSlots = 1U << 24;
+
     struct Layout {
         std::uint64_t owner;
         Agreement agreement;
-        flow::PolicyConfig flow;
+        flow::PolicyConfig flow;           // with a plan of at most kMostSlots
         const std::uint64_t* node_peers;   // names for the first flow.peers entries of the directory
         const std::uint64_t* limic_peers;  // names for the last entries
         std::uint32_t limic_peer_count;
@@ -136,23 +155,34 @@ class Segment {
     // The address that a sender left, nullptr if none.
     const Address* introduced(flow::PeerIndex index) const;
 
+    // For a policy whose first contact takes no slot (PolicyConfig::lazy_doorbell).
+    Doorbell doorbell() const { return {&header().rings, doorbell_bits(), flow_.total_peers()}; }
+    std::atomic<std::uint64_t>& retrieved(flow::PeerIndex index) const {
+        return directory()[index].retrieved;
+    }
+
     mailbox::Writer<> writer() const { return {&header().pointers, slots(), capacity()}; }
     mailbox::Reader<> reader() const { return {&header().pointers, slots(), capacity()}; }
     mailbox::Writer<> limic_writer() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
     mailbox::Reader<> limic_reader() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
 
  private:
+    static flow::PolicyConfig flow_of(const SegmentHeader& header);
+    static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
     DirectoryEntry* directory() const;
+    std::atomic<std::uint64_t>* doorbell_bits() const;
     mailbox::Slot<>* slots() const;
     mailbox::Slot<>* limic_ring() const;
+    std::size_t doorbell_offset() const;
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
     std::size_t total_bytes() const;
-    std::uint32_t capacity() const { return flow_.mailbox_slots(); }
+    std::uint32_t capacity() const { return capacity_; }
 
     platform::SharedFile file_;
     Address address_{};
     flow::PolicyConfig flow_;
+    std::uint32_t capacity_ = 0;  // slots of the mailbox, as its policy plans it
     std::uint32_t limic_peers_ = 0, limic_slots_ = 0;
 };
 

@@ -33,23 +33,38 @@ void gather(std::byte* to, const MessageView& message, std::size_t offset, std::
 
 }  // namespace
 
+ShmLink::Reservation ShmLink::reserve_accepted(std::uint32_t least, std::uint32_t wanted) {
+    if (sent_ + wanted - known_retrieved_ > limit_) {
+        // acquire: the receiver's last look at the slots that it freed happens before the stores of whoever
+        // reserves them next; see Writer::reserve.
+        known_retrieved_ = retrieved_->load(std::memory_order_acquire);
+    }
+    const std::uint64_t waiting = sent_ - known_retrieved_;
+    if (waiting + least > limit_) return {{0, 1}, 0};
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, limit_ - waiting));
+    sent_ += count;
+    return {writer_.reserve(count), count};
+}
+
 Carried ShmLink::carry(const Burst& burst) {
     mailbox::Cursor at{};
     std::uint32_t packets = burst.packets;
     if (burst.granted) {
         at = writer_.reserve(packets);
     } else {
-        packets = writer_.try_reserve(burst.whole ? packets : 1, packets, &at);
+        packets = reserve_free(burst.whole ? packets : 1, packets, &at);
         if (packets == 0) return {0, 0};
     }
     const std::size_t rest = burst.message.total() - burst.offset;
     const std::uint32_t run_packets = burst.framing.run_packets(rest);
+    wire::PacketKind kind = burst.kind;
     std::size_t done = 0;
     for (std::uint32_t left = packets; left > 0;) {
         std::uint32_t most = std::min(run_packets, left);
         std::size_t bytes = std::min(wire::run_capacity(most), rest - done);
         std::uint32_t used = wire::packets_in_run(bytes);
-        store_run(at, burst, burst.offset + done, bytes);
+        store_run(at, kind, burst, burst.offset + done, bytes);
+        kind = wire::PacketKind::kData;
         if (burst.rested) demote(at, used);
         done += bytes;
         left -= used;
@@ -59,9 +74,9 @@ Carried ShmLink::carry(const Burst& burst) {
     return {packets, done};
 }
 
-void ShmLink::store_run(mailbox::Cursor at, const Burst& burst, std::size_t offset, std::size_t bytes) {
-    wire::Header header{wire::PacketKind::kData,           burst.flags, burst.tag,
-                        static_cast<std::uint16_t>(bytes), 0,           source_};
+void ShmLink::store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
+                        std::size_t bytes) {
+    wire::Header header{kind, burst.flags, burst.tag, static_cast<std::uint16_t>(bytes), 0, source_};
     if (offset == 0) header.flags |= wire::kFirst;
     bool last = offset + bytes == burst.message.total();
     if (last) header.flags |= wire::kLast;
@@ -105,6 +120,7 @@ void ShmLink::prepare(std::uint32_t packets) {
 }
 
 void ShmLink::carry_control(wire::PacketKind kind, std::uint32_t value) {
+    if (kind == wire::PacketKind::kHello && doorbell_) return doorbell_->ring(source_);
     mailbox::Cursor at = writer_.reserve(1);
     std::memcpy(writer_.payload(at), &value, sizeof value);
     writer_.publish(at, wire::Header{kind, wire::kFirst | wire::kLast, 0, sizeof value, 0, source_});

@@ -1,9 +1,12 @@
 // The software VELO engine: stores runs of packets straight into the receiver's mailbox.
 #pragma once
 
+#include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "fabric/fabric.h"
+#include "fabric/shm/doorbell.h"
 #include "mailbox/writer.h"
 #include "platform/cache.h"
 #include "platform/copy.h"
@@ -15,13 +18,20 @@ class ShmLink final : public Link {
     // `source`: this process's index in the receiver's directory.
     ShmLink(mailbox::Writer<> writer, std::uint32_t source) : writer_(writer), source_(source) {}
 
+    // From now on the receiver takes at most `limit` packets of this sender at a time; `retrieved`: in its
+    // segment, how many have left its mailbox, which has room for those of all senders.
+    void refuse_beyond(std::uint32_t limit, const std::atomic<std::uint64_t>* retrieved) {
+        limit_ = limit;
+        retrieved_ = retrieved;
+    }
+
     Carried carry(const Burst& burst) override;
     bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
                       bool rested) override {
         mailbox::Cursor at{};
         if (granted) {
             at = writer_.reserve(1);
-        } else if (writer_.try_reserve(1, 1, &at) == 0) {
+        } else if (reserve_free(1, 1, &at) == 0) {
             return false;
         }
         std::byte* payload = writer_.payload(at);
@@ -53,13 +63,35 @@ class ShmLink final : public Link {
     void prepare(std::uint32_t packets) override;
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
+    // HELLO rings instead of taking a slot.
+    void use(const Doorbell& doorbell) { doorbell_ = doorbell; }
+
  private:
-    void store_run(mailbox::Cursor at, const Burst& burst, std::size_t offset, std::size_t bytes);
+    // Without credits: Writer::try_reserve, or as many as the receiver does not refuse.
+    std::uint32_t reserve_free(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
+        if (retrieved_ == nullptr) [[likely]]
+            return writer_.try_reserve(least, wanted, first);
+        const Reservation accepted = reserve_accepted(least, wanted);
+        *first = accepted.first;
+        return accepted.count;
+    }
+    struct Reservation {
+        mailbox::Cursor first;
+        std::uint32_t count;
+    };
+    Reservation reserve_accepted(std::uint32_t least, std::uint32_t wanted);
+    void store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
+                   std::size_t bytes);
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
     void demote(mailbox::Cursor at, std::uint32_t packets);
 
     mailbox::Writer<> writer_;
     std::uint32_t source_;
+    std::uint32_t limit_ = 0;
+    std::uint64_t sent_ = 0;             // packets, if `retrieved_` is there
+    std::uint64_t known_retrieved_ = 0;  // of them
+    const std::atomic<std::uint64_t>* retrieved_ = nullptr;
+    std::optional<Doorbell> doorbell_;
     mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
 };
 

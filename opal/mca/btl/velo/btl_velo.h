@@ -21,6 +21,14 @@ typedef struct mca_btl_velo_component_t {
     unsigned slots_per_peer;
     unsigned credit_slots;
     bool piggyback;
+    unsigned preposted_buffers;
+    unsigned initial_buffers;
+    unsigned growth_buffers;
+    unsigned credit_message_threshold;
+    unsigned long long rnr_timer_ns;
+    unsigned lazy_slots;
+    unsigned lazy_peers;
+    bool lazy_stealing;
     bool packet_trains;
     bool limic;
     unsigned limic_slots;

@@ -62,9 +62,11 @@ static int add_flow_control(int *storage)
         }
     }
     return add_enumerated("flow_control",
-                          "Credit flow control of the mailbox: static (equal quotas), dynamic (quotas follow the "
-                          "activity of the senders) or none (a full mailbox makes its senders wait). Must be the same in "
-                          "all processes. Default: dynamic",
+                          "Flow control of the mailbox: static (equal quotas), dynamic (quotas follow the activity of the "
+                          "senders), none (a full mailbox makes its senders wait), rnr (receiver not ready: a full share "
+                          "refuses, and the sender retries after a time), mvapich_static and mvapich_dynamic (the schemes "
+                          "of Liu & Panda), lazy (memory follows the active peers). Must be the same in all processes. "
+                          "Default: dynamic",
                           values, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
 }
 
@@ -74,7 +76,8 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
     component->slots_per_peer = 0;
     rc |= add("slots_per_peer",
               "Size of the mailbox in 64-byte slots for each peer on the node, data and credit slots together; at least "
-              "2 * credit_slots. 0 (default): 8192 slots shared out among the peers, 64 to 4096 for each",
+              "2 * credit_slots. 0 (default): 8192 slots shared out among the peers, 64 to 4096 for each. rnr, "
+              "mvapich_static and lazy have parameters of their own instead",
               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ,
               &component->slots_per_peer);
     component->credit_slots = 2;
@@ -109,6 +112,59 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
               "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process in its "
               "lifetime, 0 to 1024; each takes 2 * credit_slots more slots of the mailbox (default 16)",
               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->spare_peers);
+    return rc;
+}
+
+/* Of the schemes of Liu & Panda. */
+static int register_buffer_parameters(mca_btl_velo_component_t *component)
+{
+    component->preposted_buffers = 100;
+    int rc = add("preposted_buffers",
+                 "rnr, mvapich_static: mailbox slots for each peer, 1 to 65535. mvapich_dynamic: how many a peer can grow to "
+                 "(default 100)",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+                 &component->preposted_buffers);
+    component->initial_buffers = 4;
+    rc |= add("initial_buffers",
+              "mvapich_dynamic: slots that each peer starts with, 1 to preposted_buffers, and no more than slots_per_peer "
+              "without credit_slots (default 4)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+              &component->initial_buffers);
+    component->growth_buffers = 4;
+    rc |= add("growth_buffers",
+              "mvapich_dynamic: slots that a peer gets in addition for each message that had to wait, 1 to 65535 (default "
+              "4); 0: as many as it has",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL,
+              &component->growth_buffers);
+    component->credit_message_threshold = 5;
+    rc |= add("credit_message_threshold",
+              "mvapich_static, mvapich_dynamic: freed slots of a peer that are worth a message of their own, 1 to 65535 "
+              "(default 5); at most what a peer starts with takes effect",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_ALL_EQ,
+              &component->credit_message_threshold);
+    component->rnr_timer_ns = 10 * 1000;
+    rc |= add("rnr_timer_ns",
+              "rnr: nanoseconds that a refused packet is held before it is sent again, 1 to 10000000000 (default 10000)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL,
+              &component->rnr_timer_ns);
+    return rc;
+}
+
+static int register_lazy_parameters(mca_btl_velo_component_t *component)
+{
+    component->lazy_slots = 1024;
+    int rc = add("lazy_slots",
+                 "lazy: mailbox slots for data, whatever the number of peers, 1 to 65279 (default 1024)",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+                 &component->lazy_slots);
+    component->lazy_peers = 64;
+    rc |= add("lazy_peers",
+              "lazy: peers that may be sending to a process, and that it may be sending to, at one time, 1 to 65535 "
+              "(default 64); more take turns",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->lazy_peers);
+    component->lazy_stealing = true;
+    rc |= add("lazy_stealing", "lazy: take the slots of idle senders for those that run short (default true)",
+              MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->lazy_stealing);
     return rc;
 }
 
@@ -194,6 +250,8 @@ int mca_btl_velo_register(void)
                                                  "VELO packets into one bounded mailbox per process, with credit flow "
                                                  "control");
     int rc = register_flow_parameters(&mca_btl_velo_component);
+    rc |= register_buffer_parameters(&mca_btl_velo_component);
+    rc |= register_lazy_parameters(&mca_btl_velo_component);
     rc |= register_other_parameters(&mca_btl_velo_component);
     rc |= register_module_parameters(&mca_btl_velo_module.super);
     rc |= mca_btl_velo_register_pvars();
@@ -205,8 +263,9 @@ int mca_btl_velo_register(void)
 static const char *not_a_number(void)
 {
     static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
-                                        "eager_limit",    "max_send_size", "rndv_eager_limit",
-                                        "stall_warning", "trace_limit"};
+                                        "eager_limit",    "max_send_size", "rndv_eager_limit", "preposted_buffers",
+                                        "initial_buffers", "growth_buffers", "credit_message_threshold", "rnr_timer_ns",
+                                        "lazy_slots", "lazy_peers", "stall_warning", "trace_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         char variable[64];

@@ -1,0 +1,70 @@
+// What the engine owes to a policy that opens windows on demand; see design/adding-a-policy.md.
+#include <mutex>
+
+#include "endpoint/engine.h"
+#include "platform/ticks.h"
+
+namespace velo::endpoint {
+namespace {
+
+// Longer than a peer that looks at its mailbox takes to answer, also where processes share cores.
+constexpr std::uint64_t kPatienceNs = 5'000'000;
+
+}  // namespace
+
+// Something waits for this peer, and it has no credit.
+void Engine::want_credit(Peer& peer) {
+    peer.policy.credit_wanted(peer.source, *this);
+    if (peer.policy.contact_pending()) want_housekeeping();
+}
+
+// The policy has handled a control packet of this peer.
+void Engine::follow_contact(Peer& peer) {
+    peer.flow = peer.policy.flow_of(peer.source);
+    flush(peer);
+    if (!peer.queue.empty()) peer.policy.credit_wanted(peer.source, *this);
+    peer.policy.control_flushed(*this);
+    if (peer.policy.contact_pending()) want_housekeeping();
+}
+
+int Engine::answer_doorbell() {
+    return doorbell_->answer([this](flow::PeerIndex index) {
+        std::lock_guard lock(mutex_);
+        Peer& peer = peer_at(index);
+        peer.policy.contact_retrieved(peer.source, wire::PacketKind::kHello, 0, *this);
+        follow_contact(peer);
+        assert_invariants();
+    });
+}
+
+// Processes of other jobs end before this one, with windows open. All that they sent has been retrieved.
+void Engine::bury_departed() {
+    for (const auto& peer : peers_) {
+        if (peer == nullptr || !peer->link || peer->departed || &peer->domain != &velo_) continue;
+        if (peer->segment.header().statistics_final.load(std::memory_order_acquire) == 0) continue;
+        // Looked at before its last packets were counted: the next time is early enough.
+        if (velo_.reader.occupancy() != 0) return;
+        peer->departed = true;
+        peer->policy.departed(peer->source, *this);
+        peer->flow = peer->policy.flow_of(peer->source);
+        peer->policy.control_flushed(*this);
+    }
+}
+
+// Whoever was asked to give way may be computing: asks one more from time to time.
+void Engine::hurry_contact() {
+    if (!velo_.policy->contact_pending()) {
+        contact_due_ns_ = 0;
+        return;
+    }
+    const std::uint64_t now = platform::now_ns();
+    if (contact_due_ns_ != 0 && now < contact_due_ns_) return;
+    if (contact_due_ns_ != 0) {
+        if (velo_.reader.occupancy() == 0) bury_departed();
+        velo_.policy->contact_overdue(*this);
+        assert_invariants();
+    }
+    contact_due_ns_ = now + kPatienceNs;
+}
+
+}  // namespace velo::endpoint

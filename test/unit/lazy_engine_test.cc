@@ -1,0 +1,173 @@
+// The policy lazy in the engine: connections with the first packet, turns, peers that do not answer.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "engine_party.h"
+#include "fabric/shm/doorbell.h"
+
+namespace velo::test {
+namespace {
+
+PartyConfig config(std::size_t size) {
+    PartyConfig config;
+    config.size = size;
+    config.flow_control = "lazy";
+    return config;
+}
+
+// Mappings of files without a name: segments.
+std::size_t mapped_segments() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);)
+        count += line.find("/dev/shm/#") != std::string::npos ? 1 : 0;
+    return count;
+}
+
+TEST(LazyEngineTest, a_peer_that_is_never_spoken_to_is_not_mapped) {
+    std::size_t before = mapped_segments();
+    Party party(config(6));
+    EXPECT_EQ(mapped_segments() - before, 6U) << "each its own";
+    party.send(0, 1, 1, "one way");
+    party.settle();
+    EXPECT_EQ(party[1].received.size(), 1U);
+    EXPECT_EQ(mapped_segments() - before, 8U) << "the two that spoke map each other";
+}
+
+TEST(LazyEngineTest, more_active_peers_than_windows_take_turns) {
+    PartyConfig small = config(6);
+    small.lazy_slots = 3;
+    small.lazy_peers = 2;
+    small.report = VELO_REPORT_JSON;
+    Party party(small);
+    for (unsigned i = 0; i < 60; ++i) {
+        for (std::size_t from = 0; from < 6; ++from)
+            for (std::size_t to = 0; to < 6; ++to)
+                if (from != to) party.send(from, to, 1, pattern(150, i));
+        if (i % 7 == 0) party.step();
+    }
+    party.settle();
+    for (std::size_t rank = 0; rank < 6; ++rank) {
+        EXPECT_EQ(party[rank].received.size(), 5U * 60) << rank;
+        EXPECT_TRUE(party[rank].fatal.empty());
+    }
+    EXPECT_EQ(party.queued(), party.completed());
+    for (std::size_t rank = 1; rank < 6; ++rank)
+        velo_engine_close(std::exchange(party[rank].engine, nullptr));
+    ::testing::internal::CaptureStderr();
+    velo_engine_close(std::exchange(party[0].engine, nullptr));
+    std::string text = ::testing::internal::GetCapturedStderr();
+    auto report = nlohmann::json::parse(text.substr(text.find('{')));
+    EXPECT_EQ(report["per_rank"].size(), 6U);
+    EXPECT_GT(report["total"]["releases"], 30U);
+    EXPECT_GT(report["total"]["hellos"], 60U);
+}
+
+TEST(LazyEngineTest, a_peer_that_is_asked_to_give_way_and_does_not_look_is_passed_over) {
+    PartyConfig small = config(4);
+    small.lazy_peers = 2;
+    Party party(small);
+    party.send(1, 0, 1, "the oldest");
+    party.settle();
+    party.send(2, 0, 1, "the second");
+    party.settle();
+    party[0].received.clear();
+    party.send(3, 0, 1, "the third wants in");
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (party[0].received.empty() && std::chrono::steady_clock::now() < deadline)
+        for (std::size_t rank : {0U, 2U, 3U}) velo_progress(party[rank].engine);
+    ASSERT_EQ(party[0].received.size(), 1U)
+        << "the oldest one computes, the second one should have been asked";
+    EXPECT_EQ(party[0].received[0].data, "the third wants in");
+    party.settle();
+    EXPECT_EQ(party.queued(), party.completed());
+}
+
+TEST(LazyEngineTest, peers_that_have_ended_give_their_windows_back) {
+    PartyConfig small = config(5);
+    small.lazy_peers = 2;
+    Party party(small);
+    for (std::size_t gone : {1U, 2U}) {
+        party.send(gone, 0, 1, "a window there");
+        party.send(0, gone, 1, "and one here");
+    }
+    party.settle();
+    for (std::size_t gone : {1U, 2U}) velo_engine_close(std::exchange(party[gone].engine, nullptr));
+    party[0].received.clear();
+    for (std::size_t late : {3U, 4U}) {
+        party.send(late, 0, 1, pattern(300, 1));
+        party.send(0, late, 1, pattern(300, 2));
+    }
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (party.completed() < party.queued() && std::chrono::steady_clock::now() < deadline)
+        for (std::size_t rank : {0U, 3U, 4U}) velo_progress(party[rank].engine);
+    EXPECT_EQ(party.queued(), party.completed());
+    for (std::size_t rank : {0U, 3U, 4U}) velo_progress(party[rank].engine);
+    EXPECT_EQ(party[0].received.size(), 2U);
+    EXPECT_EQ(party[3].received.size() + party[4].received.size(), 2U);
+}
+
+TEST(LazyEngineTest, memory_is_read_before_the_first_message) {
+    Party party(config(2));
+    std::string theirs = pattern(3000, 1), mine(3000, '\0');
+    int done = 0;
+    velo_status status = velo_get(
+        party[0].engine, party[0].peers[1], mine.data(), reinterpret_cast<std::uint64_t>(theirs.data()),
+        mine.size(), [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &done);
+    EXPECT_TRUE(status == VELO_OK || status == VELO_QUEUED);
+    party.settle();
+    EXPECT_EQ(done, 1);
+    EXPECT_EQ(mine, theirs);
+}
+
+TEST(LazyEngineTest, values_that_differ_are_refused_when_connecting) {
+    PartyConfig other = config(2);
+    other.lazy_slots += 1;
+    Party first(config(2), false), second(other, false);
+    std::size_t bytes = 0;
+    const void* address = velo_engine_address(second[1].engine, &bytes);
+    velo_peer* peer = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_peer_connect(first[0].engine, address, bytes, &peer, error, sizeof error),
+              VELO_ERR_MISMATCH);
+    EXPECT_NE(std::strstr(error, "btl_velo_lazy_slots"), nullptr) << error;
+}
+
+TEST(DoorbellTest, every_ring_is_answered_and_none_twice) {
+    constexpr std::uint32_t kSenders = 130, kRings = 2000;
+    std::atomic<std::uint32_t> rings{0};
+    std::atomic<std::uint64_t> bits[3] = {};
+    fabric::shm::Doorbell owner(&rings, bits, kSenders);
+    std::atomic<std::uint32_t> outstanding[kSenders] = {};
+    std::vector<std::thread> senders;
+    for (std::uint32_t sender : {0U, 63U, 64U, 129U}) {
+        senders.emplace_back([&, sender] {
+            fabric::shm::Doorbell bell(&rings, bits, kSenders);
+            for (std::uint32_t i = 0; i < kRings; ++i) {
+                while (outstanding[sender].load() != 0) std::this_thread::yield();
+                outstanding[sender] = 1;
+                bell.ring(sender);
+            }
+        });
+    }
+    std::uint32_t answered = 0;
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (answered < 4 * kRings && std::chrono::steady_clock::now() < deadline) {
+        int callers = owner.answer([&](std::uint32_t sender) {
+            ++answered;
+            ASSERT_LT(sender, kSenders);
+            EXPECT_EQ(outstanding[sender].exchange(0), 1U) << sender;
+        });
+        if (callers == 0) std::this_thread::yield();
+    }
+    EXPECT_EQ(answered, 4 * kRings);
+    for (auto& sender : senders) sender.join();
+}
+
+}  // namespace
+}  // namespace velo::test
