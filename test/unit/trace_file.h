@@ -56,7 +56,8 @@ inline TraceFile read_trace(const std::string& path) {
     std::memcpy(&file.header, data.data(), sizeof file.header);
     std::size_t count = (data.size() - sizeof file.header) / sizeof(trace::Record);
     file.records.resize(count);
-    std::memcpy(file.records.data(), data.data() + sizeof file.header, count * sizeof(trace::Record));
+    if (count > 0)
+        std::memcpy(file.records.data(), data.data() + sizeof file.header, count * sizeof(trace::Record));
     return file;
 }
 
