@@ -179,6 +179,7 @@ Engine::Engine(const velo_config& config)
         further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
         config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
         (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    if (config.describe_locality) description_ += ", " + platform::describe_locality();
     open_trace();
 }
 
@@ -244,7 +245,17 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     } else {
         peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
+    log_connection(peer, address);
     trace_.connected(peer);
+}
+
+void Engine::log_connection(const Peer& peer, const fabric::shm::Address& address) const {
+    char line[160];
+    std::snprintf(
+        line, sizeof line, "connected to process [%" PRIu64 ",%" PRIu64 "]: NUMA node %d, ours %d; %s",
+        address.process_name >> 32, address.process_name & 0xffffffff, peer.segment.header().numa_node,
+        mailbox_.header().numa_node, &peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
+    config_.log(config_.context, 20, line);
 }
 
 // The peer, connected: a sender that this process never connected to has left its address in the directory.

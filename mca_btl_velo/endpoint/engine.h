@@ -80,6 +80,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool may_wait(const Peer& peer, const fabric::shm::Address& address) const;
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
     void attach(Peer& peer, const fabric::shm::Address& address);
+    void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
 
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of

@@ -48,6 +48,7 @@ struct PartyConfig {
     std::uint32_t lazy_peers = 2;
     bool lazy_stealing = true;
     bool packet_trains = true;
+    bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
     std::uint32_t limic_slots = 64;
     const char* single_copy = "auto";
@@ -145,6 +146,7 @@ class Party {
         config.lazy_peers = config_.lazy_peers;
         config.lazy_stealing = config_.lazy_stealing;
         config.packet_trains = config_.packet_trains;
+        config.describe_locality = config_.describe_locality;
         config.single_copy = config_.single_copy;
         config.backing_directory = "/dev/shm";
         config.spare_peers = config_.spare_peers;

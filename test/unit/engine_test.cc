@@ -278,6 +278,21 @@ TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
               std::string::npos);
 }
 
+TEST(EngineSetupTest, locality_is_shown_on_request_and_for_each_connection) {
+    PartyConfig config;
+    EXPECT_EQ(std::string(velo_engine_description(Party(config)[0].engine)).find(", processor"),
+              std::string::npos);
+    config.describe_locality = true;
+    Party party(config);
+    std::string text = velo_engine_description(party[0].engine);
+    EXPECT_TRUE(text.find(", processor") != std::string::npos ||
+                text.find(", locality unknown") != std::string::npos)
+        << text;
+    ASSERT_EQ(party[0].log.size(), 1U);
+    EXPECT_NE(party[0].log[0].find("connected to process [0,101]: NUMA node "), std::string::npos)
+        << party[0].log[0];
+}
+
 struct Bad {
     const char* parameter;
     void (*change)(PartyConfig&);
