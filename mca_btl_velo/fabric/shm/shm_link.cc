@@ -13,7 +13,8 @@ using wire::kPacketBytes;
 using wire::kPayloadBytes;
 
 // The slots of an answer are fetched ahead unless they are so few that the processor can fetch them all at
-// once while they are being stored, when fetching them twice only costs.
+// once while they are being stored, when fetching them twice only costs, and a single one would be taken
+// back by its receiver, who looks at it all the time.
 constexpr std::uint32_t kFewPackets = 10;
 constexpr std::uint32_t kPreparedPackets = 66;
 
@@ -110,7 +111,7 @@ void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
 }
 
 void ShmLink::prepare(std::uint32_t packets) {
-    if (packets > 1 && packets < kFewPackets) return;
+    if (packets < kFewPackets) return;
     mailbox::Cursor at = next_;
     for (packets = std::min(packets + 1, std::min(kPreparedPackets, writer_.capacity())); packets > 0;
          --packets) {
