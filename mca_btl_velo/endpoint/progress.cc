@@ -168,6 +168,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
+    reader.fetch_next(packets);
     if (peer.awaits_answer && rested(peer)) peer.link->prepare(packets);
     peer.awaits_answer = false;
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {

@@ -24,6 +24,13 @@ class Reader {
     std::size_t contiguous() const { return wire::run_capacity(capacity_ - cursor_.index); }
     std::byte* start() { return reinterpret_cast<std::byte*>(slots_); }
 
+    // Fetches the header behind the run of `packets` that poll found, which may be under way already: its line
+    // travels while this run is being used.
+    void fetch_next(std::uint32_t packets) const {
+        std::uint32_t next = cursor_.index + packets;
+        __builtin_prefetch(&slots_[next < capacity_ ? next : next - capacity_]);
+    }
+
     // A run of `packets` is done with. Its slots may be overwritten once their credits have been returned
     // (static, dynamic) or the read pointer published (none).
     void advance(std::uint32_t packets) {
