@@ -14,8 +14,13 @@ EXACT = ["messages_sent", "data_packets", "credit_packets", "credits_in_packets"
          "requests", "responses", "steals", "stolen_slots"]
 # A request and its answer travel beside the messages, so that their place in the order is not fixed: who had how many
 # credits when it was asked differs from run to run, and with it what is taken from whom.
-CLOSE = {"credit_packets": 0.02, "credits_in_packets": 0.05, "piggybacks": 0.1, "piggybacked_credits": 0.1,
-         "requests": 0.05, "responses": 0.05, "steals": 0.05, "stolen_slots": 0.15}
+CLOSE = {"messages_delayed": 0.1, "credit_packets": 0.02, "credits_in_packets": 0.05, "piggybacks": 0.1,
+         "piggybacked_credits": 0.1, "requests": 0.05, "responses": 0.05, "steals": 0.05, "stolen_slots": 0.15}
+# What happens this seldom is a small part of something larger: with 16 slots 2 % of 3,600 steals reach the floor of
+# their victim and become a request. Real runs had 56 to 83 of them, 98 on another machine, where the model has 66, with
+# all other counters within 3 %. So they are compared as orders of magnitude: half as many to twice as many.
+RARE = 500
+RARE_APART = 2
 
 pytestmark = pytest.mark.skipif(not os.environ.get("VELO_COMPONENT_DIR"),
                                 reason="VELO_COMPONENT_DIR names no plugin; make check-mpi sets it")
@@ -49,6 +54,19 @@ def simulated(simulate, pattern, rounds, size, policy, slots, piggyback=True):
     return simulate(*words, *([] if piggyback else ["--no-piggyback"]))["total"]
 
 
+def apart(real, model):
+    """The counters in which the two differ by more than the timing of a run explains."""
+
+    def agree(name, share):
+        low, high = sorted((real[name], model[name]))
+        return high <= RARE_APART * low + 2 if high < RARE else high - low <= share * high
+
+    differing = {name: (real[name], model[name]) for name, share in CLOSE.items() if not agree(name, share)}
+    differing |= {name: (real[name], model[name]) for name in ("messages_sent", "data_packets")
+                  if real[name] != model[name]}
+    return differing
+
+
 @pytest.mark.parametrize("slots", [8, 16, 57])
 def test_one_message_at_a_time_counts_exactly_the_same_under_static(simulate, measure, slots):
     real = measure("walk", 20, 2048, "static", slots)
@@ -63,12 +81,21 @@ def test_one_message_at_a_time_counts_exactly_the_same_under_static(simulate, me
 def test_one_message_at_a_time_counts_nearly_the_same_under_dynamic(simulate, measure, slots):
     real = measure("walk", 20, 2048, "dynamic", slots)
     model = simulated(simulate, "walk", 20, 2048, "dynamic", slots)
-    assert real["data_packets"] == model["data_packets"]
-    assert real["messages_sent"] == model["messages_sent"]
-    differing = {name: (real[name], model[name]) for name, share in CLOSE.items()
-                 if model[name] != pytest.approx(real[name], rel=share, abs=20)}
-    assert not differing, f"counter: (plugin, simulator) {differing}; delayed {real['messages_delayed']}, {model['messages_delayed']}"
-    assert model["messages_delayed"] == pytest.approx(real["messages_delayed"], rel=0.1)
+    differing = apart(real, model)
+    assert not differing, f"counter: (plugin, simulator) {differing}"
+
+
+@pytest.mark.parametrize("slots", [8, 16, 57])
+def test_the_comparison_notices_a_wrong_model(simulate, slots):
+    right = simulated(simulate, "walk", 20, 2048, "dynamic", slots)
+    assert not apart(right, right)
+    for wrong in ({"slots": 2 * slots}, {"slots": slots - 2}, {"policy": "static"}, {"size": 1024},
+                  {"piggyback": False}):
+        other = {"policy": "dynamic", "slots": slots, "size": 2048, **wrong}
+        assert apart(right, simulated(simulate, "walk", 20, **other)), wrong
+    assert "requests" in apart(right, {**right, "requests": 0, "responses": 0})
+    for name in CLOSE:
+        assert name in apart(right, {**right, name: 3 * right[name]}), name
 
 
 @pytest.mark.parametrize("slots", [16, 57])
