@@ -243,3 +243,19 @@ def test_wrong_command_line_is_explained(lab, arguments, environment, complaint)
 def test_every_experiment_states_what_it_is_held_against():
     for experiment in BY_NAME.values():
         assert experiment.statement and experiment.source and experiment.title
+
+
+def test_the_report_takes_in_what_was_simulated(velo_lab, tmp_path):
+    (tmp_path / "fig5.3-verdict.txt").write_text("HOLDS: less < more [thesis]\n    metric = 1, bound  .. 2\nDOES NOT HOLD: far [thesis]\n")
+    (tmp_path / "fig5.3.png").write_bytes(b"\x89PNG")
+    command = [sys.executable, str(velo_lab), "report", str(tmp_path), "--simulated"]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "report.html").read_text()
+    assert "less &lt; more" in page and "metric = 1" in page and "data:image/png;base64,iVBORw==" in page
+    assert page.count('badge shown') == page.count('badge not-shown') == 1
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = subprocess.run([*command, str(empty)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "--simulated" in done.stderr and "velo-sim experiment" in done.stderr

@@ -1,29 +1,18 @@
-// SplitMix64: small, seeded, the same on every platform, so that a seed is a schedule.
+// The simulator's generator, with what schedules draw besides: a seed is a schedule.
 #pragma once
 
 #include <cstdint>
 
+#include "../../contrib/sim/core/random.h"
+
 namespace velo::schedule {
 
-class Random {
+class Random : public sim::Random {
  public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
+    using sim::Random::Random;
 
-    std::uint64_t next() {
-        state_ += 0x9e3779b97f4a7c15;
-        std::uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return z ^ (z >> 31);
-    }
-    std::uint32_t below(std::uint32_t bound) {
-        return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
-    }
     std::uint32_t between(std::uint32_t low, std::uint32_t high) { return low + below(high - low + 1); }
     bool chance(std::uint32_t in, std::uint32_t of) { return below(of) < in; }
-
- private:
-    std::uint64_t state_;
 };
 
 }  // namespace velo::schedule

@@ -80,6 +80,6 @@ def _context(options):
 
 def _report(options):
     target = options.output or options.directory / "report.html"
-    count = page.write_report(options.directory, target)
+    count = page.write_report(options.directory, target, options.simulated)
     print(f"wrote {target}: {count} experiments")
     return EXIT_OK

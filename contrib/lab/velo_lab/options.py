@@ -27,6 +27,7 @@ def parse_options(arguments):
     report = commands.add_parser("report", help="collect what was run into one HTML file")
     report.add_argument("directory", type=Path, nargs="?", default=Path("results/lab"), help="default results/lab")
     report.add_argument("--output", type=Path, metavar="FILE", help="default DIR/report.html")
+    report.add_argument("--simulated", type=Path, metavar="DIR", help="take in what velo-sim experiment has written there")
     options = parser.parse_args(arguments)
     if options.command == "run":
         _settle(options, run)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from velo_versus import machine
 
-from . import output
+from . import output, simulated
 from .catalogue import BY_NAME
 from .experiment import NOT_SHOWN, OPEN, SHOWN
 
@@ -23,15 +23,18 @@ class NothingToReport(Exception):
     pass
 
 
-def write_report(directory, target):
-    """Returns how many experiments it holds."""
+def write_report(directory, target, simulation=None):
+    """`simulation`: a folder that velo-sim has written, if any. Returns how many experiments it holds."""
     found = [(path.parent, _load(path)) for path in sorted(directory.glob(f"*/{output.RESULT}"))]
-    if not found:
+    verdicts = simulated.find(simulation) if simulation else []
+    if simulation and not verdicts:
+        raise NothingToReport(f"--simulated {simulation} holds no verdicts; velo-sim experiment NAME --output {simulation} makes them")
+    if not found and not verdicts:
         raise NothingToReport(f"{directory} holds no experiment; velo-lab run NAME --output {directory} makes one")
     order = list(BY_NAME)
     found.sort(key=lambda pair: order.index(pair[1]["name"]) if pair[1]["name"] in order else len(order))
-    target.write_text(_document(found), encoding="utf-8")
-    return len(found)
+    target.write_text(_document(found, simulated.section(verdicts)), encoding="utf-8")
+    return len(found) + len(verdicts)
 
 
 def _load(path):
@@ -44,7 +47,7 @@ def _load(path):
     return document
 
 
-def _document(found):
+def _document(found, more):
     body = "".join(_section(directory, result) for directory, result in found)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -63,7 +66,7 @@ def _document(found):
 <p>What the papers on credit flow control saw on their clusters, and whether this machine shows it.
 {_text(machine.line(machine.describe()))}. Written {time.strftime("%Y-%m-%d %H:%M")}.</p>
 {_overview(found)}
-{body}</main>
+{body}{more}</main>
 </body>
 </html>
 """
