@@ -23,15 +23,39 @@ const char *mca_btl_velo_single_copy_name(int value)
 static mca_base_var_enum_value_t report_values[] = {
     {VELO_REPORT_NONE, "none"}, {VELO_REPORT_SUMMARY, "summary"}, {VELO_REPORT_JSON, "json"}, {0, NULL}};
 
+/* The text that mpirun was given for a parameter of Velo's, NULL if it came in another way. */
+static const char *getenv_parameter(const char *name)
+{
+    char variable[128];
+    snprintf(variable, sizeof variable, "OMPI_MCA_btl_velo_%s", name);
+    return getenv(variable);
+}
+
+/* Open MPI has refused the value and said so, but its message may get lost on the way to mpirun. */
+static void say_what_is_valid(const char *name, mca_base_var_type_t type, mca_base_var_enum_t *enumerator)
+{
+    char *choices = NULL;
+    if (NULL != enumerator && OPAL_SUCCESS != enumerator->dump(enumerator, &choices)) {
+        choices = NULL;
+    }
+    const char *value = getenv_parameter(name);
+    opal_output(0, "btl:velo: the value%s%s of btl_velo_%s is not valid; it may be %s", NULL != value ? " " : "",
+                NULL != value ? value : "", name,
+                NULL != choices                        ? choices
+                : MCA_BASE_VAR_TYPE_BOOL == type       ? "true or false, 1 or 0"
+                : MCA_BASE_VAR_TYPE_INT == type        ? "an integer"
+                : MCA_BASE_VAR_TYPE_STRING == type     ? "any text"
+                                                       : "an integer that is not negative");
+    free(choices);
+}
+
 static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *enumerator,
                mca_base_var_info_lvl_t level, mca_base_var_scope_t scope, void *storage)
 {
     int index = mca_base_component_var_register(&mca_btl_velo_component.super.btl_version, name, help, type, enumerator,
                                                 0, 0, level, scope, storage);
     if (index < 0) {
-        /* Open MPI has said so too, but its message may get lost on the way to mpirun. */
-        opal_output(0, "btl:velo: the value of btl_velo_%s is not valid; ompi_info --param btl velo -l 9 shows which are",
-                    name);
+        say_what_is_valid(name, type, enumerator);
         return index;
     }
     return OPAL_SUCCESS;
