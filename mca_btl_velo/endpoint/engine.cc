@@ -74,16 +74,7 @@ flow::PolicyConfig flow_config(const velo_config& config) {
     return flow;
 }
 
-std::unique_ptr<flow::Policy> open_policy(const velo_config& config, const flow::PolicyConfig& flow) {
-    std::string error;
-    auto policy = flow::make_policy(config.flow_control, flow, &error);
-    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
-    return policy;
-}
-
-// Objections to the parameters come before anything is shared.
-void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
-    open_policy(config, flow);
+void check_mailbox(const velo_config& config, const flow::PolicyConfig& flow) {
     constexpr std::uint32_t kMost = fabric::shm::Segment::kMostSlots;
     std::uint64_t slots = flow::mailbox_plan(config.flow_control, flow).total();
     if (slots > kMost)
@@ -92,6 +83,16 @@ void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
                           std::to_string(slots) + " slots, more than " + std::to_string(kMost) +
                           ": lower btl_velo_preposted_buffers, btl_velo_slots_per_peer or "
                           "btl_velo_spare_peers");
+}
+
+// Objections to the parameters come before anything is shared.
+std::unique_ptr<flow::Policy> open_policy(const velo_config& config) {
+    const flow::PolicyConfig flow = flow_config(config);
+    std::string error;
+    auto policy = flow::make_policy(config.flow_control, flow, &error);
+    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
+    check_mailbox(config, flow);
+    return policy;
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
@@ -118,7 +119,6 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement.lazy_slots = flow.lazy_slots;
     layout.agreement.lazy_peers = flow.lazy_peers;
     layout.agreement.lazy_doorbell = flow.lazy_doorbell;
-    check_flow(config, flow);
     layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
@@ -134,7 +134,9 @@ std::string further_parameters(const flow::PolicyConfig& flow) {
 
 }  // namespace
 
-Engine::Engine(const velo_config& config)
+Engine::Engine(const velo_config& config) : Engine(config, open_policy(config)) {}
+
+Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     : config_(config),
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
@@ -142,8 +144,8 @@ Engine::Engine(const velo_config& config)
       sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy),
-      mailbox_(open_mailbox(config, flow_config(config), probe_.get(), mechanisms_.xpmem_segment())),
-      velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
+      mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
+      velo_{std::move(policy), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),

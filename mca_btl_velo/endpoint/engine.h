@@ -66,6 +66,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     static constexpr std::uint64_t kRestPolls = 3;
 
  private:
+    Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
+
     // flow::Emitter and rma::Outbox, called under the mutex.
     void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
     void post(flow::PeerIndex to, velo_send* message) override;

@@ -332,8 +332,7 @@ std::uint32_t LazyPolicy::attach_credits(FlowIndex to, Emitter&) {
     }
     if (total == 0) return 0;
     mark_turn(to);
-    ++counters_.piggybacks;
-    counters_.piggybacked_credits += total;
+    count_piggyback(total);
     return total;
 }
 

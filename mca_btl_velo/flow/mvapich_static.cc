@@ -31,22 +31,12 @@ std::string_view MvapichStaticPolicy::name() const {
     return kMvapichStaticFactory.name;
 }
 
-std::uint32_t MvapichStaticPolicy::return_retrieved(FlowIndex from) {
-    const std::uint32_t count = peers_[from].retrieved;
-    peers_[from].retrieved = 0;
-    grant(from, count);
-    return count;
-}
-
 void MvapichStaticPolicy::activity(FlowIndex from, Emitter& out) {
     emit_credit(from, return_retrieved(from), out);
 }
 
 std::uint32_t MvapichStaticPolicy::attach_credits(FlowIndex to, Emitter&) {
-    const std::uint32_t count = return_retrieved(to);
-    ++counters_.piggybacks;
-    counters_.piggybacked_credits += count;
-    return count;
+    return attach_retrieved(to);
 }
 
 std::string MvapichStaticPolicy::peer_violation(PeerIndex from) const {

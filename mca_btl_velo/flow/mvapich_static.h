@@ -33,10 +33,6 @@ class MvapichStaticPolicy : public Policy {
     std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
     // What can be wrong with one peer, whatever its number of buffers.
     std::string peer_violation(PeerIndex from) const;
-
- private:
-    // Grants all that was retrieved; the caller sends it.
-    std::uint32_t return_retrieved(FlowIndex from);
 };
 
 // Freed buffers that are worth a message. Not above the number of buffers, where the paper's 5 would never be

@@ -269,6 +269,23 @@ class Policy {
         peers_[from].current += count;
         available_ -= count;
     }
+    // Grants all that was retrieved; the caller sends it.
+    std::uint32_t return_retrieved(FlowIndex from) {
+        const std::uint32_t count = peers_[from].retrieved;
+        peers_[from].retrieved = 0;
+        grant(from, count);
+        return count;
+    }
+    // The same, in a DATA packet.
+    std::uint32_t attach_retrieved(FlowIndex to) {
+        const std::uint32_t count = return_retrieved(to);
+        count_piggyback(count);
+        return count;
+    }
+    void count_piggyback(std::uint32_t credits) {
+        ++counters_.piggybacks;
+        counters_.piggybacked_credits += credits;
+    }
     // Sends granted credits back in a credit packet. `count` >= 1.
     void emit_credit(PeerIndex to, std::uint32_t count, Emitter& out);
     // I1 and I2, common to all policies that count.
