@@ -2,12 +2,12 @@
 
 import dataclasses
 
+from velo_compare.plugin import Unavailable
 from velo_compare.progress import Progress
 
 from . import measurement, output
 from .experiment import Results
 from .judging import noise_text
-from .plugin import Unavailable
 
 
 class Laboratory:

@@ -49,6 +49,7 @@ def _add_run(run):
     run.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
     run.add_argument("--ompi-info", metavar="PATH", help="default: the one beside mpirun")
     run.add_argument("--patterns", metavar="PATH", help="velo-lab-patterns (default: beside this program or on PATH)")
+    run.add_argument("--phases", metavar="PATH", help="velo-phases (default: likewise)")
     run.add_argument("--bench", metavar="PATH", help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
     run.add_argument("--mca", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                      help="a further MCA parameter; may be repeated")

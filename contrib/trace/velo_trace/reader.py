@@ -112,8 +112,8 @@ def _read_header(path, data):
     if header["byte_order"] != _BYTE_ORDER:
         raise TraceError(f"{path}: was written on a machine with another byte order, or is damaged")
     if header["version"] != VERSION:
-        raise TraceError(f"{path}: has version {header['version']} of the format; this velo-trace reads version {VERSION}: "
-                         "use the one that came with the Velo that wrote it")
+        raise TraceError(f"{path}: has version {header['version']} of the trace format; version {VERSION} is what can be read here: "
+                         "use the tools that came with the Velo that wrote it")
     if header["header_bytes"] < _HEADER.itemsize or header["record_bytes"] < _RECORD.itemsize:
         raise TraceError(f"{path}: is damaged: its header claims {header['header_bytes']} bytes for itself and "
                          f"{header['record_bytes']} for a record")
