@@ -509,6 +509,13 @@ constinit const PolicyFactory kLazyFactory{
             return reason.empty() ? range_objection("btl_velo_lazy_peers", config.lazy_peers, 1, kMaxQuota)
                                   : reason;
         },
+    .parameters =
+        [](const PolicyConfig& config) {
+            return std::to_string(config.lazy_slots) + " data slots for " +
+                   std::to_string(config.lazy_peers) + " active peers each way, " +
+                   std::to_string(config.credit_slots) + " credit slots, stealing " +
+                   (config.lazy_stealing ? "on" : "off") + ", piggyback " + (config.piggyback ? "on" : "off");
+        },
 };
 
 }  // namespace velo::flow

@@ -8,6 +8,11 @@ std::uint32_t credit_message_threshold(const PolicyConfig& config, std::uint32_t
     return std::clamp(config.credit_message_threshold, 1U, std::max(buffers, 1U));
 }
 
+std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffers) {
+    return ", credit messages from " + std::to_string(credit_message_threshold(config, buffers)) +
+           " freed ones on, piggyback " + (config.piggyback ? "on" : "off");
+}
+
 std::string credit_message_objection(const PolicyConfig& config) {
     return range_objection("btl_velo_credit_message_threshold", config.credit_message_threshold, 1,
                            kMaxQuota);
@@ -82,6 +87,11 @@ constinit const PolicyFactory kMvapichStaticFactory{
             const std::string reason =
                 range_objection("btl_velo_preposted_buffers", config.preposted_buffers, 1, kMaxQuota);
             return reason.empty() ? credit_message_objection(config) : reason;
+        },
+    .parameters =
+        [](const PolicyConfig& config) {
+            return std::to_string(config.preposted_buffers) + " buffers per peer" +
+                   credit_message_text(config, config.preposted_buffers);
         },
 };
 

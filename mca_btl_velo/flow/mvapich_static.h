@@ -38,6 +38,8 @@ class MvapichStaticPolicy : public Policy {
 // Freed buffers that are worth a message. Not above the number of buffers, where the paper's 5 would never be
 // reached.
 std::uint32_t credit_message_threshold(const PolicyConfig& config, std::uint32_t buffers);
+// ", credit messages from 5 freed ones on, piggyback on"
+std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffers);
 // Objection to a threshold out of range.
 std::string credit_message_objection(const PolicyConfig& config);
 

@@ -316,6 +316,9 @@ std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, s
 // The slots of a mailbox of this configuration under the named policy; nothing for an unknown name.
 MailboxPlan mailbox_plan(std::string_view policy, const PolicyConfig& config);
 
+// What the named policy goes by, in words for people; nothing for an unknown name.
+std::string parameters_text(std::string_view policy, const PolicyConfig& config);
+
 // What a policy asks of its engine beyond credits, the credit region, REQ and RESP; see
 // design/adding-a-policy.md.
 enum Need : std::uint32_t {

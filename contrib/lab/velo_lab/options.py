@@ -41,7 +41,7 @@ def _add_run(run):
     run.add_argument("--slots", type=numbers, metavar="A,B,...", help="slots per peer instead of those of the experiment")
     run.add_argument("--reference-slots", type=positive, default=512, metavar="N",
                      help="slots per peer of the reference, none (default 512)")
-    run.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3, quick 1)")
+    run.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3, quick 1; paired 15)")
     run.add_argument("--time", type=positive_float, metavar="SECONDS",
                      help="of measurement in a run (default 0.5, quick 0.4)")
     run.add_argument("--timeout", type=positive_float, default=180.0, metavar="SECONDS",
@@ -60,7 +60,6 @@ def _settle(options, parser):
     if "all" in options.names:
         options.names = list(BY_NAME)
     options.names = list(dict.fromkeys(options.names))
-    options.rounds = options.rounds or (1 if options.quick else 3)
     options.time = options.time or (0.4 if options.quick else 0.5)
     if options.ranks < 4 or options.ranks % 2:
         parser.error("--ranks: the experiments need an even number of ranks, at least 4")

@@ -1,5 +1,6 @@
 """Executes runs: mpirun, the policy, a program of the laboratory or the benchmark, its times and counters."""
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +55,10 @@ class Runner:
         return outcome
 
     def _mpirun(self, workload, point):
+        pinned = workload.pinned and workload.ranks <= len(os.sched_getaffinity(0))
+        words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "core" if pinned else "none", "-np", str(workload.ranks)]
         # More ranks than cores: those that wait give way.
-        words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "none", "-np", str(workload.ranks)]
-        parameters = [("mpi_yield_when_idle", "1"), ("pml", "ob1"), ("btl", "velo,self"),
+        parameters = [("mpi_yield_when_idle", "0" if pinned else "1"), ("pml", "ob1"), ("btl", "velo,self"),
                       ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
         return words + mca_words((*parameters, *point.mca, *self._extra_mca))
 

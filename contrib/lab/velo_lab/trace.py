@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from velo_trace.reader import NONE, SUFFIX, Kind, TraceError, read_trace
+from velo_trace.errors import TraceError
 
 __all__ = ["TraceError", "at_marks", "credits", "file_of_rank"]
 
 
 def file_of_rank(directory, rank):
     """The newest trace of a rank in a directory."""
-    files = sorted(Path(directory).glob(f"*.{rank}{SUFFIX}"), key=lambda path: path.stat().st_mtime)
+    files = sorted(Path(directory).glob(f"*.{rank}.vtrace"), key=lambda path: path.stat().st_mtime)
     if not files:
         raise TraceError(f"no trace of rank {rank} in {directory}")
     return files[-1]
@@ -17,16 +17,18 @@ def file_of_rank(directory, rank):
 
 def credits(path):
     """(time in ns, rank of the peer, credits towards it) whenever these are stated."""
-    return list(_credits(read_trace(path).records))
+    from velo_trace import reader  # the other experiments do without numpy
+
+    return list(_credits(reader, reader.read_trace(path).records))
 
 
-def _credits(records):
+def _credits(reader, records):
     rank_of = {}
-    stated = records[(records["kind"] == Kind.PEER) | (records["credits"] != NONE)]
+    stated = records[(records["kind"] == reader.Kind.PEER) | (records["credits"] != reader.NONE)]
     for time_ns, kind, peer, count, now in zip(*(stated[name].tolist() for name in ("time_ns", "kind", "peer", "count", "credits"))):
-        if kind == Kind.PEER:
+        if kind == reader.Kind.PEER:
             rank_of[peer] = count
-        if now != NONE and peer in rank_of:
+        if now != reader.NONE and peer in rank_of:
             yield time_ns, rank_of[peer], now
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from .reader import TraceError
+from .errors import TraceError
 
 _PHASE = re.compile(r"^phase \d+ ranks (\d+) executions (\d+) begin_ns (\d+) end_ns (\d+) slowest_us ([\d.]+) wrong_bytes (\d+)$",
                     re.MULTILINE)

@@ -6,6 +6,8 @@ import pathlib
 
 import numpy
 
+from .errors import TraceError
+
 NONE = 0xFFFFFFFF
 VERSION = 1
 _MAGIC = b"VELOTRAC"
@@ -48,10 +50,6 @@ class Kind(enum.IntEnum):
 
 
 KINDS = {int(kind): kind.name.lower() for kind in Kind}
-
-
-class TraceError(Exception):
-    """A file cannot be used; the text names it and says why."""
 
 
 @dataclasses.dataclass(frozen=True)
