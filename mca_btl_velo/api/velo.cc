@@ -73,7 +73,10 @@ bool all_final(const std::vector<const velo::fabric::shm::SegmentHeader*>& segme
 }
 
 void print_report(const Engine& engine) {
-    velo::report::Input input{engine.node_segments(), engine.slots_per_peer()};
+    const velo::flow::Policy& policy = engine.policy();
+    velo::report::Input input{engine.node_segments(), engine.slots_per_peer(),
+                              velo::flow::parameters_text(policy.name(), policy.config()),
+                              engine.unmet_peer_bytes()};
     bool leader = input.segments.front()->owner == engine.address().process_name;
     if (engine.report() == VELO_REPORT_NONE || !leader) return;
     auto deadline = std::chrono::steady_clock::now() + kReportPatience;
@@ -141,15 +144,27 @@ bool velo_address_is_here(const void* address, size_t bytes) {
     return copy.magic == copy.kMagic && here != 0 && copy.file.machine == here;
 }
 
-velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
-                              char* error, size_t error_bytes) {
-    *peer = nullptr;
+velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
+                             char* error, size_t error_bytes) {
     return guarded(error, error_bytes, [&] {
         velo::fabric::shm::Address copy;
         if (bytes != sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
         std::memcpy(&copy, address, sizeof copy);
-        *peer = engine->engine.connect(copy);
+        *place = engine->engine.expect(copy);
     });
+}
+
+velo_peer* velo_peer_at(velo_engine* engine, uint32_t place) {
+    return engine->engine.peer(place);
+}
+
+velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
+                              char* error, size_t error_bytes) {
+    uint32_t place;
+    *peer = nullptr;
+    const velo_status status = velo_peer_expect(engine, address, bytes, &place, error, error_bytes);
+    if (status == VELO_OK) *peer = velo_peer_at(engine, place);
+    return status;
 }
 
 velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,

@@ -73,7 +73,7 @@ typedef struct velo_config {
     uint32_t stall_warning_seconds; /* log when nothing may be sent to a peer for so long; 0: never */
     const char* trace;              /* directory or beginning of a path for a trace file; NULL or "": none */
     uint64_t trace_limit_bytes;     /* of the trace file; 0: no limit */
-    velo_report report;             /* printed to stderr by velo_engine_close on the lowest process of the node */
+    velo_report report; /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
@@ -120,7 +120,16 @@ uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
  * job's launcher does not know. */
 bool velo_address_is_here(const void* address, size_t bytes);
 
-/* Connects to the process with that address. Connecting twice gives the same peer. On failure *peer is NULL
+/* Prepares for the process with that address and gives it a place, the same one each time. Connects to it at
+ * once, unless the flow control opens connections with the first message: then a peer that is never spoken to
+ * costs next to nothing. On failure `error` says why. */
+velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
+                             char* error, size_t error_bytes);
+
+/* The peer in that place, from then on the same; to be called when something is to be sent. */
+velo_peer* velo_peer_at(velo_engine* engine, uint32_t place);
+
+/* Both in one. Connecting twice gives the same peer. On failure *peer is NULL
  * and `error` says why. The peer belongs to the engine and lives until close. */
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
                               char* error, size_t error_bytes);

@@ -74,16 +74,7 @@ flow::PolicyConfig flow_config(const velo_config& config) {
     return flow;
 }
 
-std::unique_ptr<flow::Policy> open_policy(const velo_config& config, const flow::PolicyConfig& flow) {
-    std::string error;
-    auto policy = flow::make_policy(config.flow_control, flow, &error);
-    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
-    return policy;
-}
-
-// Objections to the parameters come before anything is shared.
-void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
-    open_policy(config, flow);
+void check_mailbox(const velo_config& config, const flow::PolicyConfig& flow) {
     constexpr std::uint32_t kMost = fabric::shm::Segment::kMostSlots;
     std::uint64_t slots = flow::mailbox_plan(config.flow_control, flow).total();
     if (slots > kMost)
@@ -92,6 +83,16 @@ void check_flow(const velo_config& config, const flow::PolicyConfig& flow) {
                           std::to_string(slots) + " slots, more than " + std::to_string(kMost) +
                           ": lower btl_velo_preposted_buffers, btl_velo_slots_per_peer or "
                           "btl_velo_spare_peers");
+}
+
+// Objections to the parameters come before anything is shared.
+std::unique_ptr<flow::Policy> open_policy(const velo_config& config) {
+    const flow::PolicyConfig flow = flow_config(config);
+    std::string error;
+    auto policy = flow::make_policy(config.flow_control, flow, &error);
+    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
+    check_mailbox(config, flow);
+    return policy;
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
@@ -118,7 +119,6 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement.lazy_slots = flow.lazy_slots;
     layout.agreement.lazy_peers = flow.lazy_peers;
     layout.agreement.lazy_doorbell = flow.lazy_doorbell;
-    check_flow(config, flow);
     layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
@@ -134,7 +134,9 @@ std::string further_parameters(const flow::PolicyConfig& flow) {
 
 }  // namespace
 
-Engine::Engine(const velo_config& config)
+Engine::Engine(const velo_config& config) : Engine(config, open_policy(config)) {}
+
+Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     : config_(config),
       slots_per_peer_(resolve_slots_per_peer(config)),
       mutex_(config.threads),
@@ -142,8 +144,8 @@ Engine::Engine(const velo_config& config)
       sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy),
-      mailbox_(open_mailbox(config, flow_config(config), probe_.get(), mechanisms_.xpmem_segment())),
-      velo_{open_policy(config, flow_config(config)), mailbox_.reader(), 0},
+      mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
+      velo_{std::move(policy), mailbox_.reader(), 0},
       peers_(mailbox_.directory_entries()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
@@ -188,26 +190,34 @@ Engine::~Engine() = default;
 void Engine::add_peer(flow::PeerIndex index) {
     bool local = limic_ && index >= limic_->first_peer;
     peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
+    if (const auto address = mailbox_.introduced(index)) introduce_to_rma(*peers_[index], *address);
 }
 
-Peer* Engine::connect(const fabric::shm::Address& address) {
+flow::PeerIndex Engine::expect(const fabric::shm::Address& address) {
     std::lock_guard lock(mutex_);
-    Peer& peer = peer_at(mailbox_.claim(address.process_name));
-    if (peer.link) return &peer;
-    if (may_wait(peer, address)) {
-        mailbox_.introduce(peer.index, address);
-        introduce_to_rma(peer, address);
+    const flow::PeerIndex index = mailbox_.claim(address.process_name);
+    if (peers_[index] != nullptr && peers_[index]->link) return index;
+    if (may_wait(index, address)) {
+        mailbox_.introduce(index, address);
+        if (peers_[index] != nullptr) introduce_to_rma(*peers_[index], address);
     } else {
-        attach(peer, address);
+        attach(peer_at(index), address);
     }
-    return &peer;
+    return index;
+}
+
+Peer* Engine::peer(flow::PeerIndex index) {
+    std::lock_guard lock(mutex_);
+    return &peer_at(index);
 }
 
 // Under a policy whose windows open with the first packet, so does the connection: a peer that is never
-// spoken to is not mapped. What can only fail now, fails now; the report needs the counters of all.
-bool Engine::may_wait(const Peer& peer, const fabric::shm::Address& address) const {
+// spoken to is not mapped, and is no more than its entry in the directory. What can only fail now, fails now;
+// the report needs the counters of all.
+bool Engine::may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const {
     const bool reports = config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
-    return peer.policy.on_demand() && !reports && !mechanisms_.forced() &&
+    const bool by_velo = !limic_ || index < limic_->first_peer;
+    return by_velo && velo_.policy->on_demand() && !reports && !mechanisms_.forced() &&
            address.magic == fabric::shm::Address::kMagic &&
            address.agreement == mailbox_.address().agreement && platform::reachable_by_pid(address.file);
 }
@@ -262,9 +272,9 @@ void Engine::log_connection(const Peer& peer, const fabric::shm::Address& addres
 Peer& Engine::reachable_peer(flow::PeerIndex index) {
     Peer& peer = peer_at(index);
     if (!peer.link) {
-        const fabric::shm::Address* address = mailbox_.introduced(index);
-        if (address == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a sender did not leave its address");
-        attach(peer, fabric::shm::Address(*address));
+        const auto address = mailbox_.introduced(index);
+        if (!address) throw Failure(VELO_ERR_PROTOCOL, "a sender did not leave its address");
+        attach(peer, *address);
     }
     return peer;
 }
@@ -293,16 +303,24 @@ void Engine::publish_statistics() {
     statistics_.atomics = rma_.atomics();
     statistics_.segment_bytes = mailbox_.bytes();
     statistics_.private_bytes = private_bytes();
+    statistics_.peers_met = peers_met();
     mailbox_.header().statistics = statistics_;
     mailbox_.header().statistics_final.store(1, std::memory_order_release);
 }
 
+std::size_t Engine::peers_met() const {
+    return peers_.size() - static_cast<std::size_t>(std::count(peers_.begin(), peers_.end(), nullptr));
+}
+
+std::size_t Engine::unmet_peer_bytes() const {
+    return sizeof(fabric::shm::Directory::Entry) + kExpectedPeerBytes + velo_.policy->bytes_per_peer();
+}
+
 std::size_t Engine::private_bytes() const {
-    std::size_t connected =
-        peers_.size() - static_cast<std::size_t>(std::count(peers_.begin(), peers_.end(), nullptr));
     std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->bytes_per_peer();
-    return sizeof(Engine) + peers_.size() * (sizeof(peers_[0]) + rma::Rma::kBytesPerPeer) +
-           connected * sizeof(Peer) + flows + velo_.policy->bytes_shared() + buffers_.bytes();
+    return sizeof(Engine) + peers_.size() * kExpectedPeerBytes +
+           peers_met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows + velo_.policy->bytes_shared() +
+           buffers_.bytes();
 }
 
 std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {

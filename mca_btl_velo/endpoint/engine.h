@@ -34,8 +34,10 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     const fabric::shm::Address& address() const { return mailbox_.address(); }
     const std::string& description() const { return description_; }
 
-    // Throws Failure.
-    Peer* connect(const fabric::shm::Address& address);
+    // Connects, or notes the address for the first message where the policy lets that wait. Throws Failure.
+    flow::PeerIndex expect(const fabric::shm::Address& address);
+    // Of a peer that was expected: the same object each time, there from now on.
+    Peer* peer(flow::PeerIndex index);
 
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
@@ -53,6 +55,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void publish_statistics();
     std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
     velo_report report() const { return config_.report; }
+    // What a peer costs that this process has never met; it has met all but under a policy on demand.
+    std::size_t unmet_peer_bytes() const;
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
 
     // What can be watched from outside, by any thread: values of a moment ago.
@@ -64,8 +68,12 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
+    static constexpr std::size_t kExpectedPeerBytes =
+        sizeof(std::unique_ptr<Peer>) + rma::Rma::kBytesPerExpectedPeer;
 
  private:
+    Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
+
     // flow::Emitter and rma::Outbox, called under the mutex.
     void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
     void post(flow::PeerIndex to, velo_send* message) override;
@@ -77,7 +85,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
         return *peers_[index];
     }
     void add_peer(flow::PeerIndex index);
-    bool may_wait(const Peer& peer, const fabric::shm::Address& address) const;
+    bool may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const;
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
     void attach(Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
@@ -134,6 +142,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     void free_slots(Domain& domain);
     bool idle() const;
+    std::size_t peers_met() const;
     std::size_t private_bytes() const;
     void fail(velo_status status, const std::string& text);
     void abort_on_violation();

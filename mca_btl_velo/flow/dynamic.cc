@@ -120,10 +120,7 @@ std::uint32_t DynamicPolicy::attach_credits(PeerIndex to, Emitter& out) {
         extra.piggybacked = static_cast<std::uint16_t>(early + count);
     }
     grant(to, count);
-    if (count > 0) {
-        ++counters_.piggybacks;
-        counters_.piggybacked_credits += count;
-    }
+    if (count > 0) count_piggyback(count);
     return count;
 }
 

@@ -12,6 +12,8 @@ namespace velo::flow {
 
 // The data region of slots_per_peer, and n CREDIT packets of each peer.
 MailboxPlan standard_mailbox(const PolicyConfig& config);
+// "S slots per peer, n credit slots, piggyback on"
+std::string standard_parameters(const PolicyConfig& config);
 inline std::string no_objection(const PolicyConfig&) {
     return {};
 }
@@ -31,6 +33,8 @@ struct PolicyFactory {
     MailboxPlan (*mailbox)(const PolicyConfig& config) = standard_mailbox;
     // What is wrong with the policy's own parameters, and what to set; empty if nothing is.
     std::string (*objection)(const PolicyConfig& config) = no_objection;
+    // What the mailbox and the policy were set to, for people.
+    std::string (*parameters)(const PolicyConfig& config) = standard_parameters;
 };
 
 }  // namespace velo::flow

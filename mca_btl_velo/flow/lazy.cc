@@ -332,8 +332,7 @@ std::uint32_t LazyPolicy::attach_credits(FlowIndex to, Emitter&) {
     }
     if (total == 0) return 0;
     mark_turn(to);
-    ++counters_.piggybacks;
-    counters_.piggybacked_credits += total;
+    count_piggyback(total);
     return total;
 }
 
@@ -509,6 +508,13 @@ constinit const PolicyFactory kLazyFactory{
                 range_objection("btl_velo_lazy_slots", config.lazy_slots, 1, kMaxLazySlots);
             return reason.empty() ? range_objection("btl_velo_lazy_peers", config.lazy_peers, 1, kMaxQuota)
                                   : reason;
+        },
+    .parameters =
+        [](const PolicyConfig& config) {
+            return std::to_string(config.lazy_slots) + " data slots for " +
+                   std::to_string(config.lazy_peers) + " active peers each way, " +
+                   std::to_string(config.credit_slots) + " credit slots, stealing " +
+                   (config.lazy_stealing ? "on" : "off") + ", piggyback " + (config.piggyback ? "on" : "off");
         },
 };
 

@@ -89,6 +89,15 @@ constinit const PolicyFactory kMvapichDynamicFactory{
                ", but flow control \"mvapich_dynamic\" grows to btl_velo_preposted_buffers=" +
                std::to_string(most) + ": lower the first or raise the second";
     },
+    .parameters =
+        [](const PolicyConfig& config) {
+            const std::string growth =
+                config.growth_buffers == 0 ? "as many" : std::to_string(config.growth_buffers);
+            return std::to_string(config.initial_buffers) + " to " +
+                   std::to_string(config.preposted_buffers) + " buffers per peer of " +
+                   std::to_string(all_buffers(config)) + ", " + growth + " more at a time" +
+                   credit_message_text(config, config.initial_buffers);
+        },
 };
 
 }  // namespace velo::flow

@@ -8,6 +8,11 @@ std::uint32_t credit_message_threshold(const PolicyConfig& config, std::uint32_t
     return std::clamp(config.credit_message_threshold, 1U, std::max(buffers, 1U));
 }
 
+std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffers) {
+    return ", credit messages from " + std::to_string(credit_message_threshold(config, buffers)) +
+           " freed ones on, piggyback " + (config.piggyback ? "on" : "off");
+}
+
 std::string credit_message_objection(const PolicyConfig& config) {
     return range_objection("btl_velo_credit_message_threshold", config.credit_message_threshold, 1,
                            kMaxQuota);
@@ -31,22 +36,12 @@ std::string_view MvapichStaticPolicy::name() const {
     return kMvapichStaticFactory.name;
 }
 
-std::uint32_t MvapichStaticPolicy::return_retrieved(FlowIndex from) {
-    const std::uint32_t count = peers_[from].retrieved;
-    peers_[from].retrieved = 0;
-    grant(from, count);
-    return count;
-}
-
 void MvapichStaticPolicy::activity(FlowIndex from, Emitter& out) {
     emit_credit(from, return_retrieved(from), out);
 }
 
 std::uint32_t MvapichStaticPolicy::attach_credits(FlowIndex to, Emitter&) {
-    const std::uint32_t count = return_retrieved(to);
-    ++counters_.piggybacks;
-    counters_.piggybacked_credits += count;
-    return count;
+    return attach_retrieved(to);
 }
 
 std::string MvapichStaticPolicy::peer_violation(PeerIndex from) const {
@@ -92,6 +87,11 @@ constinit const PolicyFactory kMvapichStaticFactory{
             const std::string reason =
                 range_objection("btl_velo_preposted_buffers", config.preposted_buffers, 1, kMaxQuota);
             return reason.empty() ? credit_message_objection(config) : reason;
+        },
+    .parameters =
+        [](const PolicyConfig& config) {
+            return std::to_string(config.preposted_buffers) + " buffers per peer" +
+                   credit_message_text(config, config.preposted_buffers);
         },
 };
 

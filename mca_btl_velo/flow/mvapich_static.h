@@ -33,15 +33,13 @@ class MvapichStaticPolicy : public Policy {
     std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
     // What can be wrong with one peer, whatever its number of buffers.
     std::string peer_violation(PeerIndex from) const;
-
- private:
-    // Grants all that was retrieved; the caller sends it.
-    std::uint32_t return_retrieved(FlowIndex from);
 };
 
 // Freed buffers that are worth a message. Not above the number of buffers, where the paper's 5 would never be
 // reached.
 std::uint32_t credit_message_threshold(const PolicyConfig& config, std::uint32_t buffers);
+// ", credit messages from 5 freed ones on, piggyback on"
+std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffers);
 // Objection to a threshold out of range.
 std::string credit_message_objection(const PolicyConfig& config);
 

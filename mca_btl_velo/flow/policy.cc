@@ -92,6 +92,14 @@ MailboxPlan standard_mailbox(const PolicyConfig& config) {
             .credit_packets = config.credit_slots};
 }
 
+std::string standard_parameters(const PolicyConfig& config) {
+    // A process that is alone on its node has no peers to share the region.
+    const std::uint32_t data = config.peers > 0 ? config.data_slots / config.peers : 0;
+    return std::to_string(data + config.credit_slots) + " slots per peer, " +
+           std::to_string(config.credit_slots) + " credit slots, piggyback " +
+           (config.piggyback ? "on" : "off");
+}
+
 Policy::Policy(const PolicyConfig& config, bool limited, std::uint32_t data_slots, std::uint32_t flows)
     : limited_(limited), peers_(flows), config_(config), data_slots_(data_slots) {}
 
@@ -150,6 +158,11 @@ std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, s
 MailboxPlan mailbox_plan(std::string_view policy, const PolicyConfig& config) {
     const PolicyFactory* factory = find_factory(policy);
     return factory != nullptr ? factory->mailbox(config) : MailboxPlan{};
+}
+
+std::string parameters_text(std::string_view policy, const PolicyConfig& config) {
+    const PolicyFactory* factory = find_factory(policy);
+    return factory != nullptr ? factory->parameters(config) : std::string();
 }
 
 std::vector<std::string_view> policy_names(std::uint32_t provided) {

@@ -269,6 +269,23 @@ class Policy {
         peers_[from].current += count;
         available_ -= count;
     }
+    // Grants all that was retrieved; the caller sends it.
+    std::uint32_t return_retrieved(FlowIndex from) {
+        const std::uint32_t count = peers_[from].retrieved;
+        peers_[from].retrieved = 0;
+        grant(from, count);
+        return count;
+    }
+    // The same, in a DATA packet.
+    std::uint32_t attach_retrieved(FlowIndex to) {
+        const std::uint32_t count = return_retrieved(to);
+        count_piggyback(count);
+        return count;
+    }
+    void count_piggyback(std::uint32_t credits) {
+        ++counters_.piggybacks;
+        counters_.piggybacked_credits += credits;
+    }
     // Sends granted credits back in a credit packet. `count` >= 1.
     void emit_credit(PeerIndex to, std::uint32_t count, Emitter& out);
     // I1 and I2, common to all policies that count.
@@ -298,6 +315,9 @@ std::uint32_t minimum_data_slots(std::string_view policy, std::uint32_t peers, s
 
 // The slots of a mailbox of this configuration under the named policy; nothing for an unknown name.
 MailboxPlan mailbox_plan(std::string_view policy, const PolicyConfig& config);
+
+// What the named policy goes by, in words for people; nothing for an unknown name.
+std::string parameters_text(std::string_view policy, const PolicyConfig& config);
 
 // What a policy asks of its engine beyond credits, the credit region, REQ and RESP; see
 // design/adding-a-policy.md.

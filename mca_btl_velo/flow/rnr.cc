@@ -41,6 +41,11 @@ constinit const PolicyFactory kRnrFactory{
                        ? range_objection("btl_velo_rnr_timer_ns", config.rnr_timer_ns, 1, kLongestTimerNs)
                        : reason;
         },
+    .parameters =
+        [](const PolicyConfig& config) {
+            return std::to_string(config.preposted_buffers) + " buffers per peer, refused packets are held " +
+                   std::to_string(config.rnr_timer_ns) + " ns";
+        },
 };
 
 }  // namespace velo::flow

@@ -14,22 +14,12 @@ std::string_view StaticPolicy::name() const {
     return kStaticFactory.name;
 }
 
-std::uint32_t StaticPolicy::return_retrieved(PeerIndex from) {
-    const std::uint32_t count = peers_[from].retrieved;
-    peers_[from].retrieved = 0;
-    grant(from, count);
-    return count;
-}
-
-void StaticPolicy::activity(PeerIndex from, Emitter& out) {
+void StaticPolicy::activity(FlowIndex from, Emitter& out) {
     emit_credit(from, return_retrieved(from), out);
 }
 
-std::uint32_t StaticPolicy::attach_credits(PeerIndex to, Emitter&) {
-    const std::uint32_t count = return_retrieved(to);
-    ++counters_.piggybacks;
-    counters_.piggybacked_credits += count;
-    return count;
+std::uint32_t StaticPolicy::attach_credits(FlowIndex to, Emitter&) {
+    return attach_retrieved(to);
 }
 
 std::string StaticPolicy::violation() const {

@@ -20,10 +20,8 @@ class StaticPolicy final : public Policy {
     std::string violation() const override;
 
  private:
-    void activity(PeerIndex from, Emitter& out) override;
-    std::uint32_t attach_credits(PeerIndex to, Emitter& out) override;
-    // Grants all that was retrieved; the caller sends it.
-    std::uint32_t return_retrieved(PeerIndex from);
+    void activity(FlowIndex from, Emitter& out) override;
+    std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
 };
 
 extern const PolicyFactory kStaticFactory;

@@ -46,6 +46,7 @@ constexpr Field kFields[] = {
     {"limic_high_water", [](const SegmentHeader& s) { return s.statistics.limic_high_water; }},
     {"segment_bytes", [](const SegmentHeader& s) { return s.statistics.segment_bytes; }},
     {"private_bytes", [](const SegmentHeader& s) { return s.statistics.private_bytes; }},
+    {"peers_met", [](const SegmentHeader& s) { return s.statistics.peers_met; }},
 };
 
 double percent(std::uint64_t part, std::uint64_t whole) {
@@ -84,6 +85,15 @@ Statistics sum(const std::vector<const SegmentHeader*>& segments) {
     return total;
 }
 
+// The first process has met all if it reports.
+std::uint64_t median_of_peers_met(const std::vector<const SegmentHeader*>& segments) {
+    std::vector<std::uint64_t> met;
+    for (const SegmentHeader* segment : segments) met.push_back(segment->statistics.peers_met);
+    const auto middle = met.begin() + static_cast<std::ptrdiff_t>(met.size() / 2);
+    std::nth_element(met.begin(), middle, met.end());
+    return *middle;
+}
+
 }  // namespace
 
 std::string summary(const Input& input) {
@@ -91,10 +101,7 @@ std::string summary(const Input& input) {
     constexpr std::size_t kProcessesShown = 16;
     const SegmentHeader& first = *input.segments.front();
     std::string text;
-    append_line(text,
-                "velo: flow control %s, %" PRIu32 " slots per peer, %" PRIu32 " credit slots, piggyback %s\n",
-                first.agreement.flow_control, input.slots_per_peer, first.agreement.credit_slots,
-                first.agreement.piggyback != 0 ? "on" : "off");
+    append_line(text, "velo: flow control %s, %s\n", first.agreement.flow_control, input.parameters.c_str());
     append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n",
                 first.capacity, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
     append_line(
@@ -103,6 +110,10 @@ std::string summary(const Input& input) {
         "), private %" PRIu64 " KiB\n",
         first.statistics.segment_bytes / 1024, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024,
         std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.statistics.private_bytes / 1024);
+    append_line(text,
+                "velo: peers that a process has met: %" PRIu64 " of %" PRIu32
+                " (median); one that it never meets costs %zu bytes\n",
+                median_of_peers_met(input.segments), first.peers, input.unmet_peer_bytes);
     if (sum(input.segments).limic_packets > 0) {
         append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
                     sum(input.segments).limic_packets);
@@ -129,8 +140,10 @@ std::string json(const Input& input) {
     report["policy"] = first.agreement.flow_control;
     report["piggyback"] = first.agreement.piggyback != 0;
     report["ranks"] = input.segments.size();
+    report["parameters"] = input.parameters;
     report["slots_per_peer"] = input.slots_per_peer;
     report["credit_slots"] = first.agreement.credit_slots;
+    report["unmet_peer_bytes"] = input.unmet_peer_bytes;
     report["mailbox_slots"] = first.capacity;
     report["mailbox_bytes"] = std::uint64_t{first.capacity} * wire::kPacketBytes;
     for (const SegmentHeader* segment : input.segments) {

@@ -12,6 +12,8 @@ struct Input {
     std::vector<const fabric::shm::SegmentHeader*>
         segments;                  // ascending by owner; the reporting process among them
     std::uint32_t slots_per_peer;  // in effect
+    std::string parameters;        // of the flow control, in words
+    std::size_t unmet_peer_bytes;  // that a peer costs which was never spoken to
 };
 
 // One screen for people.

@@ -45,13 +45,12 @@ Rma::~Rma() {
 }
 
 void Rma::connect(PeerIndex peer, const singlecopy::RemoteProcess& process) {
-    access_[peer].process = process;
-    access_[peer].memory.reset();
-    access_[peer].probed = false;
+    if (access_[peer] == nullptr) access_[peer] = std::make_unique<Access>(process);
 }
 
 singlecopy::RemoteMemory* Rma::memory_of(PeerIndex peer) {
-    Access& access = access_[peer];
+    if (access_[peer] == nullptr) return nullptr;
+    Access& access = *access_[peer];
     if (!access.probed) access.memory = mechanisms_.reach(access.process);
     access.probed = true;
     return access.memory.get();

@@ -49,7 +49,8 @@ struct Completion {
 
 class Rma {
  public:
-    static const std::size_t kBytesPerPeer;
+    static constexpr std::size_t kBytesPerExpectedPeer = sizeof(void*);  // never spoken to
+    static const std::size_t kBytesPerPeer;                              // beside it, else
     Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Outbox& outbox);
     ~Rma();
 
@@ -88,7 +89,9 @@ class Rma {
         OverlappingGets by_mailbox;
     };
     struct Access {
-        singlecopy::RemoteProcess process{};
+        explicit Access(const singlecopy::RemoteProcess& at) : process(at) {}
+
+        singlecopy::RemoteProcess process;
         std::unique_ptr<singlecopy::RemoteMemory> memory;
         bool probed = false;
     };
@@ -111,7 +114,7 @@ class Rma {
     const singlecopy::Mechanisms& mechanisms_;
     Routes routes_;  // of all peers: the sooner it is settled
     Outbox& outbox_;
-    std::vector<Access> access_;
+    std::vector<std::unique_ptr<Access>> access_;  // null until first contact
     std::unordered_map<std::uint64_t, Transfer> transfers_;
     std::uint64_t next_id_ = 1;
     std::uint64_t mailbox_bytes_ = 0;

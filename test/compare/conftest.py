@@ -15,7 +15,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONTRIB = HERE.parent.parent / "contrib"
-sys.path[:0] = [str(CONTRIB / "compare"), str(CONTRIB / "versus")]
+sys.path[:0] = [str(HERE.parent / "shared"), str(CONTRIB / "compare"), str(CONTRIB / "versus")]
 
 
 @pytest.fixture

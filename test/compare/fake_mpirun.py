@@ -33,7 +33,7 @@ def print_report(policy, slots):
              "requests responses steals stolen_slots").split()
     total = {name: 0 for name in names} | {"messages_sent": 1000}
     if policy != "none":
-        total |= {"messages_delayed": 800 // slots, "credit_packets": 160 // slots, "piggybacked_credits": 5}
+        total |= {"messages_delayed": 800 // max(slots, 1), "credit_packets": 160 // max(slots, 1), "piggybacked_credits": 5}
     if policy == "dynamic":
         total["steals"] = 3
     ranks = [{"rank": rank, "mailbox_bytes": slots * 64 * 3} for rank in range(4)]
@@ -42,7 +42,8 @@ def print_report(policy, slots):
 
 def main():
     values = parameters()
-    policy, slots = values["btl_velo_flow_control"], int(values["btl_velo_slots_per_peer"])
+    policy = values["btl_velo_flow_control"]
+    slots = int(values.get("btl_velo_slots_per_peer", values.get("btl_velo_preposted_buffers", 0)))
     setup = f"{policy}:{slots}"
     if log := os.environ.get("FAKE_LOG"):
         with open(log, "a", encoding="utf-8") as file:
@@ -54,8 +55,8 @@ def main():
     bench = sys.argv.index("-npmin") - 1
     with open(sys.argv[sys.argv.index("-msglen") + 1], encoding="ascii") as lengths:
         size = lengths.read().strip()
-    cost = {"none": 0, "static": 64, "dynamic": 8}[policy]
-    print_section(sys.argv[bench], size, 10 + cost / slots, 2 if is_meant("FAKE_DEFECT", setup) else 0)
+    cost = {"static": 64, "dynamic": 8}.get(policy, 0)
+    print_section(sys.argv[bench], size, 10 + cost / max(slots, 1), 2 if is_meant("FAKE_DEFECT", setup) else 0)
     if "FAKE_NO_REPORT" not in os.environ:
         print_report(policy, slots)
 

@@ -4,14 +4,16 @@ import csv
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-FAKE_MPIRUN = pathlib.Path(__file__).resolve().parent / "fake_mpirun.py"
+from processes import living_with, terminate_when_logged
+
+HERE = pathlib.Path(__file__).resolve().parent
+FAKE_MPIRUN, FAKE_OMPI_INFO = HERE / "fake_mpirun.py", HERE.parent / "shared" / "fake_ompi_info.py"
+SEVEN = "none,static,dynamic,rnr,mvapich_static,mvapich_dynamic,lazy"
 
 
 @pytest.fixture
@@ -19,8 +21,8 @@ def compare(velo_compare, tmp_path):
     """Runs velo-compare with further arguments and environment."""
 
     def run(*arguments, **environment):
-        command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true",
-                   "--output", str(tmp_path / "out"), "--benchmarks", "Bcast,Alltoall", "--slots", "8,16",
+        command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info",
+                   str(FAKE_OMPI_INFO), "--bench", "/bin/true", "--output", str(tmp_path / "out"), "--benchmarks", "Bcast,Alltoall", "--slots", "8,16",
                    "--rounds", "2", "--no-plot", *arguments]
         env = os.environ | {"FAKE_LOG": str(tmp_path / "calls")} | environment
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
@@ -67,6 +69,26 @@ def test_json_has_settings_lines_averages_and_every_run(compare, tmp_path):
     assert len(document["averages"]) == 6
     assert len(document["runs"]) == 24
     assert document["runs"][0]["command"].startswith(str(FAKE_MPIRUN))
+
+
+def test_all_policies_of_the_plugin_get_mailboxes_of_the_same_size(compare, tmp_path):
+    done = compare("--policies", "all", "--slots", "16", "--rounds", "1", FAKE_POLICIES=SEVEN)
+    assert done.returncode == 0, done.stderr
+    commands = {line.split("flow_control ")[1].split()[0]: line for line in commands_of(tmp_path)}
+    assert set(commands) == set(SEVEN.split(","))
+    for policy, words in (("rnr", "preposted_buffers 16"), ("mvapich_static", "preposted_buffers 14"),
+                          ("lazy", "lazy_slots 48"), ("mvapich_dynamic", "slots_per_peer 16")):
+        assert f"--mca btl_velo_{words} " in commands[policy]
+    assert float(table(tmp_path)["Bcast", "lazy", 16]["time_usec"]) == 10.0
+
+
+def commands_of(tmp_path):
+    return [run["command"] for run in json.loads((tmp_path / "out" / "velo-compare.json").read_text())["runs"]]
+
+
+def test_a_parameter_of_the_command_line_replaces_that_of_the_comparison(compare, tmp_path):
+    compare("--mca", "btl_velo_slots_per_peer", "99", "--slots", "8", "--rounds", "1")
+    assert all("slots_per_peer 99" in command and "slots_per_peer 8" not in command for command in commands_of(tmp_path))
 
 
 def test_progress_counts_the_runs(compare):
@@ -124,26 +146,13 @@ def test_quick_is_short(compare, tmp_path):
 
 def test_terminated_comparison_keeps_what_it_has_and_leaves_no_mpirun_behind(velo_compare, tmp_path):
     log = tmp_path / "calls"
-    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true", "--no-plot",
-               "--output", str(tmp_path / "out"), "--benchmarks", "Bcast", "--slots", "8"]
+    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO),
+               "--bench", "/bin/true", "--no-plot", "--output", str(tmp_path / "out"), "--benchmarks", "Bcast", "--slots", "8"]
     env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:8"}
-    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while not (log.exists() and "static:8" in log.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 130
+    assert terminate_when_logged(command, env, log, "static:8") == 130
     assert "INTERRUPTED" in (tmp_path / "out" / "velo-compare.txt").read_text()
     assert float(table(tmp_path)["Bcast", "none", 8]["time_usec"]) == 10.0
-    left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*/environ") if names(entry, str(log))]
-    assert left == []
-
-
-def names(environ, text):
-    try:
-        return text.encode() in environ.read_bytes()
-    except OSError:
-        return False
+    assert living_with(str(log)) == []
 
 
 @pytest.mark.parametrize(

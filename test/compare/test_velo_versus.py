@@ -4,13 +4,13 @@ import csv
 import json
 import os
 import pathlib
-import signal
 import stat
 import subprocess
 import sys
-import time
 
 import pytest
+
+from processes import terminate_when_logged
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPONENTS = ("btl:velo", "btl:vader", "pml:ucx")
@@ -275,13 +275,8 @@ def test_machine_is_named(versus, tmp_path):
 def test_terminated_series_keeps_what_it_has(command, environment, tmp_path):
     log = tmp_path / "calls"
     arguments = ["--patterns", "pingpong,alltoall", "--sizes", "16", "--no-plot"]
-    process = subprocess.Popen(command + arguments, env=environment | {"FAKE_HANG": "vader:alltoall:16"},
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not (log.exists() and "vader:alltoall" in log.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 130
+    environment |= {"FAKE_HANG": "vader:alltoall:16"}
+    assert terminate_when_logged(command + arguments, environment, log, "vader:alltoall") == 130
     assert "INTERRUPTED" in (tmp_path / "out" / "velo-versus.txt").read_text()
     assert float(points(tmp_path)["pingpong", 16]["velo_usec"]) == 10.0
 

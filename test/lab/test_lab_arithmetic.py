@@ -4,7 +4,8 @@ import struct
 
 import pytest
 
-from velo_lab import judging, policies, trace
+from velo_compare import policies
+from velo_lab import judging, trace
 from velo_lab.experiments import overhead_parts, reallocation
 
 

@@ -3,16 +3,16 @@
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
+from processes import living_with, terminate_when_logged
 from velo_lab.catalogue import BY_NAME
 
 HERE = pathlib.Path(__file__).resolve().parent
+FAKE_OMPI_INFO = HERE.parent / "shared" / "fake_ompi_info.py"
 ALL_POLICIES = "none,static,dynamic,rnr,mvapich_static,mvapich_dynamic,lazy"
 
 
@@ -204,26 +204,13 @@ def test_verdicts_and_plots_survive_what_is_missing(lab, tmp_path, name, broken)
 def test_interrupted_experiment_keeps_what_it_has_and_leaves_no_mpirun_behind(velo_lab, tmp_path):
     log = tmp_path / "calls"
     command = [sys.executable, str(velo_lab), "run", "5.4", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
-               str(HERE / "fake_ompi_info.py"), "--patterns", "/bin/true", "--bench", "/bin/true", "--slots", "57",
+               str(FAKE_OMPI_INFO), "--patterns", "/bin/true", "--phases", "/bin/true", "--bench", "/bin/true", "--slots", "57",
                "--output", str(tmp_path / "out")]
-    process = subprocess.Popen(command, env=os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:57"},
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not (log.exists() and "static" in log.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 130
+    environment = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:57"}
+    assert terminate_when_logged(command, environment, log, "static") == 130
     assert "INTERRUPTED" in (tmp_path / "out" / "5.4" / "result.json").read_text()
     assert ",True," in (tmp_path / "out" / "5.4" / "data.csv").read_text()
-    left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*/environ") if names(entry, str(log))]
-    assert left == []
-
-
-def names(environ, text):
-    try:
-        return text.encode() in environ.read_bytes()
-    except OSError:
-        return False
+    assert living_with(str(log)) == []
 
 
 @pytest.mark.parametrize("arguments, environment, complaint", [

@@ -11,7 +11,7 @@ pytestmark = velo_only
 PIGGYBACK_OFF = {"btl_velo_piggyback": 0}
 COUNTERS = ["messages_sent", "messages_delayed", "data_packets", "credit_packets", "credits_in_packets",
             "piggybacked_credits", "requests", "responses", "steals", "stolen_slots", "mailbox_bytes",
-            "mailbox_high_water", "limic_packets", "limic_high_water", "segment_bytes", "private_bytes"]
+            "mailbox_high_water", "limic_packets", "limic_high_water", "segment_bytes", "private_bytes", "peers_met"]
 
 
 def report_of(mpi, *arguments, **keywords):
@@ -138,6 +138,24 @@ def test_the_summary_fits_on_one_screen(mpi, flow, ranks):
     assert 3 <= len(lines) <= 24
     assert max(map(len, lines)) <= 120
     assert re.search(rf"flow control {flow.policy}\b.*{flow.slots} slots per peer", result.stderr)
+
+
+@flows(8, policies=("rnr", "mvapich_static", "mvapich_dynamic", "lazy"))
+def test_the_summary_names_the_parameters_that_a_policy_goes_by(mpi, flow):
+    result = mpi.run("traffic", "rounds", 3, np=2, params={**flow.params, "btl_velo_report": "summary"})
+    (line,) = [line for line in result.stderr.splitlines() if "flow control" in line]
+    words = {"rnr": "8 buffers per peer", "mvapich_static": "8 buffers per peer, credit messages from 5 freed ones on",
+             "mvapich_dynamic": "4 to 100 buffers per peer of ", "lazy": "16 data slots for 2 active peers each way"}
+    assert words[flow.policy] in line and "slots per peer" not in line
+
+
+@flows(8, policies=("lazy",))
+def test_peers_that_are_never_spoken_to_are_not_met_under_lazy(mpi, flow):
+    report = report_of(mpi, "traffic", "neighbours", 9, np=16, params=flow.params)
+    # Two neighbours, and those of a barrier; rank 0 meets all to print the report.
+    assert all(process["peers_met"] <= 8 for process in report["per_rank"][1:])
+    assert report["per_rank"][0]["peers_met"] == 15
+    assert report["unmet_peer_bytes"] <= 96
 
 
 @flows(8)

@@ -199,14 +199,15 @@ def test_the_default_groups_are_those_of_the_thesis():
     assert list(map(str, series.default_groups(2))) == ["rank 0", "rank 1"]
 
 
-PHASES = "noise\nphase 0 ranks 4 executions 10 begin_ns {0} end_ns {1}\nphase 1 ranks 1 executions 10 begin_ns {1} end_ns {2}\n"
+PHASES = "".join(f"phase {i} ranks {ranks} executions 10 begin_ns {{{i}}} end_ns {{{i + 1}}} slowest_us 7.250 wrong_bytes 0\n"
+                 for i, ranks in enumerate((4, 2)))
 
 
 @pytest.mark.parametrize("with_phases", [False, True])
 def test_the_plot_is_a_png_and_an_svg(tmp_path, trace, with_phases):
     arguments = []
     if with_phases:
-        (tmp_path / "phases.txt").write_text(PHASES.format(BEGIN, BEGIN + 400_000, BEGIN + 1_000_000))
+        (tmp_path / "phases.txt").write_text("noise\n" + PHASES.format(BEGIN, BEGIN + 400_000, BEGIN + 1_000_000))
         arguments = ["--phases", tmp_path / "phases.txt"]
     run("plot", trace, "-o", tmp_path / "plot.v1", *arguments)
     assert (tmp_path / "plot.v1.png").read_bytes().startswith(b"\x89PNG")

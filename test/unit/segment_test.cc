@@ -88,13 +88,14 @@ TEST_F(SegmentTest, many_claimers_of_the_same_names_agree_on_the_places) {
 }
 
 TEST_F(SegmentTest, a_sender_leaves_its_address_for_the_owner) {
-    EXPECT_EQ(segment_.introduced(1), nullptr);
+    EXPECT_FALSE(segment_.introduced(1));
     Segment peer = Segment::attach(segment_.address());
     Address sender = segment_.address();
     sender.process_name = 12;
     peer.introduce(peer.claim(12), sender);
-    ASSERT_NE(segment_.introduced(1), nullptr);
-    EXPECT_EQ(segment_.introduced(1)->process_name, 12U);
+    ASSERT_TRUE(segment_.introduced(1));
+    const Address seen = *segment_.introduced(1);
+    EXPECT_EQ(std::memcmp(&seen, &sender, sizeof sender), 0);
 }
 
 TEST_F(SegmentTest, a_segment_with_impossible_contents_is_refused) {

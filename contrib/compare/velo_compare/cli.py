@@ -5,11 +5,11 @@ import statistics
 import sys
 from pathlib import Path
 
-from . import plan, report, summary
+from . import plan, plugin, report, summary
 from .command import Launch
 from .options import parse_options
 from .progress import Progress
-from .programs import NotFound, find_bench, find_mpirun, no_matplotlib
+from .programs import NotFound, beside, find_bench, find_mpirun, no_matplotlib
 from .runner import Runner
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -20,6 +20,7 @@ def main(arguments):
     try:
         write_plot = None if options.no_plot else _plotter()
         launch = _launch(options)
+        options.policies = _policies(options, launch)
         options.output.mkdir(parents=True, exist_ok=True)
     except (NotFound, OSError) as error:
         print(f"velo-compare: {error}", file=sys.stderr)
@@ -51,6 +52,21 @@ def _launch(options):
         sample_seconds=options.time,
         mca=options.mca,
     )
+
+
+def _policies(options, launch):
+    """The chosen policies, checked against those of the plugin. Without ompi_info they are taken as they are."""
+    info = beside(launch.mpirun, "ompi_info", options.ompi_info)
+    if info is None or not launch.uses_velo:
+        if options.policies == [plan.ALL]:
+            raise NotFound("--policies all: no ompi_info that tells which there are; name it with --ompi-info")
+        return options.policies
+    offered = plugin.ask(info)
+    if options.policies == [plan.ALL]:
+        return list(offered.policies)
+    if unknown := offered.missing_policies(options.policies):
+        raise NotFound(f"--policies: {unknown[0]!r} is not one of {', '.join(offered.policies)}")
+    return options.policies
 
 
 def _compare(options, launch, write_plot):

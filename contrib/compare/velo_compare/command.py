@@ -4,6 +4,7 @@ import os
 import shlex
 from dataclasses import dataclass, field
 
+from . import policies
 from .plan import SINGLE_TRANSFER
 
 
@@ -19,6 +20,10 @@ class Launch:
     sample_seconds: float = 0.25
     mca: list = field(default_factory=list)  # further (name, value) pairs
 
+    @property
+    def uses_velo(self):
+        return "velo" in self.transport.split(",")
+
 
 def mpirun_command(launch, case, setup, lengths_file):
     """The command line as a list; `lengths_file` holds the size of the case, one line."""
@@ -27,16 +32,13 @@ def mpirun_command(launch, case, setup, lengths_file):
 
 def _mpirun_part(launch, setup):
     parameters = [("pml", "ob1"), ("btl", launch.transport)]
-    if "velo" in launch.transport.split(","):
+    if launch.uses_velo:
         parameters += [
             ("btl_velo_flow_control", setup.policy),
-            ("btl_velo_slots_per_peer", str(setup.slots)),
+            *policies.mca(policies.parameters(setup.policy, setup.slots, launch.processes)),
             ("btl_velo_report", "json"),
         ]
-    command = [launch.mpirun, "--oversubscribe", "-np", str(launch.processes)]
-    for name, value in parameters + launch.mca:
-        command += ["--mca", name, value]
-    return command
+    return [launch.mpirun, "--oversubscribe", "-np", str(launch.processes), *mca_words(parameters + launch.mca)]
 
 
 def _bench_part(launch, case, lengths_file):
@@ -49,6 +51,11 @@ def _bench_part(launch, case, lengths_file):
     if case.size_bytes is not None:
         arguments += ["-msglen", str(lengths_file)]
     return arguments + ["-iter", str(launch.iterations), "-time", f"{launch.sample_seconds:g}"]
+
+
+def mca_words(parameters):
+    """Of parameters that are there twice the last counts: mpirun would join their values with a comma."""
+    return [word for name, value in dict(parameters).items() for word in ("--mca", name, value)]
 
 
 def environment():

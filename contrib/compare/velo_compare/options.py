@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from .argument_types import choices, numbers, positive, positive_float
-from .plan import KNOWN, POLICIES, QUICK_SUITE, SUITE
+from .argument_types import choices, numbers, positive, positive_float, words
+from .plan import ALL, DEFAULT_POLICIES, KNOWN, QUICK_SUITE, SUITE
 
 _DESCRIPTION = """\
 Runs IMB benchmarks under Open MPI with Velo's flow-control policies and numbers of mailbox slots per peer,
@@ -33,9 +33,10 @@ def parse_options(arguments):
 def _add_what(parser):
     what = parser.add_argument_group("what to compare")
     what.add_argument("--np", type=positive, default=4, metavar="N", help="processes (default 4)")
-    what.add_argument("--slots", type=numbers, metavar="A,B,...", help="slots per peer (default 8,16,32,64)")
-    what.add_argument("--policies", type=_policies, default=list(POLICIES), metavar="A,B,...",
-                      help="flow control (default none,static,dynamic)")
+    what.add_argument("--slots", type=numbers, metavar="A,B,...", help="mailbox slots per peer (default 8,16,32,64); rnr, "
+                      "mvapich_static and lazy get mailboxes of that size by their own parameters")
+    what.add_argument("--policies", type=words, default=list(DEFAULT_POLICIES), metavar="A,B,...",
+                      help="flow control, of those that the plugin offers, or " + ALL + " (default " + ",".join(DEFAULT_POLICIES) + ")")
     what.add_argument("--reference-slots", type=positive, metavar="N",
                       help="slots per peer of the reference, none (default: the largest of --slots)")
     what.add_argument("--benchmarks", type=_benchmarks, metavar="A,B,...",
@@ -56,6 +57,7 @@ def _add_how(parser):
     how.add_argument("--timeout", type=positive_float, default=60.0, metavar="SECONDS",
                      help="a run that takes longer is killed and counts as a hang (default 60)")
     how.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
+    how.add_argument("--ompi-info", metavar="PATH", help="default: the one beside mpirun")
     how.add_argument("--bench", metavar="PATH",
                      help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
     how.add_argument("--transport", default="velo,self", metavar="BTLS",
@@ -75,12 +77,10 @@ def _settle(options, parser):
     options.iterations = options.iterations or (2000 if quick else 10000)
     options.reference_slots = options.reference_slots or options.slots[-1]
     options.mca = [tuple(pair) for pair in options.mca]
+    if not options.policies:
+        parser.error("--policies: an empty list")
     if options.np < 2:
         parser.error("--np: a comparison needs at least 2 processes")
-
-
-def _policies(text):
-    return choices(text, POLICIES)
 
 
 def _benchmarks(text):

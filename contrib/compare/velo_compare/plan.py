@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Optional
 
-POLICIES = ("none", "static", "dynamic")
+DEFAULT_POLICIES = ("none", "static", "dynamic")
+ALL = "all"
 
 SUITE = (
     "Multi-PingPong",

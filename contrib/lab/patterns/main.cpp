@@ -1,12 +1,10 @@
 // velo-lab-patterns: runs one communication pattern. Rank 0 prints lines of words:
 //   lab 1 RANKS PATTERN
 //   point USEC MIN_USEC MAX_USEC REPETITIONS DEFECTS BYTES_COUNTED MESSAGES
-//   phase NUMBER ACTIVE USEC REPETITIONS DEFECTS   and   mark REPETITIONS MONOTONIC_NS   (pattern phases)
 //   end
 #include <cstdio>
 #include <stdexcept>
 
-#include "phases.h"
 #include "sampler.h"
 
 namespace velo::lab {
@@ -22,16 +20,11 @@ std::unique_ptr<Pattern> make_pattern(const World& world, const Options& options
 
 void check_ranks(const World& world, const Options& options) {
     if (world.ranks < 2) throw std::invalid_argument("at least 2 ranks are needed");
-    std::vector<int> active = options.phases;
-    active.push_back(options.active);
-    for (int count : active)
-        if (count > world.ranks)
-            throw std::invalid_argument("--active and --phases: there are only " +
-                                        std::to_string(world.ranks) + " ranks");
+    if (options.active > world.ranks)
+        throw std::invalid_argument("--active: there are only " + std::to_string(world.ranks) + " ranks");
 }
 
 long measure(const World& world, const Options& options) {
-    if (options.pattern == "phases") return run_phases(world, options);
     const auto pattern = make_pattern(world, options);
     const Sample result = sample(world, *pattern, options.repetitions, options.seconds);
     if (world.rank == 0)

@@ -7,8 +7,7 @@
 namespace velo::lab {
 namespace {
 
-const std::vector<std::string> kPatterns = {"alltoall",    "blocking", "incast",
-                                            "nonblocking", "phases",   "scatterv"};
+const std::vector<std::string> kPatterns = {"alltoall", "blocking", "incast", "nonblocking", "scatterv"};
 
 template <typename Number>
 Number number(const std::string& option, const std::string& text, Number least, Number most) {
@@ -20,15 +19,6 @@ Number number(const std::string& option, const std::string& text, Number least, 
         throw std::invalid_argument(what.str());
     }
     return value;
-}
-
-std::vector<int> numbers(const std::string& option, const std::string& text) {
-    std::vector<int> values;
-    std::istringstream words(text);
-    for (std::string word; std::getline(words, word, ',');)
-        values.push_back(number(option, word, 1, 1 << 20));
-    if (values.empty()) throw std::invalid_argument(option + ": an empty list");
-    return values;
 }
 
 void set(Options& options, const std::string& name, const std::string& value) {
@@ -44,8 +34,6 @@ void set(Options& options, const std::string& name, const std::string& value) {
         options.repetitions = number(name, value, 1L, 1L << 40);
     else if (name == "--seconds")
         options.seconds = number(name, value, 1e-4, 1e5);
-    else if (name == "--phases")
-        options.phases = numbers(name, value);
     else
         throw std::invalid_argument("unknown option " + name);
 }
@@ -67,8 +55,6 @@ std::string usage() {
 Communication patterns of the papers on flow control, for velo-lab; plain MPI.
 
   alltoall      everyone of the first --active ranks sends to and receives from each other, the rest waits
-  phases        alltoall over as many ranks as --phases A,B,... say, --repetitions times each, with a barrier
-                after each phase
   incast        everyone sends --window messages to rank 0
   blocking      rank 0 sends --window messages to rank 1 with MPI_Send, which replies
   nonblocking   the same with MPI_Isend and MPI_Irecv
@@ -89,8 +75,6 @@ Options parse_options(const std::vector<std::string>& words) {
     check_pattern(options.pattern);
     if (words.size() % 2 == 0) throw std::invalid_argument("option " + words.back() + " has no value");
     for (std::size_t i = 1; i + 1 < words.size(); i += 2) set(options, words[i], words[i + 1]);
-    if ((options.pattern == "phases") == options.phases.empty())
-        throw std::invalid_argument("--phases belongs to the pattern phases, which needs it");
     return options;
 }
 

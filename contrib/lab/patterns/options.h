@@ -13,7 +13,6 @@ struct Options {
     int hold = 1;             // repetitions of scatterv with the same root
     long repetitions = 1000;  // at most
     double seconds = 0.5;     // of measurement, about
-    std::vector<int> phases;  // active ranks of each phase
 };
 
 std::string usage();

@@ -28,15 +28,19 @@ bool is_told_to_fail(const World& world) {
 
 }  // namespace
 
-long checked_repetition(const World& world, Pattern& pattern) {
-    pattern.spoil();
-    MPI_Barrier(world.everyone);
-    pattern.run();
+long defects_of_all(const World& world, const Pattern& pattern) {
     long mine = pattern.defects();
     if (is_told_to_fail(world)) ++mine;
     long all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, world.everyone);
     return all;
+}
+
+long checked_repetition(const World& world, Pattern& pattern) {
+    pattern.spoil();
+    MPI_Barrier(world.everyone);
+    pattern.run();
+    return defects_of_all(world, pattern);
 }
 
 Sample sample(const World& world, Pattern& pattern, long most_repetitions, double seconds) {

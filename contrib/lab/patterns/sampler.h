@@ -16,6 +16,9 @@ struct Sample {
 
 Sample sample(const World& world, Pattern& pattern, long most_repetitions, double seconds);
 
+// Defects of the last repetition, of all processes together.
+long defects_of_all(const World& world, const Pattern& pattern);
+
 // Runs one repetition whose data is checked; defects of all processes together.
 long checked_repetition(const World& world, Pattern& pattern);
 

@@ -1,9 +1,10 @@
 """Workloads and points that several experiments have in common."""
 
-from . import policies
+from velo_compare import policies
+from velo_compare.plugin import Unavailable
+
 from .experiment import Plan
 from .measurement import REFERENCE, Point, Workload
-from .plugin import Unavailable
 from .runner import BENCH, PATTERNS
 
 # Thesis, chapter 5: a message of 2 KB with its header takes 37 packets.

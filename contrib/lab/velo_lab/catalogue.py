@@ -1,6 +1,6 @@
 """All experiments, in the order of the papers."""
 
-from .experiments import (bandwidth, benchmark_suite, incast, local_peers, localised, overhead_parts, piggybacking,
+from .experiments import (bandwidth, benchmark_suite, incast, local_peers, localised, overhead_parts, paired, piggybacking,
                           reallocation, static_parameters)
 
 EXPERIMENTS = (
@@ -15,5 +15,6 @@ EXPERIMENTS = (
     benchmark_suite.ROOTS,
     bandwidth.EXPERIMENT,
     incast.EXPERIMENT,
+    paired.EXPERIMENT,
 )
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}

@@ -6,9 +6,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+from velo_compare import plugin
 from velo_compare.programs import NotFound, beside, find_bench, find_mpirun, find_program
 
-from . import page, plugin
+from . import page
 from .catalogue import BY_NAME, EXPERIMENTS
 from .experiment import Context
 from .laboratory import Laboratory
@@ -16,7 +17,7 @@ from .options import parse_options
 from .runner import Runner, Tools
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
-_PATTERNS = "velo-lab-patterns"
+_PATTERNS, _PHASES = "velo-lab-patterns", "velo-phases"
 
 
 def main(arguments):
@@ -56,9 +57,9 @@ def _run(options):
 
 def _tools(options):
     here = Path(sys.argv[0]).resolve().parent
-    build = Path.cwd() / "contrib" / "lab"
-    return Tools(find_mpirun(options.mpirun), find_program(_PATTERNS, "--patterns", options.patterns, (here, build)),
-                 find_bench(options.bench, here))
+    folders = (here, Path.cwd() / "contrib" / "lab")
+    return Tools(find_mpirun(options.mpirun), find_program(_PATTERNS, "--patterns", options.patterns, folders),
+                 find_bench(options.bench, here), find_program(_PHASES, "--phases", options.phases, folders))
 
 
 def _context(options):

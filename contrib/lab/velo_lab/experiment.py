@@ -73,6 +73,7 @@ class Experiment:
     judge: Callable  # of the Results and the Context: verdicts
     draw: Optional[Callable] = None  # further panels: (title, function of a matplotlib axes and the Results) pairs
     finish: Optional[Callable] = None  # of the Results and the Context: further files
+    least_rounds: int = 1  # of which fewer mean nothing, unless the user says so
 
 
 @dataclass

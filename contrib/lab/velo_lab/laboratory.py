@@ -2,15 +2,19 @@
 
 import dataclasses
 
+from velo_compare.plugin import Unavailable
 from velo_compare.progress import Progress
 
 from . import measurement, output
 from .experiment import Results
 from .judging import noise_text
-from .plugin import Unavailable
+
+_ROUNDS, _QUICK_ROUNDS = 3, 1
 
 
 class Laboratory:
+    """`rounds`: of every experiment; None: as each needs."""
+
     def __init__(self, runner, context, rounds, directory, write_plot):
         self._runner = runner
         self._context = context
@@ -29,13 +33,14 @@ class Laboratory:
         except Unavailable as reason:
             print(f"SKIPPED {experiment.name}: {reason}", flush=True)
             self._forget(directory)
-            output.write_skipped(directory, experiment, str(reason), self._settings(None))
+            output.write_skipped(directory, experiment, str(reason), self._settings(experiment, None))
             return True
         for reason in plan.skipped:
             print(f"SKIPPED in {experiment.name}: {reason}", flush=True)
         outcomes = []
+        rounds = self._rounds_of(experiment)
         try:
-            self._run_all(measurement.schedule(plan.points_of, self._rounds), outcomes)
+            self._run_all(measurement.schedule(plan.points_of, rounds), outcomes)
         except KeyboardInterrupt:
             # What was measured is not lost.
             plan.skipped.append("INTERRUPTED: not all runs took place")
@@ -43,11 +48,14 @@ class Laboratory:
             raise
         return self._conclude(experiment, context, plan, outcomes)
 
+    def _rounds_of(self, experiment):
+        return self._rounds or max(experiment.least_rounds, _QUICK_ROUNDS if self._context.quick else _ROUNDS)
+
     def _conclude(self, experiment, context, plan, outcomes):
         directory = context.directory
         results = Results(measurement.lines(plan.points_of, outcomes), outcomes)
         verdicts = experiment.judge(results, context)
-        settings = self._settings(plan)
+        settings = self._settings(experiment, plan)
         noise = noise_text(results)
         settings["scale"] += f". {noise}" if noise else ""
         output.write_data(directory, results.lines)
@@ -87,13 +95,13 @@ class Laboratory:
                     return
         progress.finish()
 
-    def _settings(self, plan):
-        context = self._context
+    def _settings(self, experiment, plan):
+        context, rounds = self._context, self._rounds_of(experiment)
         ranks = sorted({workload.ranks for workload in plan.points_of}) if plan else [context.ranks]
         scale = (f"{' to '.join(str(count) for count in dict.fromkeys((ranks[0], ranks[-1])))} ranks on {context.cores} cores of one "
-                 f"node, medians of {self._rounds} round(s), {context.seconds:g} s each; overhead against none with "
+                 f"node, medians of {rounds} round(s), {context.seconds:g} s each; overhead against none with "
                  f"{context.reference_slots} slots per peer or more in the same interleaved run")
-        return {"scale": scale, "ranks": ranks, "cores": context.cores, "rounds": self._rounds, "seconds": context.seconds,
+        return {"scale": scale, "ranks": ranks, "cores": context.cores, "rounds": rounds, "seconds": context.seconds,
                 "quick": context.quick, "reference_slots": context.reference_slots, "plugin": context.plugin.version,
                 "policies": list(context.plugin.policies)}
 

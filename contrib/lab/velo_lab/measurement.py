@@ -20,6 +20,7 @@ class Workload:
     ranks: int
     benchmark: Optional[str] = None  # its section in the output of velo-mpi-bench
     size_bytes: Optional[int] = 2048
+    pinned: bool = False  # a core for each rank, where there are as many
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _add_run(run):
     run.add_argument("--slots", type=numbers, metavar="A,B,...", help="slots per peer instead of those of the experiment")
     run.add_argument("--reference-slots", type=positive, default=512, metavar="N",
                      help="slots per peer of the reference, none (default 512)")
-    run.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3, quick 1)")
+    run.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3, quick 1; paired 15)")
     run.add_argument("--time", type=positive_float, metavar="SECONDS",
                      help="of measurement in a run (default 0.5, quick 0.4)")
     run.add_argument("--timeout", type=positive_float, default=180.0, metavar="SECONDS",
@@ -50,6 +50,7 @@ def _add_run(run):
     run.add_argument("--mpirun", metavar="PATH", help="default: mpirun.openmpi or mpirun on PATH")
     run.add_argument("--ompi-info", metavar="PATH", help="default: the one beside mpirun")
     run.add_argument("--patterns", metavar="PATH", help="velo-lab-patterns (default: beside this program or on PATH)")
+    run.add_argument("--phases", metavar="PATH", help="velo-phases (default: likewise)")
     run.add_argument("--bench", metavar="PATH", help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
     run.add_argument("--mca", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                      help="a further MCA parameter; may be repeated")
@@ -60,7 +61,6 @@ def _settle(options, parser):
     if "all" in options.names:
         options.names = list(BY_NAME)
     options.names = list(dict.fromkeys(options.names))
-    options.rounds = options.rounds or (1 if options.quick else 3)
     options.time = options.time or (0.4 if options.quick else 0.5)
     if options.ranks < 4 or options.ranks % 2:
         parser.error("--ranks: the experiments need an even number of ranks, at least 4")

@@ -1,6 +1,6 @@
 """What velo-lab-patterns prints (contrib/lab/patterns/main.cpp)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 VERSION = "1"
@@ -14,8 +14,6 @@ class Output:
     defects: int = 0
     bytes_counted: float = 0.0
     messages: int = 0  # of the whole run, those of the barriers not among them
-    phases: list = field(default_factory=list)  # (active ranks, usec, repetitions)
-    marks: list = field(default_factory=list)  # (repetitions done, CLOCK_MONOTONIC in ns)
     complete: bool = False
 
 
@@ -37,10 +35,5 @@ def _read(words, output):
         output.time_usec, output.min_usec, output.max_usec = (float(value) for value in values[:3])
         output.defects += int(values[4])
         output.bytes_counted, output.messages = float(values[5]), int(values[6])
-    elif kind == "phase" and len(values) == 5:
-        output.phases.append((int(values[1]), float(values[2]), int(values[3])))
-        output.defects += int(values[4])
-    elif kind == "mark" and len(values) == 2:
-        output.marks.append((int(values[0]), int(values[1])))
     elif words == ["end"]:
         output.complete = True

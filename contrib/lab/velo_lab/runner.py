@@ -1,18 +1,20 @@
 """Executes runs: mpirun, the policy, a program of the laboratory or the benchmark, its times and counters."""
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from velo_compare import imb_output
-from velo_compare.command import environment, shell_line
+from velo_compare.command import environment, mca_words, shell_line
 from velo_compare.counters import ReportError, counters_of, find_report
 from velo_compare.process import run_limited
+from velo_trace import phases
 
 from . import pattern_output
 from .measurement import Outcome
 
-PATTERNS, BENCH = "patterns", "bench"
+PATTERNS, BENCH, PHASES = "patterns", "bench", "phases"
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Tools:
     mpirun: str
     patterns: str
     bench: str
+    phases: str
 
 
 class Runner:
@@ -45,26 +48,23 @@ class Runner:
             outcome.failure = f"cannot start: {error}"
             return outcome
         outcome.seconds = finished.seconds
-        read = _read_bench if workload.program == BENCH else _read_patterns
-        outcome.failure = finished.failure(self._timeout_seconds) or read(finished.stdout, outcome)
+        outcome.failure = finished.failure(self._timeout_seconds) or _READERS[workload.program](finished.stdout, outcome)
         outcome.failure = outcome.failure or _read_counters(finished.stdout + finished.stderr, outcome)
         if outcome.failure:
             outcome.output_tail = finished.tail()
         return outcome
 
     def _mpirun(self, workload, point):
+        pinned = workload.pinned and workload.ranks <= len(os.sched_getaffinity(0))
+        words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "core" if pinned else "none", "-np", str(workload.ranks)]
         # More ranks than cores: those that wait give way.
-        words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "none", "-np", str(workload.ranks)]
-        parameters = [("mpi_yield_when_idle", "1"), ("pml", "ob1"), ("btl", "velo,self"),
+        parameters = [("mpi_yield_when_idle", "0" if pinned else "1"), ("pml", "ob1"), ("btl", "velo,self"),
                       ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
-        for name, value in (*parameters, *point.mca, *self._extra_mca):
-            words += ["--mca", name, value]
-        return words
+        return words + mca_words((*parameters, *point.mca, *self._extra_mca))
 
     def _program(self, workload):
-        if workload.program == PATTERNS:
-            return [self._tools.patterns, *workload.words]
-        return [self._tools.bench, *workload.words, *self._lengths(workload.size_bytes)]
+        program = [getattr(self._tools, workload.program), *workload.words]
+        return program + (self._lengths(workload.size_bytes) if workload.program == BENCH else [])
 
     def _lengths(self, size_bytes):
         if size_bytes is None:
@@ -78,15 +78,22 @@ def _read_patterns(stdout, outcome):
     output = pattern_output.parse(stdout)
     if output.defects:
         return f"data check: {output.defects} wrong bytes"
-    if not output.complete or (output.time_usec is None and not output.phases):
+    if not output.complete or output.time_usec is None:
         return "the output ends early"
-    outcome.phases, outcome.marks, outcome.bytes_counted = output.phases, output.marks, output.bytes_counted
-    outcome.messages = output.messages
-    if output.time_usec is None:
-        outcome.time_usec = sum(usec * count for _, usec, count in output.phases)
-    else:
-        outcome.time_usec = output.time_usec
-        outcome.spread_percent = 100.0 * (output.max_usec - output.min_usec) / output.time_usec
+    outcome.bytes_counted, outcome.messages, outcome.time_usec = output.bytes_counted, output.messages, output.time_usec
+    outcome.spread_percent = 100.0 * (output.max_usec - output.min_usec) / output.time_usec
+    return None
+
+
+def _read_phases(stdout, outcome):
+    output = phases.parse(stdout)
+    if wrong := sum(phase.wrong_bytes for phase in output.phases):
+        return f"data check: {wrong} wrong bytes"
+    if not output.complete or not output.phases:
+        return "the output ends early"
+    outcome.phases = [(phase.ranks, phase.slowest_us, phase.executions) for phase in output.phases]
+    outcome.marks = output.marks
+    outcome.time_usec = sum(usec * count for _, usec, count in outcome.phases)
     return None
 
 
@@ -103,6 +110,9 @@ def _read_bench(stdout, outcome):
         return "the output ends early"
     outcome.time_usec = row.time_usec
     return None
+
+
+_READERS = {PATTERNS: _read_patterns, BENCH: _read_bench, PHASES: _read_phases}
 
 
 def _read_counters(text, outcome):

@@ -1,18 +1,10 @@
-"""Reads the trace that btl_velo_trace writes: mca_btl_velo/design/trace.md."""
+"""Credits of one process over time, from the trace that btl_velo_trace writes."""
 
-import struct
 from pathlib import Path
 
-VERSION = 1
-_HEADER = struct.Struct("<8sIIIIQ")
-_RECORD = struct.Struct("<QHHIIIII")
-_MAGIC, _BYTE_ORDER = b"VELOTRAC", 0x01020304
-_KIND_PEER = 1
-_NONE = 0xFFFFFFFF
+from velo_trace.errors import TraceError
 
-
-class TraceError(ValueError):
-    pass
+__all__ = ["TraceError", "at_marks", "credits", "file_of_rank"]
 
 
 def file_of_rank(directory, rank):
@@ -25,24 +17,18 @@ def file_of_rank(directory, rank):
 
 def credits(path):
     """(time in ns, rank of the peer, credits towards it) whenever these are stated."""
-    data = Path(path).read_bytes()
-    if len(data) < _HEADER.size:
-        raise TraceError(f"{path} is too short for a trace")
-    magic, version, header_bytes, record_bytes, byte_order, _ = _HEADER.unpack_from(data)
-    if magic != _MAGIC or byte_order != _BYTE_ORDER:
-        raise TraceError(f"{path} is no trace of Velo")
-    if version != VERSION or record_bytes < _RECORD.size:
-        raise TraceError(f"{path} has version {version} of the trace format, this program reads version {VERSION}")
-    return list(_credits(data, header_bytes, record_bytes))
+    from velo_trace import reader  # the other experiments do without numpy
+
+    return list(_credits(reader, reader.read_trace(path).records))
 
 
-def _credits(data, header_bytes, record_bytes):
+def _credits(reader, records):
     rank_of = {}
-    for offset in range(header_bytes, len(data) - record_bytes + 1, record_bytes):
-        time_ns, kind, _, peer, count, now, _, _ = _RECORD.unpack_from(data, offset)
-        if kind == _KIND_PEER:
+    stated = records[(records["kind"] == reader.Kind.PEER) | (records["credits"] != reader.NONE)]
+    for time_ns, kind, peer, count, now in zip(*(stated[name].tolist() for name in ("time_ns", "kind", "peer", "count", "credits"))):
+        if kind == reader.Kind.PEER:
             rank_of[peer] = count
-        if now != _NONE and peer in rank_of:
+        if now != reader.NONE and peer in rank_of:
             yield time_ns, rank_of[peer], now
 
 

@@ -3,19 +3,37 @@
 import dataclasses
 import re
 
-from .reader import TraceError
+from .errors import TraceError
 
-_LINE = re.compile(r"^phase (\d+) ranks (\d+) executions (\d+) begin_ns (\d+) end_ns (\d+)$", re.MULTILINE)
+_PHASE = re.compile(r"^phase \d+ ranks (\d+) executions (\d+) begin_ns (\d+) end_ns (\d+) slowest_us ([\d.]+) wrong_bytes (\d+)$",
+                    re.MULTILINE)
+_MARK = re.compile(r"^mark (\d+) (\d+)$", re.MULTILINE)
+_END = re.compile(r"^end$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """Times are CLOCK_MONOTONIC of the host of rank 0."""
+    """Times are CLOCK_MONOTONIC of the host of rank 0. `slowest_us`: an execution, as the slowest rank saw it."""
 
     ranks: int
     executions: int
     begin_ns: int
     end_ns: int
+    slowest_us: float
+    wrong_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    phases: list
+    marks: list  # (executions so far, time in ns)
+    complete: bool
+
+
+def parse(text):
+    phases = [Phase(*map(int, match.groups()[:4]), float(match[5]), int(match[6])) for match in _PHASE.finditer(text)]
+    marks = [(int(match[1]), int(match[2])) for match in _MARK.finditer(text)]
+    return Output(phases, marks, _END.search(text) is not None)
 
 
 def read_phases(path):
@@ -25,8 +43,7 @@ def read_phases(path):
             text = file.read()
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror}") from error
-    phases = [Phase(*map(int, match.groups()[1:])) for match in _LINE.finditer(text)]
-    if not phases:
-        raise TraceError(f"{path}: has no line of the form \"phase 0 ranks 8 executions 100 begin_ns 1 end_ns 2\"; give what "
-                         "velo-phases printed")
-    return phases
+    if phases := parse(text).phases:
+        return phases
+    raise TraceError(f"{path}: has no line of the form \"phase 0 ranks 8 executions 100 begin_ns 1 end_ns 2 slowest_us 3.0 "
+                     "wrong_bytes 0\"; give what velo-phases printed")

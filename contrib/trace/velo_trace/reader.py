@@ -6,6 +6,8 @@ import pathlib
 
 import numpy
 
+from .errors import TraceError
+
 NONE = 0xFFFFFFFF
 VERSION = 1
 _MAGIC = b"VELOTRAC"
@@ -48,10 +50,6 @@ class Kind(enum.IntEnum):
 
 
 KINDS = {int(kind): kind.name.lower() for kind in Kind}
-
-
-class TraceError(Exception):
-    """A file cannot be used; the text names it and says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +110,8 @@ def _read_header(path, data):
     if header["byte_order"] != _BYTE_ORDER:
         raise TraceError(f"{path}: was written on a machine with another byte order, or is damaged")
     if header["version"] != VERSION:
-        raise TraceError(f"{path}: has version {header['version']} of the format; this velo-trace reads version {VERSION}: "
-                         "use the one that came with the Velo that wrote it")
+        raise TraceError(f"{path}: has version {header['version']} of the trace format; version {VERSION} is what can be read here: "
+                         "use the tools that came with the Velo that wrote it")
     if header["header_bytes"] < _HEADER.itemsize or header["record_bytes"] < _RECORD.itemsize:
         raise TraceError(f"{path}: is damaged: its header claims {header['header_bytes']} bytes for itself and "
                          f"{header['record_bytes']} for a record")

@@ -5,7 +5,8 @@ import re
 
 import numpy
 
-from .reader import NONE, Kind, TraceError
+from .errors import TraceError
+from .reader import NONE, Kind
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,6 @@
 #include "fabric/shm/segment.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +15,9 @@ namespace {
 
 // How long to wait for a segment whose owner must publish it for another namespace first.
 constexpr int kPublishPatienceMs = 20'000;
-constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kPageBytes = Directory::kPageBytes;
+// Of a policy for which a peer that never speaks must cost little: more are for containers on one machine.
+constexpr std::uint32_t kMostSharedHomes = 64;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -106,12 +109,19 @@ std::uint64_t Segment::planned_slots(const Agreement& agreement, const flow::Pol
     return flow::mailbox_plan(policy, flow).total();
 }
 
-DirectoryEntry* Segment::directory() const {
-    return reinterpret_cast<DirectoryEntry*>(file_.data() + directory_offset());
+// The owner's, and where senders may have one each, one for each.
+std::uint32_t Segment::homes() const {
+    const std::uint32_t entries = directory_entries();
+    return 1 + (flow_.lazy_doorbell ? std::min(entries, kMostSharedHomes) : entries);
+}
+
+Directory Segment::directory() const {
+    return {file_.data() + directory_offset(), homes(), directory_entries()};
 }
 
 std::size_t Segment::doorbell_offset() const {
-    return round_up(directory_offset() + directory_entries() * sizeof(DirectoryEntry), wire::kPacketBytes);
+    return round_up(directory_offset() + Directory::bytes_for(homes(), directory_entries()),
+                    wire::kPacketBytes);
 }
 
 std::size_t Segment::slots_offset() const {
@@ -159,11 +169,10 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     header->limic_offset = segment.limic_offset();
     const std::uint32_t total = layout.flow.total_peers();
     for (std::uint32_t i = 0; i < segment.directory_entries(); ++i) {
-        auto* entry = new (segment.directory() + i) DirectoryEntry{};
-        std::uint64_t name = DirectoryEntry::kFree;
+        std::uint64_t name = Directory::kFree;
         if (i < layout.flow.peers) name = layout.node_peers[i];
         if (i >= total) name = layout.limic_peers[i - total];
-        entry->name.store(name, std::memory_order_relaxed);
+        segment.directory().entry(i).name.store(name, std::memory_order_relaxed);
     }
     header->magic = Address::kMagic;
     return segment;
@@ -202,12 +211,12 @@ flow::PeerIndex Segment::claim(std::uint64_t name) {
     // entry.
     const std::uint32_t total = flow_.total_peers();
     for (flow::PeerIndex i = total; i < directory_entries(); ++i) {
-        if (directory()[i].name.load(std::memory_order_relaxed) == name) return i;
+        if (directory().entry(i).name.load(std::memory_order_relaxed) == name) return i;
     }
     for (flow::PeerIndex i = 0; i < total; ++i) {
-        std::uint64_t found = directory()[i].name.load(std::memory_order_acquire);
-        if (found == DirectoryEntry::kFree &&
-            directory()[i].name.compare_exchange_strong(found, name, std::memory_order_acq_rel)) {
+        std::uint64_t found = directory().entry(i).name.load(std::memory_order_acquire);
+        if (found == Directory::kFree &&
+            directory().entry(i).name.compare_exchange_strong(found, name, std::memory_order_acq_rel)) {
             return i;
         }
         if (found == name) return i;
@@ -219,20 +228,8 @@ flow::PeerIndex Segment::claim(std::uint64_t name) {
                                          "), the number of processes of other jobs that it can serve");
 }
 
-void Segment::introduce(flow::PeerIndex index, const Address& sender) {
-    DirectoryEntry& entry = directory()[index];
-    if (entry.present.load(std::memory_order_acquire) != 0) return;
-    entry.address = sender;
-    entry.present.store(1, std::memory_order_release);
-}
-
-const Address* Segment::introduced(flow::PeerIndex index) const {
-    const DirectoryEntry& entry = directory()[index];
-    return entry.present.load(std::memory_order_acquire) != 0 ? &entry.address : nullptr;
-}
-
 std::uint64_t Segment::sender_name(flow::PeerIndex index) const {
-    return directory()[index].name.load(std::memory_order_relaxed);
+    return directory().entry(index).name.load(std::memory_order_relaxed);
 }
 
 mailbox::Slot<>* Segment::slots() const {

@@ -1,15 +1,18 @@
 // One process's shared memory segment: what its peers must know about it, the directory of its senders, its
 // mailbox.
 //
-//   SegmentHeader | DirectoryEntry[directory entries] | doorbell bits | Slot[capacity] | Slot[limic slots]
+//   SegmentHeader | Directory | doorbell bits | Slot[capacity] | Slot[limic slots]
 //
 // Nothing read from another process's segment is trusted before `attach` has checked it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "fabric/shm/address.h"
+#include "fabric/shm/directory.h"
 #include "fabric/shm/doorbell.h"
 #include "fabric/shm/share_cell.h"
 #include "flow/policy.h"
@@ -45,18 +48,6 @@ std::uint64_t digest(const Agreement& agreement);
 // Empty, or a sentence that names the first parameter that differs, with both values.
 std::string difference(const Agreement& mine, const Agreement& theirs);
 
-// What travels through the job's start-up exchange and into the directory of a receiver. Trivially copyable.
-struct Address {
-    static constexpr std::uint64_t kMagic = 0x33304f4c4556ULL;  // "VELO03": changes with the layout
-
-    std::uint64_t magic;
-    std::uint64_t process_name;
-    std::uint64_t agreement;     // its digest
-    std::uint64_t probe;         // address, in the owner's private memory, of the 8-byte value file.nonce
-    std::int64_t xpmem_segment;  // the owner's address space, for XPMEM; 0: not attachable
-    platform::FileAddress file;
-};
-
 // Counters of one process, for the report. Written by the owner.
 struct Statistics {
     std::uint64_t messages_sent;     // user messages
@@ -69,21 +60,11 @@ struct Statistics {
     std::uint64_t rma_single_copy_bytes;
     std::uint64_t rma_mailbox_bytes;
     std::uint64_t atomics;
-    std::uint64_t stalls;      // times that messages began to wait for a peer
-    std::uint64_t stalled_ns;  // how long they waited, all peers added up
+    std::uint64_t stalls;         // times that messages began to wait for a peer
+    std::uint64_t stalled_ns;     // how long they waited, all peers added up
     std::uint64_t segment_bytes;  // shared memory
     std::uint64_t private_bytes;  // the engine's state beside it: peers, policy, buffers
-};
-
-struct DirectoryEntry {
-    static constexpr std::uint64_t kFree = ~std::uint64_t{0};
-
-    std::atomic<std::uint64_t> name;     // kFree, or the sender's process name; set once
-    std::atomic<std::uint32_t> present;  // 1: `address` is complete (release by the sender)
-    // Packets of this sender that have left the mailbox, where its policy refuses by sender (rnr). Stored by
-    // the owner.
-    std::atomic<std::uint64_t> retrieved;
-    Address address;
+    std::uint64_t peers_met;      // that a message or a connection has made more than an entry
 };
 
 struct SegmentHeader {
@@ -147,18 +128,19 @@ class Segment {
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
     // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
     flow::PeerIndex claim(std::uint64_t name);
-    // The name of that sender; DirectoryEntry::kFree while the place is nobody's.
+    // The name of that sender; Directory::kFree while the place is nobody's.
     std::uint64_t sender_name(flow::PeerIndex index) const;
-    // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never
-    // connected to.
-    void introduce(flow::PeerIndex index, const Address& sender);
-    // The address that a sender left, nullptr if none.
-    const Address* introduced(flow::PeerIndex index) const;
+    // See Directory.
+    void introduce(flow::PeerIndex index, const Address& sender) { directory().introduce(index, sender); }
+    bool is_introduced(flow::PeerIndex index) const { return directory().is_introduced(index); }
+    std::optional<Address> introduced(flow::PeerIndex index) const {
+        return directory().introduced(index, address_.agreement);
+    }
 
     // For a policy whose first contact takes no slot (PolicyConfig::lazy_doorbell).
     Doorbell doorbell() const { return {&header().rings, doorbell_bits(), flow_.total_peers()}; }
     std::atomic<std::uint64_t>& retrieved(flow::PeerIndex index) const {
-        return directory()[index].retrieved;
+        return directory().entry(index).retrieved;
     }
 
     mailbox::Writer<> writer() const { return {&header().pointers, slots(), capacity()}; }
@@ -169,7 +151,8 @@ class Segment {
  private:
     static flow::PolicyConfig flow_of(const SegmentHeader& header);
     static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
-    DirectoryEntry* directory() const;
+    Directory directory() const;
+    std::uint32_t homes() const;
     std::atomic<std::uint64_t>* doorbell_bits() const;
     mailbox::Slot<>* slots() const;
     mailbox::Slot<>* limic_ring() const;

@@ -2,7 +2,9 @@
 
 import statistics
 
-from .. import building, policies
+from velo_compare import policies
+
+from .. import building
 from ..experiment import Experiment, Panel
 from ..judging import because, verdict
 from ..measurement import Point, Workload

@@ -1,10 +1,11 @@
 """Thesis, section 7.1: how much of the overhead is waiting for credits, and how much the handling of credits."""
 
+from velo_compare.policies import mca
+
 from .. import building
 from ..experiment import Experiment, Panel
 from ..judging import because, common, mean, tolerance, too_noisy, verdict
 from ..measurement import Point
-from ..policies import mca
 
 _CREDIT_SLOTS = 2
 _MOST_CREDIT_SLOTS = 255

@@ -7,15 +7,16 @@ import statistics
 from pathlib import Path
 
 from velo_compare.plot import style_of, use_overhead_scale
+from velo_compare.policies import mca
 
 from .. import building, trace
 from ..experiment import Experiment
 from ..judging import because, verdict
 from ..measurement import Point, Workload
-from ..policies import mca
-from ..runner import PATTERNS
+from ..runner import PHASES
 
 _SLOTS = 30
+_PARTS = (1, 4, 2, 1, 2, 4, 1)
 _TRACED = "dynamic, traced"
 # What counts as almost no overhead.
 _LITTLE_PERCENT = 10.0
@@ -25,8 +26,7 @@ _GROUP_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))
 
 def phases(ranks):
     """All, a quarter, a half, all, a half, a quarter, all."""
-    parts = (1, 4, 2, 1, 2, 4, 1)
-    return [max(2, ranks // part) for part in parts]
+    return [max(2, ranks // part) for part in _PARTS]
 
 
 def groups(ranks):
@@ -41,8 +41,8 @@ def _plan(context):
     slots = (context.slots or (_SLOTS,))[0]
     fixed = building.thesis_format(context, piggyback=False)
     repetitions = context.choose(100, 20)
-    words = ("phases", "--phases", ",".join(map(str, phases(context.ranks))), "--repetitions", str(repetitions))
-    workload = Workload("phases", PATTERNS, words, context.ranks)
+    words = (str(repetitions), str(building.MESSAGE_BYTES), ",".join(map(str, _PARTS)))
+    workload = Workload("phases", PHASES, words, context.ranks)
     points = [building.reference(context, fixed)] + [building.point(context, policy, slots, fixed) for policy in chosen]
     if context.plugin.offers("trace"):
         points.append(_traced(context, slots, fixed))

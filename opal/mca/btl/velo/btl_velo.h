@@ -57,8 +57,9 @@ typedef struct mca_btl_velo_module_t {
 
 /* Lives as long as the module: r2 keeps copies of the pointer and may name it again after del_procs. */
 struct mca_btl_base_endpoint_t {
-    velo_peer *peer;
+    velo_peer *peer; /* NULL until something is sent to it */
     struct mca_btl_base_endpoint_t *next;
+    uint32_t place;
 };
 
 /* A BTL descriptor and the engine's message in one: segment 0 is the item's own buffer, segment 1, if there is one,
@@ -76,6 +77,15 @@ OBJ_CLASS_DECLARATION(mca_btl_velo_descriptor_t);
 
 OPAL_MODULE_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
 extern mca_btl_velo_module_t mca_btl_velo_module;
+
+/* For whatever sends: the peer exists from now on. */
+static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpoint)
+{
+    if (OPAL_UNLIKELY(NULL == endpoint->peer)) {
+        endpoint->peer = velo_peer_at(mca_btl_velo_module.engine, endpoint->place);
+    }
+    return endpoint->peer;
+}
 
 /* An eager send is refused while more than this waits for the same peer: ob1 then keeps it in the user's buffer, so
  * that a receiver that does not drain its mailbox stops the sender instead of filling its memory. What waits here

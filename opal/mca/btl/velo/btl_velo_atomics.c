@@ -31,7 +31,7 @@ static int start(struct mca_btl_base_endpoint_t *endpoint, void *local_address, 
     }
     started->result_width = NULL == local_address ? 0 : width;
     return mca_btl_velo_operation_started(
-        started, velo_atomic_start(mca_btl_velo_module.engine, endpoint->peer, (velo_atomic) operation, width,
+        started, velo_atomic_start(mca_btl_velo_module.engine, mca_btl_velo_peer(endpoint), (velo_atomic) operation, width,
                                    remote_address, operand, compare, mca_btl_velo_operation_done, started));
 }
 

@@ -20,17 +20,17 @@ static void report_failure(velo_status status, const char *reason)
 }
 
 /* The endpoint of a peer, the same one each time. */
-static struct mca_btl_base_endpoint_t *endpoint_for(velo_peer *peer)
+static struct mca_btl_base_endpoint_t *endpoint_for(uint32_t place)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
     for (struct mca_btl_base_endpoint_t *known = module->endpoints; NULL != known; known = known->next) {
-        if (known->peer == peer) {
+        if (known->place == place) {
             return known;
         }
     }
     struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
     if (NULL != endpoint) {
-        endpoint->peer = peer;
+        endpoint->place = place;
         endpoint->next = module->endpoints;
         module->endpoints = endpoint;
     }
@@ -52,14 +52,14 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
         return NULL;
     }
     char error[512];
-    velo_peer *peer;
-    velo_status status = velo_peer_connect(mca_btl_velo_module.engine, address, bytes, &peer, error, sizeof(error));
+    uint32_t place;
+    velo_status status = velo_peer_expect(mca_btl_velo_module.engine, address, bytes, &place, error, sizeof(error));
     free(address);
     if (VELO_OK != status) {
         report_failure(status, error);
         return NULL;
     }
-    return endpoint_for(peer);
+    return endpoint_for(place);
 }
 
 int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,

@@ -54,8 +54,8 @@ static int transfer(enum direction direction, struct mca_btl_base_endpoint_t *en
     }
     velo_status status =
         GET == direction
-            ? velo_get(engine, endpoint->peer, local, remote, size, mca_btl_velo_operation_done, operation)
-            : velo_put(engine, endpoint->peer, local, remote, size, mca_btl_velo_operation_done, operation);
+            ? velo_get(engine, mca_btl_velo_peer(endpoint), local, remote, size, mca_btl_velo_operation_done, operation)
+            : velo_put(engine, mca_btl_velo_peer(endpoint), local, remote, size, mca_btl_velo_operation_done, operation);
     return mca_btl_velo_operation_started(operation, status);
 }
 

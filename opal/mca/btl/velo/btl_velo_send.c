@@ -41,7 +41,7 @@ int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     send->tag = tag;
     send->done = queued_send_done;
 
-    velo_status status = velo_send_start(mca_btl_velo_module.engine, endpoint->peer, send);
+    velo_status status = velo_send_start(mca_btl_velo_module.engine, mca_btl_velo_peer(endpoint), send);
     if (VELO_QUEUED == status) {
         return OPAL_SUCCESS;
     }
@@ -78,7 +78,8 @@ int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
                        opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
                        uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
-    bool may_queue = velo_peer_queued_bytes(endpoint->peer) < MCA_BTL_VELO_QUEUE_LIMIT;
+    velo_peer *peer = mca_btl_velo_peer(endpoint);
+    bool may_queue = velo_peer_queued_bytes(peer) < MCA_BTL_VELO_QUEUE_LIMIT;
     if (payload_size > 0 && opal_convertor_need_buffers(convertor)) {
         if (may_queue) {
             int rc = send_packed(btl, endpoint, convertor, header, header_size, payload_size, order, tag);
@@ -91,8 +92,7 @@ int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
         if (payload_size > 0) {
             opal_convertor_get_current_pointer(convertor, &payload);
         }
-        if (VELO_OK == velo_send_now(mca_btl_velo_module.engine, endpoint->peer, tag, header, header_size, payload,
-                                     payload_size)) {
+        if (VELO_OK == velo_send_now(mca_btl_velo_module.engine, peer, tag, header, header_size, payload, payload_size)) {
             return OPAL_SUCCESS;
         }
     }

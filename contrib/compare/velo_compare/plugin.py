@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from velo_compare.command import environment
-from velo_compare.process import run_limited
-from velo_compare.programs import NotFound
+from .command import environment
+from .process import run_limited
+from .programs import NotFound
 
 _ASK_SECONDS = 60
 _MARK = "mca:btl:velo:"
@@ -15,7 +15,7 @@ _VERSION = re.compile(r'^mca:btl:velo:version:"component:([^"]+)"', re.MULTILINE
 
 
 class Unavailable(Exception):
-    """The plugin does not have what an experiment needs; the text says what."""
+    """The plugin does not have what is needed; the text says what."""
 
 
 @dataclass(frozen=True)

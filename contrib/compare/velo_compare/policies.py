@@ -4,15 +4,16 @@
 CREDIT_MESSAGE_THRESHOLD = 5
 
 
-def parameters(policy, slots, ranks, credit_slots=2):
+def parameters(policy, slots, ranks, credit_slots=None):
     """(name without btl_velo_, value) pairs. Policies that are not named here take slots_per_peer."""
+    further = () if credit_slots is None else (("credit_slots", credit_slots),)
     if policy == "rnr":
         return (("preposted_buffers", slots),)
     if policy == "mvapich_static":
         return (("preposted_buffers", buffers_in(slots)),)
     if policy == "lazy":
-        return (("lazy_slots", slots * (ranks - 1)), ("lazy_peers", ranks - 1), ("credit_slots", credit_slots))
-    return (("slots_per_peer", slots), ("credit_slots", credit_slots))
+        return (("lazy_slots", slots * (ranks - 1)), ("lazy_peers", ranks - 1), *further)
+    return (("slots_per_peer", slots), *further)
 
 
 def with_buffers(policy, buffers, ranks):
