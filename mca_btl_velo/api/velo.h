@@ -73,7 +73,7 @@ typedef struct velo_config {
     uint32_t stall_warning_seconds; /* log when nothing may be sent to a peer for so long; 0: never */
     const char* trace;              /* directory or beginning of a path for a trace file; NULL or "": none */
     uint64_t trace_limit_bytes;     /* of the trace file; 0: no limit */
-    velo_report report;             /* printed to stderr by velo_engine_close on the lowest process of the node */
+    velo_report report; /* printed to stderr by velo_engine_close on the lowest process of the node */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
