@@ -37,7 +37,7 @@ static struct mca_btl_base_endpoint_t *endpoint_for(velo_peer *peer)
     return endpoint;
 }
 
-static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
+velo_peer *mca_btl_velo_connect(const opal_proc_t *proc)
 {
     void *address = NULL;
     size_t bytes = 0;
@@ -59,7 +59,7 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
         report_failure(status, error);
         return NULL;
     }
-    return endpoint_for(peer);
+    return peer;
 }
 
 int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
@@ -75,7 +75,8 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
         if (procs[i] == self || !candidate) {
             continue;
         }
-        endpoints[i] = connect_to(procs[i]);
+        velo_peer *peer = mca_btl_velo_connect(procs[i]);
+        endpoints[i] = NULL != peer ? endpoint_for(peer) : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             (void) opal_bitmap_set_bit(reachable, (int) i);
         }
