@@ -161,8 +161,10 @@ class Run:
 class Launcher:
     """Builds mpirun commands for one transport."""
 
-    def __init__(self, transport, component_path, temporary, programs):
+    def __init__(self, transport, component_path, temporary, programs, layer="btl"):
+        """`layer`: "mtl" if messages go through pml cm instead of ob1."""
         self.transport = transport
+        self.layer = layer
         self.programs = programs
         self._component_path = component_path
         self._temporary = temporary
@@ -182,7 +184,11 @@ class Launcher:
 
     def words(self, parts, params=None, options=(), transport=None):
         """`parts`: (np, words of the program) for each application context."""
-        words = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]
+        words = [MPIRUN, "--oversubscribe", "--bind-to", "none"]
+        if self.layer == "mtl" and transport is None:
+            words += ["--mca", "pml", "cm", "--mca", "mtl", self.transport]
+        else:
+            words += ["--mca", "pml", "ob1"]
         chosen = self.transport if transport is None else transport
         if chosen:
             words += ["--mca", "btl", f"{chosen},self"]
