@@ -42,8 +42,7 @@ class MessengerParty {
                 std::size_t bytes = 0;
                 const void* address = velo_messenger_address(at(to), &bytes);
                 if (from == to) continue;
-                EXPECT_EQ(velo_messenger_connect(at(from), party[from].peers[to], address, bytes),
-                              VELO_OK);
+                EXPECT_EQ(velo_messenger_connect(at(from), party[from].peers[to], address, bytes), VELO_OK);
             }
         }
     }
