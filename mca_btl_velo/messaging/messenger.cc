@@ -18,6 +18,11 @@ T read(const std::byte* data, std::size_t bytes) {
     return value;
 }
 
+// For what peers still say to a messenger that has closed: credits that nobody needs any more.
+class Nobody final : public endpoint::Listener {
+    void arrived(Peer&, std::byte*, std::size_t) override {}
+} nobody;
+
 std::uint32_t share_of_pool(const velo_messenger_config& config) {
     std::size_t cells = config.unexpected_pool / kCellBytes / std::max(config.sharers, 1U);
     return static_cast<std::uint32_t>(std::min<std::size_t>(cells, std::numeric_limits<std::int32_t>::max()));
@@ -43,7 +48,8 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
 }
 
 Messenger::~Messenger() {
-    engine_.listen(nullptr);
+    engine_.listen(&nobody);
+    for (Note* note : notes_) note->owner = nullptr;
 }
 
 void Messenger::connect(Peer& peer, const Address& address) {

@@ -63,12 +63,13 @@ class Messenger final : private endpoint::Listener {
         bool reached = false;     // there is a way to the peer
         bool connected = false;   // its share is known
     };
-    // A message of the messenger itself that waits in the engine.
+    // A message of the messenger itself that waits in the engine. One that still waits when the messenger
+    // closes has no owner from then on and deletes itself when it has been sent.
     struct Note {
         velo_send send;
         DoneHeader done;
         Messenger* owner;
-        std::list<Note>::iterator place;
+        std::list<Note*>::iterator place;
     };
 
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
@@ -128,7 +129,7 @@ class Messenger final : private endpoint::Listener {
     Pool pool_;
     std::vector<Share> shares_;  // by index of the peer
     Share own_;                  // of this process in its own pool
-    std::list<Note> notes_;
+    std::list<Note*> notes_;
     velo_messenger_state state_{};
 };
 

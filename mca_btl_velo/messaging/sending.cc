@@ -123,20 +123,23 @@ void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
     done.header.returned = take_owed(reached_share_of(to));
     const fabric::MessageView message{{bytes_of(&done), nullptr}, {sizeof done, 0}};
     if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
-    notes_.push_front(Note{{}, done, this, {}});
-    Note& note = notes_.front();
-    note.place = notes_.begin();
-    note.send.part[0] = &note.done;
-    note.send.bytes[0] = sizeof note.done;
-    note.send.tag = endpoint::kListenerTag;
-    note.send.done = [](velo_send* sent, velo_status) {
+    auto* note = new Note{{}, done, this, {}};
+    note->place = notes_.insert(notes_.begin(), note);
+    note->send.part[0] = &note->done;
+    note->send.bytes[0] = sizeof note->done;
+    note->send.tag = endpoint::kListenerTag;
+    note->send.done = [](velo_send* sent, velo_status) {
         auto* left = reinterpret_cast<Note*>(sent);
-        Messenger& owner = *left->owner;
-        std::lock_guard lock(owner.mutex_);
-        owner.notes_.erase(left->place);
+        if (left->owner != nullptr) {
+            std::lock_guard held(left->owner->mutex_);
+            left->owner->notes_.erase(left->place);
+        }
+        delete left;
     };
     static_assert(offsetof(Note, send) == 0);
-    if (engine_.send_start(to, &note.send) == VELO_OK) notes_.erase(note.place);
+    if (engine_.send_start(to, &note->send) == VELO_QUEUED) return;
+    notes_.erase(note->place);
+    delete note;
 }
 
 }  // namespace velo::messaging
