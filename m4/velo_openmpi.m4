@@ -3,7 +3,7 @@
 # Finds the Open MPI that the plugin is built for and refuses one that it cannot serve.
 # Sets and substitutes
 #   VELO_OPENMPI_PREFIX, VELO_OPENMPI_VERSION, VELO_OPENMPI_PKGLIBDIR  as ompi_info tells them
-#   VELO_OPENMPI_CPPFLAGS  component headers (opal/...), as system headers
+#   VELO_OPENMPI_CPPFLAGS  component headers (opal/..., ompi/...), as system headers
 #   VELO_OPENMPI_CFLAGS    what else they need
 #   VELO_OPENMPI_LIBS      libopen-pal
 #   VELO_MPI_CPPFLAGS, VELO_MPI_LIBS  to build MPI programs
@@ -64,7 +64,7 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
  velo_save_CPPFLAGS=$CPPFLAGS
  CPPFLAGS="$CPPFLAGS $VELO_OPENMPI_CPPFLAGS"
  velo_missing=
- for velo_header in opal_config.h opal/mca/btl/btl.h; do
+ for velo_header in opal_config.h opal/mca/btl/btl.h ompi/mca/mtl/mtl.h; do
    AC_MSG_CHECKING([for $velo_header])
    AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "$velo_header"]])],
      [AC_MSG_RESULT([yes])],

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <thread>
 
+#include "api/handle.h"
 #include "endpoint/counters.h"
 #include "endpoint/engine.h"
 #include "flow/policy.h"
@@ -16,51 +15,10 @@
 #include "report/report.h"
 
 using velo::Failure;
+using velo::api::guarded;
 using velo::endpoint::Engine;
 
-struct velo_engine {
-    explicit velo_engine(const velo_config& config)
-        : engine(config), context(config.context), fatal(config.fatal) {}
-
-    Engine engine;
-    void* context;
-    decltype(velo_config::fatal) fatal;
-};
-
 namespace {
-
-// Runs set-up code; a failure becomes its status and its message.
-template <typename Action>
-velo_status guarded(char* error, std::size_t error_bytes, Action action) {
-    try {
-        action();
-        return VELO_OK;
-    } catch (const Failure& failure) {
-        std::snprintf(error, error_bytes, "%s", failure.what());
-        return failure.status();
-    } catch (const std::bad_alloc&) {
-        std::snprintf(error, error_bytes, "out of memory");
-        return VELO_ERR_RESOURCE;
-    } catch (const std::exception& other) {
-        std::snprintf(error, error_bytes, "%s", other.what());
-        return VELO_ERR_RESOURCE;
-    }
-}
-
-// Runs an operation of an open engine; a failure there means that a connection could not be completed or
-// memory ran out, which the job cannot survive.
-template <typename Action>
-velo_status guarded(velo_engine* engine, Action action) {
-    try {
-        return action();
-    } catch (const Failure& failure) {
-        engine->fatal(engine->context, failure.status(), failure.what());
-        return failure.status();
-    } catch (const std::bad_alloc&) {
-        engine->fatal(engine->context, VELO_ERR_RESOURCE, "out of memory");
-        return VELO_ERR_RESOURCE;
-    }
-}
 
 // Peers publish their counters when they close, which they all do at about the same time.
 constexpr std::chrono::seconds kReportPatience{5};

@@ -279,6 +279,11 @@ Peer& Engine::reachable_peer(flow::PeerIndex index) {
     return peer;
 }
 
+void Engine::reach(Peer& peer) {
+    std::lock_guard lock(mutex_);
+    reachable_peer(peer.index);
+}
+
 void Engine::dump(const Peer* only, int level) {
     config_.log(config_.context, level, description_.c_str());
     for (const auto& peer : peers_) {

@@ -25,6 +25,19 @@
 
 namespace velo::endpoint {
 
+// Hears the messages of one tag together with their sender. Called as velo_config.message is; may throw
+// Failure.
+class Listener {
+ public:
+    virtual void arrived(Peer& from, std::byte* data, std::size_t bytes) = 0;
+
+ protected:
+    ~Listener() = default;
+};
+
+// The tag of a listener's messages. Open MPI's BTL tags begin at 16.
+inline constexpr std::uint8_t kListenerTag = 0;
+
 class Engine final : private flow::Emitter, private rma::Outbox {
  public:
     // Throws Failure.
@@ -48,6 +61,13 @@ class Engine final : private flow::Emitter, private rma::Outbox {
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
     void dump(const Peer* peer, int level);
+
+    // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
+    void listen(Listener* listener) { listener_ = listener; }
+    // Connects to a peer that has sent something and was never connected to.
+    void reach(Peer& peer);
+    bool threads() const { return config_.threads; }
+    std::size_t max_message_bytes() const { return config_.max_message_bytes; }
 
     void flush_trace();
 
@@ -130,6 +150,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets);
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
+    [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
     velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
@@ -154,6 +175,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
+    Listener* listener_ = nullptr;
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;

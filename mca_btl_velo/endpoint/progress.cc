@@ -243,6 +243,11 @@ std::uint32_t Engine::gather(Peer& peer) {
     return packets;
 }
 
+inline void Engine::hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes) {
+    if (tag == kListenerTag && listener_ != nullptr) return listener_->arrived(peer, data, bytes);
+    config_.message(config_.context, tag, data, bytes);
+}
+
 // False if the run does not fit what came before it.
 inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
     constexpr std::uint8_t kOneRun = wire::kFirst | wire::kLast;
@@ -251,7 +256,7 @@ inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payloa
     if (first != (incoming.state == Incoming::State::kIdle)) return false;
     if ((header.flags & (kOneRun | wire::kInternal)) == kOneRun && payload.more_bytes == 0) {
         if (payload.bytes > buffers_.buffer_bytes()) return false;
-        config_.message(config_.context, header.tag, payload.data, payload.bytes);
+        hand_up(peer, header.tag, payload.data, payload.bytes);
         return true;
     }
     if (first ? !begin_message(peer, header, payload) : !incoming.append(payload)) return false;
@@ -260,8 +265,7 @@ inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payloa
     bool rma = incoming.state == Incoming::State::kRma;
     incoming.state = Incoming::State::kIdle;
     if (rma) return incoming.room == 0 && deliver_rma(peer, incoming.rma);
-    config_.message(config_.context, incoming.tag, incoming.buffer.get(),
-                    buffers_.buffer_bytes() - incoming.room);
+    hand_up(peer, incoming.tag, incoming.buffer.get(), buffers_.buffer_bytes() - incoming.room);
     buffers_.give_back(std::move(incoming.buffer));
     return true;
 }

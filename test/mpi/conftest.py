@@ -2,6 +2,7 @@
 
 VELO_COMPONENT_DIR  directory with the plugin under test; unset: where Open MPI finds it by itself
 VELO_TEST_BTL       transport under test, velo unless set
+VELO_TEST_LAYER     mtl: through pml cm and the MTL; btl unless set
 MPICC, MPIRUN       of that Open MPI, mpicc.openmpi and mpirun.openmpi unless set
 """
 
@@ -13,7 +14,7 @@ import tempfile
 
 import pytest
 
-from flows import TRANSPORT
+from flows import LAYER, TRANSPORT
 from launcher import Launcher, Run, run_command
 from shared_memory import PrivateShm
 
@@ -66,7 +67,7 @@ def mpi(programs, component_path):
     """Runs programs under mpirun."""
     # Short: Open MPI puts sockets below it.
     with tempfile.TemporaryDirectory(prefix="velo-", ignore_cleanup_errors=True) as temporary:
-        yield Launcher(TRANSPORT, component_path, temporary, programs)
+        yield Launcher(TRANSPORT, component_path, temporary, programs, LAYER)
 
 
 @pytest.fixture(scope="session")

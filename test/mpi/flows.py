@@ -13,6 +13,8 @@ import subprocess
 import pytest
 
 TRANSPORT = os.environ.get("VELO_TEST_BTL", "velo")
+# "mtl": messages go through pml cm and the MTL, and the BTL serves one-sided communication beside it.
+LAYER = os.environ.get("VELO_TEST_LAYER", "btl")
 OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("ompi_info.openmpi") else "ompi_info")
 # Sized by slots_per_peer alone: these go through every size that a test names, the others through its smallest.
 SLOT_POLICIES = ("none", "static", "dynamic")
@@ -67,6 +69,9 @@ def flows(*slots, policies=SLOT_POLICIES):
     """A decorator that runs a test under each policy with each mailbox size (slots per peer)."""
     values = [Flow(policy, count) for count in slots for policy in policies
               if policy in SLOT_POLICIES or count == min(slots)]
+    if LAYER == "mtl":
+        # The flow control is the same; what differs is above it.
+        values = [flow for flow in values if flow.policy == "dynamic" or flow.slots == min(slots)]
     if TRANSPORT != "velo":
         values = values[:1]
     return pytest.mark.parametrize("flow", values, ids=str)
@@ -77,4 +82,6 @@ def every_flow(*slots):
     return flows(*slots, policies=POLICIES)
 
 
-velo_only = pytest.mark.skipif(TRANSPORT != "velo", reason="about btl/velo itself")
+velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="about btl/velo itself")
+mtl_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "mtl", reason="about mtl/velo itself")
+any_velo = pytest.mark.skipif(TRANSPORT != "velo", reason="about velo itself")

@@ -161,8 +161,10 @@ class Run:
 class Launcher:
     """Builds mpirun commands for one transport."""
 
-    def __init__(self, transport, component_path, temporary, programs):
+    def __init__(self, transport, component_path, temporary, programs, layer="btl"):
+        """`layer`: "mtl" if messages go through pml cm instead of ob1."""
         self.transport = transport
+        self.layer = layer
         self.programs = programs
         self._component_path = component_path
         self._temporary = temporary
@@ -180,11 +182,16 @@ class Launcher:
     def program(self, name):
         return os.path.join(self.programs, name)
 
-    def words(self, parts, params=None, options=(), transport=None):
-        """`parts`: (np, words of the program) for each application context."""
-        words = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]
+    def words(self, parts, params=None, options=(), transport=None, transport_btl=True):
+        """`parts`: (np, words of the program) for each application context. `transport_btl`: name the BTLs; else the
+        options do."""
+        words = [MPIRUN, "--oversubscribe", "--bind-to", "none"]
+        if self.layer == "mtl" and transport is None:
+            words += ["--mca", "pml", "cm", "--mca", "mtl", self.transport]
+        else:
+            words += ["--mca", "pml", "ob1"]
         chosen = self.transport if transport is None else transport
-        if chosen:
+        if chosen and transport_btl:
             words += ["--mca", "btl", f"{chosen},self"]
         for key, value in (params or {}).items():
             words += ["--mca", key, str(value)]
@@ -194,10 +201,10 @@ class Launcher:
         return words
 
     def start(self, program, *arguments, np=2, params=None, env=None, options=(), before=(), prefix=(), time_limit=60,
-              transport=None, bare=False):
+              transport=None, bare=False, transport_btl=True):
         """`prefix`: words before mpirun; `before`: words between mpirun and the program, such as another launcher."""
         parts = [(np, [*before, self.program(program), *map(str, arguments)])]
-        words = [*prefix, *self.words(parts, params, options, transport)]
+        words = [*prefix, *self.words(parts, params, options, transport, transport_btl)]
         return Run(words, self.environment(env, bare), time_limit)
 
     def start_parts(self, parts, params=None, env=None, options=(), prefix=(), time_limit=60, transport=None):

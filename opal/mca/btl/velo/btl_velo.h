@@ -94,14 +94,18 @@ static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpo
 
 /* What is sent without a rendezvous where the user has not set btl_velo_eager_limit: 8 KiB and ob1's header, or 4 KiB in a
  * large job, in whose mailboxes a peer has few slots. */
-#define MCA_BTL_VELO_EAGER_LIMIT ((size_t) 8192 + 64)
-#define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + 64)
+#define MCA_BTL_VELO_EAGER_HEADER ((size_t) 64)
+#define MCA_BTL_VELO_EAGER_LIMIT ((size_t) 8192 + MCA_BTL_VELO_EAGER_HEADER)
+#define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
 
 /* parameters */
 /* True if nobody has set the parameter. */
 bool mca_btl_velo_is_default(const char *name);
 int mca_btl_velo_register(void);
+void mca_btl_velo_deregister(void);
+/* True if the values are there. */
+bool mca_btl_velo_registered(void);
 const char *mca_btl_velo_single_copy_name(int value);
 /* Limits that ob1 and the engine rely on, checked when the values are final. NULL, or what is wrong. */
 const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
@@ -110,6 +114,14 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
 int mca_btl_velo_register_pvars(void);
 
 /* component */
+/* The engine serves the BTL and the MTL in the same process: whoever needs it first opens it, whoever leaves last closes
+ * it. Gives up if it cannot be had. */
+velo_engine *mca_btl_velo_acquire_engine(bool threads);
+void mca_btl_velo_release_engine(void);
+/* Payload that is sent without a rendezvous unless a parameter says otherwise. The engine is open. */
+size_t mca_btl_velo_eager_payload(void);
+/* OPAL_SUCCESS if this is the Open MPI that the plugin was built for. */
+int mca_btl_velo_check_version(void);
 void mca_btl_velo_log(void *context, int level, const char *text);
 void mca_btl_velo_fatal(void *context, velo_status status, const char *text);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
@@ -118,6 +130,7 @@ void mca_btl_velo_give_up(const char *text) __opal_attribute_noreturn__;
 
 /* module */
 int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module);
+void mca_btl_velo_module_clean(mca_btl_velo_module_t *module);
 mca_btl_base_descriptor_t *mca_btl_velo_alloc(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                               uint8_t order, size_t size, uint32_t flags);
 int mca_btl_velo_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
@@ -129,6 +142,8 @@ void mca_btl_velo_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 int mca_btl_velo_finalize(mca_btl_base_module_t *btl);
 
 /* endpoint */
+/* The peer, the same one each time; NULL if it is not within reach. */
+velo_peer *mca_btl_velo_connect(const opal_proc_t *proc);
 int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,

@@ -14,7 +14,6 @@
 
 #include "velo_config.h"
 
-static int component_open(void);
 static mca_btl_base_module_t **component_init(int *count, bool enable_progress_threads, bool enable_mpi_threads);
 static int component_progress(void);
 
@@ -22,7 +21,7 @@ mca_btl_velo_component_t mca_btl_velo_component = {
     .super = {
         .btl_version = {
             MCA_BTL_DEFAULT_VERSION("velo"),
-            .mca_open_component = component_open,
+            .mca_open_component = mca_btl_velo_check_version,
             .mca_register_component_params = mca_btl_velo_register,
         },
         .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT},
@@ -63,7 +62,7 @@ void mca_btl_velo_fatal(void *context, velo_status status, const char *text)
 
 /* The loader checks the version of the component framework only, which is the same in Open MPI 4.1, 5.0 and 6.0,
  * although the layout of the module is not. */
-static int component_open(void)
+int mca_btl_velo_check_version(void)
 {
     int major = 0, minor = 0;
     if (2 == sscanf(opal_version_string + strcspn(opal_version_string, "0123456789"), "%d.%d", &major, &minor) &&
@@ -238,6 +237,57 @@ static int publish_address(const velo_engine *engine)
     return rc;
 }
 
+static unsigned engine_users;
+static bool registered_here; /* the parameters are there because of the MTL alone */
+
+velo_engine *mca_btl_velo_acquire_engine(bool threads)
+{
+    mca_btl_velo_module_t *module = &mca_btl_velo_module;
+    if (engine_users++ > 0) {
+        return module->engine;
+    }
+    /* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already. */
+    registered_here = !mca_btl_velo_registered();
+    if (registered_here && OPAL_SUCCESS != mca_btl_velo_register()) {
+        mca_btl_velo_give_up("the parameters btl_velo_* cannot be registered");
+    }
+    const char *wrong = mca_btl_velo_wrong_parameter(&module->super);
+    if (NULL != wrong) {
+        mca_btl_velo_give_up(wrong);
+    }
+    if (OPAL_SUCCESS != mca_btl_velo_module_prepare(module)) {
+        mca_btl_velo_give_up("out of memory");
+    }
+    open_engine(module, threads);
+    if (OPAL_SUCCESS != publish_address(module->engine)) {
+        mca_btl_velo_give_up("cannot publish the address of the mailbox");
+    }
+    mca_btl_velo_log(NULL, 5, velo_engine_description(module->engine));
+    return module->engine;
+}
+
+void mca_btl_velo_release_engine(void)
+{
+    mca_btl_velo_module_t *module = &mca_btl_velo_module;
+    if (--engine_users > 0) {
+        return;
+    }
+    velo_engine *engine = module->engine;
+    module->engine = NULL;
+    mca_btl_velo_component.closed = true;
+    velo_engine_close(engine);
+    mca_btl_velo_module_clean(module);
+    if (registered_here) {
+        /* Nobody else takes them away before this library goes. */
+        mca_btl_velo_deregister();
+    }
+}
+
+size_t mca_btl_velo_eager_payload(void)
+{
+    return mca_btl_velo_module.super.btl_eager_limit - MCA_BTL_VELO_EAGER_HEADER;
+}
+
 static mca_btl_base_module_t **component_init(int *count, bool enable_progress_threads, bool enable_mpi_threads)
 {
     (void) enable_progress_threads;
@@ -247,19 +297,11 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
         mca_btl_velo_log(NULL, 5, "not used: name velo in --mca btl to use it");
         return NULL;
     }
-    const char *wrong = mca_btl_velo_wrong_parameter(&module->super);
-    if (NULL != wrong) {
-        mca_btl_velo_give_up(wrong);
-    }
     mca_btl_base_module_t **modules = calloc(1, sizeof(*modules));
-    if (NULL == modules || OPAL_SUCCESS != mca_btl_velo_module_prepare(module)) {
+    if (NULL == modules) {
         mca_btl_velo_give_up("out of memory");
     }
-    open_engine(module, enable_mpi_threads);
-    if (OPAL_SUCCESS != publish_address(module->engine)) {
-        mca_btl_velo_give_up("cannot publish the address of the mailbox");
-    }
-    mca_btl_velo_log(NULL, 5, velo_engine_description(module->engine));
+    (void) mca_btl_velo_acquire_engine(enable_mpi_threads);
     modules[0] = &module->super;
     *count = 1;
     return modules;

@@ -37,7 +37,8 @@ static struct mca_btl_base_endpoint_t *endpoint_for(uint32_t place)
     return endpoint;
 }
 
-static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
+/* The place of a process in the engine; false if velo cannot reach it. */
+static bool expect(const opal_proc_t *proc, uint32_t *place)
 {
     void *address = NULL;
     size_t bytes = 0;
@@ -45,21 +46,26 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
     OPAL_MODEX_RECV(rc, &mca_btl_velo_component.super.btl_version, &proc->proc_name, &address, &bytes);
     if (OPAL_SUCCESS != rc || NULL == address) {
         mca_btl_velo_log(NULL, 5, "a process on this node does not use velo");
-        return NULL;
+        return false;
     }
     if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) && !velo_address_is_here(address, bytes)) {
         free(address);
-        return NULL;
+        return false;
     }
     char error[512];
-    uint32_t place;
-    velo_status status = velo_peer_expect(mca_btl_velo_module.engine, address, bytes, &place, error, sizeof(error));
+    velo_status status = velo_peer_expect(mca_btl_velo_module.engine, address, bytes, place, error, sizeof(error));
     free(address);
     if (VELO_OK != status) {
         report_failure(status, error);
-        return NULL;
+        return false;
     }
-    return endpoint_for(place);
+    return true;
+}
+
+velo_peer *mca_btl_velo_connect(const opal_proc_t *proc)
+{
+    uint32_t place;
+    return expect(proc, &place) ? velo_peer_at(mca_btl_velo_module.engine, place) : NULL;
 }
 
 int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
@@ -75,7 +81,8 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
         if (procs[i] == self || !candidate) {
             continue;
         }
-        endpoints[i] = connect_to(procs[i]);
+        uint32_t place;
+        endpoints[i] = expect(procs[i], &place) ? endpoint_for(place) : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             (void) opal_bitmap_set_bit(reachable, (int) i);
         }

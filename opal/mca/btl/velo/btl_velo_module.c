@@ -147,17 +147,18 @@ void mca_btl_velo_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     velo_dump(module->engine, NULL != endpoint ? endpoint->peer : NULL, 0);
 }
 
-int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
+void mca_btl_velo_module_clean(mca_btl_velo_module_t *module)
 {
-    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
-    velo_engine *engine = module->engine;
-    module->engine = NULL;
-    mca_btl_velo_component.closed = true;
-    velo_engine_close(engine);
     mca_btl_velo_free_endpoints(module);
     for (int i = 0; i < 3; ++i) {
         OBJ_DESTRUCT(&module->descriptors[i]);
     }
     OBJ_DESTRUCT(&module->operations);
+}
+
+int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
+{
+    (void) btl;
+    mca_btl_velo_release_engine();
     return OPAL_SUCCESS;
 }

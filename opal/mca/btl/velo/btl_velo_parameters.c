@@ -268,8 +268,24 @@ bool mca_btl_velo_is_default(const char *name)
            MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
+static bool registered;
+
+bool mca_btl_velo_registered(void)
+{
+    return registered && mca_base_var_find("opal", "btl", "velo", "slots_per_peer") >= 0;
+}
+
+void mca_btl_velo_deregister(void)
+{
+    int group = mca_base_var_group_find("opal", "btl", "velo");
+    if (group >= 0) {
+        (void) mca_base_var_group_deregister(group);
+    }
+}
+
 int mca_btl_velo_register(void)
 {
+    registered = true;
     (void) mca_base_var_group_component_register(&mca_btl_velo_component.super.btl_version,
                                                  "VELO packets into one bounded mailbox per process, with credit flow "
                                                  "control");

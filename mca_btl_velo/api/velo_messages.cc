@@ -1,0 +1,123 @@
+// The C interface of messages: translates handles, catches failures. No logic of its own.
+#include "api/velo_messages.h"
+
+#include <cstring>
+
+#include "api/handle.h"
+#include "messaging/messenger.h"
+
+using velo::Failure;
+using velo::api::guarded;
+using velo::matching::Key;
+using velo::messaging::Messenger;
+using velo::messaging::Parked;
+
+struct velo_messenger {
+    velo_messenger(velo_engine* on, const velo_messenger_config& config)
+        : messenger(on->engine, config), engine(on) {}
+
+    Messenger messenger;
+    velo_engine* engine;
+};
+
+static_assert(VELO_ANY_SOURCE == velo::matching::kAnySource && VELO_ANY_TAG == velo::matching::kAnyTag);
+
+namespace {
+
+Key key_of(const velo_key& key) {
+    return {key.context, key.source, key.tag};
+}
+
+velo_key key_of(const Key& key) {
+    return {key.context, key.source, key.tag};
+}
+
+Parked* parked(velo_message* message) {
+    return reinterpret_cast<Parked*>(message);
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_messenger_open(velo_engine* engine, const velo_messenger_config* config,
+                                velo_messenger** messenger, char* error, size_t error_bytes) {
+    *messenger = nullptr;
+    return guarded(error, error_bytes, [&] { *messenger = new velo_messenger(engine, *config); });
+}
+
+void velo_messenger_close(velo_messenger* messenger) {
+    delete messenger;
+}
+
+const void* velo_messenger_address(const velo_messenger* messenger, size_t* bytes) {
+    *bytes = sizeof(velo::messaging::Address);
+    return &messenger->messenger.address();
+}
+
+velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, const void* address,
+                                   size_t bytes) {
+    return guarded(messenger->engine, [&] {
+        velo::messaging::Address copy;
+        if (bytes != sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        std::memcpy(&copy, address, sizeof copy);
+        messenger->messenger.connect(*peer, copy);
+        return VELO_OK;
+    });
+}
+
+velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, velo_key key, const void* data,
+                               size_t bytes, velo_send_mode mode, velo_message_send* send) {
+    return guarded(messenger->engine, [&] {
+        return messenger->messenger.send(peer, key_of(key), static_cast<const std::byte*>(data), bytes, mode,
+                                         send);
+    });
+}
+
+velo_status velo_message_receive_start(velo_messenger* messenger, velo_key pattern,
+                                       velo_message_receive* receive) {
+    return guarded(messenger->engine, [&] {
+        messenger->messenger.receive(key_of(pattern), receive);
+        return VELO_OK;
+    });
+}
+
+bool velo_message_cancel(velo_messenger* messenger, velo_message_receive* receive) {
+    return messenger->messenger.cancel(receive);
+}
+
+bool velo_message_probe(velo_messenger* messenger, velo_key pattern, velo_key* key, size_t* bytes) {
+    Key found;
+    if (!messenger->messenger.probe(key_of(pattern), &found, bytes)) return false;
+    *key = key_of(found);
+    return true;
+}
+
+velo_message* velo_message_take(velo_messenger* messenger, velo_key pattern, velo_key* key, size_t* bytes) {
+    Parked* message = messenger->messenger.take(key_of(pattern));
+    if (message == nullptr) return nullptr;
+    *key = key_of(message->key);
+    *bytes = message->bytes;
+    return reinterpret_cast<velo_message*>(message);
+}
+
+velo_status velo_message_receive_taken(velo_messenger* messenger, velo_message* message,
+                                       velo_message_receive* receive) {
+    return guarded(messenger->engine, [&] {
+        messenger->messenger.consume(parked(message), receive);
+        return VELO_OK;
+    });
+}
+
+void velo_message_forget(velo_messenger* messenger, uint32_t context) {
+    guarded(messenger->engine, [&] {
+        messenger->messenger.forget(context);
+        return VELO_OK;
+    });
+}
+
+void velo_messenger_observe(const velo_messenger* messenger, velo_messenger_state* state) {
+    *state = messenger->messenger.observe();
+}
+
+}  // extern "C"

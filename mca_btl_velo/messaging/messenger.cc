@@ -1,0 +1,197 @@
+// Set-up; shares; what arrives.
+#include "messaging/messenger.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "platform/failure.h"
+
+namespace velo::messaging {
+namespace {
+
+template <typename T>
+T read(const std::byte* data, std::size_t bytes) {
+    if (bytes < sizeof(T)) throw Failure(VELO_ERR_PROTOCOL, "a message is shorter than its header");
+    T value;
+    std::memcpy(&value, data, sizeof value);
+    return value;
+}
+
+// For what peers still say to a messenger that has closed: credits that nobody needs any more.
+class Nobody final : public endpoint::Listener {
+    void arrived(Peer&, std::byte*, std::size_t) override {}
+} nobody;
+
+std::uint32_t share_of_pool(const velo_messenger_config& config) {
+    std::size_t cells = config.unexpected_pool / kCellBytes / std::max(config.sharers, 1U);
+    return static_cast<std::uint32_t>(std::min<std::size_t>(cells, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
+
+Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& config)
+    : engine_(engine),
+      eager_limit_(config.eager_limit),
+      pool_bytes_(config.unexpected_pool),
+      share_cells_(share_of_pool(config)),
+      return_from_(std::max(share_cells_ / 2, 1U)),
+      address_{Address::kMagic, share_cells_},
+      mutex_(engine.threads()) {
+    const std::size_t most = engine.max_message_bytes() - sizeof(SynchronousHeader);
+    if (eager_limit_ > most)
+        throw Failure(VELO_ERR_PARAMETER, "mtl_velo_eager_limit is " + std::to_string(eager_limit_) +
+                                              "; with btl_velo_max_send_size as it is, it must be at most " +
+                                              std::to_string(most));
+    own_.there = share_cells_;
+    engine_.listen(this);
+}
+
+Messenger::~Messenger() {
+    engine_.listen(&nobody);
+    for (Note* note : notes_) note->owner = nullptr;
+}
+
+void Messenger::connect(Peer& peer, const Address& address) {
+    if (address.magic != Address::kMagic || address.share > std::numeric_limits<std::int32_t>::max())
+        throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+    std::lock_guard lock(mutex_);
+    Share& share = share_of(peer);
+    if (share.connected) return;
+    share.connected = share.reached = true;
+    share.there += static_cast<std::uint32_t>(address.share);
+}
+
+// Of a peer that has sent something, which may be all that is known of it.
+Messenger::Share& Messenger::reached_share_of(Peer& peer) {
+    Share& share = share_of(peer);
+    if (!share.reached) [[unlikely]] {
+        engine_.reach(peer);
+        share.reached = true;
+    }
+    return share;
+}
+
+std::uint16_t Messenger::take_owed(Share& share) {
+    const std::uint32_t told = std::min<std::uint32_t>(share.owed, UINT16_MAX);
+    share.owed -= told;
+    return static_cast<std::uint16_t>(told);
+}
+
+bool Messenger::give_back(Peer* from, std::uint32_t cells) {
+    if (from == nullptr) {
+        own_.there += cells;
+        return false;
+    }
+    Share& share = share_of(*from);
+    share.owed += cells;
+    return share.owed >= return_from_;
+}
+
+void Messenger::return_credits(Peer& peer) {
+    Header header{{}, 0, Kind::kCredits, 0};
+    std::lock_guard lock(mutex_);
+    Share& share = share_of(peer);
+    header.returned = take_owed(share);
+    if (header.returned == 0) return;
+    const fabric::MessageView message{{reinterpret_cast<const std::byte*>(&header), nullptr},
+                                      {sizeof header, 0}};
+    if (engine_.send_now(peer, endpoint::kListenerTag, message) != VELO_OK) share.owed += header.returned;
+}
+
+void Messenger::arrived(Peer& from, std::byte* data, std::size_t bytes) {
+    const auto header = read<Header>(data, bytes);
+    switch (header.kind) {
+        case Kind::kEager:
+            return eager_arrived(from, header, 0, data + sizeof header, bytes - sizeof header);
+        case Kind::kSynchronous: {
+            const auto synchronous = read<SynchronousHeader>(data, bytes);
+            return eager_arrived(from, header, synchronous.id, data + sizeof synchronous,
+                                 bytes - sizeof synchronous);
+        }
+        case Kind::kRendezvous:
+            return rendezvous_arrived(from, read<RendezvousHeader>(data, bytes));
+        case Kind::kDone:
+        case Kind::kCredits: {
+            {
+                std::lock_guard lock(mutex_);
+                reached_share_of(from).there += header.returned;
+            }
+            if (header.kind == Kind::kDone) done_arrived(read<DoneHeader>(data, bytes));
+            return;
+        }
+    }
+    throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
+}
+
+void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
+                              std::size_t bytes) {
+    bool due;
+    velo_message_receive* receive;
+    {
+        std::lock_guard lock(mutex_);
+        reached_share_of(from).there += header.returned;
+        matching::Posted* posted = posted_.match(header.key);
+        if (posted == nullptr) {
+            Parked like;
+            like.key = header.key;
+            like.from = &from;
+            like.bytes = bytes;
+            like.id = id;
+            like.kind = header.kind;
+            return park(like, payload, bytes);
+        }
+        ++state_.matched_at_once;
+        receive = receive_of(posted);
+        due = give_back(&from, cells_for(bytes));
+    }
+    if (header.kind == Kind::kSynchronous) say_done(from, id, VELO_OK);
+    deliver(receive, header.key, payload, bytes);
+    if (due) return_credits(from);
+}
+
+void Messenger::park(const Parked& like, const std::byte* data, std::size_t bytes) {
+    ++state_.unexpected;
+    if (like.kind == Kind::kRendezvous) {
+        state_.headers_most = std::max(state_.headers_most, ++state_.headers);
+    } else {
+        state_.pool_used_bytes += cells_for(bytes) * kCellBytes;
+        state_.pool_most_bytes = std::max(state_.pool_most_bytes, state_.pool_used_bytes);
+    }
+    unexpected_.push(pool_.park(like, data, bytes));
+}
+
+void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous) {
+    Parked like;
+    like.key = rendezvous.header.key;
+    like.from = &from;
+    like.bytes = rendezvous.bytes;
+    like.id = rendezvous.id;
+    like.address = rendezvous.address;
+    like.kind = Kind::kRendezvous;
+    velo_message_receive* receive;
+    {
+        std::lock_guard lock(mutex_);
+        reached_share_of(from).there += rendezvous.header.returned;
+        matching::Posted* posted = posted_.match(like.key);
+        if (posted == nullptr) return park(like, nullptr, 0);
+        ++state_.matched_at_once;
+        receive = receive_of(posted);
+    }
+    fetch(receive, like);
+}
+
+void Messenger::done_arrived(const DoneHeader& done) {
+    settle(reinterpret_cast<velo_message_send*>(done.id), static_cast<velo_status>(done.header.key.tag));
+}
+
+velo_messenger_state Messenger::observe() const {
+    std::lock_guard lock(mutex_);
+    velo_messenger_state state = state_;
+    state.pool_bytes = pool_bytes_;
+    state.share_bytes = std::uint64_t{share_cells_} * kCellBytes;
+    state.memory_bytes = pool_.memory();
+    return state;
+}
+
+}  // namespace velo::messaging

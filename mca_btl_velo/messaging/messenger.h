@@ -1,0 +1,136 @@
+// Messages with MPI's matching over the engine. One messenger listens to one engine.
+//
+// A sender holds a share of each receiver's pool, counted in cells. Payload is sent along only while the
+// share lasts; the cells come back when the message has matched. Without it a message goes by rendezvous: one
+// packet, which needs no share, so that there is always a way for a message that will match. Nothing waits
+// for cells to come back, so they may be told late: with the next message in that direction, or in one of
+// their own when half of the share is free again.
+//
+// The mutex protects queues, pool and shares. It may be held while the engine's is taken, never the other way
+// round; no callback runs under it, and no payload is copied to a receive.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <mutex>
+#include <vector>
+
+#include "api/velo_messages.h"
+#include "endpoint/engine.h"
+#include "endpoint/gate.h"
+#include "matching/posted_queue.h"
+#include "matching/unexpected_queue.h"
+#include "messaging/pool.h"
+#include "messaging/protocol.h"
+
+namespace velo::messaging {
+
+using endpoint::Peer;
+
+// What a messenger needs to know about a peer's, carried by the job's start-up exchange.
+struct Address {
+    static constexpr std::uint64_t kMagic = 0x314d6f6c6556;  // "VeloM1"
+    std::uint64_t magic;
+    std::uint64_t share;  // cells
+};
+
+class Messenger final : private endpoint::Listener {
+ public:
+    Messenger(endpoint::Engine& engine, const velo_messenger_config& config);
+    ~Messenger();
+
+    const Address& address() const { return address_; }
+    // Throws Failure.
+    void connect(Peer& peer, const Address& address);
+
+    velo_status send(Peer* peer, const matching::Key& key, const std::byte* data, std::size_t bytes,
+                     velo_send_mode mode, velo_message_send* send);
+    void receive(const matching::Key& pattern, velo_message_receive* receive);
+    bool cancel(velo_message_receive* receive);
+    // The message stays.
+    bool probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes);
+    Parked* take(const matching::Key& pattern);
+    // What take has returned.
+    void consume(Parked* message, velo_message_receive* receive);
+    void forget(std::uint32_t context);
+    velo_messenger_state observe() const;
+
+ private:
+    // Of one peer.
+    struct Share {
+        std::uint32_t there = 0;  // cells that this process may still fill in the peer's pool
+        std::uint32_t owed = 0;   // cells that the peer may fill again and has not been told of
+        bool reached = false;     // there is a way to the peer
+        bool connected = false;   // its share is known
+    };
+    // A message of the messenger itself that waits in the engine. One that still waits when the messenger
+    // closes has no owner from then on and deletes itself when it has been sent.
+    struct Note {
+        velo_send send;
+        DoneHeader done;
+        Messenger* owner;
+        std::list<Note*>::iterator place;
+    };
+
+    void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
+    void eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
+                       std::size_t bytes);
+    void rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous);
+    void done_arrived(const DoneHeader& done);
+    void park(const Parked& like, const std::byte* data, std::size_t bytes);
+
+    velo_status send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
+                             velo_send_mode mode, velo_message_send* send);
+    velo_status queue(Peer& peer, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
+                      std::uint32_t awaited, velo_message_send* send);
+    static void settle(velo_message_send* send, velo_status status);
+
+    // receiving.cc
+    static void deliver(velo_message_receive* receive, const matching::Key& key, const std::byte* data,
+                        std::size_t bytes);
+    static void copy_out(velo_message_receive* receive, const Parked& message);
+    bool release(Parked* message);
+    void fetch(velo_message_receive* receive, const Parked& rendezvous);
+    void fetch_parts(velo_message_receive* receive);
+    void fetched(velo_message_receive* receive, velo_status status);
+
+    // velo_message_receive::turn: whether a receive may be cancelled, and later who goes on with its parts.
+    enum Turn : std::uint32_t { kWaiting, kMatched, kFirst, kSecond };
+    static constexpr std::uint64_t kFailed = UINT64_MAX;  // velo_message_receive::position
+
+    // The receive that has matched.
+    static velo_message_receive* receive_of(matching::Posted* posted) {
+        auto* receive = reinterpret_cast<velo_message_receive*>(reinterpret_cast<std::byte*>(posted) -
+                                                                offsetof(velo_message_receive, posted));
+        receive->turn = kMatched;
+        return receive;
+    }
+    Share& share_of(const Peer& peer) {
+        if (peer.index >= shares_.size()) [[unlikely]]
+            shares_.resize(peer.index + 1);
+        return shares_[peer.index];
+    }
+    Share& reached_share_of(Peer& peer);
+    std::uint16_t take_owed(Share& share);
+    // True if the peer should be told now.
+    bool give_back(Peer* from, std::uint32_t cells);
+    void return_credits(Peer& peer);
+    void say_done(Peer& peer, std::uint64_t id, velo_status status);
+
+    endpoint::Engine& engine_;
+    std::size_t eager_limit_;
+    std::size_t pool_bytes_;
+    std::uint32_t share_cells_;
+    std::uint32_t return_from_;  // owed cells that are worth a message
+    Address address_;
+    mutable endpoint::OptionalMutex mutex_;
+    matching::PostedQueue posted_;
+    matching::UnexpectedQueue unexpected_;
+    Pool pool_;
+    std::vector<Share> shares_;  // by index of the peer
+    Share own_;                  // of this process in its own pool
+    std::list<Note*> notes_;
+    velo_messenger_state state_{};
+};
+
+}  // namespace velo::messaging

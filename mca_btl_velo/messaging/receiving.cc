@@ -1,0 +1,207 @@
+// Receives: what has come already, and what comes later; from the packets, from the pool, or by rendezvous.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "messaging/messenger.h"
+#include "platform/copy.h"
+
+namespace velo::messaging {
+namespace {
+
+// Of a message that is unpacked: so much of it is fetched at a time.
+constexpr std::size_t kPartBytes = 256 * 1024;
+
+std::size_t wanted(const velo_message_receive* receive) {
+    return std::min(receive->bytes, receive->capacity);
+}
+
+void announce(velo_message_receive* receive, const matching::Key& key, std::size_t bytes) {
+    receive->matched = {key.context, key.source, key.tag};
+    receive->bytes = bytes;
+}
+
+}  // namespace
+
+void Messenger::receive(const matching::Key& pattern, velo_message_receive* receive) {
+    static_assert(sizeof receive->posted >= sizeof(matching::Posted));
+    receive->messenger = reinterpret_cast<velo_messenger*>(this);
+    Parked* message;
+    {
+        std::lock_guard lock(mutex_);
+        message = static_cast<Parked*>(unexpected_.find(pattern));
+        if (message == nullptr) {
+            receive->turn = kWaiting;
+            return posted_.push(new (receive->posted) matching::Posted{pattern, 0, {}});
+        }
+        unexpected_.remove(message);
+    }
+    consume(message, receive);
+}
+
+bool Messenger::cancel(velo_message_receive* receive) {
+    std::lock_guard lock(mutex_);
+    if (receive->turn != kWaiting) return false;
+    receive->turn = kMatched;
+    posted_.remove(reinterpret_cast<matching::Posted*>(receive->posted));
+    return true;
+}
+
+bool Messenger::probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes) {
+    std::lock_guard lock(mutex_);
+    const auto* message = static_cast<const Parked*>(unexpected_.find(pattern));
+    if (message == nullptr) return false;
+    *key = message->key;
+    *bytes = message->bytes;
+    return true;
+}
+
+Parked* Messenger::take(const matching::Key& pattern) {
+    std::lock_guard lock(mutex_);
+    auto* message = static_cast<Parked*>(unexpected_.find(pattern));
+    if (message != nullptr) unexpected_.remove(message);
+    return message;
+}
+
+void Messenger::consume(Parked* message, velo_message_receive* receive) {
+    receive->messenger = reinterpret_cast<velo_messenger*>(this);
+    receive->turn = kMatched;
+    const Kind kind = message->kind;
+    Peer* from = message->from;
+    if (kind == Kind::kRendezvous) {
+        const Parked rendezvous = *message;
+        {
+            std::lock_guard lock(mutex_);
+            release(message);
+        }
+        return fetch(receive, rendezvous);
+    }
+    if (kind == Kind::kSynchronous) say_done(*from, message->id, VELO_OK);
+    copy_out(receive, *message);
+    bool due;
+    {
+        std::lock_guard lock(mutex_);
+        due = release(message);
+    }
+    receive->done(receive, VELO_OK);
+    if (due) return_credits(*from);
+}
+
+// True if the sender should be told that its cells are free.
+bool Messenger::release(Parked* message) {
+    bool due = false;
+    if (message->kind == Kind::kRendezvous) {
+        --state_.headers;
+    } else {
+        const std::uint32_t cells = cells_for(message->bytes);
+        state_.pool_used_bytes -= cells * kCellBytes;
+        due = give_back(message->from, cells);
+    }
+    pool_.release(message);
+    return due;
+}
+
+// A program that frees a communicator with messages in it does not want them; their senders may go on.
+void Messenger::forget(std::uint32_t context) {
+    for (;;) {
+        Parked* message;
+        {
+            std::lock_guard lock(mutex_);
+            message = static_cast<Parked*>(unexpected_.any_of(context));
+            if (message == nullptr) return;
+            unexpected_.remove(message);
+        }
+        velo_message_receive nowhere{};
+        nowhere.done = [](velo_message_receive*, velo_status) {};
+        consume(message, &nowhere);
+    }
+}
+
+void Messenger::deliver(velo_message_receive* receive, const matching::Key& key, const std::byte* data,
+                        std::size_t bytes) {
+    announce(receive, key, bytes);
+    const std::size_t kept = wanted(receive);
+    if (receive->unpack != nullptr) {
+        if (kept > 0) receive->unpack(receive, data, kept);
+    } else if (kept > 0) {
+        platform::copy(static_cast<std::byte*>(receive->buffer), data, kept);
+    }
+    receive->done(receive, VELO_OK);
+}
+
+void Messenger::copy_out(velo_message_receive* receive, const Parked& message) {
+    announce(receive, message.key, message.bytes);
+    std::size_t left = wanted(receive);
+    auto* to = static_cast<std::byte*>(receive->buffer);
+    Pool::for_each_piece(message, [&](const std::byte* data, std::size_t bytes) {
+        bytes = std::min(bytes, left);
+        left -= bytes;
+        if (bytes == 0) return;
+        if (receive->unpack != nullptr) return receive->unpack(receive, data, bytes);
+        std::memcpy(to, data, bytes);
+        to += bytes;
+    });
+}
+
+void Messenger::fetch(velo_message_receive* receive, const Parked& rendezvous) {
+    announce(receive, rendezvous.key, rendezvous.bytes);
+    if (rendezvous.from == nullptr) {
+        auto* send = reinterpret_cast<velo_message_send*>(rendezvous.id);
+        deliver(receive, rendezvous.key, reinterpret_cast<const std::byte*>(rendezvous.address),
+                rendezvous.bytes);
+        return settle(send, VELO_OK);
+    }
+    receive->peer = rendezvous.from;
+    receive->remote = rendezvous.address;
+    receive->id = rendezvous.id;
+    receive->position = 0;
+    receive->part = nullptr;
+    const std::size_t kept = wanted(receive);
+    if (kept == 0) return fetched(receive, VELO_OK);
+    if (receive->unpack != nullptr) return fetch_parts(receive);
+    const auto done = [](void* argument, velo_status status, std::uint64_t) {
+        auto* whole = static_cast<velo_message_receive*>(argument);
+        reinterpret_cast<Messenger*>(whole->messenger)->fetched(whole, status);
+    };
+    const velo_status status = engine_.transfer(*receive->peer, rma::Direction::kGet, receive->buffer,
+                                                receive->remote, kept, {done, receive});
+    if (status < VELO_OK) fetched(receive, status);
+}
+
+// Of the two, the callback and the loop below, the second one at `turn` goes on.
+void Messenger::fetch_parts(velo_message_receive* receive) {
+    const std::size_t kept = wanted(receive);
+    if (receive->part == nullptr) receive->part = std::malloc(std::min(kept, kPartBytes));
+    if (receive->part == nullptr) return fetched(receive, VELO_ERR_RESOURCE);
+    const auto done = [](void* argument, velo_status status, std::uint64_t) {
+        auto* parted = static_cast<velo_message_receive*>(argument);
+        auto* self = reinterpret_cast<Messenger*>(parted->messenger);
+        const std::size_t bytes = std::min(wanted(parted) - parted->position, kPartBytes);
+        if (status == VELO_OK) parted->unpack(parted, parted->part, bytes);
+        parted->position = status == VELO_OK ? parted->position + bytes : kFailed;
+        std::atomic_ref<std::uint32_t> turn(parted->turn);
+        if (turn.exchange(kSecond, std::memory_order_acq_rel) == kSecond) self->fetch_parts(parted);
+    };
+    while (receive->position < kept) {
+        receive->turn = kFirst;
+        const std::size_t bytes = std::min(kept - receive->position, kPartBytes);
+        const velo_status status =
+            engine_.transfer(*receive->peer, rma::Direction::kGet, receive->part,
+                             receive->remote + receive->position, bytes, {done, receive});
+        if (status < VELO_OK) return fetched(receive, status);
+        std::atomic_ref<std::uint32_t> turn(receive->turn);
+        if (turn.exchange(kSecond, std::memory_order_acq_rel) != kSecond) return;
+    }
+    fetched(receive, receive->position == kFailed ? VELO_ERR_REMOTE : VELO_OK);
+}
+
+void Messenger::fetched(velo_message_receive* receive, velo_status status) {
+    std::free(receive->part);
+    say_done(*receive->peer, receive->id, status);
+    receive->done(receive, status);
+}
+
+}  // namespace velo::messaging

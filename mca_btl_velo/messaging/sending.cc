@@ -1,0 +1,145 @@
+// Messages leave: with their payload, or as a header.
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "messaging/messenger.h"
+
+namespace velo::messaging {
+namespace {
+
+velo_message_send* owner_of(velo_send* send) {
+    return reinterpret_cast<velo_message_send*>(reinterpret_cast<std::byte*>(send) -
+                                                offsetof(velo_message_send, send));
+}
+
+std::uint64_t id_of(const velo_message_send* send) {
+    return reinterpret_cast<std::uint64_t>(send);
+}
+
+const std::byte* bytes_of(const void* data) {
+    return static_cast<const std::byte*>(data);
+}
+
+}  // namespace
+
+velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte* data, std::size_t bytes,
+                            velo_send_mode mode, velo_message_send* send) {
+    if (to == nullptr) return send_to_self(key, data, bytes, mode, send);
+    Header header{key, 0, Kind::kEager, 0};
+    bool eager;
+    {
+        std::lock_guard lock(mutex_);
+        Share& share = share_of(*to);
+        header.returned = take_owed(share);
+        const bool small = bytes <= eager_limit_;
+        const std::uint32_t cells = small ? cells_for(bytes) : 0;
+        eager = small && cells <= share.there;
+        if (eager) share.there -= cells;
+        ++(eager ? state_.eager : state_.rendezvous);
+        state_.degraded += small && !eager;
+    }
+    if (eager && mode == VELO_SEND_STANDARD) [[likely]] {
+        const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
+        const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
+        if (status != VELO_WOULD_BLOCK) return status;
+        std::memcpy(send->header, &header, sizeof header);
+        return queue(*to, sizeof header, data, bytes, 1, send);
+    }
+    if (eager) {
+        header.kind = Kind::kSynchronous;
+        const SynchronousHeader synchronous{header, id_of(send)};
+        std::memcpy(send->header, &synchronous, sizeof synchronous);
+        return queue(*to, sizeof synchronous, data, bytes, 2, send);
+    }
+    header.kind = Kind::kRendezvous;
+    const RendezvousHeader rendezvous{header, id_of(send), reinterpret_cast<std::uint64_t>(data), bytes};
+    static_assert(sizeof rendezvous <= sizeof send->header);
+    std::memcpy(send->header, &rendezvous, sizeof rendezvous);
+    return queue(*to, sizeof rendezvous, nullptr, 0, 2, send);
+}
+
+// `awaited`: 1 if the send is complete when it has left, 2 if the receiver will say when.
+velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
+                             std::uint32_t awaited, velo_message_send* send) {
+    send->status = VELO_OK;
+    send->awaited = awaited;
+    send->send.part[0] = send->header;
+    send->send.bytes[0] = header_bytes;
+    send->send.part[1] = data;
+    send->send.bytes[1] = bytes;
+    send->send.tag = endpoint::kListenerTag;
+    send->send.done = [](velo_send* sent, velo_status status) { settle(owner_of(sent), status); };
+    const velo_status status = engine_.send_start(to, &send->send);
+    if (status != VELO_OK) return status;
+    std::atomic_ref<std::uint32_t> left(send->awaited);
+    return left.fetch_sub(1, std::memory_order_acq_rel) == 1 ? send->status : VELO_QUEUED;
+}
+
+// One of the awaited events has come. The answer may overtake the news that the message has left.
+void Messenger::settle(velo_message_send* send, velo_status status) {
+    if (status != VELO_OK) send->status = status;
+    std::atomic_ref<std::uint32_t> left(send->awaited);
+    if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) send->done(send, send->status);
+}
+
+velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
+                                    velo_send_mode mode, velo_message_send* send) {
+    velo_message_receive* receive;
+    {
+        std::lock_guard lock(mutex_);
+        matching::Posted* posted = posted_.match(key);
+        if (posted == nullptr) {
+            const bool small = bytes <= eager_limit_ && mode == VELO_SEND_STANDARD;
+            const std::uint32_t cells = small ? cells_for(bytes) : 0;
+            Parked like;
+            like.key = key;
+            like.from = nullptr;
+            like.bytes = bytes;
+            like.id = id_of(send);
+            like.address = reinterpret_cast<std::uint64_t>(data);
+            like.kind = small && cells <= own_.there ? Kind::kEager : Kind::kRendezvous;
+            if (like.kind == Kind::kEager) {
+                own_.there -= cells;
+                park(like, data, bytes);
+                return VELO_OK;
+            }
+            send->status = VELO_OK;
+            send->awaited = 1;
+            park(like, nullptr, 0);
+            return VELO_QUEUED;
+        }
+        ++state_.matched_at_once;
+        receive = receive_of(posted);
+    }
+    deliver(receive, key, data, bytes);
+    return VELO_OK;
+}
+
+// Tells the sender that its message has been fetched or has matched.
+void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
+    DoneHeader done{{{0, 0, static_cast<std::int32_t>(status)}, 0, Kind::kDone, 0}, id};
+    std::lock_guard lock(mutex_);
+    done.header.returned = take_owed(reached_share_of(to));
+    const fabric::MessageView message{{bytes_of(&done), nullptr}, {sizeof done, 0}};
+    if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
+    auto* note = new Note{{}, done, this, {}};
+    note->place = notes_.insert(notes_.begin(), note);
+    note->send.part[0] = &note->done;
+    note->send.bytes[0] = sizeof note->done;
+    note->send.tag = endpoint::kListenerTag;
+    note->send.done = [](velo_send* sent, velo_status) {
+        auto* left = reinterpret_cast<Note*>(sent);
+        if (left->owner != nullptr) {
+            std::lock_guard held(left->owner->mutex_);
+            left->owner->notes_.erase(left->place);
+        }
+        delete left;
+    };
+    static_assert(offsetof(Note, send) == 0);
+    if (engine_.send_start(to, &note->send) == VELO_QUEUED) return;
+    notes_.erase(note->place);
+    delete note;
+}
+
+}  // namespace velo::messaging

@@ -1,0 +1,145 @@
+/* The component: parameters, the decision whether it is used, start-up. */
+#include "mtl_velo.h"
+
+#include <string.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/pmix/pmix.h"
+#include "opal/util/argv.h"
+#include "opal/util/output.h"
+
+#include "opal/mca/btl/velo/btl_velo.h"
+
+static int component_register(void);
+static int component_query(mca_base_module_t **module, int *priority);
+static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads);
+
+mca_mtl_velo_component_t mca_mtl_velo_component = {
+    .super = {
+        .mtl_version = {
+            MCA_MTL_BASE_VERSION_2_0_0,
+            .mca_component_name = "velo",
+            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+            .mca_open_component = mca_btl_velo_check_version,
+            .mca_query_component = component_query,
+            .mca_register_component_params = component_register,
+        },
+        .mtl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+        .mtl_init = component_init,
+    },
+};
+
+void mca_mtl_velo_give_up(const char *text)
+{
+    mca_btl_velo_give_up(text);
+}
+
+static int add_size(const char *name, const char *help, size_t *storage)
+{
+    int index = mca_base_component_var_register(&mca_mtl_velo_component.super.mtl_version, name, help,
+                                                MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0, OPAL_INFO_LVL_3,
+                                                MCA_BASE_VAR_SCOPE_LOCAL, storage);
+    if (index < 0) {
+        opal_output(0, "mtl:velo: the value of mtl_velo_%s is not valid; it must be a number of bytes", name);
+        return index;
+    }
+    return OMPI_SUCCESS;
+}
+
+static int component_register(void)
+{
+    (void) mca_base_var_group_component_register(&mca_mtl_velo_component.super.mtl_version,
+                                                 "Messages with matching of their own over Velo's mailbox, in bounded "
+                                                 "memory. Mailbox, credits and single copy: btl_velo_*");
+    mca_mtl_velo_component.unexpected_pool = 16 * 1024 * 1024;
+    int rc = add_size("unexpected_pool",
+                      "Bytes of memory for messages that no receive has matched yet, shared out equally among the "
+                      "processes that may send to this one (default 16m). A sender that has filled its share goes on by "
+                      "rendezvous: its messages wait in its own memory. 0: every message does",
+                      &mca_mtl_velo_component.unexpected_pool);
+    mca_mtl_velo_component.eager_limit = 0;
+    rc |= add_size("eager_limit",
+                   "Bytes of a message that is sent without a rendezvous, at most. 0 (default): 8192, or 4096 in large "
+                   "jobs, as for the BTL",
+                   &mca_mtl_velo_component.eager_limit);
+    return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
+}
+
+/* True if the user named velo in the list of MTLs: it never takes over by itself. */
+static bool asked_for(void)
+{
+    const char *selection = ompi_mtl_base_framework.framework_selection;
+    if (NULL == selection || '^' == selection[0]) {
+        return false;
+    }
+    char **names = opal_argv_split(selection, ',');
+    bool found = false;
+    for (char **name = names; NULL != name && NULL != *name; ++name) {
+        found = found || 0 == strcmp("velo", *name);
+    }
+    opal_argv_free(names);
+    return found;
+}
+
+static int component_query(mca_base_module_t **module, int *priority)
+{
+    /* Who names it gets it, in pml cm's place too. */
+    enum { PRIORITY = 100 };
+    *module = NULL;
+    *priority = -1;
+    if (!asked_for()) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    *module = (mca_base_module_t *) &mca_mtl_velo_module.super;
+    *priority = PRIORITY;
+    return OMPI_SUCCESS;
+}
+
+/* How many processes may send to this one: those of the job, and those of others that the mailbox has room for. */
+static uint32_t senders(void)
+{
+    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    uint32_t size = 0, *storage = &size;
+    int rc;
+    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_JOB_SIZE, &job, &storage, OPAL_UINT32);
+    if (OPAL_SUCCESS != rc || 0 == size) {
+        mca_mtl_velo_give_up("the size of the job is not known");
+    }
+    return size + mca_btl_velo_component.spare_peers;
+}
+
+static int component_progress(void)
+{
+    return velo_progress(mca_mtl_velo_module.engine);
+}
+
+static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads)
+{
+    (void) enable_progress_threads;
+    mca_mtl_velo_module_t *module = &mca_mtl_velo_module;
+    module->engine = mca_btl_velo_acquire_engine(enable_mpi_threads);
+    const velo_messenger_config config = {
+        .eager_limit = 0 != mca_mtl_velo_component.eager_limit ? mca_mtl_velo_component.eager_limit
+                                                               : mca_btl_velo_eager_payload(),
+        .unexpected_pool = mca_mtl_velo_component.unexpected_pool,
+        .sharers = senders(),
+    };
+    char error[512];
+    if (VELO_OK != velo_messenger_open(module->engine, &config, &module->messenger, error, sizeof(error))) {
+        mca_mtl_velo_give_up(error);
+    }
+    if (OMPI_SUCCESS != mca_mtl_velo_publish(module->messenger)) {
+        mca_mtl_velo_give_up("cannot publish the share of the pool");
+    }
+    if (OPAL_SUCCESS != opal_progress_register(component_progress)) {
+        mca_mtl_velo_give_up("out of memory");
+    }
+    module->super.mtl_request_size = sizeof(mca_mtl_velo_request_t) - sizeof(mca_mtl_request_t);
+    return &module->super;
+}
+
+void mca_mtl_velo_stop(void)
+{
+    (void) opal_progress_unregister(component_progress);
+}

@@ -1,0 +1,71 @@
+/* MTL verbs add_procs and del_procs: the way to a peer is the BTL's; its share of the pool comes with it. */
+#include "mtl_velo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "opal/mca/pmix/pmix.h"
+
+#include "opal/mca/btl/velo/btl_velo.h"
+
+char mca_mtl_velo_self;
+
+int mca_mtl_velo_publish(const velo_messenger *messenger)
+{
+    size_t bytes;
+    const void *address = velo_messenger_address(messenger, &bytes);
+    int rc;
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_mtl_velo_component.super.mtl_version, address, bytes);
+    return rc;
+}
+
+static velo_peer *connect_to(ompi_proc_t *proc)
+{
+    velo_peer *peer = mca_btl_velo_connect(&proc->super);
+    void *address = NULL;
+    size_t bytes = 0;
+    int rc;
+    if (NULL == peer) {
+        return NULL;
+    }
+    OPAL_MODEX_RECV(rc, &mca_mtl_velo_component.super.mtl_version, &proc->super.proc_name, &address, &bytes);
+    if (OPAL_SUCCESS != rc || NULL == address) {
+        return NULL;
+    }
+    velo_status status = velo_messenger_connect(mca_mtl_velo_module.messenger, peer, address, bytes);
+    free(address);
+    return VELO_OK == status ? peer : NULL;
+}
+
+void *mca_mtl_velo_connect(ompi_proc_t *proc)
+{
+    void *endpoint = proc == ompi_proc_local() ? (void *) &mca_mtl_velo_self : connect_to(proc);
+    if (NULL == endpoint) {
+        char text[240];
+        snprintf(text, sizeof(text),
+                 "mtl velo cannot reach process %s: it serves processes on one machine that all use it. With others: "
+                 "--mca pml ob1 --mca btl velo,tcp,self",
+                 OPAL_NAME_PRINT(proc->super.proc_name));
+        mca_mtl_velo_give_up(text);
+    }
+    proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = endpoint;
+    return endpoint;
+}
+
+int mca_mtl_velo_add_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t **procs)
+{
+    (void) mtl;
+    for (size_t i = 0; i < count; ++i) {
+        (void) mca_mtl_velo_connect(procs[i]);
+    }
+    return OMPI_SUCCESS;
+}
+
+int mca_mtl_velo_del_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t **procs)
+{
+    (void) mtl;
+    for (size_t i = 0; i < count; ++i) {
+        procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = NULL;
+    }
+    return OMPI_SUCCESS;
+}

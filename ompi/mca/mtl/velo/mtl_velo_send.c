@@ -1,0 +1,136 @@
+/* MTL verbs send and isend. Data without gaps leaves from the user's buffer. */
+#include "mtl_velo.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "opal/runtime/opal_progress.h"
+
+typedef struct data_t {
+    void *at;
+    size_t bytes;
+    void *packed; /* NULL, or `at` if it is a copy */
+} data_t;
+
+static int pack(opal_convertor_t *convertor, data_t *data)
+{
+    size_t start = 0;
+    uint32_t iov_count = 1;
+    data->at = data->packed = malloc(data->bytes);
+    if (NULL == data->packed) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    struct iovec iov = {.iov_base = data->packed, .iov_len = data->bytes};
+    opal_convertor_set_position(convertor, &start);
+    return opal_convertor_pack(convertor, &iov, &iov_count, &data->bytes) < 0 ? OMPI_ERROR : OMPI_SUCCESS;
+}
+
+static inline int find_data(opal_convertor_t *convertor, data_t *data)
+{
+    data->packed = NULL;
+    /* What cm has put together by hand: contiguous data, without the preparation that sets this flag. */
+    if (!(convertor->flags & CONVERTOR_SEND)) {
+        data->at = convertor->pBaseBuf;
+        data->bytes = convertor->local_size;
+        return OMPI_SUCCESS;
+    }
+    data->at = NULL;
+    opal_convertor_get_packed_size(convertor, &data->bytes);
+    if (0 == data->bytes) {
+        return OMPI_SUCCESS;
+    }
+    if (opal_convertor_need_buffers(convertor)) {
+        return pack(convertor, data);
+    }
+    opal_convertor_get_current_pointer(convertor, &data->at);
+    return OMPI_SUCCESS;
+}
+
+static inline velo_send_mode mode_of(mca_pml_base_send_mode_t mode)
+{
+    return MCA_PML_BASE_SEND_SYNCHRONOUS == mode ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD;
+}
+
+static inline velo_status start(ompi_communicator_t *comm, int dest, int tag, const data_t *data,
+                                mca_pml_base_send_mode_t mode, velo_message_send *send)
+{
+    const velo_key key = {MCA_MTL_VELO_CONTEXT(comm), ompi_comm_rank(comm), tag};
+    return velo_message_start(mca_mtl_velo_module.messenger, mca_mtl_velo_peer(comm, dest), key, data->at, data->bytes,
+                              mode_of(mode), send);
+}
+
+typedef struct blocking_t {
+    velo_message_send send;
+    velo_status status;
+    atomic_bool done;
+} blocking_t;
+
+static void blocking_done(velo_message_send *send, velo_status status)
+{
+    blocking_t *blocking = (blocking_t *) send;
+    blocking->status = status;
+    atomic_store_explicit(&blocking->done, true, memory_order_release);
+}
+
+int mca_mtl_velo_send(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, int dest, int tag,
+                      opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    (void) mtl;
+    data_t data;
+    int rc = find_data(convertor, &data);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        free(data.packed);
+        return rc;
+    }
+    blocking_t blocking;
+    blocking.send.done = blocking_done;
+    atomic_init(&blocking.done, false);
+    velo_status status = start(comm, dest, tag, &data, mode, &blocking.send);
+    if (VELO_QUEUED == status) {
+        while (!atomic_load_explicit(&blocking.done, memory_order_acquire)) {
+            opal_progress();
+        }
+        status = blocking.status;
+    }
+    if (NULL != data.packed) {
+        free(data.packed);
+    }
+    return VELO_OK == status ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
+static void complete(mca_mtl_velo_request_t *request, velo_status status)
+{
+    free(request->packed);
+    request->super.ompi_req->req_status.MPI_ERROR = VELO_OK == status ? OMPI_SUCCESS : OMPI_ERROR;
+    request->super.completion_callback(&request->super);
+}
+
+static void send_done(velo_message_send *send, velo_status status)
+{
+    complete((mca_mtl_velo_request_t *) ((char *) send - offsetof(mca_mtl_velo_request_t, send)), status);
+}
+
+int mca_mtl_velo_isend(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, int dest, int tag,
+                       opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
+                       mca_mtl_request_t *base)
+{
+    (void) mtl, (void) blocking;
+    mca_mtl_velo_request_t *request = (mca_mtl_velo_request_t *) base;
+    data_t data;
+    int rc = find_data(convertor, &data);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        free(data.packed);
+        return rc;
+    }
+    request->receives = false;
+    request->packed = data.packed;
+    request->send.done = send_done;
+    velo_status status = start(comm, dest, tag, &data, mode, &request->send);
+    if (VELO_OK == status) {
+        complete(request, status);
+    } else if (VELO_QUEUED != status) {
+        free(data.packed);
+        return OMPI_ERROR;
+    }
+    return OMPI_SUCCESS;
+}

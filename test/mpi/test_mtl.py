@@ -1,0 +1,91 @@
+"""What only the MTL promises: bounded memory for unmatched messages, one mailbox beside the BTL, matching at scale."""
+
+import re
+import shutil
+
+import pytest
+
+from flows import every_flow, flows, mtl_only
+
+pytestmark = mtl_only
+
+VERBOSE = {"btl_velo_verbose": 5}
+
+
+def states(result):
+    """The numbers of each rank that the MTL logs at the end."""
+    numbers = re.findall(r"mtl: sent (\d+) eager, (\d+) by rendezvous \((\d+) of them.*?"
+                         r"pool (\d+) bytes \((\d+) for each sender\), at most (\d+) used; at most (\d+) headers; "
+                         r"(\d+) bytes of memory", result.stderr)
+    names = ("eager", "rendezvous", "degraded", "pool", "share", "used", "headers", "memory")
+    return [dict(zip(names, map(int, words))) for words in numbers]
+
+
+@pytest.mark.parametrize("way", ["blocking", "nonblocking"])
+@every_flow(8)
+def test_a_flood_that_nothing_matches_stays_within_the_pool(mpi, flow, way):
+    messages, pool = 20_000, 1 << 20
+    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": pool}
+    result = mpi.run("unmatched", messages, 1024, 700, way, np=4, params=params, time_limit=150)
+    facts = result.facts()
+    assert facts["received"] == 3 * messages
+    ranks = states(result)
+    assert len(ranks) == 4
+    receiver = max(ranks, key=lambda rank: rank["used"])
+    headers = 3 * (1 if way == "blocking" else 1000)
+    assert receiver["pool"] == pool
+    assert 0 < receiver["used"] <= pool
+    assert receiver["headers"] <= headers
+    # Memory comes in slabs of 64 KiB.
+    assert receiver["memory"] <= pool + headers * 256 + (64 << 10)
+    # What else a process needs when it begins to receive: nowhere near the 60 MB of the messages.
+    assert facts["growth_kib"] < (pool + headers * 256 >> 10) + 3000
+    assert sum(rank["degraded"] for rank in ranks) > 0
+
+
+@pytest.mark.slow
+@flows(64)
+def test_a_million_messages_that_nothing_matches_stay_within_the_pool(mpi, flow):
+    params = {**flow.params, "mtl_velo_unexpected_pool": "4m"}
+    facts = mpi.run("unmatched", 1_000_000, 1024, 2000, "blocking", params=params, time_limit=280).facts()
+    assert facts["received"] == 1_000_000
+    assert facts["growth_kib"] < 4096 + 3000
+
+
+@flows(64)
+def test_without_a_pool_every_message_waits_at_its_sender(mpi, flow):
+    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": 0}
+    result = mpi.run("unexpected", 200, 2000, "one_way", params=params)
+    assert result.facts()["received"] == 200
+    assert all(rank["used"] == 0 and rank["eager"] == 0 for rank in states(result))
+
+
+def test_an_eager_limit_that_the_mailbox_cannot_carry_is_refused_by_name(mpi):
+    result = mpi.run_any("traffic", "rounds", 3, params={"mtl_velo_eager_limit": "1m"})
+    assert result.returncode != 0
+    assert "mtl_velo_eager_limit is 1048576" in result.output
+    assert "at most" in result.output
+
+
+@pytest.mark.parametrize("beside", ["velo,self", "self", "vader,self"])
+def test_one_mailbox_serves_both_components(mpi, beside):
+    params = {**VERBOSE, "osc": "^sm,ucx"}
+    result = mpi.run("traffic", "rounds", 20, np=3, params=params, options=["--mca", "btl", beside], transport_btl=False)
+    assert result.facts()["rounds"] == 20
+    assert len(re.findall(r"flow_control dynamic, slots_per_peer", result.stderr)) == 3
+
+
+def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path, tmp_path):
+    if component_path is None:
+        pytest.skip("the plugin is installed")
+    directory = component_path.split(":")[0]
+    for name in ("mca_btl_velo.so", "mca_mtl_velo.so"):
+        shutil.copyfile(f"{directory}/{name}", tmp_path / name)
+    environment = {"OMPI_MCA_mca_base_component_path": component_path.replace(directory, str(tmp_path), 1)}
+    assert mpi.run("traffic", "rounds", 20, np=3, env=environment).facts()["rounds"] == 20
+
+
+def test_the_mtl_is_not_used_unless_it_is_named(mpi):
+    result = mpi.run("traffic", "rounds", 3, np=2, transport="", params={"mtl_base_verbose": 20})
+    assert result.facts()["rounds"] == 3
+    assert "btl:velo" not in result.stderr

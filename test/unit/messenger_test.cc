@@ -1,0 +1,294 @@
+// Messages with matching, through the C interface: modes, sizes, order, and what the pool holds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+
+#include "messenger_party.h"
+
+namespace velo::test {
+namespace {
+
+constexpr std::size_t kSizes[] = {0, 1, 8, 40, 95, 96, 97, 344, 345, 1024, 4096, 8192, 8193, 50'000, 600'000};
+
+class MessengerTest : public ::testing::TestWithParam<std::string> {
+ protected:
+    PartyConfig config(std::size_t size = 2, std::uint32_t slots = 8) const {
+        PartyConfig config;
+        config.size = size;
+        config.slots_per_peer = slots;
+        config.flow_control = GetParam().c_str();
+        return config;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, MessengerTest, ::testing::ValuesIn(policies()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(MessengerTest, every_size_and_mode_arrives_whole_whether_it_is_expected_or_not) {
+    for (const char* single_copy : {"auto", "copy"}) {
+        PartyConfig how = config();
+        how.single_copy = single_copy;
+        MessengerParty party(how);
+        unsigned seed = 0;
+        for (std::size_t bytes : kSizes) {
+            for (auto mode : {VELO_SEND_STANDARD, VELO_SEND_SYNCHRONOUS}) {
+                for (int variant = 0; variant < 4; ++variant) {
+                    const bool expected = variant & 1, unpack = variant & 2;
+                    const std::string data = pattern(bytes, ++seed);
+                    Transfer* receive = expected ? &party.receive(1, 0, 5, 700'000, unpack) : nullptr;
+                    const Transfer& send = party.send(0, 1, 5, data, mode);
+                    party.settle();
+                    EXPECT_TRUE(expected || !send.done || (bytes <= 8192 && mode == VELO_SEND_STANDARD))
+                        << "complete before it has matched";
+                    if (!expected) receive = &party.receive(1, 0, 5, 700'000, unpack);
+                    party.settle();
+                    ASSERT_TRUE(receive->done && send.done) << bytes << " variant " << variant;
+                    EXPECT_EQ(receive->receive.bytes, bytes);
+                    EXPECT_EQ(receive->status, VELO_OK);
+                    EXPECT_EQ(unpack ? receive->parts : receive->text(), data) << bytes;
+                }
+            }
+        }
+        EXPECT_EQ(party.state(1).pool_used_bytes, 0U);
+        EXPECT_EQ(party.state(1).headers, 0U);
+    }
+}
+
+TEST_P(MessengerTest, messages_of_all_sizes_match_in_the_order_in_which_they_were_sent) {
+    MessengerParty party(config());
+    std::vector<std::string> data;
+    for (unsigned i = 0; i < 60; ++i) {
+        data.push_back(pattern(kSizes[i * 7 % std::size(kSizes)], i));
+        party.send(0, 1, 3, data.back());
+    }
+    party.settle();
+    for (unsigned i = 0; i < 60; ++i) {
+        const Transfer& receive =
+            party.receive(1, i % 2 ? 0 : VELO_ANY_SOURCE, i % 3 ? 3 : VELO_ANY_TAG, 1 << 20);
+        party.settle();
+        ASSERT_TRUE(receive.done) << i;
+        ASSERT_EQ(receive.text(), data[i]) << i;
+    }
+}
+
+TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothing_is_lost) {
+    constexpr unsigned kMessages = 2000;
+    constexpr velo_messenger_config kSmall{8192, 64 * 1024, 4};
+    MessengerParty party(config(3), kSmall);
+    std::vector<Transfer*> sends;
+    for (unsigned i = 0; i < kMessages; ++i) {
+        sends.push_back(&party.send(0, 1, 1, pattern(1000, i)));
+        party.send(2, 1, 1, pattern(i % 300, i));
+        if (i % 10 == 0) party.settle();
+    }
+    party.settle();
+    EXPECT_LE(party.state(1).pool_most_bytes, 2 * kSmall.unexpected_pool / kSmall.sharers);
+    EXPECT_GT(party.state(0).degraded, kMessages / 2);
+    EXPECT_TRUE(sends.front()->done);
+    EXPECT_FALSE(sends.back()->done);
+
+    // What matches gets through, both ways.
+    const Transfer& reply = party.receive(0, 1, 9);
+    const Transfer& matched = party.receive(1, 0, 2);
+    party.send(0, 1, 2, "matched");
+    party.send(1, 0, 9, "reply");
+    party.settle();
+    EXPECT_EQ(matched.text(), "matched");
+    EXPECT_EQ(reply.text(), "reply");
+
+    for (unsigned i = 0; i < kMessages; ++i) {
+        const Transfer& one = party.receive(1, 0, 1);
+        const Transfer& other = party.receive(1, 2, VELO_ANY_TAG);
+        if (i % 10 == 0) party.settle();
+        if (!one.done || !other.done) party.settle();
+        ASSERT_EQ(one.text(), pattern(1000, i)) << i;
+        ASSERT_EQ(other.text(), pattern(i % 300, i)) << i;
+    }
+    party.settle();
+    EXPECT_TRUE(std::all_of(sends.begin(), sends.end(), [](const Transfer* send) { return send->done; }));
+    EXPECT_EQ(party.state(1).pool_used_bytes, 0U);
+
+    // The share is the sender's again.
+    const std::uint64_t before = party.state(0).degraded;
+    for (unsigned i = 0; i < 100; ++i) {
+        party.send(0, 1, 1, pattern(1000, i));
+        EXPECT_EQ((party.settle(), party.receive(1, 0, 1)).text(), pattern(1000, i));
+        party.settle();
+    }
+    EXPECT_LE(party.state(0).degraded, before + 20);
+}
+
+TEST_P(MessengerTest, a_pool_of_nothing_makes_every_message_a_rendezvous) {
+    MessengerParty party(config(), {8192, 0, 4});
+    const Transfer& send = party.send(0, 1, 1, "text");
+    const Transfer& self = party.send(0, 0, 1, "self");
+    party.settle();
+    EXPECT_FALSE(send.done);
+    EXPECT_FALSE(self.done);
+    EXPECT_EQ(party.receive(0, 0, 1).text(), "self");
+    const Transfer& receive = party.receive(1, 0, 1);
+    party.settle();
+    EXPECT_EQ(receive.text(), "text");
+    EXPECT_TRUE(send.done && self.done);
+    EXPECT_EQ(party.state(1).pool_most_bytes, 0U);
+}
+
+TEST_P(MessengerTest, a_message_that_is_too_long_is_cut_and_its_length_is_told) {
+    MessengerParty party(config());
+    for (std::size_t bytes : {200, 5000, 100'000}) {
+        for (int variant = 0; variant < 4; ++variant) {
+            Transfer* receive = variant & 1 ? &party.receive(1, 0, 1, 150, variant & 2) : nullptr;
+            const Transfer& send = party.send(0, 1, 1, pattern(bytes, 1));
+            party.settle();
+            if (receive == nullptr) receive = &party.receive(1, 0, 1, 150, variant & 2);
+            party.settle();
+            EXPECT_TRUE(receive->done && send.done);
+            EXPECT_EQ(receive->receive.bytes, bytes);
+            EXPECT_EQ(variant & 2 ? receive->parts : receive->text(), pattern(bytes, 1).substr(0, 150));
+        }
+    }
+}
+
+TEST_P(MessengerTest, a_process_sends_to_itself) {
+    MessengerParty party(config());
+    unsigned seed = 0;
+    for (std::size_t bytes : kSizes) {
+        for (auto mode : {VELO_SEND_STANDARD, VELO_SEND_SYNCHRONOUS}) {
+            const Transfer& first = party.receive(0, VELO_ANY_SOURCE, 1, 700'000);
+            EXPECT_TRUE(party.send(0, 0, 1, pattern(bytes, ++seed), mode).done);
+            EXPECT_EQ(first.text(), pattern(bytes, seed));
+            const Transfer& send = party.send(0, 0, 1, pattern(bytes, ++seed), mode);
+            EXPECT_EQ(send.done, mode == VELO_SEND_STANDARD && bytes <= 8192);
+            EXPECT_EQ(party.receive(0, 0, 1, 700'000, true).parts, pattern(bytes, seed));
+            EXPECT_TRUE(send.done);
+        }
+    }
+    EXPECT_EQ(party.state(0).pool_used_bytes, 0U);
+}
+
+TEST_P(MessengerTest, a_cancelled_receive_matches_nothing_and_a_matched_one_is_not_cancelled) {
+    MessengerParty party(config());
+    Transfer& cancelled = party.receive(1, 0, 1);
+    Transfer& kept = party.receive(1, 0, 1);
+    EXPECT_TRUE(velo_message_cancel(party.at(1), &cancelled.receive));
+    EXPECT_FALSE(velo_message_cancel(party.at(1), &cancelled.receive));
+    party.send(0, 1, 1, "text");
+    party.settle();
+    EXPECT_FALSE(cancelled.done);
+    EXPECT_EQ(kept.text(), "text");
+    EXPECT_FALSE(velo_message_cancel(party.at(1), &kept.receive));
+}
+
+TEST_P(MessengerTest, a_probe_leaves_the_message_and_take_keeps_it_from_others) {
+    MessengerParty party(config());
+    velo_key key{};
+    std::size_t bytes = 0;
+    EXPECT_FALSE(velo_message_probe(party.at(1), {0, VELO_ANY_SOURCE, VELO_ANY_TAG}, &key, &bytes));
+    for (std::size_t size : {10, 100'000}) {
+        party.send(0, 1, -4, "internal");
+        party.send(0, 1, 7, pattern(size, 1));
+        party.send(0, 1, 7, pattern(size, 2));
+        party.settle();
+        EXPECT_TRUE(velo_message_probe(party.at(1), {0, VELO_ANY_SOURCE, VELO_ANY_TAG}, &key, &bytes));
+        EXPECT_EQ(key.source, 0);
+        EXPECT_EQ(key.tag, 7);
+        EXPECT_EQ(bytes, size);
+        velo_message* taken = velo_message_take(party.at(1), {0, 0, VELO_ANY_TAG}, &key, &bytes);
+        ASSERT_NE(taken, nullptr);
+        const Transfer& second = party.receive(1, 0, 7, 1 << 20);
+        party.settle();
+        EXPECT_EQ(second.text(), pattern(size, 2));
+        Transfer& first = party.prepare(1 << 20);
+        velo_message_receive_taken(party.at(1), taken, &first.receive);
+        party.settle();
+        EXPECT_EQ(first.text(), pattern(size, 1));
+        EXPECT_EQ(party.receive(1, 0, -4).text(), "internal");
+    }
+}
+
+TEST_P(MessengerTest, forgetting_a_context_drops_its_messages_and_no_others) {
+    MessengerParty party(config());
+    const Transfer& large = party.send(0, 1, 1, pattern(100'000, 1), VELO_SEND_STANDARD, 4);
+    party.send(0, 1, -1, "small", VELO_SEND_STANDARD, 4);
+    party.send(0, 1, 1, "other", VELO_SEND_STANDARD, 5);
+    party.settle();
+    velo_message_forget(party.at(1), 4);
+    party.settle();
+    EXPECT_TRUE(large.done) << "its sender may go on";
+    velo_key key{};
+    std::size_t bytes = 0;
+    EXPECT_FALSE(velo_message_probe(party.at(1), {4, VELO_ANY_SOURCE, VELO_ANY_TAG}, &key, &bytes));
+    EXPECT_FALSE(velo_message_probe(party.at(1), {4, 0, -1}, &key, &bytes));
+    EXPECT_EQ(party.receive(1, 0, 1, 100, false, 5).text(), "other");
+    EXPECT_EQ(party.state(1).pool_used_bytes, 0U);
+}
+
+// Programs of random sends and receives: each receive gets the oldest message of its source and tag.
+TEST_P(MessengerTest, random_programs_match_as_mpi_says) {
+    for (unsigned seed = 0; seed < 6; ++seed) {
+        std::mt19937 random(seed);
+        auto number = [&random](unsigned most) { return random() % most; };
+        constexpr velo_messenger_config kTiny{2000, 16 * 1024, 4};
+        MessengerParty party(config(4, 8 + 8 * (seed % 3)), seed % 2 ? kTiny : MessengerParty::kRoomy);
+        struct Expected {
+            const Transfer* transfer;
+            unsigned number;
+        };
+        // By receiver, source and tag: what was sent, and the receives, in order.
+        std::map<std::array<unsigned, 3>, std::pair<std::vector<unsigned>, std::vector<const Transfer*>>>
+            flows;
+        std::vector<const Transfer*> sends;
+        std::vector<std::size_t> sizes;
+        for (unsigned step = 0; step < 1500; ++step) {
+            const unsigned to = number(4), from = number(4), tag = number(3);
+            auto& [sent, received] = flows[{to, from, tag}];
+            if (number(2) == 0 || received.size() > sent.size() + 5) {
+                sizes.push_back(kSizes[number(std::size(kSizes) - 1)]);
+                sent.push_back(static_cast<unsigned>(sizes.size() - 1));
+                auto mode = number(5) == 0 ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD;
+                sends.push_back(&party.send(from, to, static_cast<std::int32_t>(tag),
+                                            pattern(sizes.back(), sent.back()), mode));
+            } else {
+                received.push_back(&party.receive(to, static_cast<std::int32_t>(from),
+                                                  static_cast<std::int32_t>(tag), 1 << 16, number(3) == 0));
+            }
+            if (number(4) == 0) velo_progress(party.party[number(4)].engine);
+        }
+        for (auto& [flow, both] : flows) {
+            auto& [sent, received] = both;
+            while (received.size() < sent.size())
+                received.push_back(&party.receive(flow[0], static_cast<std::int32_t>(flow[1]),
+                                                  static_cast<std::int32_t>(flow[2])));
+        }
+        party.settle();
+        for (const auto& [flow, both] : flows) {
+            const auto& [sent, received] = both;
+            for (std::size_t i = 0; i < sent.size(); ++i) {
+                const Transfer& receive = *received[i];
+                ASSERT_TRUE(receive.done);
+                ASSERT_EQ(receive.receive.unpack ? receive.parts : receive.text(),
+                          pattern(sizes[sent[i]], sent[i]))
+                    << "seed " << seed << " message " << i << " of tag " << flow[2];
+            }
+            for (std::size_t i = sent.size(); i < received.size(); ++i) EXPECT_FALSE(received[i]->done);
+        }
+        EXPECT_TRUE(std::all_of(sends.begin(), sends.end(), [](const Transfer* send) { return send->done; }));
+    }
+}
+
+TEST(MessengerErrors, an_eager_limit_beyond_the_engines_messages_names_the_parameter) {
+    Party party(PartyConfig{});
+    velo_messenger_config config{64 * 1024, 1 << 20, 4};
+    velo_messenger* messenger = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_messenger_open(party[0].engine, &config, &messenger, error, sizeof error),
+              VELO_ERR_PARAMETER);
+    EXPECT_EQ(messenger, nullptr);
+    EXPECT_NE(std::string(error).find("mtl_velo_eager_limit"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace velo::test
