@@ -74,7 +74,7 @@ bool all_final(const std::vector<const velo::fabric::shm::SegmentHeader*>& segme
 
 void print_report(const Engine& engine) {
     velo::report::Input input{engine.node_segments(), engine.slots_per_peer()};
-    bool leader = input.segments.front()->owner == engine.address().process_name;
+    bool leader = input.segments.front()->owner == engine.name();
     if (engine.report() == VELO_REPORT_NONE || !leader) return;
     auto deadline = std::chrono::steady_clock::now() + kReportPatience;
     while (!all_final(input.segments) && std::chrono::steady_clock::now() < deadline) {
@@ -121,8 +121,8 @@ void velo_trace_flush(velo_engine* engine) {
 }
 
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
-    *bytes = sizeof(velo::fabric::shm::Address);
-    return &engine->engine.address();
+    *bytes = engine->engine.address().size();
+    return engine->engine.address().data();
 }
 
 const char* velo_engine_description(const velo_engine* engine) {
@@ -135,7 +135,7 @@ uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
 
 bool velo_address_is_here(const void* address, size_t bytes) {
     velo::fabric::shm::Address copy;
-    if (bytes != sizeof copy) return false;
+    if (bytes < sizeof copy) return false;
     std::memcpy(&copy, address, sizeof copy);
     std::uint64_t here = velo::platform::machine_identity();
     return copy.magic == copy.kMagic && here != 0 && copy.file.machine == here;
@@ -146,9 +146,20 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
     *peer = nullptr;
     return guarded(error, error_bytes, [&] {
         velo::fabric::shm::Address copy;
-        if (bytes != sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        if (bytes < sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
         std::memcpy(&copy, address, sizeof copy);
         *peer = engine->engine.connect(copy);
+    });
+}
+
+velo_status velo_peer_connect_remote(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
+                                     char* error, size_t error_bytes) {
+    *peer = nullptr;
+    return guarded(error, error_bytes, [&] {
+        constexpr std::size_t kLocalPart = sizeof(velo::fabric::shm::Address);
+        if (bytes < kLocalPart) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        auto* first = static_cast<const std::byte*>(address);
+        *peer = engine->engine.connect_remote({first + kLocalPart, bytes - kLocalPart});
     });
 }
 

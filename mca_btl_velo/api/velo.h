@@ -83,6 +83,11 @@ typedef struct velo_config {
     const uint64_t* limic_peers;
     uint32_t limic_peer_count;
 
+    /* The other processes of the job on other nodes, ascending; none: no network is opened. */
+    const uint64_t* remote_peers;
+    uint32_t remote_peer_count;  /* 0..65535 */
+    uint32_t network_timeout_ms; /* a connection that acknowledges nothing for so long is lost */
+
     void* context; /* given to the callbacks below */
     /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
@@ -124,6 +129,11 @@ bool velo_address_is_here(const void* address, size_t bytes);
  * and `error` says why. The peer belongs to the engine and lives until close. */
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
                               char* error, size_t error_bytes);
+
+/* The same for a process on another node. VELO_ERR_UNSUPPORTED if this process has no network at
+ * all, VELO_ERR_UNREACHABLE if there is none between the two. */
+velo_status velo_peer_connect_remote(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
+                                     char* error, size_t error_bytes);
 
 /* Sends at once or not at all: VELO_OK (buffers reusable) or VELO_WOULD_BLOCK. Never queues. */
 velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "endpoint/peer.h"
 #include "endpoint/stalls.h"
 #include "endpoint/tracing.h"
+#include "fabric/network.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
@@ -25,17 +27,25 @@
 
 namespace velo::endpoint {
 
+// Throw Failure, with the objection to a parameter.
+void check_flow(const char* policy, const flow::PolicyConfig& flow);
+std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
+
 class Engine final : private flow::Emitter, private rma::Outbox {
  public:
     // Throws Failure.
     explicit Engine(const velo_config& config);
     ~Engine() override;
 
-    const fabric::shm::Address& address() const { return mailbox_.address(); }
+    // For peers: a fabric::shm::Address, and the network's part if there is one.
+    const std::vector<std::byte>& address() const { return address_; }
+    std::uint64_t name() const { return config_.process_name; }
     const std::string& description() const { return description_; }
 
     // Throws Failure.
     Peer* connect(const fabric::shm::Address& address);
+    // To a process on another node: the network's part of its address.
+    Peer* connect_remote(std::span<const std::byte> address);
 
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
@@ -79,6 +89,18 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void add_peer(flow::PeerIndex index);
     bool may_wait(const Peer& peer, const fabric::shm::Address& address) const;
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
+
+    struct RemoteEmitter final : flow::Emitter {
+        explicit RemoteEmitter(Engine& owner) : engine(owner) {}
+        void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+        Engine& engine;
+    };
+    void open_remote(const flow::PolicyConfig& flow);
+    void attach_remote(Peer& peer);
+    // Returns the number of packets handled. `busy`: there was something to do inside the node.
+    int progress_remote(bool busy);
+    int progress_bulk();
+    bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
@@ -110,6 +132,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void follow_contact(Peer& peer);
     int answer_doorbell();
     void hurry_contact();
+    bool contact_pending() const;
     void bury_departed();
 
     // These return the number of packets handled.
@@ -157,7 +180,15 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;
-    std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
+    // Peers on other nodes, if there are any; their indices follow those of the directory.
+    std::optional<Domain> remote_;
+    flow::PeerIndex remote_first_ = 0;
+    RemoteEmitter remote_out_{*this};
+    std::unique_ptr<fabric::Network> network_;
+    std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
+    std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
+    std::vector<std::byte> address_;
+    std::vector<std::unique_ptr<Peer>> peers_;  // by index; null until first contact
     Tracing trace_;
     Stalls<Peer> stalls_;
     rma::Rma rma_;

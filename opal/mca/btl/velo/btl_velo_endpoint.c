@@ -37,6 +37,13 @@ static struct mca_btl_base_endpoint_t *endpoint_for(velo_peer *peer)
     return endpoint;
 }
 
+/* The launcher says where the processes of this job are; it may not know those of another one, whose addresses tell. */
+static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
+{
+    bool same_job = proc->proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+    return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!same_job && velo_address_is_here(address, bytes));
+}
+
 static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
 {
     void *address = NULL;
@@ -44,17 +51,18 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
     int rc;
     OPAL_MODEX_RECV(rc, &mca_btl_velo_component.super.btl_version, &proc->proc_name, &address, &bytes);
     if (OPAL_SUCCESS != rc || NULL == address) {
-        mca_btl_velo_log(NULL, 5, "a process on this node does not use velo");
-        return NULL;
-    }
-    if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) && !velo_address_is_here(address, bytes)) {
-        free(address);
+        mca_btl_velo_log(NULL, 5, "a process does not use velo");
         return NULL;
     }
     char error[512];
     velo_peer *peer;
-    velo_status status = velo_peer_connect(mca_btl_velo_module.engine, address, bytes, &peer, error, sizeof(error));
+    velo_status status = (is_here(proc, address, bytes) ? velo_peer_connect : velo_peer_connect_remote)(
+        mca_btl_velo_module.engine, address, bytes, &peer, error, sizeof(error));
     free(address);
+    if (VELO_ERR_UNSUPPORTED == status) {
+        mca_btl_velo_log(NULL, 5, error);
+        return NULL;
+    }
     if (VELO_OK != status) {
         report_failure(status, error);
         return NULL;
@@ -69,9 +77,9 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     const opal_proc_t *self = opal_proc_local_get();
     for (size_t i = 0; i < count; ++i) {
         endpoints[i] = NULL;
-        /* Open MPI does not know where the processes of another mpirun are; their addresses tell. */
-        bool candidate =
-            OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || procs[i]->proc_name.jobid != self->proc_name.jobid;
+        /* Open MPI does not know where the processes of another mpirun are. */
+        bool candidate = OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || mca_btl_velo_spans_nodes() ||
+                         procs[i]->proc_name.jobid != self->proc_name.jobid;
         if (procs[i] == self || !candidate) {
             continue;
         }
