@@ -242,7 +242,8 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
     config.remote_peers = remote;
     if (0 < config.remote_peer_count) {
-        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo; without atomics it stands back for osc/pt2pt. */
+        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo. Without atomics it declines, and osc/pt2pt serves
+         * windows where it is enabled (--mca osc pt2pt). */
         module->super.btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
     }
     config.network_timeout_ms = 1000 * component->network_timeout;
