@@ -35,7 +35,7 @@ void print_report(const Engine& engine) {
     velo::report::Input input{engine.node_segments(), engine.slots_per_peer(),
                               velo::flow::parameters_text(policy.name(), policy.config()),
                               engine.unmet_peer_bytes()};
-    bool leader = input.segments.front()->owner == engine.address().process_name;
+    bool leader = input.segments.front()->owner == engine.name();
     if (engine.report() == VELO_REPORT_NONE || !leader) return;
     auto deadline = std::chrono::steady_clock::now() + kReportPatience;
     while (!all_final(input.segments) && std::chrono::steady_clock::now() < deadline) {
@@ -82,8 +82,8 @@ void velo_trace_flush(velo_engine* engine) {
 }
 
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
-    *bytes = sizeof(velo::fabric::shm::Address);
-    return &engine->engine.address();
+    *bytes = engine->engine.address().size();
+    return engine->engine.address().data();
 }
 
 const char* velo_engine_description(const velo_engine* engine) {
@@ -96,7 +96,7 @@ uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
 
 bool velo_address_is_here(const void* address, size_t bytes) {
     velo::fabric::shm::Address copy;
-    if (bytes != sizeof copy) return false;
+    if (bytes < sizeof copy) return false;
     std::memcpy(&copy, address, sizeof copy);
     std::uint64_t here = velo::platform::machine_identity();
     return copy.magic == copy.kMagic && here != 0 && copy.file.machine == here;
@@ -106,9 +106,19 @@ velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t by
                              char* error, size_t error_bytes) {
     return guarded(error, error_bytes, [&] {
         velo::fabric::shm::Address copy;
-        if (bytes != sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        if (bytes < sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
         std::memcpy(&copy, address, sizeof copy);
         *place = engine->engine.expect(copy);
+    });
+}
+
+velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
+                                    char* error, size_t error_bytes) {
+    return guarded(error, error_bytes, [&] {
+        constexpr std::size_t kLocalPart = sizeof(velo::fabric::shm::Address);
+        if (bytes < kLocalPart) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        auto* first = static_cast<const std::byte*>(address);
+        *place = engine->engine.expect_remote({first + kLocalPart, bytes - kLocalPart});
     });
 }
 

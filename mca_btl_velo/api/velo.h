@@ -83,6 +83,11 @@ typedef struct velo_config {
     const uint64_t* limic_peers;
     uint32_t limic_peer_count;
 
+    /* The other processes of the job on other nodes, ascending; none: no network is opened. */
+    const uint64_t* remote_peers;
+    uint32_t remote_peer_count;  /* 0..65535 */
+    uint32_t network_timeout_ms; /* a connection that acknowledges nothing for so long is lost */
+
     void* context; /* given to the callbacks below */
     /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
@@ -125,6 +130,11 @@ bool velo_address_is_here(const void* address, size_t bytes);
  * costs next to nothing. On failure `error` says why. */
 velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
                              char* error, size_t error_bytes);
+
+/* The same for a process on another node, reached through the network. VELO_ERR_UNSUPPORTED: this process has
+ * no network; VELO_ERR_UNREACHABLE: that one has none in common. */
+velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
+                                    char* error, size_t error_bytes);
 
 /* The peer in that place, from then on the same; to be called when something is to be sent. */
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place);

@@ -14,7 +14,7 @@ constexpr std::uint64_t kPatienceNs = 5'000'000;
 
 // Something waits for this peer, and it has no credit.
 void Engine::want_credit(Peer& peer) {
-    peer.policy.credit_wanted(peer.source, *this);
+    peer.policy.credit_wanted(peer.source, peer.out);
     if (peer.policy.contact_pending()) want_housekeeping();
 }
 
@@ -22,8 +22,8 @@ void Engine::want_credit(Peer& peer) {
 void Engine::follow_contact(Peer& peer) {
     peer.flow = peer.policy.flow_of(peer.source);
     flush(peer);
-    if (!peer.queue.empty()) peer.policy.credit_wanted(peer.source, *this);
-    peer.policy.control_flushed(*this);
+    if (!peer.queue.empty()) peer.policy.credit_wanted(peer.source, peer.out);
+    peer.policy.control_flushed(peer.out);
     if (peer.policy.contact_pending()) want_housekeeping();
 }
 
@@ -31,7 +31,7 @@ int Engine::answer_doorbell() {
     return doorbell_->answer([this](flow::PeerIndex index) {
         std::lock_guard lock(mutex_);
         Peer& peer = peer_at(index);
-        peer.policy.contact_retrieved(peer.source, wire::PacketKind::kHello, 0, *this);
+        peer.policy.contact_retrieved(peer.source, wire::PacketKind::kHello, 0, peer.out);
         follow_contact(peer);
         assert_invariants();
     });
@@ -51,9 +51,13 @@ void Engine::bury_departed() {
     }
 }
 
+bool Engine::contact_pending() const {
+    return velo_.policy->contact_pending() || (remote_ && remote_->policy->contact_pending());
+}
+
 // Whoever was asked to give way may be computing: asks one more from time to time.
 void Engine::hurry_contact() {
-    if (!velo_.policy->contact_pending()) {
+    if (!contact_pending()) {
         contact_due_ns_ = 0;
         return;
     }
@@ -62,6 +66,7 @@ void Engine::hurry_contact() {
     if (contact_due_ns_ != 0) {
         if (velo_.reader.occupancy() == 0) bury_departed();
         velo_.policy->contact_overdue(*this);
+        if (remote_) remote_->policy->contact_overdue(remote_out_);
         assert_invariants();
     }
     contact_due_ns_ = now + kPatienceNs;

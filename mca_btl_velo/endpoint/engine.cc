@@ -11,6 +11,22 @@
 #include "platform/locality.h"
 
 namespace velo::endpoint {
+
+std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow) {
+    std::string error;
+    auto policy = flow::make_policy(name, flow, &error);
+    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
+    constexpr std::uint32_t kMost = fabric::shm::Segment::kMostSlots;
+    std::uint64_t slots = flow::mailbox_plan(name, flow).total();
+    if (slots > kMost)
+        throw Failure(VELO_ERR_PARAMETER,
+                      "flow control \"" + std::string(name) + "\" would need a mailbox of " +
+                          std::to_string(slots) + " slots, more than " + std::to_string(kMost) +
+                          ": lower btl_velo_preposted_buffers, btl_velo_slots_per_peer or "
+                          "btl_velo_spare_peers");
+    return policy;
+}
+
 namespace {
 
 // Slots of an automatic mailbox, shared out among the peers: 512 KiB hold the packets of a window of 64
@@ -22,9 +38,9 @@ constexpr std::uint32_t kAutomaticSlotsMost = 4096;
 constexpr std::uint32_t kLeastLimicSlots = 8;
 constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
-std::uint32_t resolve_slots_per_peer(const velo_config& config) {
+std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t peers) {
     if (config.slots_per_peer != 0) return config.slots_per_peer;
-    std::uint32_t share = kAutomaticMailboxSlots / std::max(config.node_peer_count, 1U);
+    std::uint32_t share = kAutomaticMailboxSlots / std::max(peers, 1U);
     return std::max(std::clamp(share, kAutomaticSlotsLeast, kAutomaticSlotsMost), 4 * config.credit_slots);
 }
 
@@ -39,27 +55,27 @@ std::uint32_t resolve_limic_slots(const velo_config& config) {
     return config.limic_slots;
 }
 
-flow::PolicyConfig flow_config(const velo_config& config) {
-    std::uint32_t slots = resolve_slots_per_peer(config);
+// `doorbell`: the fabric has one. Shared memory does.
+flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, bool doorbell) {
+    std::uint32_t slots = resolve_slots_per_peer(config, peers);
     if (config.credit_slots < 1 || config.credit_slots > 255) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_credit_slots is " + std::to_string(config.credit_slots) +
                                               "; it must be 1 to 255");
     }
-    std::uint64_t total = std::uint64_t{slots} * config.node_peer_count;
+    std::uint64_t total = std::uint64_t{slots} * peers;
     if (slots < 2 * config.credit_slots || total > (1U << 24)) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_slots_per_peer is " + std::to_string(slots) + "; with " +
-                                              std::to_string(config.node_peer_count) +
-                                              " peers and btl_velo_credit_slots " +
+                                              std::to_string(peers) + " peers and btl_velo_credit_slots " +
                                               std::to_string(config.credit_slots) + " it must be at least " +
                                               std::to_string(2 * config.credit_slots) +
                                               " (Eq 5.2: as many data slots as credit slots) " +
                                               "and the mailbox at most 16777216 slots; 0 chooses a size");
     }
     flow::PolicyConfig flow;
-    flow.peers = config.node_peer_count;
+    flow.peers = peers;
     // A process that is alone on its node still needs a mailbox to exist.
-    flow.spare_peers = config.node_peer_count == 0 ? std::max(config.spare_peers, 1U) : config.spare_peers;
-    flow.data_slots = config.node_peer_count * (slots - config.credit_slots);
+    flow.spare_peers = peers == 0 ? std::max(config.spare_peers, 1U) : config.spare_peers;
+    flow.data_slots = peers * (slots - config.credit_slots);
     flow.credit_slots = config.credit_slots;
     flow.piggyback = config.piggyback;
     flow.preposted_buffers = config.preposted_buffers;
@@ -70,29 +86,8 @@ flow::PolicyConfig flow_config(const velo_config& config) {
     flow.lazy_slots = config.lazy_slots;
     flow.lazy_peers = config.lazy_peers;
     flow.lazy_stealing = config.lazy_stealing;
-    flow.lazy_doorbell = true;  // shared memory has one
+    flow.lazy_doorbell = doorbell;
     return flow;
-}
-
-void check_mailbox(const velo_config& config, const flow::PolicyConfig& flow) {
-    constexpr std::uint32_t kMost = fabric::shm::Segment::kMostSlots;
-    std::uint64_t slots = flow::mailbox_plan(config.flow_control, flow).total();
-    if (slots > kMost)
-        throw Failure(VELO_ERR_PARAMETER,
-                      "flow control \"" + std::string(config.flow_control) + "\" would need a mailbox of " +
-                          std::to_string(slots) + " slots, more than " + std::to_string(kMost) +
-                          ": lower btl_velo_preposted_buffers, btl_velo_slots_per_peer or "
-                          "btl_velo_spare_peers");
-}
-
-// Objections to the parameters come before anything is shared.
-std::unique_ptr<flow::Policy> open_policy(const velo_config& config) {
-    const flow::PolicyConfig flow = flow_config(config);
-    std::string error;
-    auto policy = flow::make_policy(config.flow_control, flow, &error);
-    if (policy == nullptr) throw Failure(VELO_ERR_PARAMETER, error);
-    check_mailbox(config, flow);
-    return policy;
 }
 
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
@@ -132,20 +127,27 @@ std::string further_parameters(const flow::PolicyConfig& flow) {
            (flow.lazy_stealing ? "on" : "off");
 }
 
+flow::PolicyConfig velo_flow(const velo_config& config) {
+    return flow_config(config, config.node_peer_count, true);
+}
+
 }  // namespace
 
-Engine::Engine(const velo_config& config) : Engine(config, open_policy(config)) {}
+// Objections to the parameters come before anything is shared.
+Engine::Engine(const velo_config& config)
+    : Engine(config, open_policy(config.flow_control, velo_flow(config))) {}
 
 Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     : config_(config),
-      slots_per_peer_(resolve_slots_per_peer(config)),
+      slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count)),
       mutex_(config.threads),
       gate_(config.threads),
       sleep_us_(config.threads ? 0 : config.idle_sleep_us),
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
-      velo_{std::move(policy), mailbox_.reader(), 0},
+      velo_{std::move(policy), mailbox_.reader(), 0, &statistics_.data_packets,
+            &statistics_.mailbox_high_water},
       peers_(mailbox_.directory_entries()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
@@ -165,9 +167,13 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
         flow::PolicyConfig local{};
         local.peers = config.limic_peer_count;
         local.data_slots = mailbox_.limic_slots();
-        limic_.emplace(
-            Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(), flow.total_peers()});
+        limic_.emplace(Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(),
+                              flow.total_peers(), &statistics_.limic_packets, &statistics_.limic_high_water});
     }
+    const fabric::shm::Address& own = mailbox_.address();
+    address_.resize(sizeof own);
+    std::memcpy(address_.data(), &own, sizeof own);
+    open_remote(flow_config(config, config.remote_peer_count, false));
     description_ =
         "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
         std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
@@ -182,14 +188,23 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
         config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
         (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     if (config.describe_locality) description_ += ", " + platform::describe_locality();
+    if (remote_) {
+        const flow::PolicyConfig& there = remote_->policy->config();
+        description_ += ", other nodes: " + std::to_string(there.peers) + " peers, mailbox " +
+                        std::to_string(remote_->reader.capacity()) + " slots, through UCX";
+    }
     open_trace();
 }
 
 Engine::~Engine() = default;
 
 void Engine::add_peer(flow::PeerIndex index) {
+    bool remote = index >= remote_first_;
     bool local = limic_ && index >= limic_->first_peer;
-    peers_[index] = std::make_unique<Peer>(index, local ? *limic_ : velo_);
+    Domain& domain = remote ? *remote_ : local ? *limic_ : velo_;
+    flow::Emitter& out = remote ? static_cast<flow::Emitter&>(remote_out_) : *this;
+    peers_[index] = std::make_unique<Peer>(index, domain, out);
+    if (remote) return;
     if (const auto address = mailbox_.introduced(index)) introduce_to_rma(*peers_[index], *address);
 }
 
@@ -244,16 +259,17 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
     peer.segment = std::move(segment);
+    peer.name = address.process_name;
     peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
-        peer.link.emplace(peer.segment.writer(), here);
+        fabric::shm::ShmLink& link = peer.link.open(peer.segment.writer(), here);
         if (peer.domain.refuses)
-            peer.link->refuse_beyond(peer.policy.refusal_limit(), &peer.segment.retrieved(here));
-        if (doorbell_) peer.link->use(peer.segment.doorbell());
+            link.refuse_beyond(peer.policy.refusal_limit(), &peer.segment.retrieved(here));
+        if (doorbell_) link.use(peer.segment.doorbell());
     } else {
-        peer.link.emplace(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
+        peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
     log_connection(peer, address);
     trace_.connected(peer);
@@ -271,6 +287,7 @@ void Engine::log_connection(const Peer& peer, const fabric::shm::Address& addres
 // The peer, connected: a sender that this process never connected to has left its address in the directory.
 Peer& Engine::reachable_peer(flow::PeerIndex index) {
     Peer& peer = peer_at(index);
+    if (!peer.link && index >= remote_first_) attach_remote(peer);
     if (!peer.link) {
         const auto address = mailbox_.introduced(index);
         if (!address) throw Failure(VELO_ERR_PROTOCOL, "a sender did not leave its address");
@@ -303,6 +320,7 @@ void Engine::dump(const Peer* only, int level) {
 
 void Engine::publish_statistics() {
     statistics_.flow = velo_.policy->counters();
+    if (remote_) statistics_.flow += remote_->policy->counters();
     count_stalls();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
@@ -323,6 +341,11 @@ std::size_t Engine::unmet_peer_bytes() const {
 
 std::size_t Engine::private_bytes() const {
     std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->bytes_per_peer();
+    if (remote_) {
+        const flow::PolicyConfig& there = remote_->policy->config();
+        flows += there.total_peers() * remote_->policy->bytes_per_peer() + remote_->policy->bytes_shared() +
+                 std::size_t{remote_->reader.capacity()} * wire::kPacketBytes;
+    }
     return sizeof(Engine) + peers_.size() * kExpectedPeerBytes +
            peers_met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows + velo_.policy->bytes_shared() +
            buffers_.bytes();
@@ -331,7 +354,8 @@ std::size_t Engine::private_bytes() const {
 std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
     std::vector<const fabric::shm::SegmentHeader*> segments{&mailbox_.header()};
     for (const auto& peer : peers_) {
-        if (peer != nullptr && peer->link) segments.push_back(&peer->segment.header());
+        if (peer != nullptr && peer->link && peer->index < remote_first_)
+            segments.push_back(&peer->segment.header());
     }
     std::sort(segments.begin(), segments.end(), [](auto* a, auto* b) { return a->owner < b->owner; });
     return segments;
@@ -348,6 +372,7 @@ void Engine::abort_on_violation() {
     if (violation.empty() && bounded && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
+    if (violation.empty() && remote_) violation = remote_->policy->violation();
     if (violation.empty()) return;
     std::fprintf(stderr, "velo: flow control invariant violated: %s\n", violation.c_str());
     std::abort();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "endpoint/peer.h"
 #include "endpoint/stalls.h"
 #include "endpoint/tracing.h"
+#include "fabric/network.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
@@ -38,19 +40,26 @@ class Listener {
 // The tag of a listener's messages. Open MPI's BTL tags begin at 16.
 inline constexpr std::uint8_t kListenerTag = 0;
 
+// Throws Failure, with the objection to a parameter.
+std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
+
 class Engine final : private flow::Emitter, private rma::Outbox {
  public:
     // Throws Failure.
     explicit Engine(const velo_config& config);
     ~Engine() override;
 
-    const fabric::shm::Address& address() const { return mailbox_.address(); }
+    // For peers: a fabric::shm::Address, and the network's part if there is one.
+    const std::vector<std::byte>& address() const { return address_; }
+    std::uint64_t name() const { return config_.process_name; }
     const std::string& description() const { return description_; }
 
     // Connects, or notes the address for the first message where the policy lets that wait. Throws Failure.
     flow::PeerIndex expect(const fabric::shm::Address& address);
     // Of a peer that was expected: the same object each time, there from now on.
     Peer* peer(flow::PeerIndex index);
+    // To a process on another node: the network's part of its address.
+    flow::PeerIndex expect_remote(std::span<const std::byte> address);
 
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
@@ -107,6 +116,18 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void add_peer(flow::PeerIndex index);
     bool may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const;
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
+
+    struct RemoteEmitter final : flow::Emitter {
+        explicit RemoteEmitter(Engine& owner) : engine(owner) {}
+        void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+        Engine& engine;
+    };
+    void open_remote(const flow::PolicyConfig& flow);
+    void attach_remote(Peer& peer);
+    // Returns the number of packets handled. `busy`: there was something to do inside the node.
+    int progress_remote(bool busy);
+    int progress_bulk();
+    bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
@@ -138,6 +159,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void follow_contact(Peer& peer);
     int answer_doorbell();
     void hurry_contact();
+    bool contact_pending() const;
     void bury_departed();
 
     // These return the number of packets handled.
@@ -188,7 +210,15 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     fabric::shm::Segment mailbox_;
     Domain velo_;
     std::optional<Domain> limic_;
-    std::vector<std::unique_ptr<Peer>> peers_;  // by index in the directory; null until first contact
+    // Peers on other nodes, if there are any; their indices follow those of the directory.
+    std::optional<Domain> remote_;
+    flow::PeerIndex remote_first_ = 0;
+    RemoteEmitter remote_out_{*this};
+    std::unique_ptr<fabric::Network> network_;
+    std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
+    std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
+    std::vector<std::byte> address_;
+    std::vector<std::unique_ptr<Peer>> peers_;  // by index; null until first contact
     Tracing trace_;
     Stalls<Peer> stalls_;
     rma::Rma rma_;

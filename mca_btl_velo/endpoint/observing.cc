@@ -22,8 +22,7 @@ std::string name_of(std::uint64_t process_name, int pid) {
 }
 
 std::string name_of(const Peer& peer) {
-    const fabric::shm::Address& address = peer.segment.address();
-    return name_of(address.process_name, address.file.pid);
+    return name_of(peer.name, peer.segment.address().file.pid);
 }
 
 }  // namespace

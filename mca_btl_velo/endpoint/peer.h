@@ -2,14 +2,12 @@
 // Lives from the first contact, in either direction, until the engine closes.
 #pragma once
 
-#include <optional>
-
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
 #include "endpoint/stalls.h"
+#include "endpoint/way.h"
 #include "fabric/shm/segment.h"
-#include "fabric/shm/shm_link.h"
 #include "flow/policy.h"
 
 namespace velo::endpoint {
@@ -17,20 +15,23 @@ class Engine;
 }
 
 struct velo_peer {
-    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
+    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in, velo::flow::Emitter& emitter)
         : index(at),
           domain(in),
           policy(*in.policy),
+          out(emitter),
           source(at - in.first_peer),
           flow(policy.flow_of(source)) {}
 
-    velo::flow::PeerIndex index;     // in this process's directory
-    velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
-    velo::flow::Policy& policy;      // of the domain
-    velo::flow::PeerIndex source;    // in the policy, and of its packets
-    velo::flow::FlowIndex flow;      // where the policy keeps its counts
-    velo::fabric::shm::Segment segment;
-    std::optional<velo::fabric::shm::ShmLink> link;  // empty until connected
+    velo::flow::PeerIndex index;         // in this process's directory
+    velo::endpoint::Domain& domain;      // that its packets arrive in, and ours there
+    velo::flow::Policy& policy;          // of the domain
+    velo::flow::Emitter& out;            // for what the policy emits
+    velo::flow::PeerIndex source;        // in the policy, and of its packets
+    velo::flow::FlowIndex flow;          // where the policy keeps its counts
+    velo::fabric::shm::Segment segment;  // none on another node
+    velo::endpoint::Way link;            // closed until connected
+    std::uint64_t name = 0;              // of the process, once connected
     velo::endpoint::SendQueue queue;
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last

@@ -98,7 +98,7 @@ int Engine::drain(Domain& domain) {
 
 bool Engine::idle() const {
     return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0) &&
-           (!doorbell_ || !doorbell_->rung());
+           (!remote_ || remote_->reader.poll() == 0) && (!doorbell_ || !doorbell_->rung());
 }
 
 void Engine::free_slots(Domain& domain) {
@@ -107,9 +107,7 @@ void Engine::free_slots(Domain& domain) {
     if (reader.position() >= domain.next_sample) {
         domain.next_sample = reader.position() + std::min(kSampleStep, reader.capacity());
         std::uint64_t occupied = std::min<std::uint64_t>(reader.occupancy() + kFreeStep, reader.capacity());
-        std::uint64_t& high =
-            &domain == &velo_ ? statistics_.mailbox_high_water : statistics_.limic_high_water;
-        high = std::max(high, occupied);
+        *domain.high_water = std::max(*domain.high_water, occupied);
         look_around();
     }
     reader.publish();
@@ -137,22 +135,22 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     switch (header.kind) {
         case wire::PacketKind::kCredit:
             if (peer.policy.on_demand())
-                peer.policy.credit_retrieved(peer.source, value, *this);
+                peer.policy.credit_retrieved(peer.source, value, peer.out);
             else
                 peer.policy.credit_received(peer.flow, value);
             break;
         case wire::PacketKind::kRequest:
-            peer.policy.request_retrieved(peer.flow, *this);
+            peer.policy.request_retrieved(peer.flow, peer.out);
             break;
         case wire::PacketKind::kResponse:
-            peer.policy.response_retrieved(peer.flow, value, *this);
+            peer.policy.response_retrieved(peer.flow, value, peer.out);
             break;
         default:
             if (!peer.policy.on_demand()) {
                 fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
                 return 0;
             }
-            peer.policy.contact_retrieved(peer.source, header.kind, value, *this);
+            peer.policy.contact_retrieved(peer.source, header.kind, value, peer.out);
     }
     trace_.received(peer, header.kind, value);
     if (peer.policy.on_demand())
@@ -169,7 +167,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
     reader.fetch_next(packets);
-    if (peer.awaits_answer && rested(peer)) peer.link->prepare(packets);
+    if (peer.awaits_answer && rested(peer)) peer.link.prepare(packets);
     peer.awaits_answer = false;
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
@@ -181,7 +179,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         std::lock_guard lock(mutex_);
         if constexpr (kKind == wire::PacketKind::kBackloggedData) {
             // The first packet of the run has waited; the others are as usual.
-            peer.policy.backlogged_data_retrieved(peer.flow, *this);
+            peer.policy.backlogged_data_retrieved(peer.flow, peer.out);
             account(peer, packets - 1);
         } else {
             account(peer, packets);
@@ -206,13 +204,14 @@ inline void Engine::account(Peer& peer, std::uint32_t packets) {
         peer.policy.data_retrieved_quietly(peer.flow, quiet);
         packets -= quiet;
         if (packets == 0) return;
-        peer.policy.data_retrieved(peer.flow, *this);
+        peer.policy.data_retrieved(peer.flow, peer.out);
         if (--packets == 0) return;
     }
 }
 
 // Under a policy that refuses by sender: release, as for Reader::publish.
 void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
+    if (peer.index >= remote_first_) return network_->retrieved(peer.source, packets);
     std::atomic<std::uint64_t>& count = mailbox_.retrieved(peer.source);
     count.store(count.load(std::memory_order_relaxed) + packets, std::memory_order_release);
 }
@@ -310,6 +309,7 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
 // `handled`: packets of this poll so far. Returns it with what rang.
 int Engine::housekeep(int handled) {
     if (doorbell_) handled += answer_doorbell();
+    if (remote_) handled += progress_remote(handled > 0);
     if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kWork) {
         if (handled == 0 && sleep_us_ > 0) doze();
         return handled;
@@ -323,7 +323,7 @@ int Engine::housekeep(int handled) {
         if (doorbell_) hurry_contact();
         bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty() ||
                     contact_due_ns_ != 0;
-        Housekeeping rest = doorbell_ ? Housekeeping::kListen : Housekeeping::kNone;
+        Housekeeping rest = doorbell_ || remote_ ? Housekeeping::kListen : Housekeeping::kNone;
         housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
     }
     run_completions();

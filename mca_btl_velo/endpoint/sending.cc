@@ -39,7 +39,7 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
 
 void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.policy.take(peer.flow, packets);
-    (&peer.domain == &velo_ ? statistics_.data_packets : statistics_.limic_packets) += packets;
+    *peer.domain.sent_packets += packets;
     trace_.sent(peer, packets);
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
@@ -69,8 +69,8 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
         if (burst.packets == 0) return false;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
-            burst.piggyback = peer.policy.piggyback(peer.flow, *this);
-        fabric::Carried carried = peer.link->carry(burst);
+            burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+        fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) {
             if (peer.domain.refuses) {
                 peer.policy.refused(peer.source, platform::now_ns());
@@ -93,8 +93,8 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
         std::uint32_t piggyback =
-            total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, *this) : 0;
-        if (!peer.link->carry_packet(message, tag, piggyback, peer.policy.limited(), rested(peer)))
+            total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, peer.out) : 0;
+        if (!peer.link.carry_packet(message, tag, piggyback, peer.policy.limited(), rested(peer)))
             return VELO_WOULD_BLOCK;
     } else {
         const Manner manner = manner_of(peer, total);
@@ -113,8 +113,8 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
                             .rested = manner.demote,
                             .framing = manner.framing};
         if (manner.framing.room_for_piggyback(total))
-            burst.piggyback = peer.policy.piggyback(peer.flow, *this);
-        if (peer.link->carry(burst).packets == 0) return VELO_WOULD_BLOCK;
+            burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+        if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     }
     sent(peer, packets);
     ++statistics_.messages_sent;
@@ -151,7 +151,7 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
 // Credits have come: control packets first, then the queue (design/flow-control.md, flush).
 void Engine::flush(Peer& peer) {
     if (peer.policy.control_waiting(peer.flow) && peer.policy.credits(peer.flow) > 0) {
-        peer.policy.send_waiting_control(peer.flow, *this);
+        peer.policy.send_waiting_control(peer.flow, peer.out);
     }
     const wire::PacketKind kind =
         peer.policy.marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
@@ -176,7 +176,7 @@ void Engine::flush(Peer& peer) {
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
     Peer& peer = reachable_peer(to);
-    peer.link->carry_control(kind, value);
+    peer.link.carry_control(kind, value);
     peer.flow = peer.policy.flow_of(to);
     if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
     trace_.emitted(peer, kind, value);
@@ -184,6 +184,7 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
+    if (goes_past_mailbox(peer, *message)) return network_->send_bulk(peer.source, view_of(*message), message);
     message->sent = 0;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
         return message->done(message, VELO_OK);

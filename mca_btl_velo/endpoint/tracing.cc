@@ -53,14 +53,15 @@ void Tracing::mailbox(std::uint64_t occupied, std::uint32_t slots) {
 }
 
 void Tracing::record_connected(const Peer& peer) {
-    std::uint64_t name = peer.segment.address().process_name;
-    add(Kind::kPeer, peer, static_cast<std::uint32_t>(name), static_cast<std::uint32_t>(name >> 32));
+    add(Kind::kPeer, peer, static_cast<std::uint32_t>(peer.name),
+        static_cast<std::uint32_t>(peer.name >> 32));
     if (&peer.policy == &policy_ && intended_[peer.index] != 0) {
         recorder_->add(Kind::kIntended, peer.index, intended_[peer.index], trace::kNone, trace::kNone, 0);
     }
 }
 
 void Tracing::record_sent(const Peer& peer, std::uint32_t packets) {
+    if (&peer.policy != &policy_) return add(Kind::kSend, peer, packets, 0);
     std::uint32_t piggyback = growth(policy_.counters().piggybacked_credits, seen_.piggybacked_credits);
     add(Kind::kSend, peer, packets, piggyback);
     record_policy_changes(peer);
@@ -69,7 +70,7 @@ void Tracing::record_sent(const Peer& peer, std::uint32_t packets) {
 void Tracing::record_emitted(const Peer& peer, PacketKind kind, std::uint32_t value) {
     switch (kind) {
         case PacketKind::kCredit:
-            add(Kind::kCreditSent, peer, value, policy_.available());
+            add(Kind::kCreditSent, peer, value, peer.policy.available());
             break;
         case PacketKind::kRequest:
             add(Kind::kRequestSent, peer, 0, 0);
@@ -101,6 +102,7 @@ void Tracing::record_received(const Peer& peer, PacketKind kind, std::uint32_t v
 
 // Steals and growth happen inside the policy, always on the occasion of a packet for the peer that gains.
 void Tracing::record_policy_changes(const Peer& peer) {
+    if (&peer.policy != &policy_) return;
     const flow::Counters& now = policy_.counters();
     if (std::uint32_t buffers = growth(now.grown_buffers, seen_.grown_buffers); buffers > 0)
         add(Kind::kGrown, peer, buffers, 0);

@@ -100,6 +100,24 @@ std::string standard_parameters(const PolicyConfig& config) {
            (config.piggyback ? "on" : "off");
 }
 
+Counters& Counters::operator+=(const Counters& other) {
+    credit_packets += other.credit_packets;
+    credits_in_packets += other.credits_in_packets;
+    piggybacked_credits += other.piggybacked_credits;
+    piggybacks += other.piggybacks;
+    requests += other.requests;
+    responses += other.responses;
+    steals += other.steals;
+    stolen_slots += other.stolen_slots;
+    refusals += other.refusals;
+    growths += other.growths;
+    grown_buffers += other.grown_buffers;
+    hellos += other.hellos;
+    releases += other.releases;
+    leaves += other.leaves;
+    return *this;
+}
+
 Policy::Policy(const PolicyConfig& config, bool limited, std::uint32_t data_slots, std::uint32_t flows)
     : limited_(limited), peers_(flows), config_(config), data_slots_(data_slots) {}
 

@@ -109,6 +109,8 @@ struct Counters {
     std::uint64_t hellos = 0;               // HELLO emitted (lazy)
     std::uint64_t releases = 0;             // RELEASE emitted (lazy), `steals` of them for a busy sender
     std::uint64_t leaves = 0;               // LEAVE emitted (lazy)
+
+    Counters& operator+=(const Counters& other);
 };
 
 // The state that the hot path touches, one for each peer; a policy keeps its further state beside it.

@@ -44,6 +44,8 @@ constexpr Field kFields[] = {
     {"mailbox_high_water", [](const SegmentHeader& s) { return s.statistics.mailbox_high_water; }},
     {"limic_packets", [](const SegmentHeader& s) { return s.statistics.limic_packets; }},
     {"limic_high_water", [](const SegmentHeader& s) { return s.statistics.limic_high_water; }},
+    {"network_packets", [](const SegmentHeader& s) { return s.statistics.network_packets; }},
+    {"network_high_water", [](const SegmentHeader& s) { return s.statistics.network_high_water; }},
     {"segment_bytes", [](const SegmentHeader& s) { return s.statistics.segment_bytes; }},
     {"private_bytes", [](const SegmentHeader& s) { return s.statistics.private_bytes; }},
     {"peers_met", [](const SegmentHeader& s) { return s.statistics.peers_met; }},

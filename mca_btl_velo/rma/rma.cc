@@ -14,6 +14,8 @@ namespace {
 // parts are asked for at a time, so that one is on its way while the other is being unpacked.
 constexpr std::uint64_t kPartBytes = 128 * 1024;
 constexpr std::uint64_t kPartsAhead = 2;
+// Past the mailbox small messages have a way of their own, and each part costs a round trip.
+constexpr std::uint64_t kLargePartBytes = 8 * 1024 * 1024;
 
 }  // namespace
 
@@ -46,6 +48,16 @@ Rma::~Rma() {
 
 void Rma::connect(PeerIndex peer, const singlecopy::RemoteProcess& process) {
     if (access_[peer] == nullptr) access_[peer] = std::make_unique<Access>(process);
+}
+
+void Rma::connect_past_mailbox(PeerIndex peer) {
+    access_[peer] = std::make_unique<Access>(singlecopy::RemoteProcess{});
+    access_[peer]->probed = true;
+    access_[peer]->past_mailbox = true;
+}
+
+std::uint64_t Rma::part_bytes(PeerIndex peer) const {
+    return access_[peer] != nullptr && access_[peer]->past_mailbox ? kLargePartBytes : kPartBytes;
 }
 
 singlecopy::RemoteMemory* Rma::memory_of(PeerIndex peer) {
@@ -94,7 +106,7 @@ void Rma::request_part(std::uint64_t id, Transfer& transfer) {
     header.operation = transfer.operation;
     header.id = id;
     header.address = transfer.remote + transfer.requested;
-    header.bytes = std::min(kPartBytes, transfer.bytes - transfer.requested);
+    header.bytes = std::min(part_bytes(transfer.peer), transfer.bytes - transfer.requested);
     header.position = transfer.requested;
     const std::byte* data = transfer.local + transfer.requested;
     transfer.requested += header.bytes;
@@ -152,10 +164,10 @@ bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placemen
     *placement = Placement{};
     switch (header.operation) {
         case Operation::kGet:
-            return header.bytes <= kPartBytes;
+            return header.bytes <= part_bytes(peer);
         case Operation::kPut:
             *placement = Placement{reinterpret_cast<std::byte*>(header.address), header.bytes};
-            return header.bytes <= kPartBytes;
+            return header.bytes <= part_bytes(peer);
         case Operation::kGetReply: {
             Transfer* transfer = find(peer, header.id, Operation::kGet);
             if (transfer == nullptr || header.position > transfer->requested ||

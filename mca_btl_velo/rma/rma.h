@@ -55,6 +55,9 @@ class Rma {
     ~Rma();
 
     void connect(PeerIndex peer, const singlecopy::RemoteProcess& process);
+    // A peer on another node: no single copy; the outbox has a way for large data past the mailbox.
+    void connect_past_mailbox(PeerIndex peer);
+    void grow(std::uint32_t peers) { access_.resize(peers); }
 
     // Access to this peer's memory by single copy, probed on first use; nullptr if no mechanism gives it.
     // Throws Failure where a mechanism was asked for by name.
@@ -94,6 +97,7 @@ class Rma {
         singlecopy::RemoteProcess process;
         std::unique_ptr<singlecopy::RemoteMemory> memory;
         bool probed = false;
+        bool past_mailbox = false;
     };
     struct Transfer {
         PeerIndex peer;
@@ -106,6 +110,7 @@ class Rma {
     };
     struct Message;
 
+    std::uint64_t part_bytes(PeerIndex peer) const;
     void request_part(std::uint64_t id, Transfer& transfer);
     void post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes);
     Completion part_arrived(const MessageHeader& header);

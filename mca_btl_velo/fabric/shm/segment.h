@@ -57,6 +57,8 @@ struct Statistics {
     std::uint64_t mailbox_high_water;  // slots, sampled while the mailbox is being drained
     std::uint64_t limic_packets;       // packets that took no credits: to peers of the same virtual node
     std::uint64_t limic_high_water;    // slots
+    std::uint64_t network_packets;     // to other nodes
+    std::uint64_t network_high_water;  // slots of the mailbox for other nodes
     std::uint64_t rma_single_copy_bytes;
     std::uint64_t rma_mailbox_bytes;
     std::uint64_t atomics;

@@ -36,6 +36,8 @@ typedef struct mca_btl_velo_component_t {
     int single_copy;
     char *backing_directory;
     unsigned spare_peers;
+    int network;
+    unsigned network_timeout; /* seconds */
     int idle_sleep;
     int report;
     unsigned stall_warning;
@@ -107,6 +109,8 @@ void mca_btl_velo_deregister(void);
 /* True if the values are there. */
 bool mca_btl_velo_registered(void);
 const char *mca_btl_velo_single_copy_name(int value);
+/* Whether processes on other nodes are to be served. */
+bool mca_btl_velo_spans_nodes(void);
 /* Limits that ob1 and the engine rely on, checked when the values are final. NULL, or what is wrong. */
 const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
 

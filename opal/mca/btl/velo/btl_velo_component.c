@@ -165,6 +165,30 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
     config->ranks_per_node = component->limic ? node_size : 0;
 }
 
+/* The processes of this job on other nodes: all that are not among the `count` ascending `local` names. NULL if there are
+ * none; the caller frees it. */
+static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, uint32_t *remote_count)
+{
+    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    uint32_t size = 0, *found = &size, here = 0;
+    int rc;
+    *remote_count = 0;
+    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_JOB_SIZE, &job, &found, OPAL_UINT32);
+    if (OPAL_SUCCESS != rc || size <= count || 0 == count || !mca_btl_velo_spans_nodes()) {
+        return NULL;
+    }
+    uint64_t *names = calloc(size - count, sizeof(*names));
+    for (uint32_t rank = 0; NULL != names && rank < size; ++rank) {
+        uint64_t name = name_of((opal_process_name_t) {.jobid = job.jobid, .vpid = rank});
+        if (here < count && local[here] == name) {
+            ++here;
+        } else if (*remote_count < size - count) {
+            names[(*remote_count)++] = name;
+        }
+    }
+    return names;
+}
+
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
 {
     mca_btl_velo_deliver(&((mca_btl_velo_module_t *) context)->super, tag, data, bytes);
@@ -214,11 +238,20 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         mca_btl_velo_give_up("out of memory");
     }
     split_peers(names, count, &config, peers, peers + count);
+    uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
+    config.remote_peers = remote;
+    if (0 < config.remote_peer_count) {
+        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo. Without atomics it declines, and osc/pt2pt serves
+         * windows where it is enabled (--mca osc pt2pt). */
+        module->super.btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
+    }
+    config.network_timeout_ms = 1000 * component->network_timeout;
     char error[512];
     mca_btl_velo_component.closed = false;
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));
     free(peers);
     free(names);
+    free(remote);
     if (VELO_OK == status && mca_btl_velo_is_default("eager_limit") &&
         velo_engine_slots_per_peer(module->engine) < MCA_BTL_VELO_SMALL_EAGER_SLOTS) {
         module->super.btl_eager_limit = module->super.btl_rndv_eager_limit = MCA_BTL_VELO_SMALL_EAGER_LIMIT;

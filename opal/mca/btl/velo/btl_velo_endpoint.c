@@ -37,6 +37,13 @@ static struct mca_btl_base_endpoint_t *endpoint_for(uint32_t place)
     return endpoint;
 }
 
+/* The launcher says where the processes of this job are; it may not know those of another one, whose addresses tell. */
+static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
+{
+    bool same_job = proc->proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+    return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!same_job && velo_address_is_here(address, bytes));
+}
+
 /* The place of a process in the engine; false if velo cannot reach it. */
 static bool expect(const opal_proc_t *proc, uint32_t *place)
 {
@@ -45,16 +52,17 @@ static bool expect(const opal_proc_t *proc, uint32_t *place)
     int rc;
     OPAL_MODEX_RECV(rc, &mca_btl_velo_component.super.btl_version, &proc->proc_name, &address, &bytes);
     if (OPAL_SUCCESS != rc || NULL == address) {
-        mca_btl_velo_log(NULL, 5, "a process on this node does not use velo");
-        return false;
-    }
-    if (!OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) && !velo_address_is_here(address, bytes)) {
-        free(address);
+        mca_btl_velo_log(NULL, 5, "a process does not use velo");
         return false;
     }
     char error[512];
-    velo_status status = velo_peer_expect(mca_btl_velo_module.engine, address, bytes, place, error, sizeof(error));
+    velo_status status = (is_here(proc, address, bytes) ? velo_peer_expect : velo_peer_expect_remote)(
+        mca_btl_velo_module.engine, address, bytes, place, error, sizeof(error));
     free(address);
+    if (VELO_ERR_UNSUPPORTED == status) {
+        mca_btl_velo_log(NULL, 5, error);
+        return false;
+    }
     if (VELO_OK != status) {
         report_failure(status, error);
         return false;
@@ -75,9 +83,9 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     const opal_proc_t *self = opal_proc_local_get();
     for (size_t i = 0; i < count; ++i) {
         endpoints[i] = NULL;
-        /* Open MPI does not know where the processes of another mpirun are; their addresses tell. */
-        bool candidate =
-            OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || procs[i]->proc_name.jobid != self->proc_name.jobid;
+        /* Open MPI does not know where the processes of another mpirun are. */
+        bool candidate = OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || mca_btl_velo_spans_nodes() ||
+                         procs[i]->proc_name.jobid != self->proc_name.jobid;
         if (procs[i] == self || !candidate) {
             continue;
         }

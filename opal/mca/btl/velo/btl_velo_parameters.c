@@ -20,6 +20,15 @@ const char *mca_btl_velo_single_copy_name(int value)
     return single_copy_values[value].string;
 }
 
+enum { NETWORK_UCX, NETWORK_NONE };
+
+static mca_base_var_enum_value_t network_values[] = {{NETWORK_UCX, "ucx"}, {NETWORK_NONE, "none"}, {0, NULL}};
+
+bool mca_btl_velo_spans_nodes(void)
+{
+    return NETWORK_UCX == mca_btl_velo_component.network;
+}
+
 static mca_base_var_enum_value_t report_values[] = {
     {VELO_REPORT_NONE, "none"}, {VELO_REPORT_SUMMARY, "summary"}, {VELO_REPORT_JSON, "json"}, {0, NULL}};
 
@@ -192,6 +201,22 @@ static int register_lazy_parameters(mca_btl_velo_component_t *component)
     return rc;
 }
 
+static int register_network_parameters(mca_btl_velo_component_t *component)
+{
+    component->network = NETWORK_UCX;
+    int rc = add_enumerated("network",
+                            "What carries packets to other nodes: ucx (default; UCX_TLS and UCX_NET_DEVICES choose among its "
+                            "networks; a job on one node opens none), or none: another BTL serves the processes there",
+                            network_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->network);
+    component->network_timeout = 20;
+    rc |= add("network_timeout",
+              "Seconds for which a connection to another node may leave data unacknowledged before the job ends with an error "
+              "that names the process there, 1 to 3600 (default 20). A busy process is not meant: its kernel acknowledges",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+              &component->network_timeout);
+    return rc;
+}
+
 static int register_other_parameters(mca_btl_velo_component_t *component)
 {
     component->single_copy = SINGLE_COPY_AUTO;
@@ -293,6 +318,7 @@ int mca_btl_velo_register(void)
     rc |= register_buffer_parameters(&mca_btl_velo_component);
     rc |= register_lazy_parameters(&mca_btl_velo_component);
     rc |= register_other_parameters(&mca_btl_velo_component);
+    rc |= register_network_parameters(&mca_btl_velo_component);
     rc |= register_module_parameters(&mca_btl_velo_module.super);
     rc |= mca_btl_velo_register_pvars();
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
@@ -305,7 +331,7 @@ static const char *not_a_number(void)
     static const char *const names[] = {"slots_per_peer", "credit_slots",  "spare_peers", "limic_slots", "ranks_per_node", "idle_sleep",
                                         "eager_limit",    "max_send_size", "rndv_eager_limit", "preposted_buffers",
                                         "initial_buffers", "growth_buffers", "credit_message_threshold", "rnr_timer_ns",
-                                        "lazy_slots", "lazy_peers", "stall_warning", "trace_limit"};
+                                        "lazy_slots", "lazy_peers", "network_timeout", "stall_warning", "trace_limit"};
     static char message[160];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         char variable[64];
@@ -343,6 +369,9 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
     }
     if (NULL == mca_btl_velo_component.backing_directory || '\0' == *mca_btl_velo_component.backing_directory) {
         return "btl_velo_backing_directory is empty; it must be a writable directory on a local file system";
+    }
+    if (mca_btl_velo_component.network_timeout < 1 || mca_btl_velo_component.network_timeout > 3600) {
+        return "btl_velo_network_timeout must be 1 to 3600 seconds";
     }
     if (mca_btl_velo_component.idle_sleep < -1 || mca_btl_velo_component.idle_sleep > 1000000) {
         return "btl_velo_idle_sleep must be -1 to 1000000 microseconds";

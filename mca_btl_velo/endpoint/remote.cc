@@ -1,0 +1,130 @@
+// Peers on other nodes: a domain of its own, whose packets a network brings, and data that goes past the
+// mailbox.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "endpoint/engine.h"
+#include "platform/failure.h"
+
+namespace velo::endpoint {
+namespace {
+
+// Asking the network costs a system call, which messages inside the node would pay for. While they come and
+// it has nothing to tell, it is asked at one progress in so many.
+constexpr std::uint32_t kQuietPolls = 16;
+// So many polls that brought nothing make the network quiet, or end the time of messages inside the node.
+constexpr std::uint32_t kQuietAfter = 1000;
+// The network wakes nobody: a process that sleeps looks at it so often.
+constexpr std::uint32_t kMostSleepUs = 100;
+// Shorter data travels in packets: cheaper than an announcement.
+constexpr std::size_t kLeastBulkBytes = 4096;
+
+}  // namespace
+
+void Engine::open_remote(const flow::PolicyConfig& flow) {
+    remote_first_ = mailbox_.directory_entries();
+    if (config_.remote_peer_count == 0) return;
+    std::string reason;
+    auto policy = open_policy(config_.flow_control, flow);
+    fabric::NetworkConfig network{};
+    network.process_name = config_.process_name;
+    network.peers = config_.remote_peers;
+    network.flow = flow;
+    network.agreement = mailbox_.header().agreement;
+    network.limited = policy->limited();
+    network.refusal_limit = policy->refusal_limit();
+    network.threads = config_.threads;
+    network.patience_ms = config_.network_timeout_ms;
+    network_ = fabric::open_network(network, &reason);
+    if (network_ == nullptr) {
+        config_.log(config_.context, 5, ("processes on other nodes are out of reach: " + reason).c_str());
+        return;
+    }
+    sleep_us_ = std::min(sleep_us_, kMostSleepUs);
+    remote_.emplace(Domain{std::move(policy), network_->reader(), remote_first_, &statistics_.network_packets,
+                           &statistics_.network_high_water});
+    remote_->refuses = velo_.refuses;
+    housekeeping_ = Housekeeping::kListen;
+    const auto& own = network_->address();
+    address_.insert(address_.end(), own.begin(), own.end());
+    peers_.resize(remote_first_ + flow.total_peers());
+    rma_.grow(static_cast<std::uint32_t>(peers_.size()));
+}
+
+flow::PeerIndex Engine::expect_remote(std::span<const std::byte> address) {
+    if (network_ == nullptr)
+        throw Failure(VELO_ERR_UNSUPPORTED, "this process has no network to other nodes");
+    if (address.empty())
+        throw Failure(VELO_ERR_UNREACHABLE, "a process on another node has no network that Velo can use");
+    std::lock_guard lock(mutex_);
+    Peer& peer = peer_at(remote_first_ + network_->claim(address));
+    if (!peer.link) attach_remote(peer);
+    return peer.index;
+}
+
+void Engine::attach_remote(Peer& peer) {
+    flow::PolicyConfig there;
+    flow::PeerIndex place;
+    peer.link.open(network_->open(peer.source, &there, &place));
+    peer.policy.open_window(peer.flow, flow::initial_credit(peer.policy.name(), there, place));
+    rma_.connect_past_mailbox(peer.index);
+    peer.name = network_->name_of(peer.source);
+    trace_.connected(peer);
+}
+
+int Engine::progress_remote(bool busy) {
+    local_quiet_ = busy ? 0 : local_quiet_ + 1;
+    bool others = local_quiet_ < kQuietAfter && network_quiet_ >= kQuietAfter;
+    if (others && ++network_skipped_ < kQuietPolls) return 0;
+    network_skipped_ = 0;
+    bool moved = network_->progress();
+    int handled = drain(*remote_);
+    handled += progress_bulk();
+    network_quiet_ = moved || handled > 0 ? 0 : network_quiet_ + 1;
+    return handled;
+}
+
+int Engine::progress_bulk() {
+    int handled = 0;
+    for (fabric::BulkArrival& arrival : network_->arrivals()) {
+        Peer& peer = peer_at(remote_first_ + arrival.from);
+        rma::MessageHeader header;
+        rma::Placement placement;
+        bool fits = arrival.header.size() == sizeof header;
+        if (fits) {
+            std::memcpy(&header, arrival.header.data(), sizeof header);
+            std::lock_guard lock(mutex_);
+            fits = rma_.begin(peer.index, header, &placement) && placement.bytes == arrival.bytes;
+        }
+        if (!fits) throw Failure(VELO_ERR_PROTOCOL, "a bulk transfer that nobody has asked for");
+        if (network_->accept(arrival, placement.data)) deliver_rma(peer, header);
+        ++handled;
+    }
+    for (const fabric::BulkArrival& arrival : network_->received()) {
+        rma::MessageHeader header;
+        std::memcpy(&header, arrival.header.data(), sizeof header);
+        deliver_rma(peer_at(remote_first_ + arrival.from), header);
+        ++handled;
+    }
+    for (void* context : network_->sent_bulk()) {
+        auto* message = static_cast<velo_send*>(context);
+        std::lock_guard lock(mutex_);
+        message->done(message, VELO_OK);
+        ++handled;
+    }
+    return handled;
+}
+
+bool Engine::goes_past_mailbox(const Peer& peer, const velo_send& message) const {
+    return network_ != nullptr && peer.index >= remote_first_ && message.bytes[1] >= kLeastBulkBytes;
+}
+
+void Engine::RemoteEmitter::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
+    Peer& peer = engine.reachable_peer(engine.remote_first_ + to);
+    peer.link.carry_control(kind, value);
+    peer.flow = peer.policy.flow_of(to);
+    engine.trace_.emitted(peer, kind, value);
+}
+
+}  // namespace velo::endpoint

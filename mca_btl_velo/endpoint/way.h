@@ -1,0 +1,42 @@
+// The way to a peer's mailbox: through shared memory, inlined, or through a network.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "fabric/shm/shm_link.h"
+
+namespace velo::endpoint {
+
+class Way {
+ public:
+    explicit operator bool() const { return shm_.has_value() || network_ != nullptr; }
+
+    fabric::shm::ShmLink& open(mailbox::Writer<> writer, std::uint32_t source) {
+        return shm_.emplace(writer, source);
+    }
+    void open(std::unique_ptr<fabric::Link> network) { network_ = std::move(network); }
+
+    fabric::Carried carry(const fabric::Burst& burst) {
+        return shm_ ? shm_->carry(burst) : network_->carry(burst);
+    }
+    bool carry_packet(const fabric::MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
+                      bool granted, bool rested) {
+        if (shm_) [[likely]]
+            return shm_->carry_packet(message, tag, piggyback, granted, rested);
+        return network_->carry_packet(message, tag, piggyback, granted, rested);
+    }
+    // Shared memory only.
+    void prepare(std::uint32_t packets) {
+        if (shm_) shm_->prepare(packets);
+    }
+    void carry_control(wire::PacketKind kind, std::uint32_t value) {
+        shm_ ? shm_->carry_control(kind, value) : network_->carry_control(kind, value);
+    }
+
+ private:
+    std::optional<fabric::shm::ShmLink> shm_;
+    std::unique_ptr<fabric::Link> network_;
+};
+
+}  // namespace velo::endpoint

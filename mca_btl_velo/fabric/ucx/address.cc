@@ -1,0 +1,69 @@
+#include "fabric/ucx/address.h"
+
+#include <cstring>
+
+namespace velo::fabric::ucx {
+namespace {
+
+constexpr std::uint32_t kMostPeers = 1U << 16;
+constexpr std::uint32_t kMostSlots = 1U << 24;
+constexpr std::uint32_t kMostWorkerBytes = 1U << 16;
+
+bool sane(const AddressHeader& header) {
+    const shm::Agreement& agreement = header.agreement;
+    return header.magic == AddressHeader::kMagic && header.key != 0 && header.peers < kMostPeers &&
+           header.spare_peers < kMostPeers && header.data_slots < kMostSlots && agreement.credit_slots >= 1 &&
+           agreement.credit_slots <= 255 && header.worker_bytes > 0 &&
+           header.worker_bytes <= kMostWorkerBytes &&
+           memchr(agreement.flow_control, 0, sizeof agreement.flow_control) != nullptr;
+}
+
+}  // namespace
+
+std::uint64_t mailbox_slots(const Address& address) {
+    return flow::mailbox_plan(address.agreement.flow_control, address.flow).total();
+}
+
+std::vector<std::byte> pack(const Address& address) {
+    AddressHeader header{};
+    header.magic = AddressHeader::kMagic;
+    header.name = address.name;
+    header.key = address.key;
+    header.agreement = address.agreement;
+    header.peers = address.flow.peers;
+    header.spare_peers = address.flow.spare_peers;
+    header.data_slots = address.flow.data_slots;
+    header.worker_bytes = static_cast<std::uint32_t>(address.worker.size());
+    std::vector<std::byte> bytes(sizeof header + address.worker.size());
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, address.worker.data(), address.worker.size());
+    return bytes;
+}
+
+bool parse(std::span<const std::byte> bytes, Address* address) {
+    AddressHeader header;
+    if (bytes.size() < sizeof header) return false;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (!sane(header) || bytes.size() != sizeof header + header.worker_bytes) return false;
+    address->name = header.name;
+    address->key = header.key;
+    address->agreement = header.agreement;
+    address->flow = flow::PolicyConfig{};
+    address->flow.peers = header.peers;
+    address->flow.spare_peers = header.spare_peers;
+    address->flow.data_slots = header.data_slots;
+    address->flow.credit_slots = header.agreement.credit_slots;
+    address->flow.piggyback = header.agreement.piggyback != 0;
+    address->flow.preposted_buffers = header.agreement.preposted_buffers;
+    address->flow.initial_buffers = header.agreement.initial_buffers;
+    address->flow.credit_message_threshold = header.agreement.credit_message_threshold;
+    address->flow.lazy_slots = header.agreement.lazy_slots;
+    address->flow.lazy_peers = header.agreement.lazy_peers;
+    const std::uint64_t slots = mailbox_slots(*address);
+    if (slots == 0 || slots > kMostSlots) return false;
+    auto worker = bytes.subspan(sizeof header);
+    address->worker.assign(worker.begin(), worker.end());
+    return true;
+}
+
+}  // namespace velo::fabric::ucx

@@ -1,0 +1,39 @@
+// What a process tells others so that they can reach it through UCX.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fabric/shm/segment.h"
+#include "flow/policy.h"
+
+namespace velo::fabric::ucx {
+
+// Followed by the address of the UCX worker. Little-endian, as all that Velo sends.
+struct AddressHeader {
+    static constexpr std::uint64_t kMagic = 0x313078634f4c4556ULL;  // "VELOcx01": changes with the layout
+
+    std::uint64_t magic;
+    std::uint64_t name;
+    std::uint64_t key;  // whoever sends to this process must know it
+    shm::Agreement agreement;
+    std::uint32_t peers, spare_peers, data_slots;
+    std::uint32_t worker_bytes;
+};
+
+struct Address {
+    std::uint64_t name = 0;
+    std::uint64_t key = 0;
+    shm::Agreement agreement{};
+    flow::PolicyConfig flow;
+    std::vector<std::byte> worker;
+};
+
+std::uint64_t mailbox_slots(const Address& address);
+std::vector<std::byte> pack(const Address& address);
+// False if the bytes are no address of this version of Velo; nothing in it is out of range otherwise.
+bool parse(std::span<const std::byte> bytes, Address* address);
+
+}  // namespace velo::fabric::ucx

@@ -1,0 +1,23 @@
+// The active messages of Velo between nodes and their headers.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/ucx/parcel.h"
+
+namespace velo::fabric::ucx {
+
+enum MessageId : unsigned {
+    kParcelId = 20,   // Parcel; data for the mailbox
+    kHelloId = 21,    // Introduction; the sender's address
+    kGoodbyeId = 22,  // Introduction: no more will come
+    kRetrievedId = 24,  // Introduction and a count: so many packets have left the mailbox since the start
+    kBulkId = 23,     // Introduction and the engine's header; data for memory that the receiver chooses
+};
+
+struct Introduction {
+    std::uint64_t key;     // the receiver's
+    std::uint64_t sender;  // process name
+};
+
+}  // namespace velo::fabric::ucx

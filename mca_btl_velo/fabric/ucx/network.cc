@@ -1,0 +1,223 @@
+// Set-up: the worker, who is who, connections, and the end of them.
+#include "fabric/ucx/network.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "fabric/ucx/messages.h"
+#include "fabric/ucx/traffic.h"
+#include "fabric/ucx/ucx_link.h"
+#include "platform/failure.h"
+#include "platform/process_identity.h"
+
+namespace velo::fabric::ucx {
+namespace {
+
+// What has been sent must leave before the process does; a peer that is gone must not keep it.
+constexpr std::chrono::seconds kCloseTime{3};
+
+void require(ucs_status_t status, const char* what) {
+    if (status != UCS_OK) {
+        throw Failure(VELO_ERR_RESOURCE, std::string("UCX: ") + what + ": " + ucs_status_string(status) +
+                                             " (UCX_TLS and UCX_NET_DEVICES choose networks; "
+                                             "btl_velo_network none does without)");
+    }
+}
+
+std::uint32_t planned_slots(const NetworkConfig& config) {
+    return static_cast<std::uint32_t>(
+        flow::mailbox_plan(config.agreement.flow_control, config.flow).total());
+}
+
+}  // namespace
+
+UcxNetwork::UcxNetwork(const NetworkConfig& config)
+    : config_(config),
+      names_(config.peers, config.peers + config.flow.peers),
+      intake_(planned_slots(config), config.flow.total_peers(), config.limited) {
+    for (std::uint32_t i = 0; i < config.flow.total_peers(); ++i) {
+        remotes_.emplace_back().network = this;
+        if (i < names_.size()) remotes_.back().name = names_[i];
+    }
+    open_context();
+    try {
+        open_worker();
+    } catch (...) {
+        if (worker_ != nullptr) ucp_worker_destroy(worker_);
+        ucp_cleanup(context_);
+        throw;
+    }
+}
+
+UcxNetwork::~UcxNetwork() {
+    close_endpoints();
+    ucp_worker_destroy(worker_);
+    ucp_cleanup(context_);
+}
+
+void UcxNetwork::open_context() {
+    ucp_config_t* settings = nullptr;
+    require(ucp_config_read(nullptr, nullptr, &settings), "configuration");
+    // Peers here are on other nodes by definition: UCX must not take two of them for one because they have
+    // the same kernel.
+    if (getenv("UCX_TLS") == nullptr) ucp_config_modify(settings, "TLS", "^sm");
+    ucp_params_t params{};
+    params.field_mask =
+        UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+    params.features = UCP_FEATURE_AM;
+    params.mt_workers_shared = config_.threads;
+    params.estimated_num_eps = names_.size();
+    ucs_status_t status = ucp_init(&params, settings, &context_);
+    ucp_config_release(settings);
+    require(status, "start");
+}
+
+void UcxNetwork::open_worker() {
+    ucp_worker_params_t params{};
+    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    params.thread_mode = config_.threads ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
+    require(ucp_worker_create(context_, &params, &worker_), "worker");
+    set_handler(kParcelId, on_parcel, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kHelloId, on_hello, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kGoodbyeId, on_goodbye, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kRetrievedId, on_retrieved, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kBulkId, on_bulk, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
+
+    ucp_worker_attr_t attributes{};
+    attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+    attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
+    require(ucp_worker_query(worker_, &attributes), "address");
+    auto* first = reinterpret_cast<const std::byte*>(attributes.address);
+    own_.worker.assign(first, first + attributes.address_length);
+    ucp_worker_release_address(worker_, attributes.address);
+    own_.name = config_.process_name;
+    own_.key = platform::random_nonce();
+    own_.agreement = config_.agreement;
+    own_.flow = config_.flow;
+    packed_ = pack(own_);
+}
+
+void UcxNetwork::set_handler(unsigned id, ucp_am_recv_callback_t handler, std::uint32_t flags) {
+    ucp_am_handler_param_t params{};
+    params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    params.id = id;
+    params.flags = flags;
+    params.cb = handler;
+    params.arg = this;
+    require(ucp_worker_set_am_recv_handler(worker_, &params), "active message handler");
+}
+
+// The place of a process among the senders; remotes_.size() if it has none.
+flow::PeerIndex UcxNetwork::index_of(std::uint64_t name, bool create) {
+    auto found = std::lower_bound(names_.begin(), names_.end(), name);
+    if (found != names_.end() && *found == name) return static_cast<flow::PeerIndex>(found - names_.begin());
+    auto first = static_cast<flow::PeerIndex>(names_.size());
+    std::uint32_t strangers = strangers_.load(std::memory_order_acquire);
+    for (flow::PeerIndex i = first; i < first + strangers; ++i) {
+        if (remotes_[i].name == name) return i;
+    }
+    if (!create || first + strangers == remotes_.size()) return static_cast<flow::PeerIndex>(remotes_.size());
+    remotes_[first + strangers].name = name;
+    strangers_.store(strangers + 1, std::memory_order_release);
+    return first + strangers;
+}
+
+void UcxNetwork::learn(flow::PeerIndex index, Address address) {
+    Remote& remote = remotes_[index];
+    if (remote.known.load(std::memory_order_relaxed)) return;
+    remote.address = std::move(address);
+    remote.known.store(true, std::memory_order_release);
+}
+
+flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
+    Address address;
+    if (!parse(bytes, &address)) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+    std::string reason = shm::difference(own_.agreement, address.agreement);
+    if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
+    std::lock_guard lock(directory_);
+    flow::PeerIndex index = index_of(address.name, true);
+    if (index == remotes_.size()) {
+        throw Failure(VELO_ERR_RESOURCE,
+                      "no place is left for a process of another job: raise "
+                      "btl_velo_spare_peers (now " +
+                          std::to_string(config_.flow.spare_peers) + ")");
+    }
+    learn(index, std::move(address));
+    return index;
+}
+
+std::unique_ptr<Link> UcxNetwork::open(flow::PeerIndex peer, flow::PolicyConfig* flow,
+                                       flow::PeerIndex* index) {
+    Remote& remote = remotes_[peer];
+    if (!remote.known.load(std::memory_order_acquire))
+        throw Failure(VELO_ERR_PROTOCOL, "a sender on another node did not leave its address");
+    connect(remote);
+    *flow = remote.address.flow;
+    // All regular senders of a mailbox have equal shares: the slots are so many for each.
+    *index = peer < names_.size() ? 0 : remote.address.flow.peers;
+    return std::make_unique<UcxLink>(*this, remote);
+}
+
+void UcxNetwork::connect(Remote& remote) {
+    std::lock_guard lock(connect_lock_);
+    if (remote.endpoint != nullptr) return;
+    ucp_ep_params_t params{};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.address = reinterpret_cast<const ucp_address_t*>(remote.address.worker.data());
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    params.err_handler.cb = on_error;
+    params.err_handler.arg = &remote;
+    ucs_status_t status = ucp_ep_create(worker_, &params, &remote.endpoint);
+    if (status != UCS_OK) {
+        remote.endpoint = nullptr;
+        throw Failure(VELO_ERR_UNREACHABLE, "UCX finds no way to process " + process_text(remote.name) +
+                                                ": " + ucs_status_string(status) +
+                                                " (UCX_TLS and UCX_NET_DEVICES choose networks)");
+    }
+    say(remote, kHelloId, packed_);
+    watch_connections();
+}
+
+// Waits, a little, for a request of the closing phase.
+void UcxNetwork::finish(ucs_status_ptr_t request, Clock::time_point deadline) {
+    if (!UCS_PTR_IS_PTR(request)) return;
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline)
+        ucp_worker_progress(worker_);
+    ucp_request_free(request);
+}
+
+void UcxNetwork::close_endpoints() {
+    for (Remote& remote : remotes_) {
+        if (remote.endpoint != nullptr && remote.broken.load() == UCS_OK) say(remote, kGoodbyeId, {});
+    }
+    auto deadline = Clock::now() + kCloseTime;
+    ucp_request_param_t params{};
+    finish(ucp_worker_flush_nbx(worker_, &params), deadline);
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    for (Remote& remote : remotes_) {
+        if (remote.endpoint != nullptr) finish(ucp_ep_close_nbx(remote.endpoint, &params), deadline);
+    }
+}
+
+std::string process_text(std::uint64_t name) {
+    char text[64];
+    std::snprintf(text, sizeof text, "[%" PRIu64 ",%" PRIu64 "] (rank %" PRIu64 " of its job)", name >> 32,
+                  name & 0xffffffff, name & 0xffffffff);
+    return text;
+}
+
+}  // namespace velo::fabric::ucx
+
+namespace velo::fabric {
+
+std::unique_ptr<Network> open_network(const NetworkConfig& config, std::string*) {
+    return std::make_unique<ucx::UcxNetwork>(config);
+}
+
+}  // namespace velo::fabric

@@ -1,0 +1,88 @@
+#include "fabric/ucx/ucx_link.h"
+
+#include <algorithm>
+
+namespace velo::fabric::ucx {
+namespace {
+
+// Data of one active message at most: what UCX sends without asking the receiver first.
+constexpr std::size_t kParcelBytes = 32 * 1024;
+// Without credits, what UCX may hold for one peer before the fabric counts as full.
+constexpr std::size_t kOutstandingBytes = 256 * 1024;
+
+}  // namespace
+
+bool UcxLink::full() const {
+    return remote_.outstanding.load(std::memory_order_relaxed) >= kOutstandingBytes;
+}
+
+std::uint32_t UcxLink::accepted(std::uint32_t packets) const {
+    if (full()) return 0;
+    const std::uint64_t limit = network_.refusal_limit();
+    if (limit == UINT32_MAX) return std::min(packets, capacity_);
+    const std::uint64_t waiting =
+        remote_.sent_packets - remote_.known_retrieved.load(std::memory_order_relaxed);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(packets, waiting < limit ? limit - waiting : 0));
+}
+
+Carried UcxLink::carry(const Burst& burst) {
+    std::uint32_t packets = burst.packets;
+    if (!burst.granted) {
+        packets = accepted(packets);
+        if (packets == 0 || (burst.whole && packets < burst.packets)) return {0, 0};
+    }
+    const std::size_t total = burst.message.total(), rest = total - burst.offset;
+    const std::uint32_t run = std::min(burst.framing.run_packets(rest), packets);
+    const std::uint32_t parcel_packets = std::max<std::uint32_t>(
+        run, static_cast<std::uint32_t>(kParcelBytes / wire::run_capacity(run)) * run);
+    std::size_t done = 0;
+    std::uint32_t used = 0;
+    while (used < packets) {
+        const std::uint32_t most = std::min(parcel_packets, packets - used);
+        const std::size_t room =
+            most / run * wire::run_capacity(run) + (most % run == 0 ? 0 : wire::run_capacity(most % run));
+        const std::size_t bytes = std::min(room, rest - done), offset = burst.offset + done;
+        Parcel parcel{};
+        parcel.kind = static_cast<std::uint8_t>(used == 0 ? burst.kind : wire::PacketKind::kData);
+        parcel.flags = burst.flags;
+        if (offset == 0) parcel.flags |= wire::kFirst;
+        if (offset + bytes == total) {
+            parcel.flags |= wire::kLast;
+            parcel.value = burst.piggyback;
+        }
+        parcel.tag = burst.tag;
+        parcel.run_packets = static_cast<std::uint8_t>(run);
+        parcel.bytes = static_cast<std::uint32_t>(bytes);
+        network_.send(remote_, parcel, burst.message, offset);
+        done += bytes;
+        used += static_cast<std::uint32_t>(slots_of(parcel));
+        if (done == rest) break;
+    }
+    remote_.sent_packets += used;
+    return {used, done};
+}
+
+bool UcxLink::carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
+                           bool granted, bool) {
+    if (!granted && accepted(1) == 0) return false;
+    Parcel parcel{};
+    parcel.kind = static_cast<std::uint8_t>(wire::PacketKind::kData);
+    parcel.flags = wire::kFirst | wire::kLast;
+    parcel.value = piggyback;
+    parcel.tag = tag;
+    parcel.run_packets = 1;
+    parcel.bytes = static_cast<std::uint32_t>(message.total());
+    ++remote_.sent_packets;
+    network_.send(remote_, parcel, message, 0);
+    return true;
+}
+
+void UcxLink::carry_control(wire::PacketKind kind, std::uint32_t value) {
+    Parcel parcel{};
+    parcel.kind = static_cast<std::uint8_t>(kind);
+    parcel.value = value;
+    parcel.run_packets = 1;
+    network_.send(remote_, parcel, MessageView{}, 0);
+}
+
+}  // namespace velo::fabric::ucx

@@ -1,0 +1,63 @@
+"""Nodes that disturb, or lose, each other (contrib/nodes)."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from flows import velo_only
+from nodes import Cluster, permitted
+
+pytestmark = velo_only
+TIMEOUT = {"btl_velo_network_timeout": 5}
+
+
+@pytest.fixture(scope="module")
+def allowed():
+    permitted()
+
+
+@pytest.fixture
+def cluster(allowed):
+    nodes = Cluster(f"fault{os.getpid()}")
+    yield nodes
+    nodes.remove()
+
+
+@pytest.fixture
+def talk(start, cluster):
+    """A job that talks across two nodes, up to that point where it does so."""
+
+    def begin(seconds, *arguments, params=None):
+        job = start("chatter", seconds, *arguments, np=2, params=params, prefix=cluster.prefix(2, 1), time_limit=90)
+        job.until_printed("talking")
+        return job
+
+    return begin
+
+
+def test_a_killed_rank_ends_the_job(talk, cluster):
+    job = talk(80)
+    (victim,) = cluster.processes("node2", "chatter")
+    os.kill(victim, signal.SIGKILL)
+    result = job.wait()
+    assert result.returncode != 0 and "finished" not in result.stdout
+
+
+@pytest.mark.parametrize("size", [64, 1_000_000])
+def test_a_lost_link_ends_in_an_error_that_names_the_peer(talk, cluster, size):
+    job = talk(80, size, params=TIMEOUT)
+    cluster.fault("node2", "down")
+    begin = time.monotonic()
+    job.until(lambda: "is lost" in job.stderr or job.finished(), "an error")
+    assert time.monotonic() - begin < 60
+    assert "the connection to process [" in job.stderr and "(rank 1 of its job) is lost" in job.stderr, job.stderr
+
+
+@pytest.mark.parametrize("fault", [("loss", 5), ("rate", "100mbit")])
+def test_a_bad_link_only_slows_the_job(talk, cluster, fault):
+    job = talk(3, 20_000)
+    cluster.fault("node2", *fault)
+    assert job.wait().returncode == 0, job.stderr
+    assert "finished=1" in job.stdout

@@ -1,0 +1,107 @@
+"""Several nodes: shared memory inside, UCX between (contrib/nodes)."""
+
+import json
+import os
+import re
+
+import pytest
+
+from flows import every_flow, flows, velo_only
+from nodes import Cluster, permitted
+
+pytestmark = velo_only
+
+
+@pytest.fixture(scope="module")
+def allowed():
+    permitted()
+
+
+@pytest.fixture
+def cluster(allowed):
+    nodes = Cluster(f"mpi{os.getpid()}")
+    yield nodes
+    nodes.remove()
+
+
+@pytest.fixture
+def run(mpi, cluster):
+    """Runs a program on 2 nodes with 2 ranks each, unless told otherwise."""
+
+    def begin(*arguments, np=4, nodes=2, slots=2, **keywords):
+        return mpi.run(*arguments, np=np, prefix=cluster.prefix(nodes, slots), time_limit=120, **keywords)
+
+    return begin
+
+
+@every_flow(8)
+def test_pairs_exchange_all_sizes(run, flow):
+    assert run("exchange", 4, 300_000, params=flow.params).facts() == {"rounds": 4, "received": 4 * 48}
+
+
+@every_flow(8)
+def test_collectives_with_random_sizes(run, flow):
+    assert run("collectives", 4, 5000, params=flow.params).facts() == {"rounds": 4}
+
+
+@every_flow(8)
+def test_four_nodes_with_two_ranks_each(run, flow):
+    assert run("collectives", 2, 3000, np=8, nodes=4, params=flow.params).facts() == {"rounds": 2}
+
+
+@pytest.mark.parametrize("mode", ["ssend", "issend", "bsend", "rsend", "persistent", "cancel"])
+@pytest.mark.parametrize("size", [8, 100_000])
+@flows(8, policies=("dynamic",))
+def test_send_mode_between_nodes(run, flow, mode, size):
+    assert run("modes", mode, size, np=2, slots=1, params=flow.params).facts() == {"rounds": 20}
+
+
+@flows(8)
+def test_megabytes_between_nodes(run, flow):
+    assert run("large", (8 << 20) + 1, np=2, slots=1, params=flow.params).facts() == {"received": (8 << 20) + 1}
+
+
+@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "fetch_and_op", "compare_and_swap"])
+@flows(8, policies=("dynamic",))
+def test_windows_between_nodes(run, flow, topic):
+    assert run("rma", topic, "create", params={**flow.params, "osc": "pt2pt"}).facts() == {"passed": 1}
+
+
+@flows(8)
+def test_without_packet_trains(run, flow):
+    params = {**flow.params, "btl_velo_packet_trains": 0}
+    assert run("exchange", 2, 5000, params=params).facts() == {"rounds": 2, "received": 2 * 39}
+
+
+def reports(text):
+    return [json.loads(line) for line in re.findall(r"VELO-REPORT (\{.*\})", text)]
+
+
+@flows(64, policies=("dynamic",))
+def test_shared_memory_inside_a_node_and_the_network_between(run, flow):
+    result = run("collectives", 2, 3000, params={**flow.params, "btl_velo_report": "json"})
+    nodes = reports(result.stderr)
+    assert len(nodes) == 2, "one report from each node"
+    for node in nodes:
+        assert node["ranks"] == 2
+        assert all(rank["network_packets"] > 0 and rank["data_packets"] > 0 for rank in node["per_rank"])
+
+
+@flows(64, policies=("dynamic",))
+def test_one_node_opens_no_network(mpi, flow):
+    result = mpi.run("collectives", 1, 3000, np=2, params={**flow.params, "btl_velo_verbose": 5})
+    assert "flow_control dynamic" in result.stderr and "through UCX" not in result.stderr
+
+
+@flows(64, policies=("dynamic",))
+def test_network_none_leaves_other_nodes_to_another_btl(run, flow):
+    params = {**flow.params, "btl_velo_network": "none", "btl": "velo,tcp,self", "btl_velo_report": "json"}
+    nodes = reports(run("collectives", 1, 3000, params=params, transport="").stderr)
+    assert all(node["total"]["network_packets"] == 0 and node["total"]["data_packets"] > 0 for node in nodes)
+
+
+def test_parameters_that_differ_between_nodes_end_in_an_error_that_names_them(mpi, cluster):
+    script = 'if [ "$(hostname)" = node2 ]; then export OMPI_MCA_btl_velo_credit_slots=4; fi; exec "$0" "$@"'
+    result = mpi.run_any("exchange", 1, 100, np=2, prefix=cluster.prefix(2, 1), before=["sh", "-c", script])
+    assert result.returncode != 0
+    assert "btl_velo_credit_slots must be the same in all processes" in result.output
