@@ -88,6 +88,9 @@ extern mca_btl_velo_module_t mca_btl_velo_module;
 #define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + 64)
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
 
+/* What a process publishes its address under. Without a version: peers of another one are refused with a message. */
+#define MCA_BTL_VELO_ADDRESS_KEY "btl.velo.address"
+
 /* parameters */
 /* True if nobody has set the parameter. */
 bool mca_btl_velo_is_default(const char *name);

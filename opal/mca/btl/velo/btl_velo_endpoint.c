@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "opal/mca/hwloc/base/base.h"
-#include "opal/mca/pmix/pmix.h"
 
 /* Out of reach: another BTL may serve this peer, so say why, once for each process: with many peers it is mostly the
  * same reason. Anything else concerns the job as a whole. */
@@ -42,7 +41,7 @@ static struct mca_btl_base_endpoint_t *connect_to(const opal_proc_t *proc)
     void *address = NULL;
     size_t bytes = 0;
     int rc;
-    OPAL_MODEX_RECV(rc, &mca_btl_velo_component.super.btl_version, &proc->proc_name, &address, &bytes);
+    OPAL_MODEX_RECV_STRING(rc, MCA_BTL_VELO_ADDRESS_KEY, &proc->proc_name, &address, &bytes);
     if (OPAL_SUCCESS != rc || NULL == address) {
         mca_btl_velo_log(NULL, 5, "a process on this node does not use velo");
         return NULL;
