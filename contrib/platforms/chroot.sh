@@ -27,13 +27,13 @@ chroot_packages="
     python3 python3-pytest procps util-linux iproute2
 "
 
-# chroot_make SERIES DIRECTORY MIRROR: does nothing if it is there already, and goes on where it failed.
+# chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already, and goes on where it failed.
 chroot_make() {
     [ ! -e "$2/.complete" ] || return 0
     if [ ! -e "$2/.base" ]; then
         rm -rf "$2"
         mkdir -p "$2"
-        debootstrap --variant=minbase --include=ca-certificates "$(chroot_suite "$1")" "$2" "$3" || return 1
+        debootstrap --variant=minbase --include=ca-certificates "$(chroot_suite "$1")" "$2" "${3:-$(chroot_default_mirror)}" || return 1
         chroot_settings "$2"
         touch "$2/.base"
     fi
