@@ -178,7 +178,8 @@ AC_DEFUN([VELO_OPENMPI_MISSING],
 AC_DEFUN([VELO_OPENMPI_RUNTIME],
 [AC_MSG_CHECKING([the version that $OMPI_INFO reports])
  velo_info=`$OMPI_INFO --parsable --all 2>/dev/null`
- velo_runtime=`AS_ECHO(["$velo_info"]) | sed -n 's/^opal:version:full://p'`
+ # 5.0 has no version of opal any more. What follows the numbers (rc1) the headers do not tell.
+ velo_runtime=`AS_ECHO(["$velo_info"]) | sed -n '/^o[[pm]]*[[ai]]l*:version:full:/{s///;s/@<:@a-z~@:>@.*//;p;q;}'`
  AC_MSG_RESULT([${velo_runtime:-none}])
  AS_IF([test "$velo_runtime" != "$VELO_OPENMPI_VERSION"],
    [VELO_OPENMPI_REFUSE([The component headers are of Open MPI $VELO_OPENMPI_VERSION, but $OMPI_INFO is of ${velo_runtime:-an unknown version}.])])
