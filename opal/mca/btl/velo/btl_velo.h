@@ -74,7 +74,7 @@ typedef struct mca_btl_velo_descriptor_t {
 
 OBJ_CLASS_DECLARATION(mca_btl_velo_descriptor_t);
 
-OPAL_MODULE_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
+OPAL_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
 extern mca_btl_velo_module_t mca_btl_velo_module;
 
 /* An eager send is refused while more than this waits for the same peer: ob1 then keeps it in the user's buffer, so
