@@ -193,6 +193,10 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
     });
 }
 
+velo_peer* velo_message_source(const velo_engine* engine) {
+    return engine->engine.arriving();
+}
+
 int velo_progress(velo_engine* engine) {
     return engine->engine.progress();
 }

@@ -45,6 +45,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
+    // Within the message callback: the sender.
+    Peer* arriving() const { return arriving_; }
     void dump(const Peer* peer, int level);
 
     void flush_trace();
@@ -145,6 +147,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     }
 
     velo_config config_;
+    Peer* arriving_ = nullptr;  // whose message the callback is given
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;

@@ -251,6 +251,7 @@ inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payloa
     if (first != (incoming.state == Incoming::State::kIdle)) return false;
     if ((header.flags & (kOneRun | wire::kInternal)) == kOneRun && payload.more_bytes == 0) {
         if (payload.bytes > buffers_.buffer_bytes()) return false;
+        arriving_ = &peer;
         config_.message(config_.context, header.tag, payload.data, payload.bytes);
         return true;
     }
@@ -260,6 +261,7 @@ inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payloa
     bool rma = incoming.state == Incoming::State::kRma;
     incoming.state = Incoming::State::kIdle;
     if (rma) return incoming.room == 0 && deliver_rma(peer, incoming.rma);
+    arriving_ = &peer;
     config_.message(config_.context, incoming.tag, incoming.buffer.get(),
                     buffers_.buffer_bytes() - incoming.room);
     buffers_.give_back(std::move(incoming.buffer));

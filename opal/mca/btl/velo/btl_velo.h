@@ -126,6 +126,8 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints);
+/* The endpoint of a peer that add_procs has connected to, or NULL. */
+struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const velo_peer *peer);
 void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module);
 
 /* send */

@@ -50,17 +50,26 @@ static inline void mca_btl_velo_abort(int status, const char *text)
 
 /* --- receiving: `data` is valid during the call only */
 
-static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, uint8_t tag, void *data, size_t bytes)
+/* From 5.0 on the base offers RMA by active messages and answers to the endpoint that a message came from. It is the only
+ * one to ask for it. */
+#if BTL_VERSION == 310
+#define MCA_BTL_VELO_NEEDS_SOURCE(tag) false
+#else
+#define MCA_BTL_VELO_NEEDS_SOURCE(tag) ((tag) >= MCA_BTL_TAG_BTL_BASE && (tag) < MCA_BTL_TAG_BTL)
+#endif
+
+static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *source, uint8_t tag,
+                                        void *data, size_t bytes)
 {
     mca_btl_active_message_callback_t *callback = mca_btl_base_active_message_trigger + tag;
     mca_btl_base_segment_t segment = {.seg_addr = {.pval = data}, .seg_len = bytes};
 #if BTL_VERSION == 310
+    (void) source;
     mca_btl_base_descriptor_t descriptor = {.des_segments = &segment, .des_segment_count = 1};
     callback->cbfunc(module, tag, &descriptor, callback->cbdata);
 #else
-    /* No endpoint: only what Open MPI builds on active messages asks for it, and that finds it by process name. */
     const mca_btl_base_receive_descriptor_t descriptor = {
-        .des_segments = &segment, .des_segment_count = 1, .tag = tag, .cbdata = callback->cbdata};
+        .endpoint = source, .des_segments = &segment, .des_segment_count = 1, .tag = tag, .cbdata = callback->cbdata};
     callback->cbfunc(module, &descriptor);
 #endif
 }

@@ -168,7 +168,10 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
 
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
 {
-    mca_btl_velo_deliver(&((mca_btl_velo_module_t *) context)->super, tag, data, bytes);
+    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
+    struct mca_btl_base_endpoint_t *source =
+        MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(velo_message_source(module->engine)) : NULL;
+    mca_btl_velo_deliver(&module->super, source, tag, data, bytes);
 }
 
 static void open_engine(mca_btl_velo_module_t *module, bool threads)

@@ -18,14 +18,22 @@ static void report_failure(velo_status status, const char *reason)
     reported = true;
 }
 
+struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const velo_peer *peer)
+{
+    struct mca_btl_base_endpoint_t *known = mca_btl_velo_module.endpoints;
+    while (NULL != known && known->peer != peer) {
+        known = known->next;
+    }
+    return known;
+}
+
 /* The endpoint of a peer, the same one each time. */
 static struct mca_btl_base_endpoint_t *endpoint_for(velo_peer *peer)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
-    for (struct mca_btl_base_endpoint_t *known = module->endpoints; NULL != known; known = known->next) {
-        if (known->peer == peer) {
-            return known;
-        }
+    struct mca_btl_base_endpoint_t *known = mca_btl_velo_endpoint_of(peer);
+    if (NULL != known) {
+        return known;
     }
     struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
     if (NULL != endpoint) {
