@@ -8,13 +8,13 @@
 #   VELO_OPENMPI_LIBS      libopen-pal
 #   VELO_MPI_CPPFLAGS, VELO_MPI_LIBS  to build MPI programs
 #   MPICC, MPIRUN, OMPI_INFO          its commands
-#   VELO_BTL_VERSION       3.1.0
+#   VELO_BTL_VERSION       3.1.0 or 3.3.0
 # and defines VELO_BUILD_OPENMPI_*.
 
 # VELO_OPENMPI_REFUSE(WHAT)
 AC_DEFUN([VELO_OPENMPI_REFUSE],
 [AC_MSG_ERROR([$1
-    Velo is a plugin for Open MPI 4.1. On Debian 12: apt-get install libopenmpi-dev openmpi-bin
+    Velo is a plugin for Open MPI 4.1, 5.0 and 6.0. On Debian: apt-get install libopenmpi-dev openmpi-bin
     Open MPI somewhere else: ./configure --with-openmpi=PREFIX])])
 
 # VELO_OPENMPI_FIND_WRAPPER
@@ -50,46 +50,127 @@ AC_DEFUN([VELO_OPENMPI_FIND_WRAPPER],
    [VELO_OPENMPI_REFUSE([$MPICC is there but its ompi_info or mpirun is not.])])
 ])
 
+# VELO_OPENMPI_SOURCE
+# --with-ompi-source=DIR: a source tree of the same Open MPI stands in for component headers that are not installed.
+AC_DEFUN([VELO_OPENMPI_SOURCE],
+[AC_ARG_WITH([ompi-source],
+   [AS_HELP_STRING([--with-ompi-source=DIR],
+     [source tree of the same Open MPI, for component headers that are not installed; if opal_config.h is not either, the tree must have been configured as the installation was])],
+   [], [with_ompi_source=no])
+ AS_CASE([$with_ompi_source],
+   [no | ''], [velo_source_dirs=],
+   [/*],
+   [AS_IF([test ! -f "$with_ompi_source/opal/mca/btl/btl.h"],
+      [VELO_OPENMPI_REFUSE([--with-ompi-source=$with_ompi_source is not a source tree of Open MPI: it has no opal/mca/btl/btl.h.])])
+    velo_source_dirs="$with_ompi_source $with_ompi_source/opal/include $with_ompi_source/ompi/include"
+    # libevent and hwloc, where that Open MPI was configured to use its own.
+    for velo_dir in opal/mca/event/libevent2022/libevent opal/mca/hwloc/hwloc201/hwloc 3rd-party/libevent-*; do
+      for velo_dir in "$with_ompi_source"/$velo_dir; do
+        AS_IF([test -f "$velo_dir/config.status"], [AS_VAR_APPEND([velo_source_dirs], [" $velo_dir $velo_dir/include"])])
+      done
+    done],
+   [AC_MSG_ERROR([--with-ompi-source=$with_ompi_source: give the absolute directory of a source tree of Open MPI.])])
+])
+
+# VELO_OPENMPI_SEE(HEADER, IF-FOUND, IF-NOT-FOUND)
+AC_DEFUN([VELO_OPENMPI_SEE],
+[AC_MSG_CHECKING([for $1])
+ AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
+   #include "$1"]])],
+   [AC_MSG_RESULT([yes]); $2], [AC_MSG_RESULT([no]); $3])])
+
+# VELO_OPENMPI_PMIX
+# From 5.0 on Open MPI's headers include PMIx's, and components call it.
+AC_DEFUN([VELO_OPENMPI_PMIX],
+[VELO_PMIX_LIBS=
+ AS_IF([test "$velo_major" != 4],
+   [VELO_OPENMPI_SEE([pmix.h], [],
+     [PKG_CHECK_MODULES([PMIX], [pmix],
+       [AS_VAR_APPEND([VELO_OPENMPI_CPPFLAGS], [" $PMIX_CFLAGS"])],
+       [VELO_OPENMPI_REFUSE([pmix.h is missing, which Open MPI $VELO_OPENMPI_VERSION is built on. On Debian: apt-get install libpmix-dev])])])
+    VELO_PMIX_LIBS=${PMIX_LIBS:--lpmix}])
+])
+
+# VELO_OPENMPI_THREADS
+# Debian 13 and others install the headers of the threads framework without those of its component pthreads that they
+# include. Velo has a copy of these, which is used only where they are missing.
+AC_DEFUN([VELO_OPENMPI_THREADS],
+[velo_threads=
+ AS_IF([test "$velo_major" != 4],
+   [VELO_OPENMPI_SEE([opal/mca/threads/threads.h], [],
+     [AS_VAR_APPEND([VELO_OPENMPI_CPPFLAGS], [" -isystem $velo_absolute/opal/mca/btl/velo/threads"])
+      CPPFLAGS="$velo_save_CPPFLAGS $VELO_OPENMPI_CPPFLAGS"
+      VELO_OPENMPI_SEE([opal/mca/threads/pthreads/threads_pthreads_threads.h],
+        [velo_threads=", Velo's copy of headers that it does not install"])])])
+])
+
 # VELO_OPENMPI_HEADERS
 # The component headers are installed only by an Open MPI that was configured --with-devel-headers, as Debian's was.
 AC_DEFUN([VELO_OPENMPI_HEADERS],
-[VELO_OPENMPI_CPPFLAGS=
+[VELO_OPENMPI_SOURCE
+ VELO_OPENMPI_CPPFLAGS=
  VELO_MPI_CPPFLAGS=`$MPICC --showme:compile`
+ velo_absolute=`cd "$srcdir" && pwd`
  velo_dirs=`$MPICC --showme:incdirs`
- for velo_dir in $velo_dirs; do
+ for velo_dir in $velo_dirs $velo_source_dirs; do
    # -isystem: warnings in Open MPI's headers are not ours. Never for /usr/include, which it would put out of order.
    AS_CASE([$velo_dir], [/usr/include], [], [AS_VAR_APPEND([VELO_OPENMPI_CPPFLAGS], [" -isystem $velo_dir"])])
  done
 
  velo_save_CPPFLAGS=$CPPFLAGS
  CPPFLAGS="$CPPFLAGS $VELO_OPENMPI_CPPFLAGS"
- velo_missing=
- for velo_header in opal_config.h opal/mca/btl/btl.h ompi/mca/mtl/mtl.h; do
-   AC_MSG_CHECKING([for $velo_header])
-   AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "$velo_header"]])],
-     [AC_MSG_RESULT([yes])],
-     [AC_MSG_RESULT([no]); AS_VAR_APPEND([velo_missing], [" $velo_header"])])
- done
- AS_IF([test -n "$velo_missing"],
-   [VELO_OPENMPI_REFUSE([Open MPI's component headers are missing:$velo_missing (looked in: $velo_dirs).
-    They are installed by an Open MPI that was configured with --with-devel-headers.])])
-
  AC_COMPUTE_INT([velo_major], [OPAL_MAJOR_VERSION], [[#include "opal_config.h"]], [velo_major=unknown])
  AC_COMPUTE_INT([velo_minor], [OPAL_MINOR_VERSION], [[#include "opal_config.h"]], [velo_minor=unknown])
  AC_COMPUTE_INT([velo_release], [OPAL_RELEASE_VERSION], [[#include "opal_config.h"]], [velo_release=unknown])
- AC_MSG_CHECKING([the version of Open MPI's component headers])
  VELO_OPENMPI_VERSION=$velo_major.$velo_minor.$velo_release
- AC_MSG_RESULT([$VELO_OPENMPI_VERSION])
- AS_IF([test "$velo_major.$velo_minor" != 4.1],
-   [VELO_OPENMPI_REFUSE([This Open MPI is $VELO_OPENMPI_VERSION; this Velo serves the 4.1 series.])])
+ AS_IF([test "$velo_major" != unknown],
+   [AC_MSG_CHECKING([the version of Open MPI's component headers])
+    AC_MSG_RESULT([$VELO_OPENMPI_VERSION])
+    AS_CASE([$velo_major.$velo_minor],
+      [4.1 | 5.0 | 6.0], [],
+      [VELO_OPENMPI_REFUSE([This Open MPI is $VELO_OPENMPI_VERSION; this Velo serves the series 4.1, 5.0 and 6.0.])])
+    AS_IF([test -n "$velo_source_dirs"], [VELO_OPENMPI_SOURCE_VERSION])
+    VELO_OPENMPI_PMIX
+    CPPFLAGS="$velo_save_CPPFLAGS $VELO_OPENMPI_CPPFLAGS"
+    VELO_OPENMPI_THREADS])
+
+ velo_missing=
+ for velo_header in opal_config.h opal/mca/btl/btl.h; do
+   VELO_OPENMPI_SEE([$velo_header], [], [AS_VAR_APPEND([velo_missing], [" $velo_header"])])
+ done
+ AS_IF([test -n "$velo_missing"], [VELO_OPENMPI_MISSING])
 
  AC_COMPUTE_INT([velo_btl], [BTL_VERSION],
    [[#include "opal_config.h"
      #include "opal/mca/btl/btl.h"]], [velo_btl=unknown])
- AS_IF([test "$velo_btl" != 310],
-   [VELO_OPENMPI_REFUSE([The BTL API of Open MPI $VELO_OPENMPI_VERSION is $velo_btl; this Velo is written for 310 (3.1.0).])])
- VELO_BTL_VERSION=3.1.0
+ AS_CASE([$velo_major.$velo_minor/$velo_btl],
+   [4.1/310], [VELO_BTL_VERSION=3.1.0],
+   [5.0/330 | 6.0/330], [VELO_BTL_VERSION=3.3.0],
+   [VELO_OPENMPI_REFUSE([The BTL API of Open MPI $VELO_OPENMPI_VERSION is $velo_btl; this Velo is written for 310 (3.1.0) of 4.1 and 330 (3.3.0) of 5.0 and 6.0.])])
  CPPFLAGS=$velo_save_CPPFLAGS
+])
+
+# VELO_OPENMPI_SOURCE_VERSION
+AC_DEFUN([VELO_OPENMPI_SOURCE_VERSION],
+[velo_tree=`sed -n 's/^\(major\|minor\|release\)=//p' "$with_ompi_source/VERSION" 2>/dev/null | tr '\n' . | sed 's/.$//'`
+ AS_IF([test "$velo_tree" != "$VELO_OPENMPI_VERSION"],
+   [VELO_OPENMPI_REFUSE([--with-ompi-source=$with_ompi_source holds Open MPI ${velo_tree:-of an unknown version}, but opal_config.h is of $VELO_OPENMPI_VERSION; give the source of the Open MPI that is installed.])])
+])
+
+# VELO_OPENMPI_MISSING
+# Says which component headers are missing and what can be done about it.
+AC_DEFUN([VELO_OPENMPI_MISSING],
+[velo_cli=`$OMPI_INFO --parsable --config 2>/dev/null | sed -n 's/^config:cli://p'`
+ AS_CASE([$with_ompi_source/$velo_missing],
+   [no/*],
+   [VELO_OPENMPI_REFUSE([Open MPI's component headers are missing:$velo_missing (looked in: $velo_dirs).
+    They are installed by an Open MPI that was configured with --with-devel-headers. Otherwise get the source of the same
+    version, configure it as the installed one was, and give it to Velo: --with-ompi-source=DIR])],
+   [*opal_config.h*],
+   [VELO_OPENMPI_REFUSE([opal_config.h is neither installed nor in $with_ompi_source/opal/include: that tree is not configured.
+    Run there, without what has nothing to do with the headers (Java, Fortran, networks):
+        ./configure$velo_cli])],
+   [VELO_OPENMPI_REFUSE([Component headers cannot be included:$velo_missing (looked in: $velo_dirs $velo_source_dirs); config.log says why.])])
 ])
 
 # VELO_OPENMPI_RUNTIME
@@ -97,7 +178,8 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
 AC_DEFUN([VELO_OPENMPI_RUNTIME],
 [AC_MSG_CHECKING([the version that $OMPI_INFO reports])
  velo_info=`$OMPI_INFO --parsable --all 2>/dev/null`
- velo_runtime=`AS_ECHO(["$velo_info"]) | sed -n 's/^opal:version:full://p'`
+ # 5.0 has no version of opal any more. What follows the numbers (rc1) the headers do not tell.
+ velo_runtime=`AS_ECHO(["$velo_info"]) | sed -n '/^o[[pm]]*[[ai]]l*:version:full:/{s///;s/@<:@a-z~@:>@.*//;p;q;}'`
  AC_MSG_RESULT([${velo_runtime:-none}])
  AS_IF([test "$velo_runtime" != "$VELO_OPENMPI_VERSION"],
    [VELO_OPENMPI_REFUSE([The component headers are of Open MPI $VELO_OPENMPI_VERSION, but $OMPI_INFO is of ${velo_runtime:-an unknown version}.])])
@@ -120,7 +202,7 @@ AC_DEFUN([VELO_OPENMPI_LIBRARIES],
  velo_libdirs=
  for velo_dir in `$MPICC --showme:libdirs`; do AS_VAR_APPEND([velo_libdirs], [" -L$velo_dir"]); done
  velo_save_LIBS=$LIBS
- VELO_OPENMPI_LIBS="$velo_libdirs -lopen-pal"
+ VELO_OPENMPI_LIBS="$velo_libdirs -lopen-pal $VELO_PMIX_LIBS"
  LIBS="$LIBS $VELO_OPENMPI_LIBS"
  AC_MSG_CHECKING([for libopen-pal])
  AC_LINK_IFELSE([AC_LANG_PROGRAM([[int opal_progress_register(int (*)(void));]], [[return opal_progress_register(0);]])],

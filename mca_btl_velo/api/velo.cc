@@ -176,6 +176,10 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
     });
 }
 
+uint32_t velo_message_source(const velo_engine* engine) {
+    return engine->engine.arriving();
+}
+
 int velo_progress(velo_engine* engine) {
     return engine->engine.progress();
 }

@@ -188,6 +188,9 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
  * mailbox. */
 int velo_progress(velo_engine* engine);
 
+/* Within the message callback only: the place of the peer that sent the message. It may not be connected yet. */
+uint32_t velo_message_source(const velo_engine* engine);
+
 /* What can be watched: numbers of the process, and of each of its peers. */
 typedef enum velo_counter_kind {
     VELO_COUNTER_SUM,        /* grows with each event */

@@ -69,6 +69,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
+    // Within the message callback: the sender.
+    flow::PeerIndex arriving() const { return arriving_; }
     void dump(const Peer* peer, int level);
 
     // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
@@ -198,6 +200,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     velo_config config_;
     Listener* listener_ = nullptr;
+    flow::PeerIndex arriving_ = 0;  // whose message the callback is given
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;
     OptionalMutex mutex_;

@@ -244,6 +244,7 @@ std::uint32_t Engine::gather(Peer& peer) {
 
 inline void Engine::hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes) {
     if (tag == kListenerTag && listener_ != nullptr) return listener_->arrived(peer, data, bytes);
+    arriving_ = peer.index;
     config_.message(config_.context, tag, data, bytes);
 }
 

@@ -105,15 +105,51 @@ def test_missing_component_headers_are_named(tmp_path, open_mpi):
     assert DEBIAN_HINT in text
 
 
-@pytest.mark.parametrize("version", ["4.0.7", "5.0.7", "6.0.0"])
+@pytest.mark.parametrize("version", ["4.0.7", "5.1.0", "7.0.0"])
 def test_other_series_are_refused(tmp_path, open_mpi, version):
     open_mpi.with_headers(version, 330)
-    assert f"This Open MPI is {version}; this Velo serves the 4.1 series" in open_mpi.refusal(tmp_path)
+    assert f"This Open MPI is {version}; this Velo serves the series 4.1, 5.0 and 6.0" in open_mpi.refusal(tmp_path)
 
 
-def test_another_btl_api_is_refused(tmp_path, open_mpi):
-    open_mpi.with_headers("4.1.4", 311)
-    assert "The BTL API of Open MPI 4.1.4 is 311" in open_mpi.refusal(tmp_path)
+@pytest.mark.parametrize("version, api", [("4.1.4", 311), ("4.1.4", 330)])
+def test_another_btl_api_is_refused(tmp_path, open_mpi, version, api):
+    open_mpi.with_headers(version, api)
+    assert f"The BTL API of Open MPI {version} is {api}" in open_mpi.refusal(tmp_path)
+
+
+class FakeSource:
+    """A source tree of Open MPI as it is unpacked: not configured."""
+
+    def __init__(self, path, version):
+        self.path = path
+        (path / "opal/mca/btl").mkdir(parents=True)
+        (path / "opal/mca/btl/btl.h").write_text("#define BTL_VERSION 310\n")
+        major, minor, release = version.split(".")
+        (path / "VERSION").write_text(f"# comment\nmajor={major}\nminor={minor}\nrelease={release}\ngreek=\n")
+
+
+def with_source(tmp_path, open_mpi, source):
+    return refusal(tmp_path, f"--with-openmpi={open_mpi.prefix}", f"--with-ompi-source={source}", MPICC="", OMPI_INFO="",
+                   MPIRUN="")
+
+
+def test_a_directory_that_is_no_source_tree_is_refused(tmp_path, open_mpi):
+    assert f"--with-ompi-source={tmp_path} is not a source tree of Open MPI" in with_source(tmp_path, open_mpi, tmp_path)
+
+
+def test_the_source_of_another_version_is_refused(tmp_path, open_mpi):
+    open_mpi.with_headers("4.1.4", 310)
+    source = FakeSource(tmp_path / "source", "4.1.3")
+    text = with_source(tmp_path, open_mpi, source.path)
+    assert "holds Open MPI 4.1.3, but opal_config.h is of 4.1.4" in text
+
+
+def test_a_source_tree_that_is_not_configured_is_told_how_the_installed_one_was(tmp_path, open_mpi):
+    open_mpi.script("mpicc", f'[ "$1" = --showme:incdirs ] && exec echo {open_mpi.include}\nexec {open_mpi.mpicc} "$@"')
+    source = FakeSource(tmp_path / "source", "4.1.4")
+    text = with_source(tmp_path, open_mpi, source.path)
+    assert f"opal_config.h is neither installed nor in {source.path}/opal/include" in text
+    assert "./configure '--" in text
 
 
 def test_headers_of_another_version_than_the_library_are_refused(tmp_path, open_mpi):
@@ -183,8 +219,8 @@ def test_summary_tells_what_was_found(tmp_path):
     assert status == 0, text
     found = dict(line.strip().split(maxsplit=1) for line in text[text.rindex("\nVelo "):].replace("Open MPI", "OpenMPI")
                  .replace("BTL API", "BTL_API").strip().splitlines())
-    assert found["OpenMPI"].startswith("4.1.")
-    assert found["BTL_API"] == "3.1.0"
+    assert found["OpenMPI"].startswith(("4.1.", "5.0.", "6.0."))
+    assert found["BTL_API"] == ("3.1.0" if found["OpenMPI"].startswith("4.1.") else "3.3.0")
     assert found["CMA"].startswith("yes")
     assert found["checked"] == "yes"
     assert "-DVELO_CHECKED=1" in make_variable(tmp_path, "VELO_CHECKED_CPPFLAGS")

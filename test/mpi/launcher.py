@@ -175,6 +175,8 @@ class Launcher:
             if not key.startswith(("OMPI_", "PMIX_", "ORTE_")) and key != "LD_LIBRARY_PATH"}
         if self._component_path:
             kept["OMPI_MCA_mca_base_component_path"] = self._component_path
+            # mpirun of Open MPI 5.0 hands the path to PMIx too, which would complain of each file of Open MPI.
+            kept["PMIX_MCA_mca_base_component_show_load_errors"] = "none"
         # Ranks that spin would take the two cores of a small machine from those that have work.
         kept["OMPI_MCA_mpi_yield_when_idle"] = "1"
         return {**kept, **ROOT_CONSENT, "TMPDIR": self._temporary, **(extra or {})}

@@ -77,7 +77,7 @@ typedef struct mca_btl_velo_descriptor_t {
 
 OBJ_CLASS_DECLARATION(mca_btl_velo_descriptor_t);
 
-OPAL_MODULE_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
+OPAL_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
 extern mca_btl_velo_module_t mca_btl_velo_module;
 
 /* For whatever sends: the peer exists from now on. */
@@ -100,6 +100,9 @@ static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpo
 #define MCA_BTL_VELO_EAGER_LIMIT ((size_t) 8192 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
+
+/* What a process publishes its address under. Without a version: peers of another one are refused with a message. */
+#define MCA_BTL_VELO_ADDRESS_KEY "btl.velo.address"
 
 /* parameters */
 /* True if nobody has set the parameter. */
@@ -152,6 +155,8 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints);
+/* The endpoint of the peer in that place, if add_procs has made one, or NULL. */
+struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(uint32_t place);
 void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module);
 
 /* send */

@@ -1,5 +1,5 @@
 /* Every difference between the Open MPI series that Velo is built for is in this file. configure accepts the series
- * that appear here. */
+ * that appear here: 4.1 with the BTL API 3.1.0, 5.0 and 6.0 with 3.3.0. */
 #ifndef MCA_BTL_VELO_COMPAT_H
 #define MCA_BTL_VELO_COMPAT_H
 
@@ -7,17 +7,80 @@
 
 #include "opal/mca/btl/btl.h"
 
-#if BTL_VERSION != 310
-#error "Velo supports the BTL API 3.1.0 of Open MPI 4.1"
+/* --- the API, and the process manager: a framework of Open MPI in 4.1, PMIx itself later */
+
+#if BTL_VERSION == 310
+
+#include "opal/mca/pmix/pmix.h"
+
+#define MCA_BTL_VELO_API MCA_BTL_BASE_VERSION_3_1_0
+
+#define MCA_BTL_VELO_SCOPE_GLOBAL OPAL_PMIX_GLOBAL
+#define MCA_BTL_VELO_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
+#define MCA_BTL_VELO_STRING OPAL_STRING
+
+/* Ends the job. Returns if the process manager is not there (any more). */
+static inline void mca_btl_velo_abort(int status, const char *text)
+{
+    if (NULL != opal_pmix.abort) {
+        (void) opal_pmix.abort(status, text, NULL);
+    }
+}
+
+#elif BTL_VERSION == 330
+
+#include "opal/mca/pmix/pmix-internal.h"
+
+#define MCA_BTL_VELO_API MCA_BTL_BASE_VERSION_3_3_0
+
+#define MCA_BTL_VELO_SCOPE_GLOBAL PMIX_GLOBAL
+#define MCA_BTL_VELO_LOCAL_PEERS PMIX_LOCAL_PEERS
+#define MCA_BTL_VELO_STRING PMIX_STRING
+
+static inline void mca_btl_velo_abort(int status, const char *text)
+{
+    if (PMIx_Initialized()) {
+        (void) PMIx_Abort(status, text, NULL, 0);
+    }
+}
+
+#else
+#error "Velo supports the BTL API 3.1.0 of Open MPI 4.1 and 3.3.0 of Open MPI 5.0 and 6.0"
 #endif
 
-/* Hands a received message to the upper layer. `data` is valid during the call only. */
-static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, uint8_t tag, void *data, size_t bytes)
+/* --- receiving: `data` is valid during the call only */
+
+/* From 5.0 on the base offers RMA by active messages and answers to the endpoint that a message came from. It is the only
+ * one to ask for it. */
+#if BTL_VERSION == 310
+#define MCA_BTL_VELO_NEEDS_SOURCE(tag) false
+#else
+#define MCA_BTL_VELO_NEEDS_SOURCE(tag) ((tag) >= MCA_BTL_TAG_BTL_BASE && (tag) < MCA_BTL_TAG_BTL)
+#endif
+
+static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *source, uint8_t tag,
+                                        void *data, size_t bytes)
 {
     mca_btl_active_message_callback_t *callback = mca_btl_base_active_message_trigger + tag;
     mca_btl_base_segment_t segment = {.seg_addr = {.pval = data}, .seg_len = bytes};
+#if BTL_VERSION == 310
+    (void) source;
     mca_btl_base_descriptor_t descriptor = {.des_segments = &segment, .des_segment_count = 1};
     callback->cbfunc(module, tag, &descriptor, callback->cbdata);
+#else
+    const mca_btl_base_receive_descriptor_t descriptor = {
+        .endpoint = source, .des_segments = &segment, .des_segment_count = 1, .tag = tag, .cbdata = callback->cbdata};
+    callback->cbfunc(module, &descriptor);
+#endif
 }
+
+/* --- remote memory access */
+
+/* Completion at the origin means completion at the target, for put and for atomics; 4.1 takes that for granted. */
+#ifdef MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#define MCA_BTL_VELO_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#else
+#define MCA_BTL_VELO_REMOTE_COMPLETION 0
+#endif
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
 #include "opal/runtime/opal_params.h"
 #include "opal/util/argv.h"
@@ -20,7 +19,10 @@ static int component_progress(void);
 mca_btl_velo_component_t mca_btl_velo_component = {
     .super = {
         .btl_version = {
-            MCA_BTL_DEFAULT_VERSION("velo"),
+            MCA_BTL_VELO_API,
+            .mca_component_name = "velo",
+            /* What ompi_info shows. */
+            MCA_BASE_MAKE_VERSION(component, VELO_VERSION_MAJOR, VELO_VERSION_MINOR, VELO_VERSION_RELEASE),
             .mca_open_component = mca_btl_velo_check_version,
             .mca_register_component_params = mca_btl_velo_register,
         },
@@ -33,9 +35,7 @@ mca_btl_velo_component_t mca_btl_velo_component = {
 void mca_btl_velo_give_up(const char *text)
 {
     opal_output(0, "btl:velo: %s", text);
-    if (NULL != opal_pmix.abort) {
-        (void) opal_pmix.abort(1, text, NULL);
-    }
+    mca_btl_velo_abort(1, text);
     exit(1);
 }
 
@@ -119,7 +119,7 @@ static uint64_t *find_local_processes(uint32_t *count)
     char *ranks = NULL;
     int rc;
     *count = 0;
-    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_LOCAL_PEERS, &job, &ranks, OPAL_STRING);
+    OPAL_MODEX_RECV_VALUE(rc, MCA_BTL_VELO_LOCAL_PEERS, &job, &ranks, MCA_BTL_VELO_STRING);
     if (OPAL_SUCCESS != rc || NULL == ranks) {
         return NULL;
     }
@@ -191,7 +191,10 @@ static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, ui
 
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
 {
-    mca_btl_velo_deliver(&((mca_btl_velo_module_t *) context)->super, tag, data, bytes);
+    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
+    struct mca_btl_base_endpoint_t *source =
+        MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(velo_message_source(module->engine)) : NULL;
+    mca_btl_velo_deliver(&module->super, source, tag, data, bytes);
 }
 
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
@@ -266,7 +269,7 @@ static int publish_address(const velo_engine *engine)
     size_t bytes;
     const void *address = velo_engine_address(engine, &bytes);
     int rc;
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_btl_velo_component.super.btl_version, address, bytes);
+    OPAL_MODEX_SEND_STRING(rc, MCA_BTL_VELO_SCOPE_GLOBAL, MCA_BTL_VELO_ADDRESS_KEY, address, bytes);
     return rc;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "opal/mca/hwloc/base/base.h"
-#include "opal/mca/pmix/pmix.h"
 
 /* Out of reach: another BTL may serve this peer, so say why, once for each process: with many peers it is mostly the
  * same reason. Anything else concerns the job as a whole. */
@@ -19,14 +18,22 @@ static void report_failure(velo_status status, const char *reason)
     reported = true;
 }
 
+struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(uint32_t place)
+{
+    struct mca_btl_base_endpoint_t *known = mca_btl_velo_module.endpoints;
+    while (NULL != known && known->place != place) {
+        known = known->next;
+    }
+    return known;
+}
+
 /* The endpoint of a peer, the same one each time. */
 static struct mca_btl_base_endpoint_t *endpoint_for(uint32_t place)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
-    for (struct mca_btl_base_endpoint_t *known = module->endpoints; NULL != known; known = known->next) {
-        if (known->place == place) {
-            return known;
-        }
+    struct mca_btl_base_endpoint_t *known = mca_btl_velo_endpoint_of(place);
+    if (NULL != known) {
+        return known;
     }
     struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
     if (NULL != endpoint) {
@@ -50,7 +57,7 @@ static bool expect(const opal_proc_t *proc, uint32_t *place)
     void *address = NULL;
     size_t bytes = 0;
     int rc;
-    OPAL_MODEX_RECV(rc, &mca_btl_velo_component.super.btl_version, &proc->proc_name, &address, &bytes);
+    OPAL_MODEX_RECV_STRING(rc, MCA_BTL_VELO_ADDRESS_KEY, &proc->proc_name, &address, &bytes);
     if (OPAL_SUCCESS != rc || NULL == address) {
         mca_btl_velo_log(NULL, 5, "a process does not use velo");
         return false;
