@@ -135,7 +135,10 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
     VELO_OPENMPI_THREADS])
 
  velo_missing=
- for velo_header in opal_config.h opal/mca/btl/btl.h; do
+ # The MTL is written for 4.1.
+ velo_mtl_header=
+ AS_IF([test "$velo_major" = 4], [velo_mtl_header=ompi/mca/mtl/mtl.h])
+ for velo_header in opal_config.h opal/mca/btl/btl.h $velo_mtl_header; do
    VELO_OPENMPI_SEE([$velo_header], [], [AS_VAR_APPEND([velo_missing], [" $velo_header"])])
  done
  AS_IF([test -n "$velo_missing"], [VELO_OPENMPI_MISSING])

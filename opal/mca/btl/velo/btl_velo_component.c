@@ -173,7 +173,7 @@ static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, ui
     uint32_t size = 0, *found = &size, here = 0;
     int rc;
     *remote_count = 0;
-    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_JOB_SIZE, &job, &found, OPAL_UINT32);
+    OPAL_MODEX_RECV_VALUE(rc, MCA_BTL_VELO_JOB_SIZE, &job, &found, MCA_BTL_VELO_UINT32);
     if (OPAL_SUCCESS != rc || size <= count || 0 == count || !mca_btl_velo_spans_nodes()) {
         return NULL;
     }
