@@ -74,7 +74,7 @@ std::string Mechanisms::description() const {
     for (const auto& mechanism : candidates_) {
         names += (names.empty() ? "" : ", ") + std::string(mechanism->name());
     }
-    return choice_ + " (" + names + ")";
+    return choice_ + " (" + names + (names.empty() ? "" : " ") + "where the peer permits it)";
 }
 
 }  // namespace velo::singlecopy
