@@ -136,8 +136,7 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
 
  velo_missing=
  # The MTL is written for 4.1.
- velo_mtl_header=
- AS_IF([test "$velo_major" = 4], [velo_mtl_header=ompi/mca/mtl/mtl.h])
+ AS_CASE([$velo_major], [5 | 6], [velo_mtl_header=], [velo_mtl_header=ompi/mca/mtl/mtl.h])
  for velo_header in opal_config.h opal/mca/btl/btl.h $velo_mtl_header; do
    VELO_OPENMPI_SEE([$velo_header], [], [AS_VAR_APPEND([velo_missing], [" $velo_header"])])
  done
