@@ -8,6 +8,7 @@ import time
 import pytest
 
 from flows import flows, velo_only
+from launcher import Hang
 
 pytestmark = velo_only
 MAPPING_MARKS = ("velo", "/dev/shm", "memfd")
@@ -69,7 +70,12 @@ def test_nothing_is_left_after_a_kill_while_the_job_starts(start, flow, private_
     ranks = run.until(lambda: run.ranks(mpi.program("traffic")), "the first rank")
     time.sleep(pause_ms / 1000)
     kill(ranks[0] if victim == "rank" else run.pid)
-    assert run.wait().returncode != 0
+    try:
+        assert run.wait().returncode != 0
+    except Hang as hang:
+        # A rank that dies before it has told mpirun its PID: mpirun of Open MPI 4.1 sometimes waits for it for ever.
+        if "with PID 0" not in str(hang):
+            raise
     assert_empty(shm)
 
 
