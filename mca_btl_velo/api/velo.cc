@@ -129,6 +129,10 @@ const char* velo_engine_description(const velo_engine* engine) {
     return engine->engine.description().c_str();
 }
 
+uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine) {
+    return engine->engine.remote_slots_per_peer();
+}
+
 uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
     return engine->engine.slots_per_peer();
 }

@@ -89,7 +89,8 @@ typedef struct velo_config {
     uint32_t network_timeout_ms; /* a connection that acknowledges nothing for so long is lost */
 
     void* context; /* given to the callbacks below */
-    /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
+    /* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at
+     * least, from another one perhaps not. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
     /* Something is broken for good (VELO_ERR_PROTOCOL). `text` says what. */
     void (*fatal)(void* context, velo_status status, const char* text);
@@ -120,6 +121,8 @@ const char* velo_engine_description(const velo_engine* engine);
 
 /* Slots of the mailbox for each peer, as resolved. */
 uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
+/* The same for peers on other nodes. */
+uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the
  * job's launcher does not know. */

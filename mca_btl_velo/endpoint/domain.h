@@ -17,6 +17,7 @@ struct Domain {
     flow::PeerIndex first_peer;     // directory index of the policy's peer 0
     std::uint64_t* sent_packets;    // counts what is sent here
     std::uint64_t* high_water;      // of the mailbox, in slots
+    const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
     bool refuses = false;           // the policy has the fabric refuse by sender
     std::uint64_t next_sample = 0;  // position at which the occupancy is looked at next
 };

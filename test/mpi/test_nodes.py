@@ -61,6 +61,12 @@ def test_megabytes_between_nodes(run, flow):
     assert run("large", (8 << 20) + 1, np=2, slots=1, params=flow.params).facts() == {"received": (8 << 20) + 1}
 
 
+@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "fetch_and_op", "compare_and_swap"])
+@flows(8, policies=("dynamic",))
+def test_windows_between_nodes(run, flow, topic):
+    assert run("rma", topic, "create", params={**flow.params, "osc": "pt2pt"}).facts() == {"passed": 1}
+
+
 @flows(8)
 def test_without_packet_trains(run, flow):
     params = {**flow.params, "btl_velo_packet_trains": 0}

@@ -42,6 +42,15 @@ const char* Intake::arrive(std::uint32_t index, const Parcel& parcel, std::span<
     return fault;
 }
 
+bool Intake::pass(std::uint32_t index, const Parcel& parcel) {
+    Sender& sender = senders_[index];
+    const bool empty = ring_->pointers.write.load(std::memory_order_relaxed) ==
+                       ring_->pointers.read.load(std::memory_order_relaxed);
+    if (!empty || parcel.sequence != sender.expected || !sender.early.empty() || !waiting_.empty()) return false;
+    ++sender.expected;
+    return true;
+}
+
 const char* Intake::take(std::uint32_t sender, const Parcel& parcel, std::span<const std::byte> payload) {
     std::size_t stored = 0;
     if (waiting_.empty() && store(sender, parcel, payload, &stored)) return nullptr;

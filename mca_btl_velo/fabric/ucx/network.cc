@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "fabric/ucx/messages.h"
 #include "fabric/ucx/traffic.h"
@@ -18,6 +19,10 @@ namespace {
 
 // What has been sent must leave before the process does; a peer that is gone must not keep it.
 constexpr std::chrono::seconds kCloseTime{3};
+
+// What UCX's TCP receives in one piece. A parcel or a fragment with its headers is shorter: it is sent without a
+// copy and not assembled.
+constexpr const char* kSegmentBytes = "80K";
 
 void require(ucs_status_t status, const char* what) {
     if (status != UCS_OK) {
@@ -34,10 +39,11 @@ std::uint32_t planned_slots(const NetworkConfig& config) {
 
 }  // namespace
 
-UcxNetwork::UcxNetwork(const NetworkConfig& config)
+UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
     : config_(config),
       names_(config.peers, config.peers + config.flow.peers),
-      intake_(planned_slots(config), config.flow.total_peers(), config.limited) {
+      intake_(planned_slots(config), config.flow.total_peers(), config.limited),
+      receiver_(&receiver) {
     for (std::uint32_t i = 0; i < config.flow.total_peers(); ++i) {
         remotes_.emplace_back().network = this;
         if (i < names_.size()) remotes_.back().name = names_[i];
@@ -53,6 +59,7 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config)
 }
 
 UcxNetwork::~UcxNetwork() {
+    receiver_ = nullptr;
     close_endpoints();
     ucp_worker_destroy(worker_);
     ucp_cleanup(context_);
@@ -64,6 +71,7 @@ void UcxNetwork::open_context() {
     // Peers here are on other nodes by definition: UCX must not take two of them for one because they have
     // the same kernel.
     if (getenv("UCX_TLS") == nullptr) ucp_config_modify(settings, "TLS", "^sm");
+    setenv("UCX_TCP_RX_SEG_SIZE", kSegmentBytes, 0);  // UCX 1.13 has no other way; a user's value stays
     ucp_params_t params{};
     params.field_mask =
         UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
@@ -73,6 +81,29 @@ void UcxNetwork::open_context() {
     ucs_status_t status = ucp_init(&params, settings, &context_);
     ucp_config_release(settings);
     require(status, "start");
+    fragments_ = all_tcp();
+}
+
+// Whether TCP is all that UCX has found: it says so only in print.
+bool UcxNetwork::all_tcp() const {
+    char* text = nullptr;
+    std::size_t bytes = 0;
+    FILE* file = open_memstream(&text, &bytes);
+    if (file == nullptr) return false;
+    ucp_context_print_info(context_, file);
+    std::fclose(file);
+    std::istringstream lines(text);
+    free(text);
+    bool tcp = false;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find(" resource ") == std::string::npos) continue;
+        const std::string device = line.substr(line.rfind(' ') + 1), name = device.substr(0, device.find('/'));
+        if (name == "tcp")
+            tcp = true;
+        else if (name != "self")
+            return false;
+    }
+    return tcp;
 }
 
 void UcxNetwork::open_worker() {
@@ -84,6 +115,7 @@ void UcxNetwork::open_worker() {
     set_handler(kHelloId, on_hello, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kGoodbyeId, on_goodbye, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kRetrievedId, on_retrieved, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kFragmentId, on_fragment, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kBulkId, on_bulk, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
 
     ucp_worker_attr_t attributes{};
@@ -163,7 +195,6 @@ std::unique_ptr<Link> UcxNetwork::open(flow::PeerIndex peer, flow::PolicyConfig*
 }
 
 void UcxNetwork::connect(Remote& remote) {
-    std::lock_guard lock(connect_lock_);
     if (remote.endpoint != nullptr) return;
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -216,8 +247,8 @@ std::string process_text(std::uint64_t name) {
 
 namespace velo::fabric {
 
-std::unique_ptr<Network> open_network(const NetworkConfig& config, std::string*) {
-    return std::make_unique<ucx::UcxNetwork>(config);
+std::unique_ptr<Network> open_network(const NetworkConfig& config, Receiver& receiver, std::string*) {
+    return std::make_unique<ucx::UcxNetwork>(config, receiver);
 }
 
 }  // namespace velo::fabric

@@ -5,15 +5,15 @@
 namespace velo::fabric::ucx {
 namespace {
 
-// Data of one active message at most: what UCX sends without asking the receiver first.
-constexpr std::size_t kParcelBytes = 32 * 1024;
+// Data of one active message at most; see kSegmentBytes.
+constexpr std::size_t kParcelBytes = 66 * 1024;
 // Without credits, what UCX may hold for one peer before the fabric counts as full.
 constexpr std::size_t kOutstandingBytes = 256 * 1024;
 
 }  // namespace
 
 bool UcxLink::full() const {
-    return remote_.outstanding.load(std::memory_order_relaxed) >= kOutstandingBytes;
+    return remote_.outstanding >= kOutstandingBytes;
 }
 
 std::uint32_t UcxLink::accepted(std::uint32_t packets) const {

@@ -90,6 +90,11 @@ extern mca_btl_velo_module_t mca_btl_velo_module;
 #define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + 64)
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
 
+/* In a job on several nodes a rendezvous costs two journeys through the network, far more than a copy: 64 KiB, where
+ * the mailbox has room for two such messages of each peer. */
+#define MCA_BTL_VELO_NETWORK_EAGER_LIMIT ((size_t) 65536 + 64)
+#define MCA_BTL_VELO_NETWORK_EAGER_SLOTS 2048
+
 /* parameters */
 /* True if nobody has set the parameter. */
 bool mca_btl_velo_is_default(const char *name);

@@ -195,6 +195,15 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
     mca_btl_velo_deliver(&((mca_btl_velo_module_t *) context)->super, tag, data, bytes);
 }
 
+static void choose_eager_limit(mca_btl_base_module_t *btl, const velo_engine *engine, bool spans_nodes)
+{
+    if (spans_nodes && velo_engine_remote_slots_per_peer(engine) >= MCA_BTL_VELO_NETWORK_EAGER_SLOTS) {
+        btl->btl_eager_limit = btl->btl_rndv_eager_limit = MCA_BTL_VELO_NETWORK_EAGER_LIMIT;
+    } else if (velo_engine_slots_per_peer(engine) < MCA_BTL_VELO_SMALL_EAGER_SLOTS) {
+        btl->btl_eager_limit = btl->btl_rndv_eager_limit = MCA_BTL_VELO_SMALL_EAGER_LIMIT;
+    }
+}
+
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
 {
     const mca_btl_velo_component_t *component = &mca_btl_velo_component;
@@ -242,7 +251,8 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
     config.remote_peers = remote;
     if (0 < config.remote_peer_count) {
-        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo; without atomics it stands back for osc/pt2pt. */
+        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo. Without atomics it declines, and osc/pt2pt serves
+         * windows where it is enabled (--mca osc pt2pt). */
         module->super.btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
     }
     config.network_timeout_ms = 1000 * component->network_timeout;
@@ -252,12 +262,11 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     free(peers);
     free(names);
     free(remote);
-    if (VELO_OK == status && mca_btl_velo_is_default("eager_limit") &&
-        velo_engine_slots_per_peer(module->engine) < MCA_BTL_VELO_SMALL_EAGER_SLOTS) {
-        module->super.btl_eager_limit = module->super.btl_rndv_eager_limit = MCA_BTL_VELO_SMALL_EAGER_LIMIT;
-    }
     if (VELO_OK != status) {
         mca_btl_velo_give_up(error);
+    }
+    if (mca_btl_velo_is_default("eager_limit")) {
+        choose_eager_limit(&module->super, module->engine, 0 < config.remote_peer_count);
     }
 }
 

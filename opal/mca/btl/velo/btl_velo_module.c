@@ -59,7 +59,8 @@ int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
 {
     const mca_btl_base_module_t *btl = &module->super;
     const size_t capacity[3] = {256, larger(256, btl->btl_eager_limit),
-                                larger(btl->btl_max_send_size, larger(btl->btl_eager_limit, btl->btl_rndv_eager_limit))};
+                                larger(larger(btl->btl_max_send_size, MCA_BTL_VELO_NETWORK_EAGER_LIMIT),
+                                       larger(btl->btl_eager_limit, btl->btl_rndv_eager_limit))};
     /* A few to begin with, and no upper bound: how many are in use the queue limit of sendi and ob1 decide. */
     enum { AT_FIRST = 4, UNBOUNDED = -1, STEP = 16 };
     for (int i = 0; i < 3; ++i) {
