@@ -9,6 +9,7 @@
 
 #include "platform/failure.h"
 #include "platform/locality.h"
+#include "platform/process_identity.h"
 
 namespace velo::endpoint {
 
@@ -276,12 +277,11 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
 }
 
 void Engine::log_connection(const Peer& peer, const fabric::shm::Address& address) const {
-    char line[160];
-    std::snprintf(
-        line, sizeof line, "connected to process [%" PRIu64 ",%" PRIu64 "]: NUMA node %d, ours %d; %s",
-        address.process_name >> 32, address.process_name & 0xffffffff, peer.segment.header().numa_node,
-        mailbox_.header().numa_node, &peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
-    config_.log(config_.context, 20, line);
+    const std::string line = "connected to process " + platform::process_text(address.process_name) +
+                             ": NUMA node " + std::to_string(peer.segment.header().numa_node) + ", ours " +
+                             std::to_string(mailbox_.header().numa_node) + "; " +
+                             (&peer.domain == &velo_ ? "VELO packets" : "LiMIC-like path");
+    config_.log(config_.context, 20, line.c_str());
 }
 
 // The peer, connected: a sender that this process never connected to has left its address in the directory.

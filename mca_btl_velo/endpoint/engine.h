@@ -164,8 +164,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     bool contact_pending() const;
     void bury_departed();
 
-    // These return the number of packets handled.
     void doze();
+    // These return the number of packets handled.
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);

@@ -5,6 +5,7 @@
 
 #include "endpoint/engine.h"
 #include "platform/monotonic.h"
+#include "platform/process_identity.h"
 
 namespace velo::endpoint {
 namespace {
@@ -13,16 +14,11 @@ std::uint64_t seconds(std::uint64_t ns) {
     return ns / 1'000'000'000;
 }
 
-// As Open MPI names processes: job and rank. With the process id where it is known.
-std::string name_of(std::uint64_t process_name, int pid) {
-    char text[80];
-    std::snprintf(text, sizeof text, "[%" PRIu64 ",%" PRIu64 "]", process_name >> 32,
-                  process_name & 0xffffffff);
-    return pid > 0 ? text + (" (process id " + std::to_string(pid) + ")") : text;
-}
-
+// With the process id where it is known.
 std::string name_of(const Peer& peer) {
-    return name_of(peer.name, peer.segment.address().file.pid);
+    const int pid = peer.segment.address().file.pid;
+    return platform::process_text(peer.name) +
+           (pid > 0 ? " (process id " + std::to_string(pid) + ")" : std::string());
 }
 
 }  // namespace

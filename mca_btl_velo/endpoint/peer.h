@@ -9,6 +9,7 @@
 #include "endpoint/way.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
+#include "platform/doze.h"
 
 namespace velo::endpoint {
 class Engine;
@@ -22,6 +23,11 @@ struct velo_peer {
           out(emitter),
           source(at - in.first_peer),
           flow(policy.flow_of(source)) {}
+
+    // After a store into its mailbox.
+    void wake() {
+        if (dozes) velo::platform::wake_if_asleep(segment.header().doze);
+    }
 
     velo::flow::PeerIndex index;         // in this process's directory
     velo::endpoint::Domain& domain;      // that its packets arrive in, and ours there
@@ -38,7 +44,7 @@ struct velo_peer {
     bool departed = false;            // it has ended, and the policy knows
     bool awaits_answer = false;       // nothing has come from it since
     velo::endpoint::Stall stall;
-    bool dozes = false;    // it may sleep: wake it after a store into its mailbox
+    bool dozes = false;    // it may sleep
     bool stalled = false;  // listed in Engine::stalled_: the fabric was full (policy none)
 };
 

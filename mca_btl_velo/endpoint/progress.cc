@@ -41,13 +41,6 @@ Payload payload_of(mailbox::Reader<>& reader, const wire::Header& header) {
     return {reader.payload(), contiguous, reader.start(), header.length - contiguous};
 }
 
-std::uint32_t piggyback_of(mailbox::Reader<>& reader, const wire::Header& header) {
-    std::size_t place = header.piggyback_offset(), contiguous = reader.contiguous();
-    const std::byte* at =
-        place < contiguous ? reader.payload() + place : reader.start() + (place - contiguous);
-    return read_payload<std::uint16_t>(at);
-}
-
 }  // namespace
 
 int Engine::progress() {
@@ -173,7 +166,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
         return 0;
     }
-    if (header.flags & wire::kPiggyback) credits = piggyback_of(reader, header);
+    if (header.flags & wire::kPiggyback) credits = reader.piggyback(header);
     reader.advance(packets);
     if (peer.policy.limited()) {
         std::lock_guard lock(mutex_);

@@ -43,7 +43,7 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     trace_.sent(peer, packets);
     peer.polls_at_send = empty_polls_;
     peer.awaits_answer = true;
-    if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
+    peer.wake();
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way. `kind` says whether it
@@ -178,7 +178,7 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
     Peer& peer = reachable_peer(to);
     peer.link.carry_control(kind, value);
     peer.flow = peer.policy.flow_of(to);
-    if (peer.dozes) platform::wake_if_asleep(peer.segment.header().doze);
+    peer.wake();
     trace_.emitted(peer, kind, value);
 }
 

@@ -58,6 +58,11 @@ struct Cursor {
     }
 };
 
+// Byte `place` of a run's payload, which goes on at the `start` of the ring after `contiguous` bytes.
+inline std::byte* in_run(std::byte* payload, std::size_t contiguous, std::byte* start, std::size_t place) {
+    return place < contiguous ? payload + place : start + (place - contiguous);
+}
+
 // Division by the capacity with one multiplication: positions come from a shared counter, so that each
 // reservation needs it. Exact for every 64-bit position: the estimate is at most one too low.
 class Divider {

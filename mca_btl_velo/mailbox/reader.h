@@ -24,6 +24,14 @@ class Reader {
     std::size_t contiguous() const { return wire::run_capacity(capacity_ - cursor_.index); }
     std::byte* start() { return reinterpret_cast<std::byte*>(slots_); }
 
+    // The credits in the run that poll found, whose header says that there are some.
+    std::uint32_t piggyback(const wire::Header& header) {
+        std::uint16_t credits;
+        std::memcpy(&credits, in_run(payload(), contiguous(), start(), header.piggyback_offset()),
+                    sizeof credits);
+        return credits;
+    }
+
     // Fetches the header behind the run of `packets` that poll found, which may be under way already: its line
     // travels while this run is being used.
     void fetch_next(std::uint32_t packets) const {

@@ -53,6 +53,14 @@ class Writer {
 
     std::byte* slot(Cursor at) { return reinterpret_cast<std::byte*>(slots_ + at.index); }
 
+    // Adds the credits, 1..65535, to the run of this header, whose length is final.
+    void add_piggyback(Cursor at, wire::Header& header, std::uint32_t credits) {
+        header.flags |= wire::kPiggyback;
+        const auto value = static_cast<std::uint16_t>(credits);
+        std::memcpy(in_run(payload(at), contiguous(at), start(), header.piggyback_offset()), &value,
+                    sizeof value);
+    }
+
     // Makes the run visible; the payload is complete. release pairs with Reader::poll.
     void publish(Cursor at, wire::Header header) {
         header.lap = at.lap;

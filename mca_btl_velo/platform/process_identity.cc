@@ -44,4 +44,8 @@ std::uint64_t random_nonce() {
     return nonce;
 }
 
+std::string process_text(std::uint64_t process_name) {
+    return "[" + std::to_string(process_name >> 32) + "," + std::to_string(process_name & 0xffffffff) + "]";
+}
+
 }  // namespace velo::platform

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 namespace velo::platform {
 
@@ -21,6 +22,9 @@ bool see_each_other(const Namespaces& a, const Namespaces& b);
 // The same number in all processes between two boots of a machine, and no other machine's; 0 if /proc does
 // not tell.
 std::uint64_t machine_identity();
+
+// A process name as Open MPI writes it: [job,rank].
+std::string process_text(std::uint64_t process_name);
 
 // 64 random bits from the kernel; never 0.
 std::uint64_t random_nonce();

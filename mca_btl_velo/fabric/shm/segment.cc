@@ -1,14 +1,13 @@
 #include "fabric/shm/segment.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <type_traits>
 
 #include "platform/failure.h"
 #include "platform/locality.h"
+#include "platform/process_identity.h"
 
 namespace velo::fabric::shm {
 namespace {
@@ -27,16 +26,10 @@ constexpr std::size_t directory_offset() {
     return round_up(sizeof(SegmentHeader), mailbox::kPointerSpacing);
 }
 
-std::string process_text(std::uint64_t name) {
-    char text[48];
-    std::snprintf(text, sizeof text, "[%" PRIu64 ",%" PRIu64 "]", name >> 32, name & 0xffffffff);
-    return text;
-}
-
 void check(bool sane, const Address& address, const char* what) {
     if (!sane) {
         throw Failure(VELO_ERR_PROTOCOL, "the shared memory segment of process " +
-                                             process_text(address.process_name) +
+                                             platform::process_text(address.process_name) +
                                              " is not a valid Velo segment (" + what + ")");
     }
 }
@@ -221,11 +214,11 @@ flow::PeerIndex Segment::claim(std::uint64_t name) {
         }
         if (found == name) return i;
     }
-    throw Failure(VELO_ERR_RESOURCE, "the mailbox of process " + process_text(address_.process_name) +
-                                         " has no entry left for process " + process_text(name) +
-                                         ": raise btl_velo_spare_peers (now " +
-                                         std::to_string(flow_.spare_peers) +
-                                         "), the number of processes of other jobs that it can serve");
+    throw Failure(VELO_ERR_RESOURCE,
+                  "the mailbox of process " + platform::process_text(address_.process_name) +
+                      " has no entry left for process " + platform::process_text(name) +
+                      ": raise btl_velo_spare_peers (now " + std::to_string(flow_.spare_peers) +
+                      "), the number of processes of other jobs that it can serve");
 }
 
 std::uint64_t Segment::sender_name(flow::PeerIndex index) const {

@@ -82,15 +82,8 @@ void ShmLink::store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& 
     bool last = offset + bytes == burst.message.total();
     if (last) header.flags |= wire::kLast;
     if (bytes > kPayloadBytes) store_train(at, burst.message, offset + kPayloadBytes, bytes - kPayloadBytes);
-    std::byte* payload = writer_.payload(at);
-    gather(payload, burst.message, offset, std::min(bytes, kPayloadBytes));
-    if (last && burst.piggyback != 0) {
-        header.flags |= wire::kPiggyback;
-        auto value = static_cast<std::uint16_t>(burst.piggyback);
-        std::size_t place = header.piggyback_offset(), contiguous = writer_.contiguous(at);
-        std::byte* to = place < contiguous ? payload + place : writer_.start() + (place - contiguous);
-        std::memcpy(to, &value, sizeof value);
-    }
+    gather(writer_.payload(at), burst.message, offset, std::min(bytes, kPayloadBytes));
+    if (last && burst.piggyback != 0) writer_.add_piggyback(at, header, burst.piggyback);
     writer_.publish(at, header);
 }
 

@@ -87,14 +87,7 @@ bool Intake::store_run(std::uint32_t sender, const Parcel& parcel, std::span<con
     const std::size_t contiguous = writer_.contiguous(at), head = std::min(bytes, contiguous);
     if (head > 0) std::memcpy(writer_.payload(at), payload.data() + offset, head);
     if (bytes > head) std::memcpy(writer_.start(), payload.data() + offset + head, bytes - head);
-    if (last && parcel.value != 0) {
-        header.flags |= wire::kPiggyback;
-        auto value = static_cast<std::uint16_t>(parcel.value);
-        std::size_t place = header.piggyback_offset();
-        std::byte* to =
-            place < contiguous ? writer_.payload(at) + place : writer_.start() + (place - contiguous);
-        std::memcpy(to, &value, sizeof value);
-    }
+    if (last && parcel.value != 0) writer_.add_piggyback(at, header, parcel.value);
     writer_.publish(at, header);
     return true;
 }

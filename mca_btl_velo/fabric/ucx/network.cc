@@ -2,8 +2,6 @@
 #include "fabric/ucx/network.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -206,10 +204,7 @@ void UcxNetwork::close_endpoints() {
 }
 
 std::string process_text(std::uint64_t name) {
-    char text[64];
-    std::snprintf(text, sizeof text, "[%" PRIu64 ",%" PRIu64 "] (rank %" PRIu64 " of its job)", name >> 32,
-                  name & 0xffffffff, name & 0xffffffff);
-    return text;
+    return platform::process_text(name) + " (rank " + std::to_string(name & 0xffffffff) + " of its job)";
 }
 
 }  // namespace velo::fabric::ucx
