@@ -1,12 +1,8 @@
 /* The component: parameters, the decision whether it is used, start-up. */
 #include "mtl_velo.h"
 
-#include <string.h>
-
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/mca/pmix/pmix.h"
-#include "opal/util/argv.h"
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/velo/btl_velo.h"
@@ -66,29 +62,13 @@ static int component_register(void)
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
-/* True if the user named velo in the list of MTLs: it never takes over by itself. */
-static bool asked_for(void)
-{
-    const char *selection = ompi_mtl_base_framework.framework_selection;
-    if (NULL == selection || '^' == selection[0]) {
-        return false;
-    }
-    char **names = opal_argv_split(selection, ',');
-    bool found = false;
-    for (char **name = names; NULL != name && NULL != *name; ++name) {
-        found = found || 0 == strcmp("velo", *name);
-    }
-    opal_argv_free(names);
-    return found;
-}
-
 static int component_query(mca_base_module_t **module, int *priority)
 {
     /* Who names it gets it, in pml cm's place too. */
     enum { PRIORITY = 100 };
     *module = NULL;
     *priority = -1;
-    if (!asked_for()) {
+    if (!mca_btl_velo_is_named(&ompi_mtl_base_framework)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
     *module = (mca_base_module_t *) &mca_mtl_velo_module.super;
@@ -99,11 +79,8 @@ static int component_query(mca_base_module_t **module, int *priority)
 /* How many processes may send to this one: those of the job, and those of others that the mailbox has room for. */
 static uint32_t senders(void)
 {
-    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
-    uint32_t size = 0, *storage = &size;
-    int rc;
-    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_JOB_SIZE, &job, &storage, OPAL_UINT32);
-    if (OPAL_SUCCESS != rc || 0 == size) {
+    uint32_t size = mca_btl_velo_job_size();
+    if (0 == size) {
         mca_mtl_velo_give_up("the size of the job is not known");
     }
     return size + mca_btl_velo_component.spare_peers;

@@ -121,6 +121,10 @@ const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
 int mca_btl_velo_register_pvars(void);
 
 /* component */
+/* True if the user named velo in the list of this framework's components: it never takes over by itself. */
+bool mca_btl_velo_is_named(const mca_base_framework_t *framework);
+/* Processes of this job; 0 if the process manager does not tell. */
+uint32_t mca_btl_velo_job_size(void);
 /* The engine serves the BTL and the MTL in the same process: whoever needs it first opens it, whoever leaves last closes
  * it. Gives up if it cannot be had. */
 velo_engine *mca_btl_velo_acquire_engine(bool threads);

@@ -76,10 +76,9 @@ int mca_btl_velo_check_version(void)
     return OPAL_ERR_NOT_AVAILABLE;
 }
 
-/* True if the user named velo in the list of BTLs: it never takes over from other transports by itself. */
-static bool asked_for(void)
+bool mca_btl_velo_is_named(const mca_base_framework_t *framework)
 {
-    const char *selection = opal_btl_base_framework.framework_selection;
+    const char *selection = framework->framework_selection;
     if (NULL == selection || '^' == selection[0]) {
         return false;
     }
@@ -165,21 +164,27 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
     config->ranks_per_node = component->limic ? node_size : 0;
 }
 
+uint32_t mca_btl_velo_job_size(void)
+{
+    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    uint32_t size = 0, *found = &size;
+    int rc;
+    OPAL_MODEX_RECV_VALUE(rc, MCA_BTL_VELO_JOB_SIZE, &job, &found, MCA_BTL_VELO_UINT32);
+    return OPAL_SUCCESS == rc ? size : 0;
+}
+
 /* The processes of this job on other nodes: all that are not among the `count` ascending `local` names. NULL if there are
  * none; the caller frees it. */
 static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, uint32_t *remote_count)
 {
-    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
-    uint32_t size = 0, *found = &size, here = 0;
-    int rc;
+    uint32_t size = mca_btl_velo_job_size(), here = 0;
     *remote_count = 0;
-    OPAL_MODEX_RECV_VALUE(rc, MCA_BTL_VELO_JOB_SIZE, &job, &found, MCA_BTL_VELO_UINT32);
-    if (OPAL_SUCCESS != rc || size <= count || 0 == count || !mca_btl_velo_spans_nodes()) {
+    if (size <= count || 0 == count || !mca_btl_velo_spans_nodes()) {
         return NULL;
     }
     uint64_t *names = calloc(size - count, sizeof(*names));
     for (uint32_t rank = 0; NULL != names && rank < size; ++rank) {
-        uint64_t name = name_of((opal_process_name_t) {.jobid = job.jobid, .vpid = rank});
+        uint64_t name = name_of((opal_process_name_t) {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = rank});
         if (here < count && local[here] == name) {
             ++here;
         } else if (*remote_count < size - count) {
@@ -329,7 +334,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     (void) enable_progress_threads;
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
     *count = 0;
-    if (!asked_for()) {
+    if (!mca_btl_velo_is_named(&opal_btl_base_framework)) {
         mca_btl_velo_log(NULL, 5, "not used: name velo in --mca btl to use it");
         return NULL;
     }
