@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -18,7 +19,10 @@ from flows import LAYER, TRANSPORT
 from launcher import Launcher, Run, run_command
 from shared_memory import PrivateShm
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "shared"))
+
+from nodes import cluster, nodes_permitted  # noqa: E402, F401
 MPICC = os.environ.get("MPICC", "mpicc.openmpi")
 OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("ompi_info.openmpi") else "ompi_info")
 # MPI 4.1 deprecates calls that MPI 3, which Open MPI 4.1 has, offers nothing else for.

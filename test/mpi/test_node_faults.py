@@ -7,22 +7,9 @@ import time
 import pytest
 
 from flows import velo_only
-from nodes import Cluster, permitted
 
 pytestmark = velo_only
 TIMEOUT = {"btl_velo_network_timeout": 5}
-
-
-@pytest.fixture(scope="module")
-def allowed():
-    permitted()
-
-
-@pytest.fixture
-def cluster(allowed):
-    nodes = Cluster(f"fault{os.getpid()}")
-    yield nodes
-    nodes.remove()
 
 
 @pytest.fixture

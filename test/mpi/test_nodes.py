@@ -1,27 +1,13 @@
 """Several nodes: shared memory inside, UCX between (contrib/nodes)."""
 
 import json
-import os
 import re
 
 import pytest
 
 from flows import every_flow, flows, velo_only
-from nodes import Cluster, permitted
 
 pytestmark = velo_only
-
-
-@pytest.fixture(scope="module")
-def allowed():
-    permitted()
-
-
-@pytest.fixture
-def cluster(allowed):
-    nodes = Cluster(f"mpi{os.getpid()}")
-    yield nodes
-    nodes.remove()
 
 
 @pytest.fixture

@@ -2,34 +2,22 @@
 
 import os
 import pathlib
-import subprocess
+import sys
 
 import pytest
 
-NODES = str(pathlib.Path(__file__).parents[2] / "contrib" / "nodes")
-SECONDS = 60
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shared"))
 
-
-def call(*words, **keywords):
-    return subprocess.run([NODES, *map(str, words)], capture_output=True, text=True, timeout=SECONDS, check=False, **keywords)
-
-
-@pytest.fixture(scope="session")
-def permitted():
-    result = call("run", "-n", 1, "--", "true")
-    if "no namespaces permitted" in result.stderr:
-        pytest.skip(f"no namespaces permitted here: {result.stderr.strip()}")
-    assert result.returncode == 0, result.stderr
+from nodes import call, nodes_permitted  # noqa: E402, F401
 
 
 @pytest.fixture
-def bed(permitted):
+def bed(nodes_permitted):  # noqa: F811
     """Two nodes that stay; calls contrib/nodes for them."""
     name = f"test{os.getpid()}"
 
     def act(action, *arguments):
-        result = call(action, "--name", name, *arguments)
-        return result
+        return call(action, "--name", name, *arguments)
 
     result = act("up", "-n", 2)
     assert result.returncode == 0, result.stderr

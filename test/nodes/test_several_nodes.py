@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from conftest import NODES, call
+from nodes import NODES, call
 
 # Sends datagrams from node1 to an echo on node2 and prints how many came back.
 ECHO = """
@@ -61,7 +61,7 @@ def test_a_node_has_its_own_name_address_and_shared_memory(bed):
     assert words[0] == "node2" and "10.77.0.2/24" in words and len(words) == 4, result.stdout + result.stderr
 
 
-def test_the_agent_runs_a_command_on_another_node(permitted):
+def test_the_agent_runs_a_command_on_another_node(nodes_permitted):
     result = call("run", "--", "sh", "-c", "$VELO_NODES/agent -x node2 hostname '&&' echo done; $VELO_NODES/agent node3 true")
     assert result.stdout.split() == ["node2", "done"]
     assert result.returncode == 255, "the agent must report that there is no node3"
@@ -95,13 +95,13 @@ def test_the_rate_of_a_node_can_be_limited(bed):
     assert "100Mbit" not in bed("exec", "node1", "--", "tc", "qdisc", "show", "dev", "e0").stdout
 
 
-def test_the_exit_code_is_the_commands_and_nothing_stays(permitted):
+def test_the_exit_code_is_the_commands_and_nothing_stays(nodes_permitted):
     result = call("run", "--name", "codes", "--", "sh", "-c", "$VELO_NODES/agent node2 sleep 4711.1 & sleep 0.2; exit 7")
     assert result.returncode == 7, result.stderr
     assert not sleepers("4711.1") and not leftovers("codes")
 
 
-def test_killing_the_script_ends_everything_on_the_nodes(permitted):
+def test_killing_the_script_ends_everything_on_the_nodes(nodes_permitted):
     script = subprocess.Popen([NODES, "run", "--name", "killed", "--", "sh", "-c",
                                "$VELO_NODES/agent node2 sleep 4711.2 & sleep 4711.2"], start_new_session=True)
     try:

@@ -1,4 +1,4 @@
-"""Runs over several nodes of contrib/nodes."""
+"""Nodes on this machine (contrib/nodes)."""
 
 import os
 import pathlib
@@ -7,6 +7,19 @@ import subprocess
 import pytest
 
 NODES = str(pathlib.Path(__file__).parents[2] / "contrib" / "nodes")
+SECONDS = 60
+
+
+def call(*words, **keywords):
+    return subprocess.run([NODES, *map(str, words)], capture_output=True, text=True, timeout=SECONDS, check=False, **keywords)
+
+
+@pytest.fixture(scope="session")
+def nodes_permitted():
+    result = call("run", "-n", 1, "--", "true")
+    if "no namespaces permitted" in result.stderr:
+        pytest.skip(f"no namespaces permitted here: {result.stderr.strip()}")
+    assert result.returncode == 0, result.stderr
 
 
 class Cluster:
@@ -40,8 +53,8 @@ class Cluster:
         return found
 
 
-def permitted():
-    result = subprocess.run([NODES, "run", "-n", "1", "--", "true"], capture_output=True, text=True, timeout=60, check=False)
-    if "no namespaces permitted" in result.stderr:
-        pytest.skip(f"no namespaces permitted here: {result.stderr.strip()}")
-    assert result.returncode == 0, result.stderr
+@pytest.fixture
+def cluster(nodes_permitted):
+    nodes = Cluster(f"mpi{os.getpid()}")
+    yield nodes
+    nodes.remove()
