@@ -24,7 +24,7 @@ class Mechanisms {
     // Access by the fastest mechanism that works with this process; nullptr if none does. Throws Failure
     // where the mechanism was asked for by name.
     std::unique_ptr<RemoteMemory> reach(const RemoteProcess& process) const;
-    // "auto (xpmem, cma)"
+    // "auto (xpmem, cma where the peer permits it)"
     std::string description() const;
 
  private:

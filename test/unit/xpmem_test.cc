@@ -189,7 +189,7 @@ std::string refusal(const std::function<void()>& action) {
 
 TEST_F(XpmemTest, auto_prefers_xpmem_and_falls_back_for_each_peer) {
     Mechanisms mechanisms("auto");
-    EXPECT_EQ(mechanisms.description(), "auto (xpmem, cma)");
+    EXPECT_EQ(mechanisms.description(), "auto (xpmem, cma where the peer permits it)");
     EXPECT_FALSE(mechanisms.forced());
     RemoteProcess peer = process(mechanisms);
     auto first = mechanisms.reach(peer);
@@ -212,7 +212,7 @@ TEST_F(XpmemTest, auto_prefers_xpmem_and_falls_back_for_each_peer) {
 TEST_F(XpmemTest, auto_goes_without_xpmem_quietly_where_there_is_no_module) {
     fake_.refuse_make = ENOENT;
     Mechanisms mechanisms("auto");
-    EXPECT_EQ(mechanisms.description(), "auto (cma)");
+    EXPECT_EQ(mechanisms.description(), "auto (cma where the peer permits it)");
     EXPECT_EQ(mechanisms.xpmem_segment(), 0);
     EXPECT_NE(mechanisms.reach(process(mechanisms)), nullptr);
 }
