@@ -150,6 +150,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       velo_{std::move(policy), mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water},
       peers_(mailbox_.directory_entries()),
+      delays_credits_(config.delay_credits && config.piggyback && !velo_.policy->on_demand()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
@@ -175,19 +176,20 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     address_.resize(sizeof own);
     std::memcpy(address_.data(), &own, sizeof own);
     open_remote(flow_config(config, config.remote_peer_count, false));
-    description_ =
-        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", packet_trains " + (config.packet_trains ? "on" : "off") +
-        ", peers " + std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-        " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
-        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                      std::to_string(mailbox_.limic_slots()) + " slots"
-                : std::string("off")) +
-        further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
-        config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
-        (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+                   (flow.piggyback ? "on" : "off") + ", delay_credits " + (delays_credits_ ? "on" : "off") +
+                   ", packet_trains " + (config.packet_trains ? "on" : "off") + ", peers " +
+                   std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
+                   " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
+                   config.backing_directory + ", single copy " + mechanisms_.description() +
+                   ", eager_limit " +
+                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     if (config.describe_locality) description_ += ", " + platform::describe_locality();
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();

@@ -5,6 +5,7 @@
 // send.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -140,6 +141,19 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
+    // Credits to put into a DATA packet that has room for them.
+    std::uint32_t piggyback(Peer& peer);
+    // What a policy emits, for any domain.
+    void dispatch(Peer& peer, wire::PacketKind kind, std::uint32_t value);
+    void carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value);
+    void send_delayed_credit();
+    // Before a further packet is retrieved.
+    void release_delayed_credit() {
+        if (delayed_to_.load(std::memory_order_relaxed) == nullptr) [[likely]]
+            return;
+        std::lock_guard lock(mutex_);
+        send_delayed_credit();
+    }
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
     void flush(Peer& peer);
@@ -222,6 +236,10 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by index; null until first contact
+    // A CREDIT that has not been sent yet, if any: written under the mutex.
+    std::atomic<Peer*> delayed_to_{nullptr};
+    std::uint32_t delayed_credits_ = 0;
+    bool delays_credits_;
     Tracing trace_;
     Stalls<Peer> stalls_;
     rma::Rma rma_;

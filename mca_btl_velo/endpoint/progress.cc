@@ -47,6 +47,7 @@ int Engine::progress() {
     if (failed_ || !gate_.try_enter()) return 0;
     int handled = 0;
     try {
+        release_delayed_credit();
         handled = drain(velo_);
         if (limic_) handled += drain(*limic_);
         if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
@@ -81,6 +82,7 @@ int Engine::drain(Domain& domain) {
     while (handled < kBatch && !failed_) {
         std::uint64_t word = domain.reader.poll();
         if (word == 0) break;
+        release_delayed_credit();
         int packets = handle(domain, word);
         if (handled % kFreeStep + packets >= kFreeStep) free_slots(domain);
         handled += packets;
@@ -186,7 +188,10 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     } else if (peer.domain.refuses) {
         count_retrieved(peer, packets);
     }
-    if (peer.incoming.state != Incoming::State::kIdle) packets += gather(peer);
+    if (peer.incoming.state != Incoming::State::kIdle) {
+        release_delayed_credit();  // the rest of the message needs it
+        packets += gather(peer);
+    }
     return static_cast<int>(packets);
 }
 

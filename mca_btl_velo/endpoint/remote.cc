@@ -121,10 +121,7 @@ bool Engine::goes_past_mailbox(const Peer& peer, const velo_send& message) const
 }
 
 void Engine::RemoteEmitter::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    Peer& peer = engine.reachable_peer(engine.remote_first_ + to);
-    peer.link.carry_control(kind, value);
-    peer.flow = peer.policy.flow_of(to);
-    engine.trace_.emitted(peer, kind, value);
+    engine.dispatch(engine.reachable_peer(engine.remote_first_ + to), kind, value);
 }
 
 }  // namespace velo::endpoint

@@ -1,6 +1,7 @@
 // The sender's side: what credits allow goes out at once, the rest waits in the queue of its peer.
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
@@ -69,7 +70,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
         if (burst.packets == 0) return false;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
-            burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+            burst.piggyback = piggyback(peer);
         fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) {
             if (peer.domain.refuses) {
@@ -92,9 +93,8 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::uint32_t packets = 1;
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
-        std::uint32_t piggyback =
-            total <= wire::kPiggybackOffset ? peer.policy.piggyback(peer.flow, peer.out) : 0;
-        if (!peer.link.carry_packet(message, tag, piggyback, peer.policy.limited(), rested(peer)))
+        std::uint32_t credits_back = total <= wire::kPiggybackOffset ? piggyback(peer) : 0;
+        if (!peer.link.carry_packet(message, tag, credits_back, peer.policy.limited(), rested(peer)))
             return VELO_WOULD_BLOCK;
     } else {
         const Manner manner = manner_of(peer, total);
@@ -112,8 +112,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
                             .whole = true,
                             .rested = manner.demote,
                             .framing = manner.framing};
-        if (manner.framing.room_for_piggyback(total))
-            burst.piggyback = peer.policy.piggyback(peer.flow, peer.out);
+        if (manner.framing.room_for_piggyback(total)) burst.piggyback = piggyback(peer);
         if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     }
     sent(peer, packets);
@@ -175,16 +174,49 @@ void Engine::flush(Peer& peer) {
 }
 
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    Peer& peer = reachable_peer(to);
+    dispatch(reachable_peer(to), kind, value);
+}
+
+// A CREDIT waits for the process's next look at its mailbox, as TCP delays an acknowledgement: an answer that
+// leaves before takes it along. To the rules this is a slower way of the CREDIT; nobody waits for it longer
+// than for this process itself.
+void Engine::dispatch(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
+    const Peer* waiting = delayed_to_.load(std::memory_order_relaxed);
+    const bool delayed = kind == wire::PacketKind::kCredit && delays_credits_;
+    if (waiting != nullptr && (!delayed || waiting != &peer || delayed_credits_ + value > flow::kMaxQuota))
+        send_delayed_credit();
+    if (!delayed) return carry_control(peer, kind, value);
+    delayed_to_.store(&peer, std::memory_order_relaxed);
+    delayed_credits_ += value;
+}
+
+void Engine::send_delayed_credit() {
+    Peer* peer = delayed_to_.exchange(nullptr, std::memory_order_relaxed);
+    if (peer == nullptr) return;
+    carry_control(*peer, wire::PacketKind::kCredit, std::exchange(delayed_credits_, 0));
+}
+
+void Engine::carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
     peer.link.carry_control(kind, value);
-    peer.flow = peer.policy.flow_of(to);
+    peer.flow = peer.policy.flow_of(peer.source);
     peer.wake();
     trace_.emitted(peer, kind, value);
 }
 
+std::uint32_t Engine::piggyback(Peer& peer) {
+    const std::uint32_t credits = peer.policy.piggyback(peer.flow, peer.out);
+    if (delayed_to_.load(std::memory_order_relaxed) != &peer) [[likely]]
+        return credits;
+    if (credits + delayed_credits_ > flow::kMaxQuota) return credits;
+    delayed_to_.store(nullptr, std::memory_order_relaxed);
+    peer.policy.credit_joined(delayed_credits_, credits);
+    return credits + std::exchange(delayed_credits_, 0);
+}
+
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
-    if (goes_past_mailbox(peer, *message)) return network_->send_bulk(peer.source, view_of(*message), message);
+    if (goes_past_mailbox(peer, *message))
+        return network_->send_bulk(peer.source, view_of(*message), message);
     message->sent = 0;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
         return message->done(message, VELO_OK);

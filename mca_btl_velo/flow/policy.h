@@ -165,6 +165,14 @@ class Policy {
         if (!config_.piggyback || peers_[to].retrieved == 0) return 0;
         return attach_credits(to, out);
     }
+    // A CREDIT with `credits` that was emitted has not been sent: it goes in the same DATA packet as what
+    // piggyback() has just returned.
+    void credit_joined(std::uint32_t credits, std::uint32_t piggybacked) {
+        --counters_.credit_packets;
+        counters_.credits_in_packets -= credits;
+        counters_.piggybacked_credits += credits;
+        if (piggybacked == 0) ++counters_.piggybacks;
+    }
     // True if a REQ or RESP for `to` waits for a credit. With credits at hand, call send_waiting_control
     // before sending DATA: control packets have priority.
     virtual bool control_waiting(FlowIndex) const { return false; }

@@ -8,21 +8,9 @@
 namespace velo::test {
 namespace {
 
-unsigned index_of(const std::string& name) {
-    for (unsigned index = 0; velo_counter_at(index) != nullptr; ++index) {
-        if (velo_counter_at(index)->name == name) return index;
-    }
-    ADD_FAILURE() << "no counter " << name;
-    return UINT_MAX;
-}
-
-std::uint64_t value(Member& member, const std::string& name) {
-    return velo_counter_value(member.engine, index_of(name));
-}
-
 std::vector<std::uint64_t> of_peers(Member& member, const std::string& name) {
     std::vector<std::uint64_t> values(velo_counter_peers(member.engine), 12345);
-    velo_counter_of_peers(member.engine, index_of(name), values.data(),
+    velo_counter_of_peers(member.engine, counter_index(name), values.data(),
                           static_cast<std::uint32_t>(values.size()));
     return values;
 }
@@ -39,9 +27,9 @@ TEST(Counters, have_names_of_their_own_and_descriptions) {
 
 TEST(Counters, of_a_new_engine_are_zero_but_for_credits_and_names) {
     Party party(PartyConfig{.size = 3, .flow_control = "static"});
-    EXPECT_EQ(value(party[0], "messages_sent"), 0U);
-    EXPECT_EQ(value(party[0], "stalls"), 0U);
-    EXPECT_EQ(value(party[0], "credits"), 12U);
+    EXPECT_EQ(counter(party[0], "messages_sent"), 0U);
+    EXPECT_EQ(counter(party[0], "stalls"), 0U);
+    EXPECT_EQ(counter(party[0], "credits"), 12U);
     EXPECT_EQ(of_peers(party[0], "peer_credits"), (std::vector<std::uint64_t>{6, 6}));
     EXPECT_EQ(of_peers(party[0], "peer_names"), (std::vector<std::uint64_t>{101, 102}));
 }
@@ -51,19 +39,19 @@ TEST(Counters, tell_of_a_stall_while_it_lasts_and_afterwards) {
         SCOPED_TRACE(policy);
         Party party(PartyConfig{.size = 3, .flow_control = policy});
         for (unsigned i = 0; i < 30; ++i) party.send(0, 2, 9, pattern(500, i));
-        EXPECT_EQ(value(party[0], "stalls"), 1U);
+        EXPECT_EQ(counter(party[0], "stalls"), 1U);
         EXPECT_EQ(of_peers(party[0], "peer_stalls"), (std::vector<std::uint64_t>{0, 1}));
-        EXPECT_GT(value(party[0], "queued_bytes"), 10'000U);
-        EXPECT_EQ(of_peers(party[0], "peer_queued_bytes")[1], value(party[0], "queued_bytes"));
+        EXPECT_GT(counter(party[0], "queued_bytes"), 10'000U);
+        EXPECT_EQ(of_peers(party[0], "peer_queued_bytes")[1], counter(party[0], "queued_bytes"));
         EXPECT_EQ(of_peers(party[0], "peer_credits")[1], 0U);
-        EXPECT_GT(value(party[0], "stalled_time"), 0U);
+        EXPECT_GT(counter(party[0], "stalled_time"), 0U);
         party.settle();
-        EXPECT_EQ(value(party[0], "queued_bytes"), 0U);
-        std::uint64_t after = value(party[0], "stalled_time");
-        EXPECT_EQ(value(party[0], "stalled_time"), after);
+        EXPECT_EQ(counter(party[0], "queued_bytes"), 0U);
+        std::uint64_t after = counter(party[0], "stalled_time");
+        EXPECT_EQ(counter(party[0], "stalled_time"), after);
         EXPECT_EQ(of_peers(party[0], "peer_stalled_time"), (std::vector<std::uint64_t>{0, after}));
-        EXPECT_EQ(value(party[0], "messages_sent"), 30U);
-        EXPECT_EQ(value(party[0], "messages_delayed"), party.queued());
+        EXPECT_EQ(counter(party[0], "messages_sent"), 30U);
+        EXPECT_EQ(counter(party[0], "messages_delayed"), party.queued());
     }
 }
 
@@ -71,19 +59,19 @@ TEST(Counters, count_the_credits_that_came_back) {
     Party party(PartyConfig{.flow_control = "static"});
     for (unsigned i = 0; i < 30; ++i) party.send(0, 1, 9, pattern(500, i));
     party.settle();
-    EXPECT_EQ(value(party[0], "data_packets") - value(party[1], "credits_in_packets"),
-              6 - value(party[0], "credits"));
-    EXPECT_GT(value(party[1], "credit_packets"), 0U);
+    EXPECT_EQ(counter(party[0], "data_packets") - counter(party[1], "credits_in_packets"),
+              6 - counter(party[0], "credits"));
+    EXPECT_GT(counter(party[1], "credit_packets"), 0U);
 }
 
 TEST(Counters, that_do_not_exist_are_zero) {
     Party party(PartyConfig{});
     EXPECT_EQ(velo_counter_value(party[0].engine, 1000), 0U);
     std::uint64_t values[3] = {1, 2, 3};
-    velo_counter_of_peers(party[0].engine, index_of("peer_credits"), values, 3);
+    velo_counter_of_peers(party[0].engine, counter_index("peer_credits"), values, 3);
     EXPECT_EQ(values[1], 0U);
     EXPECT_EQ(values[2], 0U);
-    velo_counter_of_peers(party[0].engine, index_of("messages_sent"), values, 1);
+    velo_counter_of_peers(party[0].engine, counter_index("messages_sent"), values, 1);
     EXPECT_EQ(values[0], 0U);
 }
 

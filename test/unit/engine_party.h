@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -32,6 +33,18 @@ struct Member {
     ~Member() { velo_engine_close(engine); }
 };
 
+// Of the counters that can be watched from outside.
+inline unsigned counter_index(const std::string& name) {
+    for (unsigned index = 0; velo_counter_at(index) != nullptr; ++index) {
+        if (velo_counter_at(index)->name == name) return index;
+    }
+    ADD_FAILURE() << "no counter " << name;
+    return UINT_MAX;
+}
+inline std::uint64_t counter(Member& member, const std::string& name) {
+    return velo_counter_value(member.engine, counter_index(name));
+}
+
 struct PartyConfig {
     std::size_t size = 2;
     const char* flow_control = "dynamic";
@@ -47,6 +60,7 @@ struct PartyConfig {
     std::uint32_t lazy_slots = 12;
     std::uint32_t lazy_peers = 2;
     bool lazy_stealing = true;
+    bool delay_credits = true;
     bool packet_trains = true;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
@@ -145,6 +159,7 @@ class Party {
         config.lazy_slots = config_.lazy_slots;
         config.lazy_peers = config_.lazy_peers;
         config.lazy_stealing = config_.lazy_stealing;
+        config.delay_credits = config_.delay_credits;
         config.packet_trains = config_.packet_trains;
         config.describe_locality = config_.describe_locality;
         config.single_copy = config_.single_copy;

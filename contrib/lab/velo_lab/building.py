@@ -31,10 +31,12 @@ def ping_pong(context):
 
 
 def thesis_format(context, piggyback):
-    """Packets as in the thesis: a header in each of them; and credits with data, or not."""
+    """Packets as in the thesis: a header in each of them, credit packets at once; and credits with data, or not."""
     pairs = [("piggyback", "1" if piggyback else "0")] if context.plugin.offers("piggyback") else []
     if context.plugin.offers("packet_trains"):
         pairs.append(("packet_trains", "0"))
+    if context.plugin.offers("delay_credits"):
+        pairs.append(("delay_credits", "0"))
     return tuple(pairs)
 
 

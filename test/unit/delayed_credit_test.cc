@@ -1,0 +1,103 @@
+// btl_velo_delay_credits: a credit packet that falls due with the last packet in the mailbox.
+#include <gtest/gtest.h>
+
+#include "engine_party.h"
+
+namespace velo::test {
+namespace {
+
+PartyConfig config(unsigned slots, bool delay = true, const char* flow_control = "static") {
+    PartyConfig config{.flow_control = flow_control};
+    config.slots_per_peer = slots;
+    config.delay_credits = delay;
+    return config;
+}
+
+// Every message is answered at once by one of the same size.
+void play(Party& party, unsigned rounds) {
+    for (unsigned round = 0; round < rounds; ++round) {
+        for (std::size_t rank : {0U, 1U}) {
+            std::size_t known = party[1 - rank].received.size();
+            party.send(rank, 1 - rank, 1, pattern(2000, round));
+            while (party[1 - rank].received.size() == known) {
+                velo_progress(party[1 - rank].engine);
+                if (party[1 - rank].received.size() == known) velo_progress(party[rank].engine);
+            }
+            EXPECT_EQ(party[1 - rank].received.back().data, pattern(2000, round));
+        }
+    }
+}
+
+TEST(DelayedCreditTest, an_answer_takes_them_along) {
+    constexpr unsigned kRounds = 20, kPackets = 32;  // 21 of 62 are enough for a credit packet
+    for (bool delay : {true, false}) {
+        Party party(config(64, delay));
+        play(party, kRounds);
+        EXPECT_EQ(party.queued(), 0U);
+        EXPECT_EQ(counter(party[0], "credit_packets"),
+                  delay ? 1U : kRounds);  // of the last message: no answer
+        EXPECT_EQ(counter(party[1], "piggybacks"), kRounds);
+        party.settle();
+        for (std::size_t rank : {0U, 1U}) {
+            EXPECT_EQ(counter(party[rank], "data_packets"), kRounds * kPackets);
+            EXPECT_EQ(
+                counter(party[rank], "piggybacked_credits") + counter(party[rank], "credits_in_packets"),
+                kRounds * kPackets - (62 - counter(party[1 - rank], "credits")));
+        }
+    }
+}
+
+TEST(DelayedCreditTest, under_dynamic_too_as_soon_as_a_message_fits) {
+    std::uint64_t packets[2];
+    for (bool delay : {true, false}) {
+        Party party(config(64, delay, "dynamic"));
+        play(party, 100);
+        packets[delay] = counter(party[0], "credit_packets");
+    }
+    EXPECT_GE(packets[false], 100U);
+    EXPECT_LT(packets[true], 20U);
+}
+
+TEST(DelayedCreditTest, without_an_answer_they_leave_at_the_next_look) {
+    Party party(config(64));
+    ASSERT_EQ(party.send(0, 1, 1, pattern(2000, 7)), VELO_OK);
+    velo_progress(party[1].engine);
+    ASSERT_EQ(party[1].received.size(), 1U);
+    velo_progress(party[0].engine);
+    EXPECT_EQ(counter(party[0], "credits"), 30U);
+    velo_progress(party[1].engine);
+    velo_progress(party[0].engine);
+    EXPECT_EQ(counter(party[0], "credits"), 30U + 21U);
+    EXPECT_EQ(counter(party[1], "credit_packets"), 1U);
+}
+
+TEST(DelayedCreditTest, a_message_that_needs_them_does_not_wait) {
+    std::size_t looks[2];
+    for (bool delay : {true, false}) {
+        Party party(config(8, delay));
+        ASSERT_EQ(party.send(0, 1, 1, pattern(2000, 7)), VELO_QUEUED);
+        std::size_t& count = looks[delay];
+        for (count = 0; party[1].received.empty() && count < 1000; ++count) {
+            velo_progress(party[1].engine);
+            velo_progress(party[0].engine);
+        }
+        EXPECT_EQ(party[1].received.size(), 1U);
+    }
+    EXPECT_EQ(looks[true], looks[false]);
+}
+
+TEST(DelayedCreditTest, the_next_packet_in_the_mailbox_sends_them) {
+    PartyConfig three = config(64);
+    three.size = 3;
+    Party party(three);
+    for (std::size_t from : {0U, 1U}) ASSERT_EQ(party.send(from, 2, 1, pattern(2000, 7)), VELO_OK);
+    velo_progress(party[2].engine);
+    ASSERT_EQ(party[2].received.size(), 2U);
+    for (std::size_t from : {0U, 1U}) velo_progress(party[from].engine);
+    EXPECT_GT(counter(party[0], "credits"), counter(party[1], "credits"));
+    party.settle();
+    EXPECT_EQ(counter(party[2], "credit_packets"), 2U);
+}
+
+}  // namespace
+}  // namespace velo::test
