@@ -203,7 +203,13 @@ void Engine::carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t valu
     trace_.emitted(peer, kind, value);
 }
 
+// Where credits may wait, those of a few packets do, too: giving back each one at once costs both ends more
+// than the rest of an 8-byte message's flow control.
 std::uint32_t Engine::piggyback(Peer& peer) {
+    const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
+    if (delays_credits_ && flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold &&
+        delayed_to_.load(std::memory_order_relaxed) != &peer)
+        return 0;
     const std::uint32_t credits = peer.policy.piggyback(peer.flow, peer.out);
     if (delayed_to_.load(std::memory_order_relaxed) != &peer) [[likely]]
         return credits;

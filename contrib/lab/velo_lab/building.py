@@ -18,11 +18,12 @@ def alltoall(context, active=None, name="alltoall", size_bytes=MESSAGE_BYTES, ra
     return Workload(name, PATTERNS, words, ranks, size_bytes=size_bytes)
 
 
-def bench(context, benchmark, name=None, size_bytes=MESSAGE_BYTES):
-    """A benchmark of the IMB; Multi-: as many pairs at once as there are ranks for."""
+def bench(context, benchmark, name=None, size_bytes=MESSAGE_BYTES, repetitions=None):
+    """A benchmark of the IMB; Multi-: as many pairs at once as there are ranks for. `repetitions` and megabytes at most, as
+    for its -iter."""
     multi = benchmark.startswith("Multi-")
     words = [benchmark.removeprefix("Multi-")] + (["-multi", "0", "-npmin", "2"] if multi else ["-npmin", str(context.ranks)])
-    words += ["-iter", "10000" if multi else "1000", "-time", f"{context.seconds:g}"]
+    words += ["-iter", repetitions or ("10000" if multi else "1000"), "-time", f"{context.seconds:g}"]
     return Workload(name or benchmark, BENCH, tuple(words), context.ranks, benchmark, size_bytes)
 
 

@@ -13,6 +13,8 @@ from ..measurement import REFERENCE, Point
 _RANKS, _SLOTS = 2, 64
 _LEAST_PAIRS = 15
 _MOST_PERCENT = 2.0
+# Until the time of a run is over.
+_REPETITIONS = "1000000,8192"
 _BENCHMARKS, _SIZES = ("PingPong", "Alltoall"), (8, 1024, 2048)
 
 
@@ -23,7 +25,7 @@ def _plan(context):
     points += [building.point(context, policy, slots, x=slots, ranks=_RANKS) for policy in chosen]
     context = dataclasses.replace(context, ranks=_RANKS)
     workloads = [
-        dataclasses.replace(building.bench(context, name, f"{name}, {size} bytes", size), benchmark=name, pinned=True)
+        dataclasses.replace(building.bench(context, name, f"{name}, {size} bytes", size, _REPETITIONS), benchmark=name, pinned=True)
         for name in _BENCHMARKS for size in context.choose(_SIZES, _SIZES[:1])]
     panels = [Panel(w.name, w.name, "overhead_percent", "overhead %") for w in workloads]
     return building.plan({workload: points for workload in workloads}, panels, skipped)
