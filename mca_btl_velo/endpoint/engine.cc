@@ -87,6 +87,7 @@ flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, b
     flow.lazy_slots = config.lazy_slots;
     flow.lazy_peers = config.lazy_peers;
     flow.lazy_stealing = config.lazy_stealing;
+    flow.lazy_ahead = config.lazy_ahead;
     flow.lazy_doorbell = doorbell;
     return flow;
 }
@@ -125,7 +126,7 @@ std::string further_parameters(const flow::PolicyConfig& flow) {
            ", credit_message_threshold " + std::to_string(flow.credit_message_threshold) + ", rnr_timer_ns " +
            std::to_string(flow.rnr_timer_ns) + ", lazy_slots " + std::to_string(flow.lazy_slots) +
            ", lazy_peers " + std::to_string(flow.lazy_peers) + ", lazy_stealing " +
-           (flow.lazy_stealing ? "on" : "off");
+           (flow.lazy_stealing ? "on" : "off") + ", lazy_ahead " + std::to_string(flow.lazy_ahead);
 }
 
 flow::PolicyConfig velo_flow(const velo_config& config) {

@@ -28,7 +28,8 @@ LazyPolicy::LazyPolicy(const PolicyConfig& config)
       pairs_(pairs_of(config)),
       contacts_(config.total_peers()),
       extras_(2 * pairs_),
-      lots_(std::size_t{2} * pairs_ * config.credit_slots, 1) {
+      lots_(std::size_t{2} * pairs_ * config.credit_slots, 1),
+      order_(config.total_peers(), config.lazy_ahead) {
     on_demand_ = true;
     available_ = config.lazy_slots;
     for (PeerFlow& flow : peers_) flow.threshold = kNever;
@@ -44,7 +45,7 @@ std::string_view LazyPolicy::name() const {
 
 std::size_t LazyPolicy::bytes_shared() const {
     return peers_.size() * sizeof(PeerFlow) + extras_.size() * sizeof(Extra) +
-           lots_.size() * sizeof(std::uint16_t);
+           lots_.size() * sizeof(std::uint16_t) + order_.bytes();
 }
 
 void LazyPolicy::contact_retrieved(PeerIndex from, PacketKind kind, std::uint32_t value, Emitter& out) {
@@ -74,10 +75,37 @@ bool LazyPolicy::expected(bool possible) {
 // ---- sender role ---
 
 void LazyPolicy::credit_wanted(PeerIndex to, Emitter& out) {
-    if (this->out(to) != Out::kCold) return;
+    review_order();
+    const Out before = this->out(to);
+    if (before < Out::kWarm && order_.enabled()) order_.met(to);
+    if (before == Out::kCold) open(to, out);
+    open_ahead(out);
+}
+
+void LazyPolicy::open(PeerIndex to, Emitter& out) {
     if (open_ < pairs_) return say_hello(to, out);
     push<&Contact::out>(queued_, to, code(Out::kQueued));
     make_room(out);
+}
+
+// Windows that were opened ahead and have been used since, or were closed before that.
+void LazyPolicy::review_order() {
+    for (std::uint32_t i = order_.count(); i-- > 0;) {
+        const ContactOrder::Expected& expected = order_.expected(i);
+        const Side& side = contacts_[expected.peer].out;
+        if (side.state >= code(Out::kWarm) && expected.credit != ContactOrder::kUnopened &&
+            peers_[side.value].credit != expected.credit)
+            return order_.confirm(i);
+        if (side.state == code(Out::kCold)) order_.wasted(i);
+    }
+}
+
+void LazyPolicy::open_ahead(Emitter& out) {
+    for (PeerIndex to = order_.upcoming(); to != ContactOrder::kNobody; to = order_.upcoming()) {
+        const bool is_open = this->out(to) >= Out::kWarm;
+        order_.expect(to, is_open ? peers_[contacts_[to].out.value].credit : ContactOrder::kUnopened);
+        if (this->out(to) == Out::kCold) open(to, out);
+    }
 }
 
 // The slots for the CREDITs and the RELEASE of the receiver are those of one of the `pairs_` windows.
@@ -95,6 +123,7 @@ void LazyPolicy::credit_retrieved(PeerIndex from, std::uint32_t credits, Emitter
     if (out(from) != Out::kHello) return;
     side.state = code(Out::kWarm);
     extras_[side.value].seen_credit = kNever;
+    order_.opened(from, peers_[side.value].credit);
     append<&Extra::out>(warm_, side.value);
 }
 
@@ -125,6 +154,8 @@ void LazyPolicy::open_queued(Emitter& out) {
 
 // A window that has just opened has sent at least one packet by now.
 void LazyPolicy::control_flushed(Emitter& out) {
+    review_order();
+    open_ahead(out);
     make_room(out);
 }
 
@@ -160,6 +191,7 @@ void LazyPolicy::contact_overdue(Emitter& out) {
 
 // What it holds, and what is on its way to it, comes back as if with a BYE.
 void LazyPolicy::departed(PeerIndex peer, Emitter& out) {
+    order_.forget(peer);
     if (this->out(peer) >= Out::kWarm) {
         close_window(peer);
         open_queued(out);
@@ -482,6 +514,7 @@ void LazyPolicy::encode(std::string& text) const {
     for (FlowIndex f = warm_.oldest; f != kNobody; f = extras_[f].out.newer) put(extras_[f].peer);
     put(available_);
     put(std::min(turns_ - last_release_, 2 * config_.credit_slots + 2 + pairs_));
+    order_.encode(put);
 }
 
 constinit const PolicyFactory kLazyFactory{
@@ -504,17 +537,21 @@ constinit const PolicyFactory kLazyFactory{
         },
     .objection =
         [](const PolicyConfig& config) {
-            const std::string reason =
-                range_objection("btl_velo_lazy_slots", config.lazy_slots, 1, kMaxLazySlots);
-            return reason.empty() ? range_objection("btl_velo_lazy_peers", config.lazy_peers, 1, kMaxQuota)
-                                  : reason;
+            std::string reason = range_objection("btl_velo_lazy_slots", config.lazy_slots, 1, kMaxLazySlots);
+            if (reason.empty())
+                reason = range_objection("btl_velo_lazy_peers", config.lazy_peers, 1, kMaxQuota);
+            if (reason.empty())
+                reason =
+                    range_objection("btl_velo_lazy_ahead", config.lazy_ahead, 0, ContactOrder::kMostAhead);
+            return reason;
         },
     .parameters =
         [](const PolicyConfig& config) {
             return std::to_string(config.lazy_slots) + " data slots for " +
                    std::to_string(config.lazy_peers) + " active peers each way, " +
                    std::to_string(config.credit_slots) + " credit slots, stealing " +
-                   (config.lazy_stealing ? "on" : "off") + ", piggyback " + (config.piggyback ? "on" : "off");
+                   (config.lazy_stealing ? "on" : "off") + ", " + std::to_string(config.lazy_ahead) +
+                   " windows ahead, piggyback " + (config.piggyback ? "on" : "off");
         },
 };
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "flow/contact_order.h"
 #include "flow/factory.h"
 #include "flow/policy.h"
 
@@ -119,7 +120,10 @@ class LazyPolicy final : public Policy {
     void release_retrieved(PeerIndex from, Emitter& out);
     std::uint32_t close_window(PeerIndex to);
     void open_queued(Emitter& out);
+    void open(PeerIndex to, Emitter& out);
     void say_hello(PeerIndex to, Emitter& out);
+    void review_order();
+    void open_ahead(Emitter& out);
     void make_room(Emitter& out);
     void ask_to_leave(Emitter& out);
     FlowIndex window_to_close();
@@ -158,6 +162,7 @@ class LazyPolicy final : public Policy {
     List warm_;               // sender role: by their opening, or their last second chance
     std::uint32_t open_ = 0;  // kHello, kWarm and kLeaving
     std::uint32_t leaving_ = 0;
+    ContactOrder order_;
 };
 
 extern const PolicyFactory kLazyFactory;

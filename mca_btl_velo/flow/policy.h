@@ -56,6 +56,8 @@ struct PolicyConfig {
     std::uint32_t lazy_peers = 64;
     // lazy: busy senders may have idle ones released.
     bool lazy_stealing = true;
+    // lazy: windows that a process opens before it needs them, where it has learned the order; 0..16.
+    std::uint32_t lazy_ahead = 4;
     // lazy: the engine carries HELLO outside of the mailbox, which then has no slots for it.
     bool lazy_doorbell = false;
 

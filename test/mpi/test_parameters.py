@@ -9,7 +9,7 @@ from flows import velo_only
 pytestmark = velo_only
 NAMES = ["flow_control", "slots_per_peer", "credit_slots", "piggyback", "eager_limit", "single_copy_mechanism",
          "backing_directory", "verbose", "report", "spare_peers", "preposted_buffers", "initial_buffers", "growth_buffers",
-         "credit_message_threshold", "rnr_timer_ns", "lazy_slots", "lazy_peers", "lazy_stealing", "stall_warning",
+         "credit_message_threshold", "rnr_timer_ns", "lazy_slots", "lazy_peers", "lazy_stealing", "lazy_ahead", "stall_warning",
          "trace", "trace_limit"]
 WRONG = [("flow_control", "foo"), ("credit_slots", 0), ("credit_slots", 256), ("credit_slots", 300), ("slots_per_peer", 1),
          ("slots_per_peer", 3), ("slots_per_peer", 100_000_000), ("eager_limit", 0), ("eager_limit", 1 << 40),

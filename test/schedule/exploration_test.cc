@@ -43,14 +43,17 @@ Scenario lazy_system(const Traffic& traffic, std::uint32_t credit_slots, std::ui
     scenario.credit_slots = credit_slots;
     scenario.parameters.lazy_slots = slots;
     scenario.parameters.lazy_peers = peers;
+    scenario.parameters.lazy_ahead = 0;
     return scenario;
 }
 
 struct Way {
     bool stealing;
     bool doorbell;
+    std::uint32_t ahead;
 };
-constexpr Way kWays[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+constexpr Way kWays[] = {
+    {false, false, 0}, {true, false, 0}, {false, true, 0}, {true, true, 0}, {true, true, 1}};
 
 class LazyExploration : public ::testing::TestWithParam<const Traffic*> {};
 
@@ -65,6 +68,7 @@ TEST_P(LazyExploration, HoldsInEveryStateThatSmallSystemsReach) {
                     Scenario scenario = lazy_system(traffic, n, slots, peers);
                     scenario.parameters.lazy_stealing = way.stealing;
                     scenario.parameters.lazy_doorbell = way.doorbell;
+                    scenario.parameters.lazy_ahead = way.ahead;
 
                     const Exploration found =
                         Explorer(scenario, traffic.pairs, traffic.prelude).run(max_states());

@@ -15,6 +15,7 @@ void draw_parameters(flow::PolicyConfig& config, std::uint32_t processes, Random
     config.lazy_slots = random.chance(1, 4) ? random.between(1, 100) : random.between(1, 12);
     config.lazy_peers = random.between(1, processes);
     config.lazy_stealing = random.chance(1, 2);
+    config.lazy_ahead = random.chance(1, 2) ? 0 : 1 + random.below(4);
     config.lazy_doorbell = random.chance(1, 3);
 }
 
@@ -61,7 +62,8 @@ std::string Scenario::describe() const {
             " growth=" + std::to_string(more.growth_buffers) +
             " threshold=" + std::to_string(more.credit_message_threshold) +
             " timer=" + std::to_string(more.rnr_timer_ns) + " lazy=" + std::to_string(more.lazy_slots) + "," +
-            std::to_string(more.lazy_peers) + (more.lazy_stealing ? " stealing" : "") +
+            std::to_string(more.lazy_peers) + (more.lazy_stealing ? " stealing" : "") + " ahead " +
+            std::to_string(more.lazy_ahead) +
             (more.lazy_doorbell ? " doorbell" : "");
     if (!job.empty()) {
         text += " jobs ";

@@ -60,6 +60,7 @@ struct PartyConfig {
     std::uint32_t lazy_slots = 12;
     std::uint32_t lazy_peers = 2;
     bool lazy_stealing = true;
+    std::uint32_t lazy_ahead = 4;
     bool delay_credits = true;
     bool packet_trains = true;
     bool describe_locality = false;
@@ -159,6 +160,7 @@ class Party {
         config.lazy_slots = config_.lazy_slots;
         config.lazy_peers = config_.lazy_peers;
         config.lazy_stealing = config_.lazy_stealing;
+        config.lazy_ahead = config_.lazy_ahead;
         config.delay_credits = config_.delay_credits;
         config.packet_trains = config_.packet_trains;
         config.describe_locality = config_.describe_locality;

@@ -65,8 +65,11 @@ TEST_F(LazyTest, OwesEightBytesToAPeerThatItNeverHeardFrom) {
     const PolicyConfig many = lazy_config(262143, 256, 16);
 
     EXPECT_EQ(LazyPolicy(many).bytes_per_peer(), 8U);
-    EXPECT_EQ(LazyPolicy(many).bytes_shared(), LazyPolicy(few).bytes_shared());
-    EXPECT_LT(LazyPolicy(many).bytes_shared(), 4096U);
+    PolicyConfig few_without = few, many_without = many;
+    few_without.lazy_ahead = many_without.lazy_ahead = 0;
+    EXPECT_EQ(LazyPolicy(many_without).bytes_shared(), LazyPolicy(few_without).bytes_shared());
+    EXPECT_LT(LazyPolicy(many_without).bytes_shared(), 4096U);
+    EXPECT_LE(LazyPolicy(many).bytes_shared() - LazyPolicy(many_without).bytes_shared(), 8192U);
     EXPECT_EQ(mailbox_plan("lazy", many).total() - mailbox_plan("lazy", few).total(), 262143U - 64);
     PolicyConfig doorbells = many;
     doorbells.lazy_doorbell = true;
@@ -337,6 +340,92 @@ TEST_F(LazyTest, NamesTheParameterThatIsWrong) {
     EXPECT_NE(error.find("btl_velo_lazy_slots is 65536"), std::string::npos) << error;
     EXPECT_EQ(make_policy("lazy", lazy_config(3, 10, 0), &error), nullptr);
     EXPECT_NE(error.find("btl_velo_lazy_peers is 0"), std::string::npos) << error;
+}
+
+// Fewer windows than peers.
+class LazyAheadTest : public LazyTest {
+ protected:
+    // Sends a packet to the peer; returns whether its window was open already.
+    bool speak(PeerIndex to) {
+        if (window(to) > 0) {
+            policy_->take(policy_->flow_of(to), 1);
+            return true;
+        }
+        waits_for_ = to;
+        want(to);
+        answer();
+        EXPECT_EQ(waits_for_, kNobody) << "no window for peer " << to;
+        return false;
+    }
+    // Lets the peers answer what was sent to them, until nothing more is sent.
+    void answer() {
+        for (SentList sent = out_.take(); !sent.empty(); sent = out_.take())
+            for (const Sent& packet : sent) {
+                if (packet.kind == PacketKind::kLeave) control(packet.to, PacketKind::kRelease);
+                if (packet.kind != PacketKind::kHello) continue;
+                credits(packet.to, 5, packet.to == waits_for_ ? 1 : 0);
+                if (packet.to == waits_for_) waits_for_ = kNobody;
+                ++hellos_;
+            }
+    }
+    static constexpr PeerIndex kNobody = UINT32_MAX;
+    PeerIndex waits_for_ = kNobody;
+    int hellos_ = 0;
+};
+
+TEST_F(LazyAheadTest, OpensWindowsInTheOrderThatItHasLearned) {
+    for (std::uint32_t ahead : {0U, 1U, 2U}) {
+        PolicyConfig config = lazy_config(8, 64, 3);
+        config.lazy_ahead = ahead;
+        open(config);
+        out_.take();
+        hellos_ = 0;
+        int ready = 0;
+        for (int turn = 0; turn < 40; ++turn) {
+            ready += speak(static_cast<PeerIndex>(turn % 8));
+            policy_->control_flushed(out_);
+            answer();
+        }
+        if (ahead == 0) {
+            EXPECT_EQ(ready, 0);
+        } else {
+            EXPECT_GE(ready, 24) << "of 40, of which 8 are new";
+        }
+        EXPECT_LE(hellos_, 40 + static_cast<int>(ahead)) << "a guess that was right costs no HELLO more";
+    }
+}
+
+TEST_F(LazyAheadTest, GuessesLessWhereTheOrderChanges) {
+    PolicyConfig config = lazy_config(64, 64, 8);
+    open(config);
+    std::uint32_t state = 1;
+    constexpr int kTurns = 400;
+    for (int turn = 0; turn < kTurns; ++turn) {
+        state = state * 1664525 + 1013904223;
+        speak(state >> 26);
+        policy_->control_flushed(out_);
+        answer();
+    }
+    EXPECT_LE(hellos_, kTurns * 11 / 10);
+}
+
+TEST(ContactOrderTest, KeepsABoundedNumberOfPeersAndForgetsThoseThatEnd) {
+    ContactOrder order(1'000'000, 4);
+    EXPECT_EQ(order.bytes(), 8192U);
+    EXPECT_EQ(ContactOrder(1'000'000, 0).bytes(), 0U);
+    for (int round = 0; round < 2; ++round)
+        for (std::uint32_t peer : {999'999U, 5U, 70'000U}) order.met(peer);
+    EXPECT_EQ(order.upcoming(), 999'999U);
+    order.forget(999'999U);
+    EXPECT_EQ(order.upcoming(), ContactOrder::kNobody);
+}
+
+TEST_F(LazyTest, NamesAWrongNumberOfWindowsAhead) {
+    PolicyConfig config = lazy_config(8, 64, 3);
+    config.lazy_ahead = 17;
+    std::string error;
+    EXPECT_EQ(make_policy("lazy", config, &error), nullptr);
+    EXPECT_NE(error.find("btl_velo_lazy_ahead"), std::string::npos) << error;
 }
 
 }  // namespace

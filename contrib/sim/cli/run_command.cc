@@ -133,6 +133,9 @@ void add_policy_options(CLI::App& run, flow::PolicyConfig& own) {
     run.add_option("--rnr-timer-ns", own.rnr_timer_ns, "rnr")->capture_default_str();
     run.add_option("--lazy-slots", own.lazy_slots, "lazy: data slots of a mailbox")->capture_default_str();
     run.add_option("--lazy-peers", own.lazy_peers, "lazy: windows in each direction")->capture_default_str();
+    run.add_option("--lazy-ahead", own.lazy_ahead, "lazy: windows opened before they are needed")
+        ->check(CLI::Range(0U, 16U))
+        ->capture_default_str();
     run.add_flag("--lazy-stealing,!--no-lazy-stealing", own.lazy_stealing);
     run.add_flag("--lazy-doorbell", own.lazy_doorbell, "HELLO travels outside of the mailbox");
 }

@@ -29,6 +29,7 @@ typedef struct mca_btl_velo_component_t {
     unsigned lazy_slots;
     unsigned lazy_peers;
     bool lazy_stealing;
+    unsigned lazy_ahead;
     bool delay_credits;
     bool packet_trains;
     bool limic;

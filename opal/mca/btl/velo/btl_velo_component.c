@@ -218,6 +218,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .lazy_slots = component->lazy_slots,
         .lazy_peers = component->lazy_peers,
         .lazy_stealing = component->lazy_stealing,
+        .lazy_ahead = component->lazy_ahead,
         .delay_credits = component->delay_credits,
         .packet_trains = component->packet_trains,
         .single_copy = mca_btl_velo_single_copy_name(component->single_copy),

@@ -204,6 +204,11 @@ static int register_lazy_parameters(mca_btl_velo_component_t *component)
     component->lazy_stealing = true;
     rc |= add("lazy_stealing", "lazy: take the slots of idle senders for those that run short (default true)",
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->lazy_stealing);
+    component->lazy_ahead = 4;
+    rc |= add("lazy_ahead",
+              "lazy: windows that a process opens before it needs them, where it has learned in which order it speaks to its "
+              "peers, 0 to 16 (default 4)",
+              MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->lazy_ahead);
     return rc;
 }
 
