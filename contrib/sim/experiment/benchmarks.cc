@@ -2,6 +2,7 @@
 // shape.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 
 #include "experiment/grid.h"
@@ -91,6 +92,55 @@ Report figure_7_5(const Context& context) {
     auto& m = report.metrics;
     m["localized_static_over_dynamic_8"] = m["localized_static_8"] / std::max(0.1, m["localized_dynamic_8"]);
     m["average_static_minus_dynamic_8"] = m["average_static_8"] - m["average_dynamic_8"];
+    return report;
+}
+
+// The memory of 8 slots for each peer, as the windows of lazy: data slots are what their control packets
+// leave.
+Trial lazy_in_eight(const Benchmark& benchmark, std::uint32_t processes, std::uint32_t windows,
+                    std::uint32_t ahead) {
+    Trial run = benchmark_run(benchmark, processes, "lazy", 8);
+    run.flow.own.lazy_peers = windows;
+    run.flow.own.lazy_slots = 8 * (processes - 1) - windows * (run.flow.credit_slots + 3);
+    run.flow.own.lazy_doorbell = true;
+    run.flow.own.lazy_ahead = ahead;
+    return run;
+}
+
+Report eight_slots(const Context& context) {
+    const std::uint32_t processes = context.full ? 256 : 64;
+    Grid grid({"pattern", "policy", "windows", "ahead"});
+    const auto cell = [](const Benchmark& benchmark, const std::string& policy, double windows,
+                         double ahead) {
+        return std::vector<Cell>{std::string(benchmark.pattern), policy, windows, ahead};
+    };
+    const std::vector<std::uint32_t> parts = {8, 4};
+    for (const Benchmark& benchmark : kBenchmarks) {
+        const std::size_t reference = grid.reference(benchmark_run(benchmark, processes, "none", 64));
+        grid.add(cell(benchmark, "dynamic", 0, 0), benchmark_run(benchmark, processes, "dynamic", 8),
+                 reference);
+        for (const std::uint32_t part : parts)
+            for (const std::uint32_t ahead : {0U, 4U, 16U})
+                grid.add(cell(benchmark, "lazy", processes / part, ahead),
+                         lazy_in_eight(benchmark, processes, processes / part, ahead), reference);
+    }
+    grid.execute(context.jobs);
+    Report report = grid.report();
+    // `clipped`: some patterns get faster when they are held up, which is nobody's merit.
+    const auto mean = [&](const std::string& policy, double windows, double ahead, bool clipped) {
+        double sum = 0;
+        for (const Benchmark& benchmark : kBenchmarks) {
+            const double overhead = grid.overhead(cell(benchmark, policy, windows, ahead));
+            sum += clipped ? std::max(0.0, overhead) : overhead;
+        }
+        return sum / std::size(kBenchmarks);
+    };
+    const double windows = processes / 4;
+    report.metrics["average_dynamic"] = mean("dynamic", 0, 0, false);
+    report.metrics["average_lazy"] = mean("lazy", windows, 4, false);
+    report.metrics["average_lazy_no_gains"] = mean("lazy", windows, 4, true);
+    report.metrics["saved_by_windows_ahead"] =
+        mean("lazy", windows, 0, true) - mean("lazy", windows, 4, true);
     return report;
 }
 
@@ -276,6 +326,8 @@ std::vector<Experiment> benchmark_experiments() {
     return {
         {"fig7.5", "IMB-like patterns by class at 8, 16, 32 and 64 slots (figures 7.5 to 7.8 and 7.12)",
          "slots_per_peer", "overhead_percent", figure_7_5},
+        {"eight", "the memory of 8 slots for each peer: dynamic, and lazy with windows ahead", "windows",
+         "overhead_percent", eight_slots},
         {"fig7.10", "Scatterv, the root changes after some repetitions", "repetitions", "time_us",
          figure_7_10},
         {"liu3", "Liu & Panda: streams of small messages, 100 and 10 buffers (their figures 3 to 6)",
