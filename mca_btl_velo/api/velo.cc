@@ -94,6 +94,10 @@ uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
     return engine->engine.slots_per_peer();
 }
 
+uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine) {
+    return engine->engine.remote_slots_per_peer();
+}
+
 bool velo_address_is_here(const void* address, size_t bytes) {
     velo::fabric::shm::Address copy;
     if (bytes < sizeof copy) return false;
@@ -178,6 +182,10 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
 
 uint32_t velo_message_source(const velo_engine* engine) {
     return engine->engine.arriving();
+}
+
+bool velo_message_is_remote(const velo_engine* engine) {
+    return engine->engine.is_remote(engine->engine.arriving());
 }
 
 int velo_progress(velo_engine* engine) {

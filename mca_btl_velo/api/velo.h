@@ -120,6 +120,8 @@ const char* velo_engine_description(const velo_engine* engine);
 
 /* Slots of the mailbox for each peer, as resolved. */
 uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
+/* The same for peers on other nodes; 0 if the engine has no network. */
+uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the
  * job's launcher does not know. */
@@ -190,6 +192,8 @@ int velo_progress(velo_engine* engine);
 
 /* Within the message callback only: the place of the peer that sent the message. It may not be connected yet. */
 uint32_t velo_message_source(const velo_engine* engine);
+/* Within the message callback: whether the sender is on another node. */
+bool velo_message_is_remote(const velo_engine* engine);
 
 /* What can be watched: numbers of the process, and of each of its peers. */
 typedef enum velo_counter_kind {

@@ -71,6 +71,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     int progress();
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const { return arriving_; }
+    bool is_remote(flow::PeerIndex index) const { return index >= remote_first_; }
     void dump(const Peer* peer, int level);
 
     // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
@@ -89,6 +90,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+    // For peers on other nodes; 0 without a network.
+    std::uint32_t remote_slots_per_peer() const { return remote_slots_per_peer_; }
 
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }
@@ -202,7 +205,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     Listener* listener_ = nullptr;
     flow::PeerIndex arriving_ = 0;  // whose message the callback is given
     std::uint64_t empty_polls_ = 0;
-    std::uint32_t slots_per_peer_ = 0;
+    std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
     std::uint32_t sleep_us_;            // at most, 0: never

@@ -199,7 +199,9 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
     struct mca_btl_base_endpoint_t *source =
         MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(velo_message_source(module->engine)) : NULL;
-    mca_btl_velo_deliver(&module->super, source, tag, data, bytes);
+    mca_btl_base_module_t *btl =
+        OPAL_UNLIKELY(mca_btl_velo_has_network()) && velo_message_is_remote(module->engine) ? &mca_btl_velo_network : &module->super;
+    mca_btl_velo_deliver(btl, source, tag, data, bytes);
 }
 
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
@@ -224,7 +226,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .spare_peers = component->spare_peers,
         /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
         .eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit,
-        .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
+        .max_message_bytes = module->descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES - 1].fl_payload_buffer_size,
         .threads = threads,
         .stall_warning_seconds = component->stall_warning,
         .trace = component->trace,
@@ -338,13 +340,18 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
         mca_btl_velo_log(NULL, 5, "not used: name velo in --mca btl to use it");
         return NULL;
     }
-    mca_btl_base_module_t **modules = calloc(1, sizeof(*modules));
+    mca_btl_base_module_t **modules = calloc(2, sizeof(*modules));
     if (NULL == modules) {
         mca_btl_velo_give_up("out of memory");
     }
     (void) mca_btl_velo_acquire_engine(enable_mpi_threads);
     modules[0] = &module->super;
     *count = 1;
+    if (0 < velo_engine_remote_slots_per_peer(module->engine)) {
+        ++engine_users; /* each module is finalized */
+        mca_btl_velo_module_prepare_network();
+        modules[(*count)++] = &mca_btl_velo_network;
+    }
     return modules;
 }
 

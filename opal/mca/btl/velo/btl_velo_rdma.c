@@ -28,7 +28,7 @@ void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t re
     } else if (8 == operation->result_width) {
         *(uint64_t *) operation->local_address = result;
     }
-    operation->cbfunc(&mca_btl_velo_module.super, operation->endpoint, operation->local_address, NULL,
+    operation->cbfunc(operation->endpoint->btl, operation->endpoint, operation->local_address, NULL,
                       operation->cbcontext, operation->cbdata, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
     opal_free_list_return(&mca_btl_velo_module.operations, &operation->super);
 }
