@@ -89,7 +89,8 @@ typedef struct velo_config {
     uint32_t network_timeout_ms; /* a connection that acknowledges nothing for so long is lost */
 
     void* context; /* given to the callbacks below */
-    /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
+    /* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at
+     * least, from another one perhaps not. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
     /* Something is broken for good (VELO_ERR_PROTOCOL). `text` says what. */
     void (*fatal)(void* context, velo_status status, const char* text);
@@ -190,7 +191,8 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
  * mailbox. */
 int velo_progress(velo_engine* engine);
 
-/* Within the message callback only: the place of the peer that sent the message. It may not be connected yet. */
+/* Within the message callback only: the place of the peer that sent the message. It may not be connected yet.
+ */
 uint32_t velo_message_source(const velo_engine* engine);
 /* Within the message callback: whether the sender is on another node. */
 bool velo_message_is_remote(const velo_engine* engine);

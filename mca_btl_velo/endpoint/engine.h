@@ -43,7 +43,7 @@ inline constexpr std::uint8_t kListenerTag = 0;
 // Throws Failure, with the objection to a parameter.
 std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
 
-class Engine final : private flow::Emitter, private rma::Outbox {
+class Engine final : private flow::Emitter, private rma::Outbox, private fabric::Receiver {
  public:
     // Throws Failure.
     explicit Engine(const velo_config& config);
@@ -131,7 +131,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void attach_remote(Peer& peer);
     // Returns the number of packets handled. `busy`: there was something to do inside the node.
     int progress_remote(bool busy);
-    int progress_bulk();
+    int finish_bulk();
+    std::byte* place(flow::PeerIndex from, std::span<const std::byte> header, std::uint64_t bytes) override;
+    const char* take(const fabric::Delivery& delivery) override;
     bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
@@ -221,6 +223,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     flow::PeerIndex remote_first_ = 0;
     RemoteEmitter remote_out_{*this};
     std::unique_ptr<fabric::Network> network_;
+    int taken_ = 0;  // packets that `take` has handled in this progress
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;

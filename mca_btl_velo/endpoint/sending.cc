@@ -33,6 +33,8 @@ struct Engine::Manner {
 Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
     bool latency = bytes <= kLatencyBytes, waited_for = rested(peer);
     if (!config_.packet_trains) return {wire::kClassicFraming, latency && waited_for};
+    if (peer.domain.framing != nullptr) [[unlikely]]
+        return {*peer.domain.framing, false};
     if (!waited_for) return {kRateFraming, false};
     return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
 }
@@ -184,7 +186,8 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
-    if (goes_past_mailbox(peer, *message)) return network_->send_bulk(peer.source, view_of(*message), message);
+    if (goes_past_mailbox(peer, *message))
+        return network_->send_bulk(peer.source, view_of(*message), message);
     message->sent = 0;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
         return message->done(message, VELO_OK);

@@ -114,9 +114,9 @@ static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpo
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
 
 #define MCA_BTL_VELO_SLOT ((size_t) 64) /* bytes */
-/* To other nodes a rendezvous costs two more journeys than a copy: up to 64 KiB travel at once, as far as half of a peer's
+/* To other nodes a rendezvous costs two more journeys than a copy: up to 128 KiB travel at once, as far as half of a peer's
  * slots hold them. */
-#define MCA_BTL_VELO_NETWORK_EAGER_LIMIT ((size_t) 65536 + MCA_BTL_VELO_EAGER_HEADER)
+#define MCA_BTL_VELO_NETWORK_EAGER_LIMIT ((size_t) 131072 + MCA_BTL_VELO_EAGER_HEADER)
 
 /* What a process publishes its address under. Without a version: peers of another one are refused with a message. */
 #define MCA_BTL_VELO_ADDRESS_KEY "btl.velo.address"
