@@ -12,6 +12,7 @@
 #include "flow/policy.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
+#include "rma/atomic.h"
 #include "report/report.h"
 
 using velo::Failure;
@@ -178,6 +179,13 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
     return guarded(engine, [&] {
         return engine->engine.atomic(*peer, operation, width, remote, operand, compare, {done, argument});
     });
+}
+
+velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t address, uint64_t operand,
+                             uint64_t compare, uint64_t* old_value) {
+    if (!velo::rma::atomic_valid(operation, width, address)) return VELO_ERR_UNSUPPORTED;
+    *old_value = velo::rma::atomic_execute(operation, width, address, operand, compare);
+    return VELO_OK;
 }
 
 uint32_t velo_message_source(const velo_engine* engine) {

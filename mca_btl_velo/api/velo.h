@@ -186,6 +186,10 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
                               uint64_t remote, uint64_t operand, uint64_t compare, velo_rma_done_fn done,
                               void* argument);
 
+/* The same on this process's own memory, at once: with what peers do there it is atomic. */
+velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t address, uint64_t operand,
+                             uint64_t compare, uint64_t* old_value);
+
 /* Retrieves packets, returns credits, sends what waits. Returns the number of packets handled; 0 also when
  * called from inside a callback. Call it often: a process that waits for credits must keep draining its
  * mailbox. */

@@ -53,6 +53,13 @@ def test_windows_between_nodes(run, flow, topic):
     assert run("rma", topic, "create", params={**flow.params, "osc": "pt2pt"}).facts() == {"passed": 1}
 
 
+@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap"])
+@flows(8, policies=("dynamic",))
+def test_windows_between_nodes_with_one_rank_each(run, flow, topic):
+    params = {**flow.params, "osc": "rdma"}
+    assert run("rma", topic, "create", np=3, nodes=3, slots=1, params=params).facts() == {"passed": 1}
+
+
 @flows(8)
 def test_without_packet_trains(run, flow):
     params = {**flow.params, "btl_velo_packet_trains": 0}

@@ -215,6 +215,8 @@ OBJ_CLASS_DECLARATION(mca_btl_velo_operation_t);
 mca_btl_velo_operation_t *mca_btl_velo_operation_new(struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                                                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
                                                      void *cbdata);
+/* The old value of an atomic; a width of 0: nobody wants it. */
+void mca_btl_velo_store_result(void *to, unsigned width, uint64_t result);
 /* velo_rma_done_fn: reports to the upper layer and frees the operation. */
 void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t result);
 /* The BTL return code of an operation that was started with `status`; frees it if no callback will come. */
