@@ -12,6 +12,7 @@
 #include "flow/policy.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
+#include "rma/atomic.h"
 #include "report/report.h"
 
 using velo::Failure;
@@ -92,6 +93,10 @@ const char* velo_engine_description(const velo_engine* engine) {
 
 uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
     return engine->engine.slots_per_peer();
+}
+
+uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine) {
+    return engine->engine.remote_slots_per_peer();
 }
 
 bool velo_address_is_here(const void* address, size_t bytes) {
@@ -176,8 +181,19 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
     });
 }
 
+velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t address, uint64_t operand,
+                             uint64_t compare, uint64_t* old_value) {
+    if (!velo::rma::atomic_valid(operation, width, address)) return VELO_ERR_UNSUPPORTED;
+    *old_value = velo::rma::atomic_execute(operation, width, address, operand, compare);
+    return VELO_OK;
+}
+
 uint32_t velo_message_source(const velo_engine* engine) {
     return engine->engine.arriving();
+}
+
+bool velo_message_is_remote(const velo_engine* engine) {
+    return engine->engine.is_remote(engine->engine.arriving());
 }
 
 int velo_progress(velo_engine* engine) {

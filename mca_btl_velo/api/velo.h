@@ -92,7 +92,8 @@ typedef struct velo_config {
     uint32_t network_timeout_ms; /* a connection that acknowledges nothing for so long is lost */
 
     void* context; /* given to the callbacks below */
-    /* A message has arrived. `data` is valid only during the call and is 2-byte aligned at least. */
+    /* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at
+     * least, from another one perhaps not. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
     /* Something is broken for good (VELO_ERR_PROTOCOL). `text` says what. */
     void (*fatal)(void* context, velo_status status, const char* text);
@@ -123,6 +124,8 @@ const char* velo_engine_description(const velo_engine* engine);
 
 /* Slots of the mailbox for each peer, as resolved. */
 uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
+/* The same for peers on other nodes; 0 if the engine has no network. */
+uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the
  * job's launcher does not know. */
@@ -186,13 +189,20 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
                               uint64_t remote, uint64_t operand, uint64_t compare, velo_rma_done_fn done,
                               void* argument);
 
+/* The same on this process's own memory, at once: with what peers do there it is atomic. */
+velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t address, uint64_t operand,
+                             uint64_t compare, uint64_t* old_value);
+
 /* Retrieves packets, returns credits, sends what waits. Returns the number of packets handled; 0 also when
  * called from inside a callback. Call it often: a process that waits for credits must keep draining its
  * mailbox. */
 int velo_progress(velo_engine* engine);
 
-/* Within the message callback only: the place of the peer that sent the message. It may not be connected yet. */
+/* Within the message callback only: the place of the peer that sent the message. It may not be connected yet.
+ */
 uint32_t velo_message_source(const velo_engine* engine);
+/* Within the message callback: whether the sender is on another node. */
+bool velo_message_is_remote(const velo_engine* engine);
 
 /* What can be watched: numbers of the process, and of each of its peers. */
 typedef enum velo_counter_kind {

@@ -44,7 +44,7 @@ inline constexpr std::uint8_t kListenerTag = 0;
 // Throws Failure, with the objection to a parameter.
 std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
 
-class Engine final : private flow::Emitter, private rma::Outbox {
+class Engine final : private flow::Emitter, private rma::Outbox, private fabric::Receiver {
  public:
     // Throws Failure.
     explicit Engine(const velo_config& config);
@@ -72,6 +72,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     int progress();
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const { return arriving_; }
+    bool is_remote(flow::PeerIndex index) const { return index >= remote_first_; }
     void dump(const Peer* peer, int level);
 
     // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
@@ -90,6 +91,8 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+    // For peers on other nodes; 0 without a network.
+    std::uint32_t remote_slots_per_peer() const { return remote_slots_per_peer_; }
 
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }
@@ -129,7 +132,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void attach_remote(Peer& peer);
     // Returns the number of packets handled. `busy`: there was something to do inside the node.
     int progress_remote(bool busy);
-    int progress_bulk();
+    int finish_bulk();
+    std::byte* place(flow::PeerIndex from, std::span<const std::byte> header, std::uint64_t bytes) override;
+    const char* take(const fabric::Delivery& delivery) override;
     bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
@@ -216,7 +221,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     Listener* listener_ = nullptr;
     flow::PeerIndex arriving_ = 0;  // whose message the callback is given
     std::uint64_t empty_polls_ = 0;
-    std::uint32_t slots_per_peer_ = 0;
+    std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
     std::uint32_t sleep_us_;            // at most, 0: never
@@ -232,6 +237,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     flow::PeerIndex remote_first_ = 0;
     RemoteEmitter remote_out_{*this};
     std::unique_ptr<fabric::Network> network_;
+    int taken_ = 0;  // packets that `take` has handled in this progress
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;

@@ -186,6 +186,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         }
         assert_invariants();
     } else if (peer.domain.refuses) {
+        std::lock_guard lock(mutex_);
         count_retrieved(peer, packets);
     }
     if (peer.incoming.state != Incoming::State::kIdle) {
@@ -193,6 +194,33 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         packets += gather(peer);
     }
     return static_cast<int>(packets);
+}
+
+// As retrieve_data, for packets that have not been in the mailbox.
+const char* Engine::take(const fabric::Delivery& delivery) {
+    Peer& peer = peer_at(remote_first_ + delivery.from);
+    const bool limited = peer.policy.limited();
+    const wire::Header header{delivery.kind, delivery.flags, delivery.tag, 0, 0, peer.source};
+    if (!deliver(peer, header, {delivery.data, delivery.bytes, nullptr, 0}))
+        return "a packet that does not belong to a message";
+    taken_ += static_cast<int>(delivery.packets);
+    *peer.domain.high_water = std::max<std::uint64_t>(*peer.domain.high_water, delivery.packets);
+    peer.awaits_answer = false;
+    std::lock_guard lock(mutex_);
+    if (!limited) {
+        if (peer.domain.refuses) count_retrieved(peer, delivery.packets);
+        return nullptr;
+    }
+    const bool waited = delivery.kind == wire::PacketKind::kBackloggedData;
+    if (waited) peer.policy.backlogged_data_retrieved(peer.flow, peer.out);
+    account(peer, delivery.packets - (waited ? 1 : 0));
+    if (delivery.credits > 0) {
+        peer.policy.credit_received(peer.flow, delivery.credits);
+        trace_.piggyback_received(peer, delivery.credits);
+        flush(peer);
+    }
+    assert_invariants();
+    return nullptr;
 }
 
 // As if the packets had been retrieved one after the other: the rules see each of them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
@@ -17,6 +18,8 @@ constexpr std::uint32_t kQuietPolls = 16;
 constexpr std::uint32_t kQuietAfter = 1000;
 // The network wakes nobody: a process that sleeps looks at it so often.
 constexpr std::uint32_t kMostSleepUs = 100;
+// One copy of a burst goes into the mailbox anyway: the longer the runs, the fewer headers.
+constexpr wire::Framing kNetworkFraming{wire::kPayloadBytes + 1, 255, 255};
 // Shorter data travels in packets: cheaper than an announcement.
 constexpr std::size_t kLeastBulkBytes = 4096;
 
@@ -36,7 +39,7 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     network.refusal_limit = policy->refusal_limit();
     network.threads = config_.threads;
     network.patience_ms = config_.network_timeout_ms;
-    network_ = fabric::open_network(network, &reason);
+    network_ = fabric::open_network(network, *this, &reason);
     if (network_ == nullptr) {
         config_.log(config_.context, 5, ("processes on other nodes are out of reach: " + reason).c_str());
         return;
@@ -45,6 +48,7 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     remote_.emplace(Domain{std::move(policy), network_->reader(), remote_first_, &statistics_.network_packets,
                            &statistics_.network_high_water});
     remote_->refuses = velo_.refuses;
+    remote_->framing = &kNetworkFraming;
     housekeeping_ = Housekeeping::kListen;
     const auto& own = network_->address();
     address_.insert(address_.end(), own.begin(), own.end());
@@ -78,42 +82,42 @@ int Engine::progress_remote(bool busy) {
     bool others = local_quiet_ < kQuietAfter && network_quiet_ >= kQuietAfter;
     if (others && ++network_skipped_ < kQuietPolls) return 0;
     network_skipped_ = 0;
-    bool moved = network_->progress();
-    int handled = drain(*remote_);
-    handled += progress_bulk();
+    bool moved;
+    {
+        std::lock_guard lock(mutex_);
+        moved = network_->progress();
+    }
+    int handled = std::exchange(taken_, 0) + drain(*remote_);
+    handled += finish_bulk();
     network_quiet_ = moved || handled > 0 ? 0 : network_quiet_ + 1;
     return handled;
 }
 
-int Engine::progress_bulk() {
-    int handled = 0;
-    for (fabric::BulkArrival& arrival : network_->arrivals()) {
-        Peer& peer = peer_at(remote_first_ + arrival.from);
-        rma::MessageHeader header;
-        rma::Placement placement;
-        bool fits = arrival.header.size() == sizeof header;
-        if (fits) {
-            std::memcpy(&header, arrival.header.data(), sizeof header);
-            std::lock_guard lock(mutex_);
-            fits = rma_.begin(peer.index, header, &placement) && placement.bytes == arrival.bytes;
-        }
-        if (!fits) throw Failure(VELO_ERR_PROTOCOL, "a bulk transfer that nobody has asked for");
-        if (network_->accept(arrival, placement.data)) deliver_rma(peer, header);
-        ++handled;
+// Under the mutex.
+std::byte* Engine::place(flow::PeerIndex from, std::span<const std::byte> bytes, std::uint64_t size) {
+    rma::MessageHeader header;
+    if (bytes.size() != sizeof header) return nullptr;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    rma::Placement placement;
+    if (!rma_.begin(remote_first_ + from, header, &placement) || placement.bytes != size) return nullptr;
+    return placement.data;
+}
+
+int Engine::finish_bulk() {
+    std::unique_lock lock(mutex_);
+    const std::vector<fabric::Placed> placed = network_->placed();
+    const std::vector<void*> sent = network_->sent_bulk();
+    for (void* context : sent) {
+        auto* message = static_cast<velo_send*>(context);
+        message->done(message, VELO_OK);
     }
-    for (const fabric::BulkArrival& arrival : network_->received()) {
+    lock.unlock();
+    for (const fabric::Placed& arrival : placed) {
         rma::MessageHeader header;
         std::memcpy(&header, arrival.header.data(), sizeof header);
         deliver_rma(peer_at(remote_first_ + arrival.from), header);
-        ++handled;
     }
-    for (void* context : network_->sent_bulk()) {
-        auto* message = static_cast<velo_send*>(context);
-        std::lock_guard lock(mutex_);
-        message->done(message, VELO_OK);
-        ++handled;
-    }
-    return handled;
+    return static_cast<int>(placed.size() + sent.size());
 }
 
 bool Engine::goes_past_mailbox(const Peer& peer, const velo_send& message) const {

@@ -34,6 +34,8 @@ struct Engine::Manner {
 Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
     bool latency = bytes <= kLatencyBytes, waited_for = rested(peer);
     if (!config_.packet_trains) return {wire::kClassicFraming, latency && waited_for};
+    if (peer.domain.framing != nullptr) [[unlikely]]
+        return {*peer.domain.framing, false};
     if (!waited_for) return {kRateFraming, false};
     return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
 }

@@ -1,5 +1,6 @@
 // The way to processes on other nodes: one for all of them, because they share one mailbox, which is private
-// to its owner. What arrives is stored there under the same credit rules as a local sender's packets.
+// to its owner. Called by one thread at a time. What arrives is stored there under the same credit rules as a
+// local sender's packets.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,35 @@ struct NetworkConfig {
     std::uint32_t patience_ms;  // how long data may stay unacknowledged before the connection counts as lost
 };
 
-// An announced transfer of data that does not go through the mailbox: its receiver provides the memory.
-struct BulkArrival {
+// A burst of DATA packets that finds the mailbox empty, all that its sender sent before having been
+// retrieved.
+struct Delivery {
+    flow::PeerIndex from;
+    wire::PacketKind kind;  // of the first packet
+    std::uint8_t flags;     // wire::kFirst, kLast, kInternal
+    std::uint8_t tag;
+    std::byte* data;  // of any alignment
+    std::size_t bytes;
+    std::uint32_t packets;
+    std::uint32_t credits;  // piggybacked
+};
+
+// Whom the network calls from `progress`.
+class Receiver {
+ public:
+    virtual ~Receiver() = default;
+    // Memory for bulk data that has begun to arrive, nullptr if nobody has asked for it.
+    virtual std::byte* place(flow::PeerIndex from, std::span<const std::byte> header,
+                             std::uint64_t bytes) = 0;
+    // Retrieves packets that need not be stored first. Returns what is wrong with them, nullptr if nothing.
+    // Not with threads: it calls the upper layer. Throws Failure.
+    virtual const char* take(const Delivery& delivery) = 0;
+};
+
+// A transfer that has arrived.
+struct Placed {
     flow::PeerIndex from;
     std::vector<std::byte> header;
-    std::uint64_t bytes;
-    void* descriptor;  // the network's
-    bool here;         // the data is there and not only announced
 };
 
 class Network {
@@ -60,18 +83,15 @@ class Network {
     // out of `sent_bulk`.
     virtual void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) = 0;
 
-    // Takes what has arrived into the mailbox. True if there was anything. One caller at a time. Throws
+    // Takes what has arrived into the mailbox, and bulk data to its place. True if there was anything. Throws
     // Failure when a peer is lost or breaks the rules.
     virtual bool progress() = 0;
-    // After progress: announced transfers, each to be answered by `accept`, and what has been completed.
-    virtual std::vector<BulkArrival> arrivals() = 0;
-    // Lets the data of an arrival go to `to`. False: it will be among `received` later.
-    virtual bool accept(BulkArrival& arrival, void* to) = 0;
-    virtual std::vector<BulkArrival> received() = 0;
+    // What has been completed since they were called last.
+    virtual std::vector<Placed> placed() = 0;
     virtual std::vector<void*> sent_bulk() = 0;
 };
 
 // nullptr and a reason if Velo was built without UCX. Throws Failure.
-std::unique_ptr<Network> open_network(const NetworkConfig& config, std::string* reason);
+std::unique_ptr<Network> open_network(const NetworkConfig& config, Receiver& receiver, std::string* reason);
 
 }  // namespace velo::fabric

@@ -300,3 +300,20 @@ def test_wrong_command_line_is_explained(versus, arguments, complaint):
     done = versus(*arguments)
     assert done.returncode == 2
     assert complaint in done.stderr
+
+
+def test_between_nodes_the_others_are_tcp_and_ucx_and_the_goals_are_the_networks(versus, tmp_path):
+    result = versus("--between-nodes", "--patterns", "pingpong,uniband", "--sizes", "8,65536")
+    assert result.returncode == 0, result.stderr
+    with open(tmp_path / "out" / "velo-versus.json", encoding="utf-8") as file:
+        data = json.load(file)
+    assert {entry["name"] for entry in data["contestants"]} == {"velo", "tcp", "ucx"}
+    assert all("--map-by node" in entry["command"] for entry in data["contestants"])
+    assert "0.83" in result.stdout, "10 us against the 12 of tcp"
+    assert "0 B to 4 KiB    0.90" in result.stdout and "8 KiB to 4 MiB  1.00" in result.stdout
+
+
+def test_between_nodes_does_not_go_with_other_numbers_of_ranks_or_with_memory(versus):
+    for words in (["--ranks", "2,4"], ["--memory"]):
+        result = versus("--between-nodes", *words)
+        assert result.returncode == 2 and "--between-nodes" in result.stderr

@@ -52,8 +52,7 @@ TEST(UcxIntake, parcels_that_overtake_each_other_are_stored_in_the_order_of_send
         auto payload = bytes_of("message " + std::to_string(sequence));
         EXPECT_EQ(intake.arrive(0, data_parcel(sequence, payload.size()), payload), nullptr);
     }
-    EXPECT_EQ(drain(reader),
-              (std::vector<std::string>{"message 0", "message 1", "message 2", "message 3"}));
+    EXPECT_EQ(drain(reader), (std::vector<std::string>{"message 0", "message 1", "message 2", "message 3"}));
 }
 
 TEST(UcxIntake, a_parcel_that_comes_twice_is_refused) {
@@ -108,6 +107,30 @@ TEST(UcxIntake, a_run_over_the_end_of_the_ring_keeps_its_bytes_and_its_credits) 
         ASSERT_EQ(intake.arrive(0, data_parcel(sequence++, 1), bytes_of("x")), nullptr);
         drain(reader);
     }
+}
+
+TEST(UcxIntake, a_parcel_passes_the_ring_only_when_all_before_it_has_been_retrieved) {
+    Intake intake(kCapacity, 2, true);
+    auto reader = intake.reader();
+    const Parcel first = data_parcel(0, 1);
+    EXPECT_TRUE(intake.pass(0, first));
+    EXPECT_FALSE(intake.pass(0, first)) << "twice";
+    EXPECT_FALSE(intake.pass(0, data_parcel(2, 1))) << "too early";
+    EXPECT_EQ(intake.arrive(0, data_parcel(2, 1), bytes_of("c")), nullptr);
+    EXPECT_FALSE(intake.pass(0, data_parcel(1, 1))) << "another one waits for it";
+    EXPECT_EQ(intake.arrive(0, data_parcel(1, 1), bytes_of("b")), nullptr);
+    EXPECT_FALSE(intake.pass(0, data_parcel(3, 1))) << "the ring is not empty";
+    EXPECT_FALSE(intake.pass(1, data_parcel(0, 1))) << "for nobody";
+    EXPECT_EQ(drain(reader), (std::vector<std::string>{"b", "c"}));
+    EXPECT_TRUE(intake.pass(0, data_parcel(3, 1)));
+    EXPECT_TRUE(intake.pass(1, data_parcel(0, 1)));
+}
+
+TEST(UcxIntake, a_parcel_that_the_ring_could_not_hold_does_not_pass_it) {
+    Intake intake(kCapacity, 1, true);
+    const Parcel parcel = data_parcel(0, kCapacity * wire::kPacketBytes, 4);
+    EXPECT_FALSE(intake.pass(0, parcel));
+    EXPECT_STREQ(intake.arrive(0, parcel, std::vector<std::byte>(parcel.bytes)), "more packets than credits");
 }
 
 // Random headers, many of them near the truth: whatever is accepted must leave the mailbox readable.

@@ -38,7 +38,7 @@ def _run(options):
     if not found or found[0].name != "velo":
         print(f"velo-versus: {report.missing_text(missing)}", file=sys.stderr)
         return EXIT_USAGE
-    cases = [] if options.memory else patterns.cases(options.ranks, options.patterns, options.sizes, options.quick)
+    cases = [] if options.memory else _cases(options)
     if not cases and not options.memory:
         raise NotFound("no size of --sizes fits a pattern: allreduce takes multiples of 4, touched 1024 and more bytes, "
                        "streams 8 and more, Alltoall at most 512 MiB in all buffers")
@@ -53,6 +53,12 @@ def _run(options):
         if options.memory:
             return _memory(options, taking_part, how, head)
         return _speed(options, cases, taking_part, how, head, write_plot)
+
+
+def _cases(options):
+    if options.between_nodes:
+        return patterns.network_cases(options.patterns, options.sizes, options.quick)
+    return patterns.cases(options.ranks, options.patterns, options.sizes, options.quick)
 
 
 def _plotter():

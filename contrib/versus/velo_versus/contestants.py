@@ -14,7 +14,10 @@ from velo_compare.programs import NotFound, beside, find_mpirun
 _ASK_SECONDS = 30
 _UCX = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=posix,cma,self"
 RANKS = "{np}"
-FOUND_BY_ITSELF = ("velo", "vader", "sm", "ucx", "mpich")
+FOUND_BY_ITSELF = ("velo", "vader", "sm", "tcp", "ucx", "mpich")
+_UCX_NETWORK = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=^sm"
+# The nodes of contrib/nodes share the processors of one machine.
+_ONE_MACHINE = ("sh", "-c", 'exec taskset -c "$OMPI_COMM_WORLD_RANK" "$0" "$@"')
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ def _threads_of_core(cpu):
 
 def find(options):
     """The contestants, Velo and its variants first, and who is missing. Raises NotFound without Open MPI."""
-    open_mpi = OpenMpi(options.mpirun, options.mpicc)
+    open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes)
     candidates = [open_mpi.velo()] + [open_mpi.variant(name, words) for name, words in options.variants]
-    candidates += [open_mpi.shared_memory(), open_mpi.ucx(), _mpich()]
+    candidates += [open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else [open_mpi.shared_memory(), open_mpi.ucx(), _mpich()]
     candidates += [_given(*given) for given in options.contestants]
     wanted = [c for c in candidates if _is_wanted(c, options)]
     contestants = [c for c in wanted if isinstance(c, Contestant)]
@@ -69,7 +72,8 @@ def _is_wanted(candidate, options):
 
 
 class OpenMpi:
-    def __init__(self, mpirun, mpicc):
+    def __init__(self, mpirun, mpicc, between_nodes=False):
+        self._between_nodes = between_nodes
         self.mpirun = find_mpirun(mpirun)
         first_line = _ask(self.mpirun, "--version").strip().partition("\n")[0]
         if "Open MPI" not in first_line and "OpenRTE" not in first_line:
@@ -109,11 +113,14 @@ class OpenMpi:
             return Missing(name, f"Open MPI {self.version} has no btl component {name}")
         return self._contestant(name, f"--mca pml ob1 --mca btl {name},self")
 
+    def tcp(self):
+        return self._contestant("tcp", "--mca pml ob1 --mca btl tcp,self")
+
     def ucx(self):
         if not self.component("pml", "ucx"):
             return Missing("ucx", f"Open MPI {self.version} has no pml component ucx: it was built without UCX")
         one_sided = " --mca osc ucx" if self.component("osc", "ucx") else ""
-        return self._contestant("ucx", _UCX + one_sided)
+        return self._contestant("ucx", (_UCX_NETWORK if self._between_nodes else _UCX) + one_sided)
 
     def _major(self):
         digits = self.version.lstrip("v").partition(".")[0]
@@ -123,10 +130,19 @@ class OpenMpi:
         many = ["--oversubscribe"] if self._major() < 5 else ["--map-by", ":OVERSUBSCRIBE"]
         start = [self.mpirun, *many, "-n", RANKS]
         own = shlex.split(words)
+        if self._between_nodes:
+            return self._on_two_nodes(name, own, is_velo)
         pinned = start + ["--bind-to", "core", "--mca", "mpi_yield_when_idle", "0"] + own
         crowded = start + ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] + own
         return Contestant(name, self.mpicc, tuple(pinned), tuple(crowded), is_velo,
                           "beyond the cores not pinned, and told to yield when idle (mpi_yield_when_idle)")
+
+    def _on_two_nodes(self, name, own, is_velo):
+        start = [self.mpirun, "-n", RANKS, "--map-by", "node", "--mca", "mpi_yield_when_idle", "0", *own]
+        if "UCX_NET_DEVICES" in os.environ:
+            start += ["-x", "UCX_NET_DEVICES"]
+        start += ["--bind-to", "none", *_ONE_MACHINE] if "VELO_NODES" in os.environ else ["--bind-to", "core"]
+        return Contestant(name, self.mpicc, tuple(start), tuple(start), is_velo)
 
 
 def _mpich():

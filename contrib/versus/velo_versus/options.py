@@ -59,6 +59,9 @@ def _add_what(parser):
                       "told to yield when idle")
     what.add_argument("--memory", action="store_true",
                       help="memory of the ranks instead of times; velo and vader, others if --only names them")
+    what.add_argument("--between-nodes", action="store_true",
+                      help="two ranks on two nodes, one on each: ping-pong and streaming against tcp and ucx; run it where mpirun "
+                      "has the hosts, such as in contrib/nodes run --slots 1, with TMPDIR on a disk that both have")
     what.add_argument("--quick", action="store_true", help="a short look: 2 rounds, 5 ms, every second power of two")
 
 
@@ -80,6 +83,8 @@ def _settle(options, parser):
     options.point_ms = options.point_ms or (5 if options.quick else 20)
     options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
     options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
+    if options.between_nodes and (options.memory or options.ranks != [2]):
+        parser.error("--between-nodes: two ranks, and not with --memory")
     if options.memory and not options.only:
         options.only = ["velo", "vader", "sm"]
     names = list(FOUND_BY_ITSELF) + [name for name, *_ in options.variants + options.contestants]

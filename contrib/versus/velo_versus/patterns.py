@@ -1,6 +1,6 @@
 """What is measured, at which sizes, and which ratio (Velo's time / the best other's) is aimed at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -56,6 +56,10 @@ PATTERNS = (
     Pattern("alltoall", "Alltoall", "a call", 1, crowded=True, goals=(Goal(1, _LARGEST, 0.9),)),
     Pattern("allreduce", "Allreduce", "a call", 4, crowded=True, goals=(Goal(4, _LARGEST, 0.9),)),
 )
+_NETWORK_GOALS = {
+    "pingpong": (Goal(0, 4 * KIB, 0.90), Goal(8 * KIB, _LARGEST, 1.0)),
+    "uniband": (Goal(8, 4 * KIB, 0.90), Goal(8 * KIB, _LARGEST, 1.0)),
+}
 BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
 NAMES = tuple(BY_NAME)
 
@@ -86,6 +90,13 @@ def cases(ranks, names, sizes, quick):
                 if chosen:
                     result.append(Case(count, pattern, chosen))
     return result
+
+
+def network_cases(names, sizes, quick):
+    """Between two nodes, one rank on each: what there are goals for."""
+    found = cases([2], names or tuple(_NETWORK_GOALS), sizes, quick)
+    return [replace(case, pattern=replace(case.pattern, goals=_NETWORK_GOALS.get(case.pattern.name, case.pattern.goals)))
+            for case in found]
 
 
 def _sizes(pattern, ranks, given, quick):

@@ -3,7 +3,7 @@
 
 namespace velo::fabric {
 
-std::unique_ptr<Network> open_network(const NetworkConfig&, std::string* reason) {
+std::unique_ptr<Network> open_network(const NetworkConfig&, Receiver&, std::string* reason) {
     *reason = "this Velo was built without UCX (apt-get install libucx-dev, then configure again)";
     return nullptr;
 }

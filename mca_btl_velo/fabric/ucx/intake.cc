@@ -42,6 +42,17 @@ const char* Intake::arrive(std::uint32_t index, const Parcel& parcel, std::span<
     return fault;
 }
 
+bool Intake::pass(std::uint32_t index, const Parcel& parcel) {
+    Sender& sender = senders_[index];
+    const bool empty = ring_->pointers.write.load(std::memory_order_relaxed) ==
+                       ring_->pointers.read.load(std::memory_order_relaxed);
+    if (!empty || parcel.sequence != sender.expected || !sender.early.empty() || !waiting_.empty() ||
+        slots_of(parcel) > capacity_)
+        return false;
+    ++sender.expected;
+    return true;
+}
+
 const char* Intake::take(std::uint32_t sender, const Parcel& parcel, std::span<const std::byte> payload) {
     std::size_t stored = 0;
     if (waiting_.empty() && store(sender, parcel, payload, &stored)) return nullptr;
@@ -62,8 +73,7 @@ bool Intake::settle() {
 // Goes on after the `*stored` bytes that are in the mailbox. True when all of it is.
 bool Intake::store(std::uint32_t sender, const Parcel& parcel, std::span<const std::byte> payload,
                    std::size_t* stored) {
-    if (!wire::is_data(static_cast<wire::PacketKind>(parcel.kind)))
-        return store_control(sender, parcel);
+    if (!wire::is_data(static_cast<wire::PacketKind>(parcel.kind))) return store_control(sender, parcel);
     do {
         std::size_t bytes = std::min(wire::run_capacity(parcel.run_packets), payload.size() - *stored);
         if (!store_run(sender, parcel, payload, *stored, bytes)) return false;

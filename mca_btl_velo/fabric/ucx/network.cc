@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "fabric/ucx/messages.h"
 #include "fabric/ucx/traffic.h"
@@ -17,6 +18,16 @@ namespace {
 // What has been sent must leave before the process does; a peer that is gone must not keep it.
 constexpr std::chrono::seconds kCloseTime{3};
 
+// What UCX's TCP receives in one piece. A parcel or a fragment with its headers is shorter: it is sent
+// without a copy and not assembled.
+constexpr const char* kSegmentBytes = "148K";
+constexpr const char* kSegmentVariable = "UCX_TCP_RX_SEG_SIZE";
+
+// True if the variable was not there before.
+bool setenv_absent(const char* name, const char* value) {
+    return getenv(name) == nullptr && setenv(name, value, 0) == 0;
+}
+
 void require(ucs_status_t status, const char* what) {
     if (status != UCS_OK) {
         throw Failure(VELO_ERR_RESOURCE, std::string("UCX: ") + what + ": " + ucs_status_string(status) +
@@ -26,24 +37,28 @@ void require(ucs_status_t status, const char* what) {
 }
 
 std::uint32_t planned_slots(const NetworkConfig& config) {
-    return static_cast<std::uint32_t>(
-        flow::mailbox_plan(config.agreement.flow_control, config.flow).total());
+    return static_cast<std::uint32_t>(flow::mailbox_plan(config.agreement.flow_control, config.flow).total());
 }
 
 }  // namespace
 
-UcxNetwork::UcxNetwork(const NetworkConfig& config)
+UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
     : config_(config),
       names_(config.peers, config.peers + config.flow.peers),
-      intake_(planned_slots(config), config.flow.total_peers(), config.limited) {
+      intake_(planned_slots(config), config.flow.total_peers(), config.limited),
+      receiver_(&receiver) {
     for (std::uint32_t i = 0; i < config.flow.total_peers(); ++i) {
         remotes_.emplace_back().network = this;
         if (i < names_.size()) remotes_.back().name = names_[i];
     }
+    // UCX 1.13 takes this setting from the environment alone; a user's own value stays.
+    const bool preset = setenv_absent(kSegmentVariable, kSegmentBytes);
     open_context();
     try {
         open_worker();
+        if (preset) unsetenv(kSegmentVariable);
     } catch (...) {
+        if (preset) unsetenv(kSegmentVariable);
         if (worker_ != nullptr) ucp_worker_destroy(worker_);
         ucp_cleanup(context_);
         throw;
@@ -51,6 +66,7 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config)
 }
 
 UcxNetwork::~UcxNetwork() {
+    receiver_ = nullptr;
     close_endpoints();
     ucp_worker_destroy(worker_);
     ucp_cleanup(context_);
@@ -71,6 +87,30 @@ void UcxNetwork::open_context() {
     ucs_status_t status = ucp_init(&params, settings, &context_);
     ucp_config_release(settings);
     require(status, "start");
+    fragments_ = all_tcp();
+}
+
+// Whether TCP is all that UCX has found: it says so only in print.
+bool UcxNetwork::all_tcp() const {
+    char* text = nullptr;
+    std::size_t bytes = 0;
+    FILE* file = open_memstream(&text, &bytes);
+    if (file == nullptr) return false;
+    ucp_context_print_info(context_, file);
+    std::fclose(file);
+    std::istringstream lines(text);
+    free(text);
+    bool tcp = false;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find(" resource ") == std::string::npos) continue;
+        const std::string device = line.substr(line.rfind(' ') + 1),
+                          name = device.substr(0, device.find('/'));
+        if (name == "tcp")
+            tcp = true;
+        else if (name != "self")
+            return false;
+    }
+    return tcp;
 }
 
 void UcxNetwork::open_worker() {
@@ -82,6 +122,7 @@ void UcxNetwork::open_worker() {
     set_handler(kHelloId, on_hello, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kGoodbyeId, on_goodbye, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kRetrievedId, on_retrieved, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kFragmentId, on_fragment, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kBulkId, on_bulk, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
 
     ucp_worker_attr_t attributes{};
@@ -114,21 +155,21 @@ flow::PeerIndex UcxNetwork::index_of(std::uint64_t name, bool create) {
     auto found = std::lower_bound(names_.begin(), names_.end(), name);
     if (found != names_.end() && *found == name) return static_cast<flow::PeerIndex>(found - names_.begin());
     auto first = static_cast<flow::PeerIndex>(names_.size());
-    std::uint32_t strangers = strangers_.load(std::memory_order_acquire);
+    std::uint32_t strangers = strangers_;
     for (flow::PeerIndex i = first; i < first + strangers; ++i) {
         if (remotes_[i].name == name) return i;
     }
     if (!create || first + strangers == remotes_.size()) return static_cast<flow::PeerIndex>(remotes_.size());
     remotes_[first + strangers].name = name;
-    strangers_.store(strangers + 1, std::memory_order_release);
+    strangers_ = strangers + 1;
     return first + strangers;
 }
 
 void UcxNetwork::learn(flow::PeerIndex index, Address address) {
     Remote& remote = remotes_[index];
-    if (remote.known.load(std::memory_order_relaxed)) return;
+    if (remote.known) return;
     remote.address = std::move(address);
-    remote.known.store(true, std::memory_order_release);
+    remote.known = true;
 }
 
 flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
@@ -136,7 +177,6 @@ flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
     if (!parse(bytes, &address)) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
     std::string reason = shm::difference(own_.agreement, address.agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
-    std::lock_guard lock(directory_);
     flow::PeerIndex index = index_of(address.name, true);
     if (index == remotes_.size()) {
         throw Failure(VELO_ERR_RESOURCE,
@@ -151,8 +191,7 @@ flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
 std::unique_ptr<Link> UcxNetwork::open(flow::PeerIndex peer, flow::PolicyConfig* flow,
                                        flow::PeerIndex* index) {
     Remote& remote = remotes_[peer];
-    if (!remote.known.load(std::memory_order_acquire))
-        throw Failure(VELO_ERR_PROTOCOL, "a sender on another node did not leave its address");
+    if (!remote.known) throw Failure(VELO_ERR_PROTOCOL, "a sender on another node did not leave its address");
     connect(remote);
     *flow = remote.address.flow;
     // All regular senders of a mailbox have equal shares: the slots are so many for each.
@@ -161,7 +200,6 @@ std::unique_ptr<Link> UcxNetwork::open(flow::PeerIndex peer, flow::PolicyConfig*
 }
 
 void UcxNetwork::connect(Remote& remote) {
-    std::lock_guard lock(connect_lock_);
     if (remote.endpoint != nullptr) return;
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -191,7 +229,7 @@ void UcxNetwork::finish(ucs_status_ptr_t request, Clock::time_point deadline) {
 
 void UcxNetwork::close_endpoints() {
     for (Remote& remote : remotes_) {
-        if (remote.endpoint != nullptr && remote.broken.load() == UCS_OK) say(remote, kGoodbyeId, {});
+        if (remote.endpoint != nullptr && remote.broken == UCS_OK) say(remote, kGoodbyeId, {});
     }
     auto deadline = Clock::now() + kCloseTime;
     ucp_request_param_t params{};
@@ -211,8 +249,8 @@ std::string process_text(std::uint64_t name) {
 
 namespace velo::fabric {
 
-std::unique_ptr<Network> open_network(const NetworkConfig& config, std::string*) {
-    return std::make_unique<ucx::UcxNetwork>(config);
+std::unique_ptr<Network> open_network(const NetworkConfig& config, Receiver& receiver, std::string*) {
+    return std::make_unique<ucx::UcxNetwork>(config, receiver);
 }
 
 }  // namespace velo::fabric

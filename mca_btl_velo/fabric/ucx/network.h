@@ -1,51 +1,54 @@
 // Nodes connected by UCX: one worker for the process, one endpoint for each peer, made on first contact.
 //
-// Threads: any may send; one at a time calls progress, arrivals, accept and received. UCX calls back with its
-// own lock held, so a callback takes no lock that is held by whoever calls UCX: directory_ and done_ are
-// leaves.
+// Threads: all is called under the lock of the engine, progress included.
 #pragma once
 
 #include <ucp/api/ucp.h>
 
-#include <atomic>
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <utility>
 
 #include "fabric/network.h"
 #include "fabric/ucx/address.h"
 #include "fabric/ucx/intake.h"
+#include "fabric/ucx/landings.h"
 
 namespace velo::fabric::ucx {
 
 using Clock = std::chrono::steady_clock;
 
-// What is being sent until UCX has done with it.
 struct Flight;
+struct Bulk;
 
 class UcxNetwork;
 
 struct Remote {
     UcxNetwork* network = nullptr;
     std::uint64_t name = 0;
-    Address address;  // complete if `known`; set once, under the directory's lock
-    std::atomic<bool> known{false};
-    std::atomic<bool> gone{false};  // it has said that it leaves
+    Address address;  // complete if `known`; set once
+    bool known = false;
+    bool gone = false;  // it has said that it leaves
     ucp_ep_h endpoint = nullptr;
     std::uint32_t next_sequence = 0;
     // Under a policy that refuses by sender (rnr). Packets sent there, and of them those that are known to
     // have left the mailbox; packets of it that have left ours, and of them those that it has been told of.
     std::uint64_t sent_packets = 0;
-    std::atomic<std::uint64_t> known_retrieved{0};
+    std::uint64_t known_retrieved = 0;
     std::uint64_t retrieved = 0, told = 0;
-    std::atomic<std::size_t> outstanding{0};  // bytes that UCX holds
-    std::atomic<int> broken{UCS_OK};          // ucs_status_t of the endpoint
+    std::size_t outstanding = 0;  // bytes of parcels that UCX holds
+    // Data past the mailbox: what waits for room in the window, what UCX holds all of, and the window.
+    std::deque<std::unique_ptr<Bulk>> bulks;
+    std::vector<std::unique_ptr<Bulk>> flying;
+    std::size_t bulk_outstanding = 0;
+    std::uint32_t next_bulk = 0;
+    Landings landings;
+    int broken = UCS_OK;  // ucs_status_t of the endpoint
 };
 
 class UcxNetwork final : public Network {
  public:
-    explicit UcxNetwork(const NetworkConfig& config);
+    UcxNetwork(const NetworkConfig& config, Receiver& receiver);
     ~UcxNetwork() override;
 
     const std::vector<std::byte>& address() const override { return packed_; }
@@ -57,10 +60,8 @@ class UcxNetwork final : public Network {
     std::uint64_t name_of(flow::PeerIndex peer) const override { return remotes_[peer].name; }
     void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) override;
     bool progress() override;
-    std::vector<BulkArrival> arrivals() override { return std::exchange(arrivals_, {}); }
-    bool accept(BulkArrival& arrival, void* to) override;
-    std::vector<BulkArrival> received() override { return std::exchange(received_, {}); }
-    std::vector<void*> sent_bulk() override;
+    std::vector<Placed> placed() override { return std::exchange(placed_, {}); }
+    std::vector<void*> sent_bulk() override { return std::exchange(sent_, {}); }
 
     std::uint32_t refusal_limit() const { return config_.refusal_limit; }
     // For the links: sends one parcel; the data is copied. Under the engine's lock.
@@ -75,7 +76,28 @@ class UcxNetwork final : public Network {
     void set_handler(unsigned id, ucp_am_recv_callback_t handler, std::uint32_t flags);
     void connect(Remote& remote);
     void say(Remote& to, unsigned id, std::span<const std::byte> payload);
+    const char* take_parcel(flow::PeerIndex from, const Parcel& parcel, std::byte* data, std::size_t bytes);
     void close_endpoints();
+    bool all_tcp() const;
+    std::unique_ptr<Flight> take_flight(Remote& to);
+    void launch(std::unique_ptr<Flight> flight, unsigned id, const std::byte* data, std::size_t bytes,
+                std::uint32_t flags);
+    void end_flight(Flight* ended, ucs_status_t status);
+
+    // bulk.cc
+    struct Arrival {
+        Placed placed;
+        std::uint64_t bytes;
+        void* descriptor;  // UCX's
+        bool here;         // the data is there and not only announced
+    };
+    void send_by_rendezvous(std::unique_ptr<Bulk> bulk);
+    void pump(Remote& to);
+    void landed(const Flight& flight);
+    const char* take_fragment(flow::PeerIndex from, const Fragment& fragment,
+                              std::span<const std::byte> header, std::span<const std::byte> data);
+    void accept_arrivals();
+    void accept(Arrival& arrival, std::byte* to);
     void finish(ucs_status_ptr_t request, Clock::time_point deadline);
 
     flow::PeerIndex index_of(std::uint64_t name, bool create);
@@ -92,6 +114,8 @@ class UcxNetwork final : public Network {
                                   std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_bulk(void* self, const void* header, std::size_t header_bytes, void* data,
                                 std::size_t bytes, const ucp_am_recv_param_t* param);
+    static ucs_status_t on_fragment(void* self, const void* header, std::size_t header_bytes, void* data,
+                                    std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_hello(void* self, const void* header, std::size_t header_bytes, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_goodbye(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -109,18 +133,19 @@ class UcxNetwork final : public Network {
     Address own_;
     std::vector<std::byte> packed_;
     Intake intake_;
-    std::mutex connect_lock_;
-    std::mutex directory_;
     std::deque<Remote> remotes_;  // by index
-    std::atomic<std::uint32_t> strangers_{0};
-    std::unique_ptr<Flight> spare_;  // for the next parcel
-    std::vector<BulkArrival> arrivals_, received_;
-    std::mutex done_lock_;
-    std::vector<void*> done_;
-    std::atomic<bool> any_broken_{false};
+    std::uint32_t strangers_ = 0;
+    bool fragments_ = false;                       // how data past the mailbox travels, see bulk.cc
+    std::vector<std::unique_ptr<Flight>> spares_;  // for the next sends
+    std::vector<Remote*> due_;                     // whose window has room again
+    std::vector<Arrival> arrivals_;
+    std::vector<Placed> placed_;
+    std::vector<void*> sent_;
+    Receiver* receiver_;  // nullptr: this process closes, and wants nothing any more
+    bool any_broken_ = false;
     Clock::time_point broken_since_{};
     // The next looks at the connections, which UCX makes some time after their first use.
-    std::atomic<int> looks_{0};
+    int looks_ = 0;
     Clock::time_point next_look_{};
     std::uint32_t polls_ = 0;
     std::string fault_;

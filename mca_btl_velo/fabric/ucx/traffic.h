@@ -1,22 +1,51 @@
 // What the parts of the UCX network share.
 #pragma once
 
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "fabric/ucx/messages.h"
 #include "fabric/ucx/network.h"
 
 namespace velo::fabric::ucx {
 
+// Data past the mailbox on its way to a peer. It is the caller's until all of it has been sent.
+struct Bulk {
+    Remote* to;
+    std::uint32_t id;
+    std::vector<std::byte> header;  // the engine's
+    const std::byte* data;
+    std::size_t bytes, sent = 0;
+    std::size_t flying = 0;  // of `sent`, what UCX has not done with
+    void* context;
+};
+
 // A send that UCX has not finished with. UCX reads header and data until then.
 struct Flight {
     UcxNetwork* network;
     Remote* to;
-    std::size_t outstanding;
-    void* context;  // of a bulk transfer; the data is the caller's then
+    std::size_t outstanding;  // see Remote
+    Bulk* bulk;               // whose data it carries, nullptr: its own
+    std::size_t bulk_bytes;
     std::vector<std::byte> header, data;
+
+    template <typename Header>
+    void put_header(const Header& first, std::span<const std::byte> second = {}) {
+        header.resize(sizeof first + second.size());
+        std::memcpy(header.data(), &first, sizeof first);
+        if (!second.empty()) std::memcpy(header.data() + sizeof first, second.data(), second.size());
+    }
 };
+
+template <typename Header>
+bool read_header(const void* from, std::size_t bytes, Header* header) {
+    if (bytes < sizeof *header) return false;
+    std::memcpy(header, from, sizeof *header);
+    return true;
+}
 
 std::string process_text(std::uint64_t name);
 

@@ -5,24 +5,24 @@
 namespace velo::fabric::ucx {
 namespace {
 
-// Data of one active message at most: what UCX sends without asking the receiver first.
-constexpr std::size_t kParcelBytes = 32 * 1024;
+// Data of one active message at most; see kSegmentBytes.
+constexpr std::size_t kParcelBytes = 147 * 1024;
 // Without credits, what UCX may hold for one peer before the fabric counts as full.
 constexpr std::size_t kOutstandingBytes = 256 * 1024;
 
 }  // namespace
 
 bool UcxLink::full() const {
-    return remote_.outstanding.load(std::memory_order_relaxed) >= kOutstandingBytes;
+    return remote_.outstanding >= kOutstandingBytes;
 }
 
 std::uint32_t UcxLink::accepted(std::uint32_t packets) const {
     if (full()) return 0;
     const std::uint64_t limit = network_.refusal_limit();
     if (limit == UINT32_MAX) return std::min(packets, capacity_);
-    const std::uint64_t waiting =
-        remote_.sent_packets - remote_.known_retrieved.load(std::memory_order_relaxed);
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(packets, waiting < limit ? limit - waiting : 0));
+    const std::uint64_t waiting = remote_.sent_packets - remote_.known_retrieved;
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(packets, waiting < limit ? limit - waiting : 0));
 }
 
 Carried UcxLink::carry(const Burst& burst) {

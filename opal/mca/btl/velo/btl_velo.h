@@ -49,12 +49,15 @@ typedef struct mca_btl_velo_component_t {
     bool closed; /* the engine was open and is not any more */
 } mca_btl_velo_component_t;
 
+enum { MCA_BTL_VELO_DESCRIPTOR_SIZES = 4 };
+
 typedef struct mca_btl_velo_module_t {
     mca_btl_base_module_t super;
     velo_engine *engine;
     mca_btl_base_module_error_cb_fn_t error_callback;
-    /* Descriptors with room for a control header or a small message, an eager message, a fragment. */
-    opal_free_list_t descriptors[3];
+    /* Descriptors with room for a control header or a small message, an eager message, a fragment, an eager message to
+     * another node. */
+    opal_free_list_t descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES];
     opal_free_list_t operations; /* RMA operations under way */
     struct mca_btl_base_endpoint_t *endpoints; /* all that were ever handed out, newest first */
 } mca_btl_velo_module_t;
@@ -63,6 +66,7 @@ typedef struct mca_btl_velo_module_t {
 struct mca_btl_base_endpoint_t {
     velo_peer *peer; /* NULL until something is sent to it */
     struct mca_btl_base_endpoint_t *next;
+    mca_btl_base_module_t *btl; /* that ob1 knows it by */
     uint32_t place;
 };
 
@@ -81,6 +85,14 @@ OBJ_CLASS_DECLARATION(mca_btl_velo_descriptor_t);
 
 OPAL_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
 extern mca_btl_velo_module_t mca_btl_velo_module;
+/* The same engine for peers on other nodes, where other limits are best: ob1 has them by module. Offered only in a job on
+ * several nodes. */
+extern mca_btl_base_module_t mca_btl_velo_network;
+
+static inline bool mca_btl_velo_has_network(void)
+{
+    return NULL != mca_btl_velo_network.btl_component;
+}
 
 /* For whatever sends: the peer exists from now on. */
 static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpoint)
@@ -102,6 +114,11 @@ static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpo
 #define MCA_BTL_VELO_EAGER_LIMIT ((size_t) 8192 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
+
+#define MCA_BTL_VELO_SLOT ((size_t) 64) /* bytes */
+/* To other nodes a rendezvous costs two more journeys than a copy: up to 128 KiB travel at once, as far as half of a peer's
+ * slots hold them. */
+#define MCA_BTL_VELO_NETWORK_EAGER_LIMIT ((size_t) 131072 + MCA_BTL_VELO_EAGER_HEADER)
 
 /* What a process publishes its address under. Without a version: peers of another one are refused with a message. */
 #define MCA_BTL_VELO_ADDRESS_KEY "btl.velo.address"
@@ -143,6 +160,8 @@ void mca_btl_velo_give_up(const char *text) __opal_attribute_noreturn__;
 
 /* module */
 int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module);
+/* Makes mca_btl_velo_network. The engine is open. */
+void mca_btl_velo_module_prepare_network(void);
 void mca_btl_velo_module_clean(mca_btl_velo_module_t *module);
 mca_btl_base_descriptor_t *mca_btl_velo_alloc(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                               uint8_t order, size_t size, uint32_t flags);
@@ -198,6 +217,8 @@ OBJ_CLASS_DECLARATION(mca_btl_velo_operation_t);
 mca_btl_velo_operation_t *mca_btl_velo_operation_new(struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                                                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
                                                      void *cbdata);
+/* The old value of an atomic; a width of 0: nobody wants it. */
+void mca_btl_velo_store_result(void *to, unsigned width, uint64_t result);
 /* velo_rma_done_fn: reports to the upper layer and frees the operation. */
 void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t result);
 /* The BTL return code of an operation that was started with `status`; frees it if no callback will come. */

@@ -16,14 +16,30 @@ static int translate(mca_btl_base_atomic_op_t op)
     }
 }
 
+/* osc/rdma asks for its own process too, to which there is no endpoint. 1: done, and nobody is called back. */
+static int execute_here(void *local_address, uint64_t address, int operation, unsigned width, uint64_t operand,
+                        uint64_t compare)
+{
+    uint64_t old_value;
+    if (VELO_OK != velo_atomic_here((velo_atomic) operation, width, address, operand, compare, &old_value)) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (NULL != local_address) {
+        mca_btl_velo_store_result(local_address, width, old_value);
+    }
+    return 1;
+}
+
 static int start(struct mca_btl_base_endpoint_t *endpoint, void *local_address, uint64_t remote_address, int operation,
                  uint64_t operand, uint64_t compare, int flags, mca_btl_base_rdma_completion_fn_t cbfunc,
                  void *cbcontext, void *cbdata)
 {
     unsigned width = (flags & MCA_BTL_ATOMIC_FLAG_32BIT) ? 4 : 8;
-    /* osc/rdma asks for its own process too, to which there is no endpoint, and then has a way of its own. */
-    if (NULL == endpoint || operation < 0 || (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)) {
+    if (operation < 0 || (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)) {
         return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (NULL == endpoint) {
+        return execute_here(local_address, remote_address, operation, width, operand, compare);
     }
     mca_btl_velo_operation_t *started = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);
     if (NULL == started) {

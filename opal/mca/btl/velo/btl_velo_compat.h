@@ -19,6 +19,7 @@
 #define MCA_BTL_VELO_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
 #define MCA_BTL_VELO_STRING OPAL_STRING
 #define MCA_BTL_VELO_JOB_SIZE OPAL_PMIX_JOB_SIZE
+#define MCA_BTL_VELO_NODE_COUNT OPAL_PMIX_NUM_NODES
 #define MCA_BTL_VELO_UINT32 OPAL_UINT32
 
 /* Ends the job. Returns if the process manager is not there (any more). */
@@ -39,6 +40,7 @@ static inline void mca_btl_velo_abort(int status, const char *text)
 #define MCA_BTL_VELO_LOCAL_PEERS PMIX_LOCAL_PEERS
 #define MCA_BTL_VELO_STRING PMIX_STRING
 #define MCA_BTL_VELO_JOB_SIZE PMIX_JOB_SIZE
+#define MCA_BTL_VELO_NODE_COUNT PMIX_NUM_NODES
 #define MCA_BTL_VELO_UINT32 PMIX_UINT32
 
 static inline void mca_btl_velo_abort(int status, const char *text)

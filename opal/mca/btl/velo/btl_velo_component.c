@@ -164,13 +164,19 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
     config->ranks_per_node = component->limic ? node_size : 0;
 }
 
-uint32_t mca_btl_velo_job_size(void)
+/* A number that the process manager has of the job; 0 if it does not tell. */
+static uint32_t ask_of_job(const char *key)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
-    uint32_t size = 0, *found = &size;
+    uint32_t number = 0, *found = &number;
     int rc;
-    OPAL_MODEX_RECV_VALUE(rc, MCA_BTL_VELO_JOB_SIZE, &job, &found, MCA_BTL_VELO_UINT32);
-    return OPAL_SUCCESS == rc ? size : 0;
+    OPAL_MODEX_RECV_VALUE(rc, key, &job, &found, MCA_BTL_VELO_UINT32);
+    return OPAL_SUCCESS == rc ? number : 0;
+}
+
+uint32_t mca_btl_velo_job_size(void)
+{
+    return ask_of_job(MCA_BTL_VELO_JOB_SIZE);
 }
 
 /* The processes of this job on other nodes: all that are not among the `count` ascending `local` names. NULL if there are
@@ -199,7 +205,9 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
     struct mca_btl_base_endpoint_t *source =
         MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(velo_message_source(module->engine)) : NULL;
-    mca_btl_velo_deliver(&module->super, source, tag, data, bytes);
+    mca_btl_base_module_t *btl =
+        OPAL_UNLIKELY(mca_btl_velo_has_network()) && velo_message_is_remote(module->engine) ? &mca_btl_velo_network : &module->super;
+    mca_btl_velo_deliver(btl, source, tag, data, bytes);
 }
 
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
@@ -226,7 +234,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .spare_peers = component->spare_peers,
         /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
         .eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit,
-        .max_message_bytes = module->descriptors[2].fl_payload_buffer_size,
+        .max_message_bytes = module->descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES - 1].fl_payload_buffer_size,
         .threads = threads,
         .stall_warning_seconds = component->stall_warning,
         .trace = component->trace,
@@ -250,9 +258,9 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     split_peers(names, count, &config, peers, peers + count);
     uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
     config.remote_peers = remote;
-    if (0 < config.remote_peer_count) {
-        /* osc/rdma of Open MPI 4.1 crashes or hangs between nodes on Velo. Without atomics it declines, and osc/pt2pt serves
-         * windows where it is enabled (--mca osc pt2pt). */
+    if (0 < config.remote_peer_count && ask_of_job(MCA_BTL_VELO_NODE_COUNT) != mca_btl_velo_job_size()) {
+        /* osc/rdma of Open MPI 4.1 wants one module that reaches every other process. Where there are several on a node it
+         * must decline in all of them, which it does for want of atomics; osc/pt2pt then serves windows where it is enabled. */
         module->super.btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
     }
     config.network_timeout_ms = 1000 * component->network_timeout;
@@ -340,13 +348,18 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
         mca_btl_velo_log(NULL, 5, "not used: name velo in --mca btl to use it");
         return NULL;
     }
-    mca_btl_base_module_t **modules = calloc(1, sizeof(*modules));
+    mca_btl_base_module_t **modules = calloc(2, sizeof(*modules));
     if (NULL == modules) {
         mca_btl_velo_give_up("out of memory");
     }
     (void) mca_btl_velo_acquire_engine(enable_mpi_threads);
     modules[0] = &module->super;
     *count = 1;
+    if (0 < velo_engine_remote_slots_per_peer(module->engine)) {
+        ++engine_users; /* each module is finalized */
+        mca_btl_velo_module_prepare_network();
+        modules[(*count)++] = &mca_btl_velo_network;
+    }
     return modules;
 }
 

@@ -28,7 +28,7 @@ struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(uint32_t place)
 }
 
 /* The endpoint of a peer, the same one each time. */
-static struct mca_btl_base_endpoint_t *endpoint_for(uint32_t place)
+static struct mca_btl_base_endpoint_t *endpoint_for(mca_btl_base_module_t *btl, uint32_t place)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
     struct mca_btl_base_endpoint_t *known = mca_btl_velo_endpoint_of(place);
@@ -37,6 +37,7 @@ static struct mca_btl_base_endpoint_t *endpoint_for(uint32_t place)
     }
     struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
     if (NULL != endpoint) {
+        endpoint->btl = btl;
         endpoint->place = place;
         endpoint->next = module->endpoints;
         module->endpoints = endpoint;
@@ -51,8 +52,14 @@ static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
     return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!same_job && velo_address_is_here(address, bytes));
 }
 
-/* The place of a process in the engine; false if velo cannot reach it. */
-static bool expect(const opal_proc_t *proc, uint32_t *place)
+/* Whether this module is the one for peers that are here, or that are not; NULL is for both. */
+static bool serves(const mca_btl_base_module_t *btl, bool here)
+{
+    return NULL == btl || !mca_btl_velo_has_network() || (&mca_btl_velo_network == btl) != here;
+}
+
+/* The place of a process in the engine; false if velo cannot reach it, or not through this module. */
+static bool expect(const mca_btl_base_module_t *btl, const opal_proc_t *proc, uint32_t *place)
 {
     void *address = NULL;
     size_t bytes = 0;
@@ -62,12 +69,18 @@ static bool expect(const opal_proc_t *proc, uint32_t *place)
         mca_btl_velo_log(NULL, 5, "a process does not use velo");
         return false;
     }
-    char error[512];
-    velo_status status = (is_here(proc, address, bytes) ? velo_peer_expect : velo_peer_expect_remote)(
-        mca_btl_velo_module.engine, address, bytes, place, error, sizeof(error));
+    char error[512] = "";
+    bool here = is_here(proc, address, bytes);
+    velo_status status = VELO_ERR_UNSUPPORTED;
+    if (serves(btl, here)) {
+        status = (here ? velo_peer_expect : velo_peer_expect_remote)(mca_btl_velo_module.engine, address, bytes, place,
+                                                                     error, sizeof(error));
+    }
     free(address);
     if (VELO_ERR_UNSUPPORTED == status) {
-        mca_btl_velo_log(NULL, 5, error);
+        if ('\0' != *error) {
+            mca_btl_velo_log(NULL, 5, error);
+        }
         return false;
     }
     if (VELO_OK != status) {
@@ -80,13 +93,12 @@ static bool expect(const opal_proc_t *proc, uint32_t *place)
 velo_peer *mca_btl_velo_connect(const opal_proc_t *proc)
 {
     uint32_t place;
-    return expect(proc, &place) ? velo_peer_at(mca_btl_velo_module.engine, place) : NULL;
+    return expect(NULL, proc, &place) ? velo_peer_at(mca_btl_velo_module.engine, place) : NULL;
 }
 
 int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
-    (void) btl;
     const opal_proc_t *self = opal_proc_local_get();
     for (size_t i = 0; i < count; ++i) {
         endpoints[i] = NULL;
@@ -97,7 +109,7 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
             continue;
         }
         uint32_t place;
-        endpoints[i] = expect(procs[i], &place) ? endpoint_for(place) : NULL;
+        endpoints[i] = expect(btl, procs[i], &place) ? endpoint_for(btl, place) : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             (void) opal_bitmap_set_bit(reachable, (int) i);
         }

@@ -15,7 +15,8 @@ OBJ_CLASS_INSTANCE(mca_btl_velo_descriptor_t, mca_btl_base_descriptor_t, descrip
 
 static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_cb_fn_t callback)
 {
-    ((mca_btl_velo_module_t *) btl)->error_callback = callback;
+    (void) btl;
+    mca_btl_velo_module.error_callback = callback;
     return OPAL_SUCCESS;
 }
 
@@ -40,6 +41,8 @@ mca_btl_velo_module_t mca_btl_velo_module = {
     },
 };
 
+mca_btl_base_module_t mca_btl_velo_network;
+
 static int init_descriptor(opal_free_list_item_t *item, void *context)
 {
     opal_free_list_t *list = (opal_free_list_t *) context;
@@ -58,14 +61,16 @@ static size_t larger(size_t a, size_t b)
 int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
 {
     const mca_btl_base_module_t *btl = &module->super;
-    const size_t capacity[3] = {256, larger(256, btl->btl_eager_limit),
-                                larger(btl->btl_max_send_size, larger(btl->btl_eager_limit, btl->btl_rndv_eager_limit))};
+    const size_t fragment = larger(btl->btl_max_send_size, larger(btl->btl_eager_limit, btl->btl_rndv_eager_limit));
+    const size_t capacity[MCA_BTL_VELO_DESCRIPTOR_SIZES] = {256, larger(256, btl->btl_eager_limit), fragment,
+                                                            larger(fragment, MCA_BTL_VELO_NETWORK_EAGER_LIMIT)};
     /* A few to begin with, and no upper bound: how many are in use the queue limit of sendi and ob1 decide. */
     enum { AT_FIRST = 4, UNBOUNDED = -1, STEP = 16 };
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < MCA_BTL_VELO_DESCRIPTOR_SIZES; ++i) {
+        const int first = i < MCA_BTL_VELO_DESCRIPTOR_SIZES - 1 ? AT_FIRST : 0;
         OBJ_CONSTRUCT(&module->descriptors[i], opal_free_list_t);
         int rc = opal_free_list_init(&module->descriptors[i], sizeof(mca_btl_velo_descriptor_t), opal_cache_line_size,
-                                     OBJ_CLASS(mca_btl_velo_descriptor_t), capacity[i], opal_cache_line_size, AT_FIRST,
+                                     OBJ_CLASS(mca_btl_velo_descriptor_t), capacity[i], opal_cache_line_size, first,
                                      UNBOUNDED, STEP, NULL, 0, NULL, init_descriptor, &module->descriptors[i]);
         if (OPAL_SUCCESS != rc) {
             return rc;
@@ -77,11 +82,31 @@ int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
                                NULL, NULL);
 }
 
+static size_t network_eager_limit(void)
+{
+    const size_t half = (size_t) velo_engine_remote_slots_per_peer(mca_btl_velo_module.engine) * MCA_BTL_VELO_SLOT / 2;
+    const size_t most = MCA_BTL_VELO_NETWORK_EAGER_LIMIT;
+    return larger(half < most ? half : most, MCA_BTL_VELO_SMALL_EAGER_LIMIT);
+}
+
+void mca_btl_velo_module_prepare_network(void)
+{
+    mca_btl_base_module_t *network = &mca_btl_velo_network;
+    *network = mca_btl_velo_module.super;
+    if (mca_btl_velo_is_default("eager_limit")) {
+        network->btl_eager_limit = network_eager_limit();
+        if (mca_btl_velo_is_default("rndv_eager_limit")) {
+            network->btl_rndv_eager_limit = network->btl_eager_limit;
+        }
+    }
+}
+
 mca_btl_base_descriptor_t *mca_btl_velo_alloc(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                               uint8_t order, size_t size, uint32_t flags)
 {
-    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
-    for (int i = 0; i < 3; ++i) {
+    (void) btl;
+    mca_btl_velo_module_t *module = &mca_btl_velo_module;
+    for (int i = 0; i < MCA_BTL_VELO_DESCRIPTOR_SIZES; ++i) {
         if (size > module->descriptors[i].fl_payload_buffer_size) {
             continue;
         }
@@ -142,15 +167,14 @@ mca_btl_base_descriptor_t *mca_btl_velo_prepare_src(mca_btl_base_module_t *btl,
 
 void mca_btl_velo_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, int verbose)
 {
-    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) btl;
-    (void) verbose; /* whoever asks for a dump wants to see it */
-    velo_dump(module->engine, NULL != endpoint ? endpoint->peer : NULL, 0);
+    (void) btl, (void) verbose; /* whoever asks for a dump wants to see it */
+    velo_dump(mca_btl_velo_module.engine, NULL != endpoint ? endpoint->peer : NULL, 0);
 }
 
 void mca_btl_velo_module_clean(mca_btl_velo_module_t *module)
 {
     mca_btl_velo_free_endpoints(module);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < MCA_BTL_VELO_DESCRIPTOR_SIZES; ++i) {
         OBJ_DESTRUCT(&module->descriptors[i]);
     }
     OBJ_DESTRUCT(&module->operations);

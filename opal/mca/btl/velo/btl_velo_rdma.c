@@ -20,15 +20,20 @@ mca_btl_velo_operation_t *mca_btl_velo_operation_new(struct mca_btl_base_endpoin
     return operation;
 }
 
+void mca_btl_velo_store_result(void *to, unsigned width, uint64_t result)
+{
+    if (4 == width) {
+        *(uint32_t *) to = (uint32_t) result;
+    } else if (8 == width) {
+        *(uint64_t *) to = result;
+    }
+}
+
 void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t result)
 {
     mca_btl_velo_operation_t *operation = (mca_btl_velo_operation_t *) argument;
-    if (4 == operation->result_width) {
-        *(uint32_t *) operation->local_address = (uint32_t) result;
-    } else if (8 == operation->result_width) {
-        *(uint64_t *) operation->local_address = result;
-    }
-    operation->cbfunc(&mca_btl_velo_module.super, operation->endpoint, operation->local_address, NULL,
+    mca_btl_velo_store_result(operation->local_address, operation->result_width, result);
+    operation->cbfunc(operation->endpoint->btl, operation->endpoint, operation->local_address, NULL,
                       operation->cbcontext, operation->cbdata, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
     opal_free_list_return(&mca_btl_velo_module.operations, &operation->super);
 }

@@ -12,7 +12,7 @@ static void complete(mca_btl_velo_descriptor_t *descriptor, int status)
     /* The upper layer may free the descriptor in its callback if it owns it. */
     bool ours = descriptor->super.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     if ((descriptor->super.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) && NULL != descriptor->super.des_cbfunc) {
-        descriptor->super.des_cbfunc(&mca_btl_velo_module.super, descriptor->endpoint, &descriptor->super, status);
+        descriptor->super.des_cbfunc(descriptor->endpoint->btl, descriptor->endpoint, &descriptor->super, status);
     }
     if (ours) {
         mca_btl_velo_free(&mca_btl_velo_module.super, &descriptor->super);
