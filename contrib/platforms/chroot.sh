@@ -22,14 +22,14 @@ chroot_default_mirror() {
 
 chroot_packages="
     autoconf automake libtool pkg-config make gcc g++ flex
-    openmpi-bin libopenmpi-dev libpmix-dev libhwloc-dev
+    openmpi-bin libopenmpi-dev libpmix-dev libhwloc-dev libucx-dev
     nlohmann-json3-dev libcli11-dev libgtest-dev
     python3 python3-pytest procps util-linux iproute2
 "
 
-# chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already, and goes on where it failed.
+# chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already with all packages, and goes on where it failed.
 chroot_make() {
-    [ ! -e "$2/.complete" ] || return 0
+    [ ! -e "$2/.complete" ] || [ "$(cat "$2/.complete")" != "$(echo $chroot_packages)" ] || return 0
     if [ ! -e "$2/.base" ]; then
         rm -rf "$2"
         mkdir -p "$2"
@@ -40,7 +40,7 @@ chroot_make() {
     chroot_run "$2" apt-get update -q || return 1
     chroot_run "$2" DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $chroot_packages || return 1
     rm -f "$2"/var/cache/apt/archives/*.deb
-    touch "$2/.complete"
+    echo $chroot_packages >"$2/.complete"
 }
 
 # How the host resolves names and downloads packages. Service starts of packages make no sense in a chroot.
