@@ -55,7 +55,8 @@ chroot_settings() {
     chmod +x "$1/usr/sbin/policy-rc.d"
 }
 
-# chroot_run DIRECTORY COMMAND...: the command as root in the chroot, with processes, mounts and a /dev/shm of its own.
+# chroot_run DIRECTORY COMMAND...: the command as root in the chroot, with processes, mounts, a /dev/shm and a /tmp of its
+# own: mpirun names its session after its process number, which comes again in each namespace.
 chroot_run() {
     unshare --mount --pid --ipc --fork --kill-child sh -c '
         root=$1; shift
@@ -64,5 +65,6 @@ chroot_run() {
         mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" &&
         mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
-        exec chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"' sh "$@"
+        mount -t tmpfs -o mode=1777 tmpfs "$root/tmp" &&
+        exec chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"' sh "$@"
 }

@@ -117,7 +117,7 @@ void Messenger::arrived(Peer& from, std::byte* data, std::size_t bytes) {
                 std::lock_guard lock(mutex_);
                 reached_share_of(from).there += header.returned;
             }
-            if (header.kind == Kind::kDone) done_arrived(read<DoneHeader>(data, bytes));
+            if (header.kind == Kind::kDone) done_arrived(from, read<DoneHeader>(data, bytes));
             return;
         }
     }
@@ -181,8 +181,14 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     fetch(receive, like);
 }
 
-void Messenger::done_arrived(const DoneHeader& done) {
-    settle(reinterpret_cast<velo_message_send*>(done.id), static_cast<velo_status>(done.header.key.tag));
+void Messenger::done_arrived(const Peer& from, const DoneHeader& done) {
+    velo_message_send* send;
+    {
+        std::lock_guard lock(mutex_);
+        send = awaited_.remove(done.id, from.index);
+    }
+    if (send == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a message was acknowledged that was not sent");
+    settle(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
 }
 
 velo_messenger_state Messenger::observe() const {

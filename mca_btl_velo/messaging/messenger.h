@@ -20,6 +20,7 @@
 #include "endpoint/gate.h"
 #include "matching/posted_queue.h"
 #include "matching/unexpected_queue.h"
+#include "messaging/awaited_sends.h"
 #include "messaging/pool.h"
 #include "messaging/protocol.h"
 
@@ -76,7 +77,7 @@ class Messenger final : private endpoint::Listener {
     void eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
                        std::size_t bytes);
     void rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous);
-    void done_arrived(const DoneHeader& done);
+    void done_arrived(const Peer& from, const DoneHeader& done);
     void park(const Parked& like, const std::byte* data, std::size_t bytes);
 
     velo_status send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
@@ -129,6 +130,7 @@ class Messenger final : private endpoint::Listener {
     Pool pool_;
     std::vector<Share> shares_;  // by index of the peer
     Share own_;                  // of this process in its own pool
+    AwaitedSends awaited_;
     std::list<Note*> notes_;
     velo_messenger_state state_{};
 };
