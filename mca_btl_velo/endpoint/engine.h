@@ -54,9 +54,15 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     ~Engine() override;
 
     // For peers: a fabric::shm::Address, and the network's part if there is one.
-    const std::vector<std::byte>& address() const { return address_; }
-    std::uint64_t name() const { return config_.process_name; }
-    const std::string& description() const { return description_; }
+    const std::vector<std::byte>& address() const {
+        return address_;
+    }
+    std::uint64_t name() const {
+        return config_.process_name;
+    }
+    const std::string& description() const {
+        return description_;
+    }
 
     // Connects, or notes the address for the first message where the policy lets that wait. Throws Failure.
     flow::PeerIndex expect(const fabric::shm::Address& address);
@@ -74,33 +80,61 @@ class Engine final : private flow::Emitter, private rma::Outbox {
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
     // Within the message callback: the sender.
-    flow::PeerIndex arriving() const { return arriving_; }
+    flow::PeerIndex arriving() const {
+        return arriving_;
+    }
     void dump(const Peer* peer, int level);
 
+    // What queued sends point to, for as long as the engine lives.
+    void keep(std::shared_ptr<void> what) {
+        kept_.push_back(std::move(what));
+    }
     // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
-    void listen(Listener* listener) { listener_ = listener; }
+    void listen(Listener* listener) {
+        listener_ = listener;
+    }
     // Connects to a peer that has sent something and was never connected to.
     void reach(Peer& peer);
-    bool threads() const { return config_.threads; }
-    std::size_t max_message_bytes() const { return config_.max_message_bytes; }
+    bool threads() const {
+        return config_.threads;
+    }
+    std::size_t max_message_bytes() const {
+        return config_.max_message_bytes;
+    }
 
     void flush_trace();
 
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();
     std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
-    velo_report report() const { return config_.report; }
+    velo_report report() const {
+        return config_.report;
+    }
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
-    std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+    std::uint32_t slots_per_peer() const {
+        return slots_per_peer_;
+    }
 
     // What can be watched from outside, by any thread: values of a moment ago.
-    const fabric::shm::Statistics& statistics() const { return statistics_; }
-    const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
-    std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
-    const Stalls<Peer>& stalls() const { return stalls_; }
-    const Peer* known_peer(flow::PeerIndex index) const { return peers_[index].get(); }
-    std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
+    const fabric::shm::Statistics& statistics() const {
+        return statistics_;
+    }
+    const flow::Policy& policy() const {
+        return *velo_.policy;
+    }  // of the VELO packets
+    std::uint32_t limic_peers() const {
+        return limic_ ? config_.limic_peer_count : 0;
+    }
+    const Stalls<Peer>& stalls() const {
+        return stalls_;
+    }
+    const Peer* known_peer(flow::PeerIndex index) const {
+        return peers_[index].get();
+    }
+    std::uint64_t peer_name(flow::PeerIndex index) const {
+        return mailbox_.sender_name(index);
+    }
 
     static constexpr std::uint64_t kRestPolls = 3;
     static constexpr std::size_t kExpectedPeerBytes =
@@ -140,7 +174,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
-    bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    bool rested(const Peer& peer) const {
+        return empty_polls_ - peer.polls_at_send >= kRestPolls;
+    }
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
@@ -148,7 +184,9 @@ class Engine final : private flow::Emitter, private rma::Outbox {
     void enqueue(Peer& peer, velo_send* send);
     void flush(Peer& peer);
     int housekeep(int handled);
-    void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
+    void want_housekeeping() {
+        housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed);
+    }
     void flush_stalled();
     void run_completions();
     void withdraw_name();
@@ -204,6 +242,7 @@ class Engine final : private flow::Emitter, private rma::Outbox {
 
     velo_config config_;
     Listener* listener_ = nullptr;
+    std::vector<std::shared_ptr<void>> kept_;
     flow::PeerIndex arriving_ = 0;  // whose message the callback is given
     std::uint64_t empty_polls_ = 0;
     std::uint32_t slots_per_peer_ = 0;

@@ -37,19 +37,20 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
       share_cells_(share_of_pool(config)),
       return_from_(std::max(share_cells_ / 2, 1U)),
       address_{Address::kMagic, share_cells_},
-      mutex_(engine.threads()) {
+      mutex_(engine.threads()),
+      notes_(std::make_shared<Notes>(engine.threads())) {
     const std::size_t most = engine.max_message_bytes() - sizeof(SynchronousHeader);
     if (eager_limit_ > most)
         throw Failure(VELO_ERR_PARAMETER, "mtl_velo_eager_limit is " + std::to_string(eager_limit_) +
                                               "; with btl_velo_max_send_size as it is, it must be at most " +
                                               std::to_string(most));
     own_.there = share_cells_;
+    engine_.keep(notes_);
     engine_.listen(this);
 }
 
 Messenger::~Messenger() {
     engine_.listen(&nobody);
-    for (Note* note : notes_) note->owner = nullptr;
 }
 
 void Messenger::connect(Peer& peer, const Address& address) {

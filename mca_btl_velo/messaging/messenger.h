@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -64,13 +65,18 @@ class Messenger final : private endpoint::Listener {
         bool reached = false;     // there is a way to the peer
         bool connected = false;   // its share is known
     };
-    // A message of the messenger itself that waits in the engine. One that still waits when the messenger
-    // closes has no owner from then on and deletes itself when it has been sent.
+    // A message of the messenger itself that waits in the engine, possibly longer than the messenger lives.
+    struct Notes;
     struct Note {
         velo_send send;
         DoneHeader done;
-        Messenger* owner;
-        std::list<Note*>::iterator place;
+        Notes* owner;
+        std::list<Note>::iterator place;
+    };
+    struct Notes {
+        explicit Notes(bool threads) : mutex(threads) {}
+        endpoint::OptionalMutex mutex;
+        std::list<Note> list;
     };
 
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
@@ -131,7 +137,7 @@ class Messenger final : private endpoint::Listener {
     std::vector<Share> shares_;  // by index of the peer
     Share own_;                  // of this process in its own pool
     AwaitedSends awaited_;
-    std::list<Note*> notes_;
+    std::shared_ptr<Notes> notes_;  // the engine has it too
     velo_messenger_state state_{};
 };
 

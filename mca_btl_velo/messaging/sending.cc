@@ -121,23 +121,24 @@ void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
     done.header.returned = take_owed(reached_share_of(to));
     const fabric::MessageView message{{bytes_of(&done), nullptr}, {sizeof done, 0}};
     if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
-    auto* note = new Note{{}, done, this, {}};
-    note->place = notes_.insert(notes_.begin(), note);
+    Notes& notes = *notes_;
+    auto note = [&] {
+        std::lock_guard held(notes.mutex);
+        return notes.list.insert(notes.list.begin(), Note{{}, done, &notes, {}});
+    }();
+    note->place = note;
     note->send.part[0] = &note->done;
     note->send.bytes[0] = sizeof note->done;
     note->send.tag = endpoint::kListenerTag;
     note->send.done = [](velo_send* sent, velo_status) {
-        auto* left = reinterpret_cast<Note*>(sent);
-        if (left->owner != nullptr) {
-            std::lock_guard held(left->owner->mutex_);
-            left->owner->notes_.erase(left->place);
-        }
-        delete left;
+        Notes& owner = *reinterpret_cast<Note*>(sent)->owner;
+        std::lock_guard held(owner.mutex);
+        owner.list.erase(reinterpret_cast<Note*>(sent)->place);
     };
     static_assert(offsetof(Note, send) == 0);
     if (engine_.send_start(to, &note->send) == VELO_QUEUED) return;
-    notes_.erase(note->place);
-    delete note;
+    std::lock_guard held(notes.mutex);
+    notes.list.erase(note);
 }
 
 }  // namespace velo::messaging
