@@ -44,7 +44,10 @@ class Launcher:
         self.bench = build / "contrib/benchmark/velo-mpi-bench"
         stage = build / "stage-prove"
         stage.mkdir(exist_ok=True)
-        shutil.copy(plugin, stage)
+        # By rename: another job may have the old file mapped.
+        copy = stage / f"plugin.{os.getpid()}"
+        shutil.copy(plugin, copy)
+        copy.rename(stage / plugin.name)
         self._mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
         info = shutil.which("ompi_info.openmpi") or shutil.which("ompi_info")
         if self._mpirun is None or info is None:
