@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <ctime>
 #include <numeric>
@@ -146,7 +147,8 @@ void Table::print_times(const Sample& sample, const Share* first, const Share* l
     const double longest = slowest->usec_per_call / divisor;
     const double bytes = static_cast<double>(sample.bytes);
     if (traits_.report == Report::kMessageRate) {
-        const double messages = traits_.volume_factor * (layout_.group_size / 2) * sample.window;
+        const int pairs = layout_.group_size / 2;
+        const double messages = traits_.volume_factor * pairs * sample.window;
         const double per_usec = megabytes_per_second(messages, longest);
         std::printf("%*.2f%*.0f", kColumnWidth, bytes * per_usec, kColumnWidth, 1e6 * per_usec);
         return;
@@ -163,7 +165,7 @@ void Table::print_group_row(const Sample& sample, int group_index) const {
     const Share* first = sample.shares.data();
     const Share* last = first + sample.shares.size();
     if (group_index >= 0) {
-        first += group_index * layout_.group_size;
+        first += std::ptrdiff_t{group_index} * layout_.group_size;
         last = first + layout_.group_size;
         std::printf("%*d", kColumnWidth, group_index);
     }

@@ -22,14 +22,14 @@ chroot_default_mirror() {
 
 chroot_packages="
     autoconf automake libtool pkg-config make gcc g++ flex
-    openmpi-bin libopenmpi-dev libpmix-dev libhwloc-dev
+    openmpi-bin libopenmpi-dev libpmix-dev libhwloc-dev libucx-dev
     nlohmann-json3-dev libcli11-dev libgtest-dev
     python3 python3-pytest procps util-linux iproute2
 "
 
-# chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already, and goes on where it failed.
+# chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already with all packages, and goes on where it failed.
 chroot_make() {
-    [ ! -e "$2/.complete" ] || return 0
+    [ ! -e "$2/.complete" ] || [ "$(cat "$2/.complete")" != "$(echo $chroot_packages)" ] || return 0
     if [ ! -e "$2/.base" ]; then
         rm -rf "$2"
         mkdir -p "$2"
@@ -40,7 +40,7 @@ chroot_make() {
     chroot_run "$2" apt-get update -q || return 1
     chroot_run "$2" DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $chroot_packages || return 1
     rm -f "$2"/var/cache/apt/archives/*.deb
-    touch "$2/.complete"
+    echo $chroot_packages >"$2/.complete"
 }
 
 # How the host resolves names and downloads packages. Service starts of packages make no sense in a chroot.
@@ -55,7 +55,8 @@ chroot_settings() {
     chmod +x "$1/usr/sbin/policy-rc.d"
 }
 
-# chroot_run DIRECTORY COMMAND...: the command as root in the chroot, with processes, mounts and a /dev/shm of its own.
+# chroot_run DIRECTORY COMMAND...: the command as root in the chroot, with processes, mounts, a /dev/shm and a /tmp of its
+# own: mpirun names its session after its process number, which comes again in each namespace.
 chroot_run() {
     unshare --mount --pid --ipc --fork --kill-child sh -c '
         root=$1; shift
@@ -64,5 +65,6 @@ chroot_run() {
         mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" &&
         mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
-        exec chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"' sh "$@"
+        mount -t tmpfs -o mode=1777 tmpfs "$root/tmp" &&
+        exec chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"' sh "$@"
 }

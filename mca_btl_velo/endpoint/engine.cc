@@ -219,8 +219,9 @@ void Engine::add_peer(flow::PeerIndex index) {
     bool remote = index >= remote_first_;
     bool local = limic_ && index >= limic_->first_peer;
     Domain& domain = remote ? *remote_ : local ? *limic_ : velo_;
-    flow::Emitter& out = remote ? static_cast<flow::Emitter&>(remote_out_) : *this;
-    peers_[index] = std::make_unique<Peer>(index, domain, out);
+    flow::Emitter* out = this;
+    if (remote) out = &remote_out_;
+    peers_[index] = std::make_unique<Peer>(index, domain, *out);
     if (remote) return;
     if (const auto address = mailbox_.introduced(index)) introduce_to_rma(*peers_[index], *address);
 }

@@ -147,6 +147,10 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
             }
             peer.policy.contact_retrieved(peer.source, header.kind, value, peer.out);
     }
+    if (peer.policy.offended()) {
+        fail(VELO_ERR_PROTOCOL, "a control packet that no correct peer sends: " + wire::to_string(header));
+        return 0;
+    }
     trace_.received(peer, header.kind, value);
     if (peer.policy.on_demand())
         follow_contact(peer);
@@ -231,6 +235,8 @@ inline void Engine::account(Peer& peer, std::uint32_t packets) {
         packets -= quiet;
         if (packets == 0) return;
         peer.policy.data_retrieved(peer.flow, peer.out);
+        if (peer.policy.offended()) [[unlikely]]
+            return fail(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
         if (--packets == 0) return;
     }
 }
@@ -257,7 +263,7 @@ std::uint32_t Engine::gather(Peer& peer) {
         wire::Header header = wire::Header::unpack(word);
         std::uint32_t run = header.packets();
         if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.source ||
-            run > quiet - packets || header.length > incoming.room)
+            run > quiet - packets || run > reader.capacity() || header.length > incoming.room)
             break;
         incoming.append(payload_of(reader, header));
         reader.advance(run);

@@ -205,7 +205,8 @@ void DynamicPolicy::request_retrieved(PeerIndex from, Emitter& out) {
 
 // The returned credits leave the books before the activity control looks at them.
 void DynamicPolicy::response_retrieved(PeerIndex from, std::uint32_t returned, Emitter& out) {
-    assert(extras_[from].blocked);
+    // The RESP itself took one of the credits that are counted.
+    if (!expected(extras_[from].blocked && returned < peers_[from].current)) return;
     slot_freed(from);
     extras_[from].blocked = false;
     peers_[from].current -= returned;

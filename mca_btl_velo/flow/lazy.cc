@@ -66,12 +66,6 @@ void LazyPolicy::contact_retrieved(PeerIndex from, PacketKind kind, std::uint32_
     }
 }
 
-// A packet that no correct peer sends changes nothing, and shows in violation().
-bool LazyPolicy::expected(bool possible) {
-    if (!possible) offended_ = true;
-    return possible;
-}
-
 // ---- sender role ---
 
 void LazyPolicy::credit_wanted(PeerIndex to, Emitter& out) {

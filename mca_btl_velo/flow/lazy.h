@@ -99,8 +99,6 @@ class LazyPolicy final : public Policy {
     void activity(FlowIndex from, Emitter& out) override;
     std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
 
-    bool expected(bool possible);
-
     // ---- receiver role
     void hello_retrieved(PeerIndex from, Emitter& out);
     void bye_retrieved(PeerIndex from, std::uint32_t returned, Emitter& out);
@@ -150,7 +148,6 @@ class LazyPolicy final : public Policy {
     std::vector<Extra> extras_;
     std::vector<std::uint16_t> lots_;  // t[1..n] of each flow
     FlowIndex free_ = kNobody;
-    bool offended_ = false;
 
     Queue waiting_;  // receiver role: HELLO retrieved, no credits yet
     List active_;    // receiver role: by their last turn

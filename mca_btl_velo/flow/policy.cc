@@ -57,11 +57,13 @@ std::string objection(const PolicyFactory& factory, const PolicyConfig& config) 
     }
     const std::uint32_t largest_share = config.peers > 0 ? config.even_share(0) : n;
     const std::uint32_t maximum = factory.maximum_share(config);
-    if (largest_share > maximum)
+    if (largest_share > maximum) {
+        const std::uint64_t most_slots = std::uint64_t{maximum} + n;
         return "btl_velo_slots_per_peer gives a peer " + std::to_string(largest_share) +
                " data slots, but flow control \"" + std::string(factory.name) + "\" grants a peer at most " +
                std::to_string(maximum) + ": set btl_velo_slots_per_peer to at most " +
-               std::to_string(std::uint64_t{maximum} + n);
+               std::to_string(most_slots);
+    }
     const std::uint64_t mailbox = factory.mailbox(config).total();
     if (mailbox > kMaxMailboxSlots)
         return "the mailbox would have " + std::to_string(mailbox) + " slots, more than " +

@@ -200,7 +200,9 @@ class Policy {
     void data_retrieved(FlowIndex from, Emitter& out) {
         if (!limited_) return;
         slot_freed(from);
-        if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
+        if (peers_[from].retrieved < peers_[from].threshold) return;
+        // More packets than credits: the count has wrapped around.
+        if (expected(peers_[from].current <= data_slots_)) activity(from, out);
     }
     // How many DATA packets of `from` in a row only count, without anything being due.
     std::uint32_t quiet_packets(FlowIndex from) const {
@@ -248,6 +250,10 @@ class Policy {
     // looks at its own. Its windows close as if it had answered. The caller then calls control_flushed.
     virtual void departed(PeerIndex, Emitter&) {}
 
+    // A peer has broken the rules: what it sent changed nothing, or the counts do not add up any more. For
+    // good.
+    bool offended() const { return offended_; }
+
     // Checks the invariants I1, I2, I6, I7, I9-I11, I13 and what this process can see of I8. Returns the
     // empty string, or the first violation with its numbers. O(P * n); for checked builds and tests.
     virtual std::string violation() const = 0;
@@ -266,6 +272,11 @@ class Policy {
     // For a policy with a data region or a number of flows of its own.
     Policy(const PolicyConfig& config, bool limited, std::uint32_t data_slots, std::uint32_t flows);
 
+    bool expected(bool possible) {
+        if (!possible) [[unlikely]]
+            offended_ = true;
+        return possible;
+    }
     void slot_freed(FlowIndex from) {
         ++available_;
         ++peers_[from].retrieved;
@@ -306,6 +317,7 @@ class Policy {
     bool limited_;
     bool on_demand_ = false;
     bool marks_backlog_ = false;
+    bool offended_ = false;
     std::uint32_t available_ = 0;
     std::vector<PeerFlow> peers_;  // by FlowIndex
     PolicyConfig config_;

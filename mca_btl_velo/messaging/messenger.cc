@@ -37,19 +37,20 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
       share_cells_(share_of_pool(config)),
       return_from_(std::max(share_cells_ / 2, 1U)),
       address_{Address::kMagic, share_cells_},
-      mutex_(engine.threads()) {
+      mutex_(engine.threads()),
+      notes_(std::make_shared<Notes>(engine.threads())) {
     const std::size_t most = engine.max_message_bytes() - sizeof(SynchronousHeader);
     if (eager_limit_ > most)
         throw Failure(VELO_ERR_PARAMETER, "mtl_velo_eager_limit is " + std::to_string(eager_limit_) +
                                               "; with btl_velo_max_send_size as it is, it must be at most " +
                                               std::to_string(most));
     own_.there = share_cells_;
+    engine_.keep(notes_);
     engine_.listen(this);
 }
 
 Messenger::~Messenger() {
     engine_.listen(&nobody);
-    for (Note* note : notes_) note->owner = nullptr;
 }
 
 void Messenger::connect(Peer& peer, const Address& address) {
@@ -117,7 +118,7 @@ void Messenger::arrived(Peer& from, std::byte* data, std::size_t bytes) {
                 std::lock_guard lock(mutex_);
                 reached_share_of(from).there += header.returned;
             }
-            if (header.kind == Kind::kDone) done_arrived(read<DoneHeader>(data, bytes));
+            if (header.kind == Kind::kDone) done_arrived(from, read<DoneHeader>(data, bytes));
             return;
         }
     }
@@ -181,8 +182,14 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     fetch(receive, like);
 }
 
-void Messenger::done_arrived(const DoneHeader& done) {
-    settle(reinterpret_cast<velo_message_send*>(done.id), static_cast<velo_status>(done.header.key.tag));
+void Messenger::done_arrived(const Peer& from, const DoneHeader& done) {
+    velo_message_send* send;
+    {
+        std::lock_guard lock(mutex_);
+        send = awaited_.remove(done.id, from.index);
+    }
+    if (send == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a message was acknowledged that was not sent");
+    settle(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
 }
 
 velo_messenger_state Messenger::observe() const {

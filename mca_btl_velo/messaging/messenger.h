@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "endpoint/gate.h"
 #include "matching/posted_queue.h"
 #include "matching/unexpected_queue.h"
+#include "messaging/awaited_sends.h"
 #include "messaging/pool.h"
 #include "messaging/protocol.h"
 
@@ -63,20 +65,25 @@ class Messenger final : private endpoint::Listener {
         bool reached = false;     // there is a way to the peer
         bool connected = false;   // its share is known
     };
-    // A message of the messenger itself that waits in the engine. One that still waits when the messenger
-    // closes has no owner from then on and deletes itself when it has been sent.
+    // A message of the messenger itself that waits in the engine, possibly longer than the messenger lives.
+    struct Notes;
     struct Note {
         velo_send send;
         DoneHeader done;
-        Messenger* owner;
-        std::list<Note*>::iterator place;
+        Notes* owner;
+        std::list<Note>::iterator place;
+    };
+    struct Notes {
+        explicit Notes(bool threads) : mutex(threads) {}
+        endpoint::OptionalMutex mutex;
+        std::list<Note> list;
     };
 
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
     void eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
                        std::size_t bytes);
     void rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous);
-    void done_arrived(const DoneHeader& done);
+    void done_arrived(const Peer& from, const DoneHeader& done);
     void park(const Parked& like, const std::byte* data, std::size_t bytes);
 
     velo_status send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
@@ -129,7 +136,8 @@ class Messenger final : private endpoint::Listener {
     Pool pool_;
     std::vector<Share> shares_;  // by index of the peer
     Share own_;                  // of this process in its own pool
-    std::list<Note*> notes_;
+    AwaitedSends awaited_;
+    std::shared_ptr<Notes> notes_;  // the engine has it too
     velo_messenger_state state_{};
 };
 

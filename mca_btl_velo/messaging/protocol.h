@@ -25,7 +25,7 @@ struct Header {
 
 struct SynchronousHeader {
     Header header;
-    std::uint64_t id;  // of the send at its sender
+    std::uint64_t id;  // of the send at its sender; see awaited_sends.h
 };
 
 struct RendezvousHeader {

@@ -13,10 +13,6 @@ velo_message_send* owner_of(velo_send* send) {
                                                 offsetof(velo_message_send, send));
 }
 
-std::uint64_t id_of(const velo_message_send* send) {
-    return reinterpret_cast<std::uint64_t>(send);
-}
-
 const std::byte* bytes_of(const void* data) {
     return static_cast<const std::byte*>(data);
 }
@@ -28,6 +24,7 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
     if (to == nullptr) return send_to_self(key, data, bytes, mode, send);
     Header header{key, 0, Kind::kEager, 0};
     bool eager;
+    std::uint64_t id = 0;
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
@@ -36,6 +33,7 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
         const std::uint32_t cells = small ? cells_for(bytes) : 0;
         eager = small && cells <= share.there;
         if (eager) share.there -= cells;
+        if (!eager || mode != VELO_SEND_STANDARD) id = awaited_.add(send, to->index);
         ++(eager ? state_.eager : state_.rendezvous);
         state_.degraded += small && !eager;
     }
@@ -48,12 +46,12 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
     }
     if (eager) {
         header.kind = Kind::kSynchronous;
-        const SynchronousHeader synchronous{header, id_of(send)};
+        const SynchronousHeader synchronous{header, id};
         std::memcpy(send->header, &synchronous, sizeof synchronous);
         return queue(*to, sizeof synchronous, data, bytes, 2, send);
     }
     header.kind = Kind::kRendezvous;
-    const RendezvousHeader rendezvous{header, id_of(send), reinterpret_cast<std::uint64_t>(data), bytes};
+    const RendezvousHeader rendezvous{header, id, reinterpret_cast<std::uint64_t>(data), bytes};
     static_assert(sizeof rendezvous <= sizeof send->header);
     std::memcpy(send->header, &rendezvous, sizeof rendezvous);
     return queue(*to, sizeof rendezvous, nullptr, 0, 2, send);
@@ -96,7 +94,7 @@ velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* d
             like.key = key;
             like.from = nullptr;
             like.bytes = bytes;
-            like.id = id_of(send);
+            like.id = reinterpret_cast<std::uint64_t>(send);
             like.address = reinterpret_cast<std::uint64_t>(data);
             like.kind = small && cells <= own_.there ? Kind::kEager : Kind::kRendezvous;
             if (like.kind == Kind::kEager) {
@@ -123,23 +121,24 @@ void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
     done.header.returned = take_owed(reached_share_of(to));
     const fabric::MessageView message{{bytes_of(&done), nullptr}, {sizeof done, 0}};
     if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
-    auto* note = new Note{{}, done, this, {}};
-    note->place = notes_.insert(notes_.begin(), note);
+    Notes& notes = *notes_;
+    auto note = [&] {
+        std::lock_guard held(notes.mutex);
+        return notes.list.insert(notes.list.begin(), Note{{}, done, &notes, {}});
+    }();
+    note->place = note;
     note->send.part[0] = &note->done;
     note->send.bytes[0] = sizeof note->done;
     note->send.tag = endpoint::kListenerTag;
     note->send.done = [](velo_send* sent, velo_status) {
-        auto* left = reinterpret_cast<Note*>(sent);
-        if (left->owner != nullptr) {
-            std::lock_guard held(left->owner->mutex_);
-            left->owner->notes_.erase(left->place);
-        }
-        delete left;
+        Notes& owner = *reinterpret_cast<Note*>(sent)->owner;
+        std::lock_guard held(owner.mutex);
+        owner.list.erase(reinterpret_cast<Note*>(sent)->place);
     };
     static_assert(offsetof(Note, send) == 0);
     if (engine_.send_start(to, &note->send) == VELO_QUEUED) return;
-    notes_.erase(note->place);
-    delete note;
+    std::lock_guard held(notes.mutex);
+    notes.list.erase(note);
 }
 
 }  // namespace velo::messaging

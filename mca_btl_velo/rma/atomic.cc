@@ -47,8 +47,8 @@ T execute(velo_atomic operation, T* address, T operand, T compare) {
 
 }  // namespace
 
-bool atomic_valid(velo_atomic operation, unsigned width, std::uint64_t address) {
-    return operation >= VELO_ATOMIC_ADD && operation <= VELO_ATOMIC_CSWAP && (width == 4 || width == 8) &&
+bool atomic_valid(std::uint32_t operation, unsigned width, std::uint64_t address) {
+    return operation <= VELO_ATOMIC_CSWAP && (width == 4 || width == 8) &&
            address % width == 0 && address != 0;
 }
 

@@ -8,7 +8,7 @@
 namespace velo::rma {
 
 // True if `operation` is known, `width` is 4 or 8 and `address` is aligned to it.
-bool atomic_valid(velo_atomic operation, unsigned width, std::uint64_t address);
+bool atomic_valid(std::uint32_t operation, unsigned width, std::uint64_t address);
 
 // Returns the old value, zero-extended. Precondition: atomic_valid. Sequentially consistent, as the
 // processor's own.

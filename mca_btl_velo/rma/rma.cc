@@ -180,7 +180,7 @@ bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placemen
         case Operation::kPutReply:
             return find(peer, header.id, Operation::kPut) != nullptr;
         case Operation::kAtomic:
-            return atomic_valid(static_cast<velo_atomic>(header.atomic), header.width, header.address);
+            return atomic_valid(header.atomic, header.width, header.address);
         case Operation::kAtomicReply:
             return find(peer, header.id, Operation::kAtomic) != nullptr;
         case Operation::kHelp:

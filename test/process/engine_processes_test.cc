@@ -14,6 +14,7 @@
 #include <string>
 
 #include "api/velo.h"
+#include "fabric/shm/segment.h"
 
 namespace velo {
 namespace {
@@ -166,6 +167,35 @@ TEST_F(ProcessTest, a_sender_killed_in_the_middle_leaves_whole_messages_and_no_f
         velo_engine_close(side.engine);
         EXPECT_EQ(files_left(), 0U);
     }
+}
+
+// Between reserving and storing: a hole in the ring, behind which nothing is seen any more. The job ends
+// then, but nobody reads what was not written, waits or crashes before.
+TEST_F(ProcessTest, a_sender_killed_with_slots_reserved_but_not_stored_leaves_nothing_to_read) {
+    pid_t sender = fork();
+    if (sender == 0) {
+        Side side;
+        open(side, 1);
+        fabric::shm::Address address;
+        std::memcpy(&address, board_->entries[0].address, sizeof address);
+        auto segment = fabric::shm::Segment::attach(address);
+        auto writer = segment.writer();
+        const mailbox::Cursor at = writer.reserve(2);
+        std::memset(writer.payload(at), 0xff, wire::kPayloadBytes);
+        raise(SIGKILL);
+    }
+    Side side;
+    open(side, 0);
+    int status = 0;
+    waitpid(sender, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    int handled = 0;
+    for (int i = 0; i < 10'000; ++i) handled += velo_progress(side.engine);
+    EXPECT_EQ(handled, 0);
+    EXPECT_EQ(side.received, 0U);
+    EXPECT_FALSE(side.broken);
+    velo_engine_close(side.engine);
+    EXPECT_EQ(files_left(), 0U);
 }
 
 TEST_F(ProcessTest, both_killed_at_once_leave_no_file) {

@@ -1,6 +1,7 @@
 """velo-trace on files made here: what it reads, refuses and writes. No MPI is run."""
 
 import csv
+import io
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ import pytest
 TOP = pathlib.Path(os.environ.get("VELO_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 COMMAND = TOP / "contrib" / "trace" / "velo-trace"
 sys.path.insert(0, str(COMMAND.parent))
-from velo_trace import reader, series  # noqa: E402  (found through the path above)
+from velo_trace import chrome, errors, reader, series, table  # noqa: E402  (found through the path above)
 
 NONE, JOB, BEGIN = 0xFFFFFFFF, 77, 5_000_000_000
 KIND = reader.Kind
@@ -91,9 +92,10 @@ def test_the_header_and_the_records_are_read(trace):
     (header(byte_order=0x04030201), "another byte order"),
     (header(header_bytes=8), "is damaged"),
     (header(record_bytes=16), "is damaged"),
+    (header(record_bytes=0xFFFFFFF0), "is damaged"),
     (header(header_bytes=512), "cut off within its header"),
     (header() + record(9, KIND.SEND, 0, 1, 1, 1) + record(3, KIND.END), "run backwards"),
-], ids=["empty", "no-trace", "cut-header", "version", "byte-order", "header-size", "record-size", "long-header", "times"])
+], ids=["empty", "no-trace", "cut-header", "version", "byte-order", "header-size", "record-size", "huge-record", "long-header", "times"])
 @pytest.mark.parametrize("command", ["info", "json", "csv", "plot"])
 def test_bad_files_are_refused_with_their_name_and_the_reason(tmp_path, command, content, words):
     path = tmp_path / "bad.vtrace"
@@ -243,3 +245,28 @@ def test_a_policy_that_counts_nothing_cannot_be_drawn(tmp_path):
 def test_without_a_command_the_help_is_pointed_to():
     assert "usage: velo-trace" in run(expect=2).stderr
     assert "perfetto" in run("--help").stdout
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_trace_is_read_or_refused_and_nothing_else(tmp_path, trace, seed):
+    """Bytes changed, cut off, repeated: whatever is in the file, the reader says so or makes something of it."""
+    random = numpy.random.default_rng(seed)
+    good, damaged = trace.read_bytes(), tmp_path / "damaged.vtrace"
+    refused = 0
+    for _ in range(150):
+        data = bytearray(good)
+        for _ in range(random.integers(1, 6)):
+            # Half of the changes in the header, which is what decides.
+            place = int(random.integers(256 if random.integers(2) else len(data)))
+            data[place % len(data)] = int(random.choice([0, 1, 127, 128, 255, int(random.integers(256))]))
+        if random.integers(4) == 0:
+            data = data[:random.integers(len(data))] + data[random.integers(len(data)):]
+        damaged.write_bytes(data)
+        try:
+            traces = reader.read_job([damaged])
+            table.write_csv(traces, io.StringIO())
+            chrome.write_chrome(traces, io.StringIO())
+        except errors.TraceError as error:
+            assert "damaged.vtrace" in str(error)
+            refused += 1
+    assert 0 < refused < 150

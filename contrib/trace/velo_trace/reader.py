@@ -13,6 +13,8 @@ VERSION = 1
 _MAGIC = b"VELOTRAC"
 _BYTE_ORDER = 0x01020304
 SUFFIX = ".vtrace"
+# Far more than any version will need: longer ones are no records.
+_LONGEST_RECORD = 4096
 
 _HEADER = numpy.dtype([
     ("magic", "S8"), ("version", "<u4"), ("header_bytes", "<u4"), ("record_bytes", "<u4"), ("byte_order", "<u4"),
@@ -112,7 +114,7 @@ def _read_header(path, data):
     if header["version"] != VERSION:
         raise TraceError(f"{path}: has version {header['version']} of the trace format; version {VERSION} is what can be read here: "
                          "use the tools that came with the Velo that wrote it")
-    if header["header_bytes"] < _HEADER.itemsize or header["record_bytes"] < _RECORD.itemsize:
+    if header["header_bytes"] < _HEADER.itemsize or not _RECORD.itemsize <= header["record_bytes"] <= _LONGEST_RECORD:
         raise TraceError(f"{path}: is damaged: its header claims {header['header_bytes']} bytes for itself and "
                          f"{header['record_bytes']} for a record")
     if len(data) < header["header_bytes"]:

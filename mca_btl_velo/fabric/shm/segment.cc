@@ -146,7 +146,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
                                digest(layout.agreement), reinterpret_cast<std::uint64_t>(probe),
                                layout.xpmem_segment,     segment.file_.address()};
 
-    auto* header = new (segment.file_.data()) SegmentHeader{};
+    SegmentHeader* const header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;
     header->owner = layout.owner;
     header->numa_node = platform::own_numa_node();

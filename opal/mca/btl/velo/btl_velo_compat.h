@@ -5,6 +5,7 @@
 
 #include "opal_config.h"
 
+#include "opal/mca/base/mca_base_var_enum.h"
 #include "opal/mca/btl/btl.h"
 
 /* --- the API, and the process manager: a framework of Open MPI in 4.1, PMIx itself later */
@@ -53,6 +54,17 @@ static inline void mca_btl_velo_abort(int status, const char *text)
 #else
 #error "Velo supports the BTL API 3.1.0 of Open MPI 4.1 and 3.3.0 of Open MPI 5.0 and 6.0"
 #endif
+
+/* --- parameters: the values that an enumerator takes, as text for the caller to free */
+
+static inline int mca_btl_velo_choices(mca_base_var_enum_t *enumerator, char **choices)
+{
+#if BTL_VERSION == 310
+    return enumerator->dump(enumerator, choices);
+#else
+    return enumerator->dump(enumerator, choices, MCA_BASE_VAR_ENUM_DUMP_READABLE);
+#endif
+}
 
 /* --- receiving: `data` is valid during the call only */
 

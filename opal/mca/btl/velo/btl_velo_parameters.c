@@ -44,7 +44,7 @@ static const char *getenv_parameter(const char *name)
 static void say_what_is_valid(const char *name, mca_base_var_type_t type, mca_base_var_enum_t *enumerator)
 {
     char *choices = NULL;
-    if (NULL != enumerator && OPAL_SUCCESS != enumerator->dump(enumerator, &choices)) {
+    if (NULL != enumerator && OPAL_SUCCESS != mca_btl_velo_choices(enumerator, &choices)) {
         choices = NULL;
     }
     const char *value = getenv_parameter(name);

@@ -1,0 +1,1 @@
+"""What contrib/prove/velo-prove is made of."""

@@ -1,0 +1,163 @@
+"""Real programs over vader and over Velo: their answers have to be the same, within what each of them prints reliably."""
+
+import argparse
+import dataclasses
+import glob
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import typing
+
+from .job import ROOT, VADER, JobFailed, Launcher, velo
+
+RANKS = 4
+TRANSPORTS = (VADER, velo("static", 8), velo("dynamic", 8))
+_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+
+
+@dataclasses.dataclass(frozen=True)
+class Application:
+    """`files`: what has to be installed, the first is the program; `prepare` puts what it reads into a directory;
+    `answers`: what its output says, by name. `tolerance`: relative."""
+
+    name: str
+    package: str
+    files: tuple
+    arguments: tuple
+    answers: typing.Callable
+    prepare: typing.Callable = lambda directory: None
+    stdin: str = ""
+    tolerance: float = 1e-6
+    limit_s: int = 600
+
+
+def _numbers(lines):
+    return {f"{row}.{column}": float(number) for row, line in enumerate(lines)
+            for column, number in enumerate(re.findall(_NUMBER, line))}
+
+
+def hpcc_answers(_, directory):
+    """Verdicts, and the norms of what was computed; residuals are rounding, and HPL judges them itself."""
+    text = (directory / "hpccoutf.txt").read_text()
+    wanted = r"^(Success|HPL_(?:Anorm1|AnormI|Xnorm1|XnormI|BnormI|N)|PTRANS_n|MPIRandomAccess(?:_LCG)?_(?:N|Errors)|MPIFFT_N)=(.*)$"
+    answers = {name: float(value) for name, value in re.findall(wanted, text, re.MULTILINE)}
+    answers["PASSED"] = float(text.count("PASSED"))
+    answers["FAILED"] = float(len(re.findall(r"\bFAILED\b", text)))
+    if answers.get("Success") != 1:
+        raise ValueError("hpcc itself says that it did not succeed")
+    return answers
+
+
+def lammps_answers(output, _):
+    """The table of energies and pressure."""
+    rows = re.findall(rf"^ +\d+(?: +{_NUMBER}){{5}} *$", output, re.MULTILINE)
+    if len(rows) < 2:
+        raise ValueError(f"there is no table of energies in the output: ...{output[-600:]}")
+    return _numbers(rows)
+
+
+def scalapack_answers(output, _):
+    """How many tests passed and how many failed."""
+    answers = {outcome: float(count) for count, outcome in
+               re.findall(r"(\d+) tests completed (?:and )?(passed|failed|without)", output)}
+    if answers.get("failed", 0) != 0 or not any(answers.values()):
+        raise ValueError(f"ScaLAPACK's own residuals: {answers or 'none in the output'}")
+    return answers
+
+
+def mumps_answers(output, _):
+    """The solution."""
+    found = re.search(r"Solution is(.*)", output, re.DOTALL)
+    if found is None:
+        raise ValueError("there is no solution in the output")
+    return _numbers(found[1].splitlines()[:20])
+
+
+def _copy(source, name=None):
+    return lambda directory: shutil.copy(source, directory / (name or pathlib.Path(source).name))
+
+
+_SCALAPACK = next(iter(sorted(glob.glob("/usr/lib/*/scalapack/openmpi-tests"))), "/usr/lib/scalapack/openmpi-tests")
+
+
+def _copy_data(directory):
+    for path in pathlib.Path(_SCALAPACK).glob("*.dat"):
+        shutil.copy(path, directory)
+
+
+_HPCC_INPUT = "/usr/share/doc/hpcc/examples/_hpccinf.txt"
+_MELT = "/usr/share/lammps/examples/melt/in.melt"
+APPLICATIONS = (
+    Application("lammps melt", "lammps lammps-examples", ("/usr/bin/lmp", _MELT), ("-in", "in.melt"), lammps_answers,
+                _copy(_MELT), tolerance=1e-5),
+    Application("hpcc", "hpcc", ("/usr/bin/hpcc", _HPCC_INPUT), (), hpcc_answers, _copy(_HPCC_INPUT, "hpccinf.txt")),
+    *(Application(f"scalapack {name}", "scalapack-mpi-test", (f"{_SCALAPACK}/{name}",), (), scalapack_answers, _copy_data)
+      for name in ("xdlu", "xzlu", "xdls", "xdhrd", "xdtrd", "xcinv", "xznep")),
+    *(Application(f"mumps {name}", "mumps-test", (f"/usr/lib/mumps/{name}", f"/usr/lib/mumps/{data}"), (), mumps_answers,
+                  stdin=f"/usr/lib/mumps/{data}", tolerance=1e-5)
+      for name, data in (("dsimpletest", "input_simpletest_real"), ("zsimpletest", "input_simpletest_cmplx"))),
+)
+
+
+def differences(mine, reference, tolerance):
+    """What of the answers differs, as text."""
+    lines = [f"{name} is missing" for name in reference if name not in mine]
+    lines += [f"{name} is there and not with vader" for name in mine if name not in reference]
+    for name in mine.keys() & reference.keys():
+        if abs(mine[name] - reference[name]) > tolerance * max(abs(reference[name]), tolerance):
+            lines.append(f"{name} is {mine[name]} and {reference[name]} with vader")
+    return sorted(lines)
+
+
+def _run(application, transport, launcher):
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        application.prepare(directory)
+        with open(application.stdin or "/dev/null", "rb") as stdin:
+            output, seconds = launcher.run(transport, RANKS, (application.files[0], *application.arguments), directory,
+                                           application.limit_s, stdin)
+        return application.answers(output, directory), seconds
+
+
+def _try(application, launcher):
+    """True if all went well."""
+    reference, good = None, True
+    for transport in TRANSPORTS:
+        try:
+            answers, seconds = _run(application, transport, launcher)
+        except (JobFailed, ValueError, OSError) as error:
+            print(f"{application.name:18} {transport.name:16} FAILED: {error}", flush=True)
+            good = False
+            if transport is VADER:
+                return False
+            continue
+        reference = answers if transport is VADER else reference
+        wrong = differences(answers, reference, application.tolerance)
+        good = good and not wrong
+        verdict = f"{len(answers)} numbers" if not wrong else "WRONG: " + "; ".join(wrong[:4])
+        print(f"{application.name:18} {transport.name:16} {seconds:7.1f} s  {verdict}", flush=True)
+    return good
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="applications", description=__doc__)
+    parser.add_argument("names", nargs="*", help="run those whose name contains one of these (default: all that are installed)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-check", help="where Velo was built (default build-check)")
+    arguments = parser.parse_args(argv)
+    chosen = [application for application in APPLICATIONS
+              if not arguments.names or any(name in application.name for name in arguments.names)]
+    there = [application for application in chosen if all(pathlib.Path(path).exists() for path in application.files)]
+    absent = sorted({application.package for application in chosen} - {application.package for application in there})
+    hint = f"; not installed: {', '.join(absent)}" if absent else ""
+    if not there:
+        print(f"applications: none of them is here{hint}")
+        return 77
+    try:
+        launcher = Launcher(arguments.build)
+    except FileNotFoundError as error:
+        sys.exit(f"applications: {error}")
+    good = sum(_try(application, launcher) for application in there)
+    print(f"applications: {good} of {len(there)} with vader's answers under {', '.join(t.name for t in TRANSPORTS[1:])}{hint}")
+    return 0 if good == len(there) else 1

@@ -1,0 +1,66 @@
+"""Runs one phase: its output goes to a log, and a phase that does not end is ended with all that it started."""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+
+from .phases import missing, what_ran
+
+PASSED, FAILED, SKIPPED = "passed", "FAILED", "skipped"
+# What a command of ours exits with when it finds nothing here that it could run; automake's number for the same.
+NOTHING_TO_RUN = 77
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """`detail`: what ran, or why not. `seconds`: 0 for what did not run."""
+
+    phase: str
+    outcome: str
+    detail: str
+    seconds: float = 0
+
+
+def run(phase, root, log_path, limit_s=None):
+    """The result of the phase. `limit_s` instead of the phase's own limit."""
+    reason = missing(phase)
+    if reason:
+        return Result(phase.name, SKIPPED, reason)
+    limit_s = limit_s or phase.limit_s
+    started = time.monotonic()
+    with open(log_path, "wb") as log:
+        status = _execute(phase, root, log, limit_s)
+    seconds = time.monotonic() - started
+    text = log_path.read_text(errors="replace")
+    outcome, detail = judge(phase, status, text, limit_s)
+    if outcome == FAILED:
+        detail += f"; see {log_path}"
+    return Result(phase.name, outcome, detail, seconds)
+
+
+def judge(phase, status, text, limit_s):
+    """Outcome and detail. `status`: exit status, None if the time was over."""
+    ran = what_ran(phase, text)
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    if status is None:
+        return FAILED, f"still running after {limit_s} s: {ran or last}"
+    if status == 0:
+        return PASSED, ran or "exit status 0"
+    if status == NOTHING_TO_RUN:
+        return SKIPPED, last
+    return FAILED, f"exit status {status}: {ran or last}"
+
+
+def _execute(phase, root, log, limit_s):
+    with subprocess.Popen(phase.command, cwd=root, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                          env={**os.environ, **phase.environment}, start_new_session=True) as process:
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,50 @@
+// The sends whose receivers will say when they are done. What travels is a number and no address: a peer that
+// names a send which does not wait for it is found out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/velo_messages.h"
+
+namespace velo::messaging {
+
+class AwaitedSends {
+ public:
+    // The id of the send, to be told to `peer`.
+    std::uint64_t add(velo_message_send* send, std::uint32_t peer) {
+        if (free_.empty()) {
+            free_.push_back(static_cast<std::uint32_t>(entries_.size()));
+            entries_.emplace_back();
+        }
+        const std::uint32_t place = free_.back();
+        free_.pop_back();
+        Entry& entry = entries_[place];
+        entry.send = send;
+        entry.peer = peer;
+        return std::uint64_t{entry.generation} << 32 | place;
+    }
+    // The send that waits for this peer under this id, which is over with that; nullptr if there is none.
+    velo_message_send* remove(std::uint64_t id, std::uint32_t peer) {
+        const auto place = static_cast<std::uint32_t>(id);
+        if (place >= entries_.size()) return nullptr;
+        Entry& entry = entries_[place];
+        if (entry.send == nullptr || entry.peer != peer || entry.generation != id >> 32) return nullptr;
+        velo_message_send* send = entry.send;
+        entry.send = nullptr;
+        ++entry.generation;
+        free_.push_back(place);
+        return send;
+    }
+
+ private:
+    struct Entry {
+        velo_message_send* send = nullptr;
+        std::uint32_t peer = 0;
+        std::uint32_t generation = 0;  // how often the entry was used before
+    };
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> free_;
+};
+
+}  // namespace velo::messaging

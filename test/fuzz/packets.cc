@@ -1,0 +1,118 @@
+// Commands: the peer stores a run; the victim makes progress, starts a transfer or sends a message.
+#include <memory>
+#include <vector>
+
+#include "require.h"
+#include "rma/message.h"
+#include "victim.h"
+
+namespace velo::fuzz {
+namespace {
+
+constexpr std::size_t kLongestTransfer = 300 * 1024;
+
+void count(void* argument, velo_status, std::uint64_t) {
+    require(++*static_cast<int*>(argument) == 1, "a transfer has completed twice");
+}
+
+struct Message {
+    velo_send send{};
+    std::vector<char> data;
+};
+
+class Player {
+ public:
+    explicit Player(Bytes bytes) : input_(bytes), victim_(input_.take<std::uint8_t>()) {}
+
+    void play() {
+        while (!input_.empty() && !victim_.failed()) command(input_.take<std::uint8_t>());
+        victim_.progress();
+    }
+
+ private:
+    void command(std::uint8_t code) {
+        switch (code % 8) {
+            case 0:
+                return victim_.progress();
+            case 1:
+                return transfer(code >> 3);
+            case 2:
+                return send();
+            case 3:
+                return control();
+            case 4:
+                return rma();
+            default:
+                return run(code);
+        }
+    }
+
+    void transfer(unsigned kind) {
+        done_.push_back(std::make_unique<int>(0));
+        const std::size_t bytes = input_.take<std::uint16_t>() * std::size_t{8} % kLongestTransfer;
+        if (kind % 3 == 0)
+            velo_get(victim_.engine(), victim_.peer(), victim_.memory(), 4096, bytes, count,
+                     done_.back().get());
+        if (kind % 3 == 1)
+            velo_put(victim_.engine(), victim_.peer(), victim_.memory(), 4096, bytes, count,
+                     done_.back().get());
+        if (kind % 3 == 2)
+            velo_atomic_start(victim_.engine(), victim_.peer(), VELO_ATOMIC_ADD, 8, 4096, 1, 0, count,
+                              done_.back().get());
+    }
+
+    void send() {
+        Message& message = *messages_.emplace_back(std::make_unique<Message>());
+        message.data.resize(input_.take<std::uint16_t>() % kMaxMessageBytes);
+        message.send.part[0] = message.data.data();
+        message.send.bytes[0] = message.data.size();
+        message.send.tag = 33;
+        message.send.done = [](velo_send*, velo_status) {};
+        velo_send_start(victim_.engine(), victim_.peer(), &message.send);
+    }
+
+    void control() {
+        wire::Header header{};
+        header.kind = static_cast<wire::PacketKind>(input_.take<std::uint8_t>() % 16);
+        header.flags = wire::kFirst | wire::kLast;
+        header.length = sizeof(std::uint32_t);
+        std::uint32_t value = input_.take<std::uint8_t>();
+        if (value & 0x80) value = input_.take<std::uint32_t>();
+        std::uint8_t payload[sizeof value];
+        std::memcpy(payload, &value, sizeof value);
+        victim_.store(header, payload);
+    }
+
+    void rma() {
+        rma::MessageHeader message = input_.take<rma::MessageHeader>();
+        wire::Header header{};
+        header.kind = wire::PacketKind::kData;
+        header.flags = wire::kInternal | wire::kFirst | (input_.take<std::uint8_t>() & 7);
+        header.length = sizeof message;
+        if (header.flags & wire::kPiggyback) header.length += input_.take<std::uint16_t>() % 4096;
+        std::uint8_t payload[sizeof message];
+        std::memcpy(payload, &message, sizeof message);
+        victim_.store(header, payload);
+    }
+
+    void run(std::uint8_t code) {
+        wire::Header header = wire::Header::unpack(input_.take<std::uint64_t>());
+        if (code & 8) header.source = 0;
+        if (code & 16) header.kind = wire::PacketKind::kData;
+        if (code & 32) header.length %= 256;
+        victim_.store(header, input_.take_bytes(code >> 6 ? 8 : 56));
+    }
+
+    Input input_;
+    std::vector<std::unique_ptr<int>> done_;
+    std::vector<std::unique_ptr<Message>> messages_;
+    Victim victim_;
+};
+
+}  // namespace
+
+void packets(Bytes bytes) {
+    Player(bytes).play();
+}
+
+}  // namespace velo::fuzz

@@ -1,0 +1,148 @@
+#include "victim.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "require.h"
+#include "rma/message.h"
+
+namespace velo::fuzz {
+namespace {
+
+constexpr std::uint64_t kVictim = 1, kPeer = 2, kSilentPeer = 3;
+// More than a part of a transfer, from any place in the first half.
+constexpr std::size_t kMemoryBytes = 512 * 1024;
+
+alignas(64) std::array<std::byte, kMemoryBytes> shared_memory;
+
+velo_config config_for(const char* policy, std::uint64_t name, const std::uint64_t* peers) {
+    velo_config config{};
+    config.flow_control = policy;
+    config.slots_per_peer = 8;
+    config.credit_slots = 2;
+    config.piggyback = true;
+    config.preposted_buffers = 6;
+    config.initial_buffers = 2;
+    config.growth_buffers = 1;
+    config.credit_message_threshold = 2;
+    config.rnr_timer_ns = 1;
+    config.lazy_slots = 12;
+    config.lazy_peers = 2;
+    config.lazy_stealing = true;
+    config.packet_trains = true;
+    config.single_copy = "copy";
+    config.backing_directory = "/dev/shm";
+    config.max_message_bytes = kMaxMessageBytes;
+    config.process_name = name;
+    config.node_peers = peers;
+    config.node_peer_count = 2;
+    config.message = [](void*, std::uint8_t, void* data, std::size_t bytes) {
+        [[maybe_unused]] static volatile std::uint8_t sink;
+        require(bytes <= kMaxMessageBytes, "a message is longer than any may be");
+        for (std::size_t i = 0; i < bytes; ++i) sink = static_cast<const std::uint8_t*>(data)[i];
+    };
+    config.fatal = [](void* context, velo_status, const char*) {
+        if (context != nullptr) *static_cast<bool*>(context) = true;
+    };
+    config.log = [](void*, int, const char*) {};
+    return config;
+}
+
+velo_engine* open(const velo_config& config) {
+    velo_engine* engine = nullptr;
+    char error[512] = "";
+    require(velo_engine_open(&config, &engine, error, sizeof error) == VELO_OK, error);
+    return engine;
+}
+
+fabric::shm::Segment attach(velo_engine* engine) {
+    fabric::shm::Address address;
+    std::size_t bytes = 0;
+    std::memcpy(&address, velo_engine_address(engine, &bytes), sizeof address);
+    return fabric::shm::Segment::attach(address);
+}
+
+// The peers, one for each policy; opened once.
+struct Partner {
+    explicit Partner(const char* name) : policy(name) {
+        static constexpr std::uint64_t kPeers[] = {kVictim, kSilentPeer};
+        engine = open(config_for(policy, kPeer, kPeers));
+        mailbox = attach(engine);
+    }
+    const char* policy;
+    velo_engine* engine;
+    fabric::shm::Segment mailbox;
+};
+
+Partner& partner(unsigned index) {
+    static const auto& all = *new auto([] {
+        std::vector<std::unique_ptr<Partner>> made;
+        for (unsigned i = 0; velo_policy_name(i) != nullptr; ++i)
+            made.push_back(std::make_unique<Partner>(velo_policy_name(i)));
+        return made;
+    }());
+    return *all[index % all.size()];
+}
+
+}  // namespace
+
+Victim::Victim(unsigned policy) {
+#ifdef VELO_CHECKED
+    // The counts of a peer that lies do not add up.
+    endpoint::Engine::violations_abort = false;
+#endif
+    static constexpr std::uint64_t kPeers[] = {kPeer, kSilentPeer};
+    Partner& from = partner(policy);
+    mailbox::Pointers<>& pointers = from.mailbox.header().pointers;
+    pointers.read = pointers.write = 0;  // nobody empties it
+    velo_config config = config_for(from.policy, kVictim, kPeers);
+    config.context = &failed_;
+    engine_ = open(config);
+    std::size_t bytes = 0;
+    const void* address = velo_engine_address(from.engine, &bytes);
+    char error[512] = "";
+    require(velo_peer_connect(engine_, address, bytes, &peer_, error, sizeof error) == VELO_OK, error);
+    mailbox_ = attach(engine_);
+}
+
+Victim::~Victim() {
+    velo_engine_close(engine_);
+}
+
+std::byte* Victim::memory() {
+    return shared_memory.data();
+}
+
+void Victim::confine(std::byte* message, std::size_t bytes) {
+    rma::MessageHeader header;
+    if (bytes < sizeof header) return;
+    std::memcpy(&header, message, sizeof header);
+    if (header.operation == rma::Operation::kGet || header.operation == rma::Operation::kPut ||
+        header.operation == rma::Operation::kAtomic) {
+        const auto memory = reinterpret_cast<std::uint64_t>(shared_memory.data());
+        header.address = memory + header.address % (kMemoryBytes / 2);
+    }
+    header.id %= 16;
+    std::memcpy(message, &header, sizeof header);
+}
+
+void Victim::store(wire::Header header, Bytes given) {
+    const std::uint32_t packets = header.packets();
+    auto writer = mailbox_.writer();
+    const mailbox::Pointers<>& pointers = mailbox_.header().pointers;
+    const std::uint32_t stored = std::min(packets, writer.capacity());
+    if (pointers.write - pointers.read + stored > writer.capacity()) progress();
+    if (failed_ || pointers.write - pointers.read + stored > writer.capacity()) return;
+
+    std::vector<std::byte> payload(std::min<std::size_t>(header.length, wire::run_capacity(stored)));
+    for (std::size_t i = 0; i < std::min(given.size(), payload.size()); ++i) payload[i] = std::byte{given[i]};
+    if ((header.flags & wire::kInternal) != 0) confine(payload.data(), payload.size());
+    const mailbox::Cursor at = writer.reserve(stored);
+    const std::size_t head = std::min(payload.size(), writer.contiguous(at));
+    if (head > 0) std::memcpy(writer.payload(at), payload.data(), head);
+    if (payload.size() > head) std::memcpy(writer.start(), payload.data() + head, payload.size() - head);
+    writer.publish(at, header);
+}
+
+}  // namespace velo::fuzz

@@ -1,0 +1,46 @@
+// An engine, and a peer that stores into its mailbox whatever the input says. The peer is a real engine as
+// far as the victim can see, but makes no progress of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "api/velo.h"
+#include "endpoint/engine.h"
+#include "fabric/shm/segment.h"
+#include "input.h"
+
+namespace velo::fuzz {
+
+inline constexpr std::size_t kMaxMessageBytes = 4096;
+
+class Victim {
+ public:
+    // `policy`: any number.
+    explicit Victim(unsigned policy);
+    ~Victim();
+    Victim(const Victim&) = delete;
+
+    velo_engine* engine() const { return engine_; }
+    velo_peer* peer() const { return peer_; }
+    // No more than that can come: what the engine was told is wrong, and it has said so.
+    bool failed() const { return failed_; }
+
+    // Stores a run whose payload begins with these bytes, as sender `header.source`. An address in an RMA
+    // message is changed for one that the peer may use: it may name any, and is trusted with it.
+    void store(wire::Header header, Bytes payload);
+    void progress() { velo_progress(engine_); }
+    // Memory that RMA operations use.
+    std::byte* memory();
+
+ private:
+    static void confine(std::byte* message, std::size_t bytes);
+
+    velo_engine* engine_ = nullptr;
+    velo_peer* peer_ = nullptr;
+    fabric::shm::Segment mailbox_;  // the victim's, as its peer sees it
+    bool failed_ = false;
+};
+
+}  // namespace velo::fuzz

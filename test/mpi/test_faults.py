@@ -1,0 +1,61 @@
+"""What goes wrong around a job ends in success or in a clear error, and nothing stays behind."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from flows import flows, velo_only
+from test_hygiene import assert_empty
+
+pytestmark = velo_only
+POLICIES = ("static", "dynamic")
+
+
+@pytest.mark.parametrize("copy", ["auto", "copy"])
+@pytest.mark.parametrize("victim", [0, 1])
+@flows(8, policies=POLICIES)
+def test_a_rank_killed_in_a_rendezvous_ends_the_job(start, flow, private_shm, victim, copy):
+    shm = private_shm()
+    params = {**flow.params, "btl_velo_single_copy_mechanism": copy}
+    run = start("faults", "rendezvous", np=3, params=params, prefix=shm.enter)
+    os.kill(int(run.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
+    result = run.wait()
+    assert result.returncode != 0
+    assert "signal 9" in result.output or "Killed" in result.output, str(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("np", [2, 4])
+@flows(8, policies=("none", *POLICIES, "lazy"))
+def test_a_program_that_forks_goes_on(mpi, flow, np):
+    assert mpi.run("faults", "fork", np=np, params=flow.params).facts()["rounds"] == 12
+
+
+@flows(8, policies=POLICIES)
+def test_forks_do_not_keep_the_shared_memory(mpi, flow, private_shm):
+    shm = private_shm()
+    mpi.run("faults", "fork", np=2, params=flow.params, prefix=shm.enter)
+    assert_empty(shm)
+
+
+@flows(8, policies=POLICIES)
+def test_a_descriptor_for_its_own_segment_is_all_that_a_rank_keeps(mpi, flow):
+    """Peers' segments take none, once they are mapped: sixteen ranks need as many as two."""
+    assert mpi.run("faults", "descriptors", 64, np=16, params=flow.params, time_limit=120).facts()["rounds"] == 20
+
+
+@pytest.mark.parametrize("limit", range(8, 40, 2))
+@flows(8, policies=("dynamic",))
+def test_too_few_descriptors_end_in_an_error_and_never_in_a_hang(mpi, flow, private_shm, limit):
+    """Where Open MPI itself needs more, it says so; where Velo does, its error names the resource."""
+    shm = private_shm()
+    result = mpi.run_any("faults", "descriptors", limit, np=2, params=flow.params, prefix=shm.enter)
+    if result.returncode == 0:
+        assert result.facts()["rounds"] == 20
+    elif "velo" in result.stderr:
+        assert re.search(r"Too many open files|descriptor", result.stderr), str(result)
+    else:
+        assert result.output.strip(), "it failed without a word"
+    assert_empty(shm)
