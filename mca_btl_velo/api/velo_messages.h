@@ -29,7 +29,8 @@ typedef struct velo_key {
 typedef struct velo_messenger_config {
     size_t eager_limit;     /* bytes of payload that are sent without a rendezvous, at most */
     size_t unexpected_pool; /* bytes of memory for messages that no receive has matched */
-    uint32_t sharers;       /* processes among which the pool is divided, this one included */
+    uint32_t sharers;       /* processes among which the pools are divided, this one included */
+    size_t header_pool;     /* bytes of memory for headers of rendezvous that no receive has matched */
 } velo_messenger_config;
 
 /* A send, owned by the caller until it is complete. */
@@ -41,6 +42,7 @@ typedef struct velo_message_send {
     uint64_t header[5];
     uint32_t awaited;
     velo_status status;
+    bool takes_header;
 } velo_message_send;
 
 /* A receive, owned by the caller until it is complete. */
@@ -69,12 +71,15 @@ typedef struct velo_message velo_message;
 
 /* The values in effect, and what has happened so far. */
 typedef struct velo_messenger_state {
-    uint64_t pool_bytes;      /* that the pool may take; for headers beyond it see unexpected_headers */
+    uint64_t pool_bytes;      /* that the pool may take; headers are beyond it */
     uint64_t share_bytes;     /* of one sender */
     uint64_t pool_used_bytes; /* by unmatched payload now */
     uint64_t pool_most_bytes; /* high-water mark of that */
     uint64_t headers;         /* of unmatched rendezvous now */
     uint64_t headers_most;    /* high-water mark of that */
+    uint64_t share_headers;   /* rendezvous that one sender may have under way */
+    uint64_t held;            /* messages held back at this sender now, beyond what receivers have headers for */
+    uint64_t held_most;       /* high-water mark of that */
     uint64_t memory_bytes;    /* taken from the system for both */
     uint64_t eager;           /* messages sent with their payload */
     uint64_t rendezvous;      /* messages sent as a header */

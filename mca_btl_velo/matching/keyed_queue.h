@@ -68,6 +68,14 @@ class KeyedQueue {
         }
     }
 
+    // The oldest entry of each key.
+    template <typename Visit>
+    void for_each_front(Visit visit) const {
+        for (Entry* head : buckets_) {
+            for (; head != nullptr; head = (head->*kHook).next_head) visit(*head);
+        }
+    }
+
  private:
     static constexpr std::size_t kBucketsAtFirst = 64;  // a power of two, as always
 

@@ -25,6 +25,13 @@ class PostedQueue {
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.
     Posted* match(const Key& message) {
+        Posted* first = find(message);
+        if (first != nullptr) remove(first);
+        return first;
+    }
+
+    // The same, and it stays.
+    Posted* find(const Key& message) const {
         Posted* first = nullptr;
         consider(message, kExact, &first);
         consider({message.context, kAnySource, message.tag}, kAnySourceOnly, &first);
@@ -32,13 +39,20 @@ class PostedQueue {
             consider({message.context, message.source, kAnyTag}, kAnyTagOnly, &first);
             consider({message.context, kAnySource, kAnyTag}, kAnything, &first);
         }
-        if (first != nullptr) remove(first);
         return first;
     }
 
     void remove(Posted* receive) {
         --waiting_[kind_of(receive->pattern)];
         queue_.remove(receive);
+    }
+
+    // The receive that was posted first of those with the same pattern, or nullptr.
+    Posted* front(const Key& pattern) const { return queue_.front(pattern); }
+    // That of each pattern.
+    template <typename Visit>
+    void for_each_front(Visit visit) const {
+        queue_.for_each_front(visit);
     }
 
     std::size_t size() const { return waiting_[0] + waiting_[1] + waiting_[2] + waiting_[3]; }

@@ -28,6 +28,15 @@ std::uint32_t share_of_pool(const velo_messenger_config& config) {
     return static_cast<std::uint32_t>(std::min<std::size_t>(cells, std::numeric_limits<std::int32_t>::max()));
 }
 
+// So few always, whatever the size of the job: one is enough for progress.
+constexpr std::uint32_t kLeastHeaders = 4;
+
+std::uint32_t headers_of_pool(const velo_messenger_config& config) {
+    std::size_t headers = config.header_pool / kCellBytes / std::max(config.sharers, 1U);
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(headers, kLeastHeaders, std::numeric_limits<std::int32_t>::max()));
+}
+
 }  // namespace
 
 Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& config)
@@ -35,8 +44,9 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
       eager_limit_(config.eager_limit),
       pool_bytes_(config.unexpected_pool),
       share_cells_(share_of_pool(config)),
+      share_headers_(headers_of_pool(config)),
       return_from_(std::max(share_cells_ / 2, 1U)),
-      address_{Address::kMagic, share_cells_},
+      address_{Address::kMagic, share_cells_, share_headers_},
       mutex_(engine.threads()) {
     const std::size_t most = engine.max_message_bytes() - sizeof(SynchronousHeader);
     if (eager_limit_ > most)
@@ -59,7 +69,8 @@ void Messenger::connect(Peer& peer, const Address& address) {
     Share& share = share_of(peer);
     if (share.connected) return;
     share.connected = share.reached = true;
-    share.there += static_cast<std::uint32_t>(address.share);
+    share.there += address.share;
+    share.headers = address.headers;
 }
 
 // Of a peer that has sent something, which may be all that is known of it.
@@ -112,16 +123,38 @@ void Messenger::arrived(Peer& from, std::byte* data, std::size_t bytes) {
         case Kind::kRendezvous:
             return rendezvous_arrived(from, read<RendezvousHeader>(data, bytes));
         case Kind::kDone:
-        case Kind::kCredits: {
-            {
-                std::lock_guard lock(mutex_);
-                reached_share_of(from).there += header.returned;
-            }
-            if (header.kind == Kind::kDone) done_arrived(read<DoneHeader>(data, bytes));
-            return;
+            return done_arrived(from, read<DoneHeader>(data, bytes));
+        case Kind::kOffer:
+            return offer_arrived(from, read<OfferHeader>(data, bytes));
+        default: {
+            std::lock_guard lock(mutex_);
+            reached_share_of(from).there += header.returned;
+            return control_arrived(from, header, data, bytes);
         }
     }
-    throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
+}
+
+void Messenger::control_arrived(Peer& from, const Header& header, const std::byte* data, std::size_t bytes) {
+    switch (header.kind) {
+        case Kind::kCredits:
+            return;
+        case Kind::kHolding:
+            return holding_arrived(from, header.key.tag != 0);
+        case Kind::kAsk:
+            return ask_arrived(from, read<AskHeader>(data, bytes));
+        case Kind::kAnswer:
+            return answer_arrived(from, read<AnswerHeader>(data, bytes));
+        case Kind::kPeek:
+            return peek_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kSeen:
+            return seen_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kTake:
+            return take_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kTaken:
+            return taken_arrived(from, read<ProbeHeader>(data, bytes));
+        default:
+            throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
+    }
 }
 
 void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
@@ -131,7 +164,7 @@ void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id
     {
         std::lock_guard lock(mutex_);
         reached_share_of(from).there += header.returned;
-        matching::Posted* posted = posted_.match(header.key);
+        matching::Posted* posted = match(header.key);
         if (posted == nullptr) {
             Parked like;
             like.key = header.key;
@@ -172,8 +205,11 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        reached_share_of(from).there += rendezvous.header.returned;
-        matching::Posted* posted = posted_.match(like.key);
+        Share& share = reached_share_of(from);
+        share.there += rendezvous.header.returned;
+        if (!share.peeks.empty()) [[unlikely]]
+            forget_peeks(share, like.id);
+        matching::Posted* posted = match(like.key);
         if (posted == nullptr) return park(like, nullptr, 0);
         ++state_.matched_at_once;
         receive = receive_of(posted);
@@ -181,8 +217,19 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     fetch(receive, like);
 }
 
-void Messenger::done_arrived(const DoneHeader& done) {
-    settle(reinterpret_cast<velo_message_send*>(done.id), static_cast<velo_status>(done.header.key.tag));
+void Messenger::done_arrived(Peer& from, const DoneHeader& done) {
+    auto* send = reinterpret_cast<velo_message_send*>(done.id);
+    {
+        std::lock_guard lock(mutex_);
+        Share& share = reached_share_of(from);
+        share.there += done.header.returned;
+        if (send->takes_header) {
+            ++share.headers;
+            if (share.backlog != nullptr) [[unlikely]]
+                drain(from);
+        }
+    }
+    settle(send, static_cast<velo_status>(done.header.key.tag));
 }
 
 velo_messenger_state Messenger::observe() const {
@@ -190,6 +237,7 @@ velo_messenger_state Messenger::observe() const {
     velo_messenger_state state = state_;
     state.pool_bytes = pool_bytes_;
     state.share_bytes = std::uint64_t{share_cells_} * kCellBytes;
+    state.share_headers = share_headers_;
     state.memory_bytes = pool_.memory();
     return state;
 }

@@ -31,13 +31,20 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
-        header.returned = take_owed(share);
         const bool small = bytes <= eager_limit_;
         const std::uint32_t cells = small ? cells_for(bytes) : 0;
-        eager = small && cells <= share.there;
-        if (eager) share.there -= cells;
-        ++(eager ? state_.eager : state_.rendezvous);
-        state_.degraded += small && !eager;
+        const bool holding = share.backlog != nullptr;
+        eager = small && cells <= share.there && !holding;
+        if (eager) [[likely]] {
+            share.there -= cells;
+            ++state_.eager;
+        } else {
+            ++state_.rendezvous;
+            state_.degraded += small;
+            if (holding || share.headers == 0) return hold(*to, key, data, bytes, send);
+            --share.headers;
+        }
+        header.returned = take_owed(share);
     }
     if (eager && mode == VELO_SEND_STANDARD) [[likely]] {
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
@@ -48,11 +55,13 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
     }
     if (eager) {
         header.kind = Kind::kSynchronous;
+        send->takes_header = false;
         const SynchronousHeader synchronous{header, id_of(send)};
         std::memcpy(send->header, &synchronous, sizeof synchronous);
         return queue(*to, sizeof synchronous, data, bytes, 2, send);
     }
     header.kind = Kind::kRendezvous;
+    send->takes_header = true;
     const RendezvousHeader rendezvous{header, id_of(send), reinterpret_cast<std::uint64_t>(data), bytes};
     static_assert(sizeof rendezvous <= sizeof send->header);
     std::memcpy(send->header, &rendezvous, sizeof rendezvous);
@@ -120,13 +129,18 @@ velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* d
 void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
     DoneHeader done{{{0, 0, static_cast<std::int32_t>(status)}, 0, Kind::kDone, 0}, id};
     std::lock_guard lock(mutex_);
-    done.header.returned = take_owed(reached_share_of(to));
-    const fabric::MessageView message{{bytes_of(&done), nullptr}, {sizeof done, 0}};
+    say(to, done.header, done);
+}
+
+void Messenger::say(Peer& to, Header& header, const void* text, std::size_t bytes) {
+    header.returned = take_owed(reached_share_of(to));
+    const fabric::MessageView message{{bytes_of(text), nullptr}, {bytes, 0}};
     if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
-    auto* note = new Note{{}, done, this, {}};
+    auto* note = new Note{{}, {}, this, {}};
     note->place = notes_.insert(notes_.begin(), note);
-    note->send.part[0] = &note->done;
-    note->send.bytes[0] = sizeof note->done;
+    std::memcpy(note->text.data(), text, bytes);
+    note->send.part[0] = note->text.data();
+    note->send.bytes[0] = bytes;
     note->send.tag = endpoint::kListenerTag;
     note->send.done = [](velo_send* sent, velo_status) {
         auto* left = reinterpret_cast<Note*>(sent);

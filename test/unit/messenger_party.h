@@ -94,7 +94,7 @@ class MessengerParty {
     }
     void settle() { party.settle(); }
 
-    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 4};
+    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 4, 1 << 20};
     Party party;
 
  private:
