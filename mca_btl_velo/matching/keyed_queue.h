@@ -50,6 +50,15 @@ class KeyedQueue {
         if (++keys_ > buckets_.size()) grow();
     }
 
+    // Takes out the oldest entry of that key, or returns nullptr.
+    Entry* pop(const Key& key) {
+        Entry** link = &buckets_[bucket_of(key)];
+        while (*link != nullptr && kKeyOf(**link) != key) link = &((*link)->*kHook).next_head;
+        Entry* head = *link;
+        if (head != nullptr) unlink_head(link);
+        return head;
+    }
+
     void remove(Entry* entry) {
         Hook<Entry>& hook = entry->*kHook;
         const bool head = (hook.previous->*kHook).next != entry;
@@ -82,9 +91,13 @@ class KeyedQueue {
     std::size_t bucket_of(const Key& key) const { return key.hash() & (buckets_.size() - 1); }
 
     void remove_head(Entry* entry) {
-        Hook<Entry>& hook = entry->*kHook;
         Entry** link = &buckets_[bucket_of(kKeyOf(*entry))];
         while (*link != entry) link = &((*link)->*kHook).next_head;
+        unlink_head(link);
+    }
+
+    void unlink_head(Entry** link) {
+        Hook<Entry>& hook = (*link)->*kHook;
         if (hook.next == nullptr) {
             *link = hook.next_head;
             --keys_;

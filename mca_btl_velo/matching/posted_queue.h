@@ -25,6 +25,11 @@ class PostedQueue {
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.
     Posted* match(const Key& message) {
+        if ((waiting_[kAnySourceOnly] | waiting_[kAnyTagOnly] | waiting_[kAnything]) == 0) [[likely]] {
+            Posted* first = queue_.pop(message);
+            waiting_[kExact] -= first != nullptr;
+            return first;
+        }
         Posted* first = find(message);
         if (first != nullptr) remove(first);
         return first;

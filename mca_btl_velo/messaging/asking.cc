@@ -43,13 +43,6 @@ void Messenger::ask_for_next(const matching::Key& pattern) {
     if (const matching::Posted* next = posted_.front(pattern)) ask_all(*next);
 }
 
-matching::Posted* Messenger::match(const matching::Key& key) {
-    matching::Posted* posted = posted_.match(key);
-    if (posted != nullptr && !holders_.empty()) [[unlikely]]
-        ask_for_next(posted->pattern);
-    return posted;
-}
-
 // An older receive that matches has asked as well, and gets this message or one that was sent before it.
 Answer Messenger::answer_to(const OfferHeader& offer) const {
     const matching::Posted* first = posted_.find(offer.rendezvous.header.key);

@@ -73,14 +73,9 @@ void Messenger::connect(Peer& peer, const Address& address) {
     share.headers = address.headers;
 }
 
-// Of a peer that has sent something, which may be all that is known of it.
-Messenger::Share& Messenger::reached_share_of(Peer& peer) {
-    Share& share = share_of(peer);
-    if (!share.reached) [[unlikely]] {
-        engine_.reach(peer);
-        share.reached = true;
-    }
-    return share;
+void Messenger::reach(Peer& peer, Share& share) {
+    engine_.reach(peer);
+    share.reached = true;
 }
 
 std::uint16_t Messenger::take_owed(Share& share) {
@@ -163,24 +158,30 @@ void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        reached_share_of(from).there += header.returned;
+        Share& share = reached_share_of(from);
+        share.there += header.returned;
         matching::Posted* posted = match(header.key);
-        if (posted == nullptr) {
-            Parked like;
-            like.key = header.key;
-            like.from = &from;
-            like.bytes = bytes;
-            like.id = id;
-            like.kind = header.kind;
-            return park(like, payload, bytes);
-        }
+        if (posted == nullptr) return park_eager(from, header, id, payload, bytes);
         ++state_.matched_at_once;
         receive = receive_of(posted);
-        due = give_back(&from, cells_for(bytes));
+        share.owed += cells_for(bytes);
+        due = share.owed >= return_from_;
     }
     if (header.kind == Kind::kSynchronous) say_done(from, id, VELO_OK);
     deliver(receive, header.key, payload, bytes);
-    if (due) return_credits(from);
+    if (due) [[unlikely]]
+        return_credits(from);
+}
+
+void Messenger::park_eager(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
+                           std::size_t bytes) {
+    Parked like;
+    like.key = header.key;
+    like.from = &from;
+    like.bytes = bytes;
+    like.id = id;
+    like.kind = header.kind;
+    park(like, payload, bytes);
 }
 
 void Messenger::park(const Parked& like, const std::byte* data, std::size_t bytes) {

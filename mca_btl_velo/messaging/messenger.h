@@ -101,6 +101,8 @@ class Messenger final : private endpoint::Listener {
     void done_arrived(Peer& from, const DoneHeader& done);
     void control_arrived(Peer& from, const Header& header, const std::byte* data, std::size_t bytes);
     void park(const Parked& like, const std::byte* data, std::size_t bytes);
+    [[gnu::noinline]] void park_eager(Peer& from, const Header& header, std::uint64_t id,
+                                      const std::byte* payload, std::size_t bytes);
 
     velo_status send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
                              velo_send_mode mode, velo_message_send* send);
@@ -125,7 +127,12 @@ class Messenger final : private endpoint::Listener {
     void ask(Peer& holder, const matching::Posted& receive);
     void ask_all(const matching::Posted& receive);
     void ask_for_next(const matching::Key& pattern);
-    matching::Posted* match(const matching::Key& key);
+    matching::Posted* match(const matching::Key& key) {
+        matching::Posted* posted = posted_.match(key);
+        if (!holders_.empty() && posted != nullptr) [[unlikely]]
+            ask_for_next(posted->pattern);
+        return posted;
+    }
     void offer_arrived(Peer& from, const OfferHeader& offer);
     Answer answer_to(const OfferHeader& offer) const;
     Peek* find_peek(Peer& holder, const matching::Key& pattern);
@@ -161,7 +168,14 @@ class Messenger final : private endpoint::Listener {
             shares_.resize(peer.index + 1);
         return shares_[peer.index];
     }
-    Share& reached_share_of(Peer& peer);
+    // Of a peer that has sent something, which may be all that is known of it.
+    Share& reached_share_of(Peer& peer) {
+        Share& share = share_of(peer);
+        if (!share.reached) [[unlikely]]
+            reach(peer, share);
+        return share;
+    }
+    void reach(Peer& peer, Share& share);
     std::uint16_t take_owed(Share& share);
     // True if the peer should be told now.
     bool give_back(Peer* from, std::uint32_t cells);
