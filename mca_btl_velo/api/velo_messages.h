@@ -102,15 +102,18 @@ velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, c
 
 typedef enum velo_send_mode { VELO_SEND_STANDARD, VELO_SEND_SYNCHRONOUS } velo_send_mode;
 
-/* Sends `bytes` at `data`; `key.source` is this process. `peer` NULL: to itself. VELO_OK: complete.
+/* Keys in parts: put together by narrow stores and fetched by wide loads, they would stall the processor.
+ *
+ * Sends `bytes` at `data`; `source` is this process. `peer` NULL: to itself. VELO_OK: complete.
  * VELO_QUEUED: `send->done` will be called, for a synchronous send when a receive has matched. Messages to
  * one peer are matched in the order of these calls. */
-velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, velo_key key, const void* data,
-                               size_t bytes, velo_send_mode mode, velo_message_send* send);
+velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
+                               int32_t tag, const void* data, size_t bytes, velo_send_mode mode,
+                               velo_message_send* send);
 
 /* Receives the first message that matches, now or when it comes. VELO_OK, or an error and no callback. */
-velo_status velo_message_receive_start(velo_messenger* messenger, velo_key pattern,
-                                       velo_message_receive* receive);
+velo_status velo_message_receive_start(velo_messenger* messenger, uint32_t context, int32_t source,
+                                       int32_t tag, velo_message_receive* receive);
 
 /* True if it had not matched: `done` will not be called. */
 bool velo_message_cancel(velo_messenger* messenger, velo_message_receive* receive);

@@ -32,8 +32,9 @@ class KeyedQueue {
 
     static Entry* next(const Entry* entry) { return (entry->*kHook).next; }
 
-    void push(Entry* entry) {
-        const Key key = kKeyOf(*entry);
+    void push(Entry* entry) { push(entry, kKeyOf(*entry)); }
+    // The key may still be in registers, where it is to stay.
+    void push(Entry* entry, const Key& key) {
         Hook<Entry>& hook = entry->*kHook;
         hook.next = nullptr;
         if (Entry* head = front(key)) {

@@ -17,10 +17,14 @@ struct Posted {
 
 class PostedQueue {
  public:
-    void push(Posted* receive) {
+    void push(Posted* receive) { push(receive, receive->pattern); }
+    void push(Posted* receive, const Key& pattern) {
+        receive->pattern.context = pattern.context;
+        receive->pattern.source = pattern.source;
+        receive->pattern.tag = pattern.tag;
         receive->sequence = next_sequence_++;
-        ++waiting_[kind_of(receive->pattern)];
-        queue_.push(receive);
+        ++waiting_[kind_of(pattern)];
+        queue_.push(receive, pattern);
     }
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.

@@ -51,9 +51,10 @@ class Messenger final : private endpoint::Listener {
     // Throws Failure.
     void connect(Peer& peer, const Address& address);
 
-    velo_status send(Peer* peer, const matching::Key& key, const std::byte* data, std::size_t bytes,
+    // Keys by value: see velo_message_start.
+    velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
-    void receive(const matching::Key& pattern, velo_message_receive* receive);
+    void receive(matching::Key pattern, velo_message_receive* receive);
     bool cancel(velo_message_receive* receive);
     // The message stays.
     bool probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes);
@@ -75,8 +76,8 @@ class Messenger final : private endpoint::Listener {
     };
     static constexpr std::size_t kMostPeeks = 64;  // patterns of probes that are remembered for a peer
 
-    // Of one peer.
-    struct Share {
+    // Of one peer. A line of the cache for each.
+    struct alignas(64) Share {
         std::uint32_t there = 0;           // cells that this process may still fill in the peer's pool
         std::uint32_t owed = 0;            // cells that the peer may fill again and has not been told of
         bool reached = false;              // there is a way to the peer

@@ -1,5 +1,7 @@
 // Messages leave: with their payload, or as a header.
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -21,12 +23,22 @@ const std::byte* bytes_of(const void* data) {
     return static_cast<const std::byte*>(data);
 }
 
+// Two words, because the header is fetched as such in a moment.
+Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
+    static_assert(std::endian::native == std::endian::little);
+    const std::array<std::uint64_t, 2> words{
+        std::uint64_t{static_cast<std::uint32_t>(key.source)} << 32 | key.context,
+        static_cast<std::uint64_t>(kind) << 48 | std::uint64_t{returned} << 32 |
+            static_cast<std::uint32_t>(key.tag)};
+    return std::bit_cast<Header>(words);
+}
+
 }  // namespace
 
-velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte* data, std::size_t bytes,
+velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, std::size_t bytes,
                             velo_send_mode mode, velo_message_send* send) {
-    if (to == nullptr) return send_to_self(key, data, bytes, mode, send);
-    Header header{key, 0, Kind::kEager, 0};
+    if (to == nullptr) return send_to_self(in_memory(key), data, bytes, mode, send);
+    std::uint16_t returned;
     bool eager;
     {
         std::lock_guard lock(mutex_);
@@ -41,11 +53,12 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
         } else {
             ++state_.rendezvous;
             state_.degraded += small;
-            if (holding || share.headers == 0) return hold(*to, key, data, bytes, send);
+            if (holding || share.headers == 0) return hold(*to, in_memory(key), data, bytes, send);
             --share.headers;
         }
-        header.returned = take_owed(share);
+        returned = take_owed(share);
     }
+    Header header = header_of(key, returned, Kind::kEager);
     if (eager && mode == VELO_SEND_STANDARD) [[likely]] {
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
         const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
