@@ -116,6 +116,24 @@ def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path,
     assert mpi.run("traffic", "rounds", 20, np=3, env=environment).facts()["rounds"] == 20
 
 
+@flows(64)
+def test_velo_pvars_shows_what_the_matching_does(mpi, flow):
+    params = {**flow.params, "mtl_velo_unexpected_pool": "64k"}
+    result = mpi.run("unmatched", 500, 1024, 500, "nonblocking", params=params, prefix=["velo-pvars"])
+    total = {name: int(value.replace(",", "")) for name, value in re.findall(r"mtl_velo_(\w+) +([\d,]+)", result.stderr)}
+    assert total["unexpected"] > 100 and total["degraded"] > 100 and total["expected"] > 0
+    assert 0 < total["pool_used_bytes_max"] <= 64 << 10
+    # The tool's own messages are still on their way.
+    assert total["pool_used_bytes"] <= 1024 and total["held"] == 0
+    assert total["eager"] + total["rendezvous"] >= 500
+
+
+def test_ompi_info_lists_the_variables_of_the_mtl_with_help(ompi_info):
+    text = ompi_info("--all", "--parsable").stdout
+    for name in ("pool_used_bytes", "pool_used_bytes_max", "headers", "held", "unexpected", "degraded"):
+        assert re.search(rf"^mca:mtl:velo:pvar:mtl_velo_{name}:help:.{{10,}}", text, re.MULTILINE), name
+
+
 def test_the_mtl_is_not_used_unless_it_is_named(mpi):
     result = mpi.run("traffic", "rounds", 3, np=2, transport="", params={"mtl_base_verbose": 20})
     assert result.facts()["rounds"] == 3
