@@ -24,7 +24,7 @@
 enum { MOST = 128, NAME = 64, LINE = 4096 };
 
 struct variable {
-    char name[NAME]; /* without the prefix */
+    char name[NAME]; /* of the BTL: without the prefix */
     int count;
     MPI_T_pvar_handle handle;
     unsigned long long* values;
@@ -78,10 +78,11 @@ static void add(int index) {
     if (MPI_T_pvar_get_info(index, name, &name_length, &verbosity, &class, &type, &meaning, help, &help_length, &bind,
                             &readonly, &continuous, &atomic) != MPI_SUCCESS)
         return;
-    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || type != MPI_UNSIGNED_LONG_LONG || known == MOST) return;
+    const bool of_mtl = strncmp(name, "mtl_velo_", strlen("mtl_velo_")) == 0;
+    if ((strncmp(name, PREFIX, strlen(PREFIX)) != 0 && !of_mtl) || type != MPI_UNSIGNED_LONG_LONG || known == MOST) return;
     if (MPI_T_pvar_handle_alloc(session, index, NULL, &variable->handle, &variable->count) != MPI_SUCCESS) return;
     if (!continuous) MPI_T_pvar_start(session, variable->handle);
-    snprintf(variable->name, sizeof variable->name, "%.*s", NAME - 1, name + strlen(PREFIX));
+    snprintf(variable->name, sizeof variable->name, "%.*s", NAME - 1, of_mtl ? name : name + strlen(PREFIX));
     const size_t room = variable->count > 0 ? (size_t)variable->count : 1;
     variable->values = calloc(room, sizeof *variable->values);
     variable->shown = calloc(room, sizeof *variable->shown);

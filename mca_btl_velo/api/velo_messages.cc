@@ -66,18 +66,19 @@ velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, c
     });
 }
 
-velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, velo_key key, const void* data,
-                               size_t bytes, velo_send_mode mode, velo_message_send* send) {
-    return guarded(messenger->engine, [&] {
-        return messenger->messenger.send(peer, key_of(key), static_cast<const std::byte*>(data), bytes, mode,
-                                         send);
+velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
+                               int32_t tag, const void* data, size_t bytes, velo_send_mode mode,
+                               velo_message_send* send) {
+    return guarded(messenger->engine, [=] {
+        return messenger->messenger.send(peer, Key{context, source, tag}, static_cast<const std::byte*>(data),
+                                         bytes, mode, send);
     });
 }
 
-velo_status velo_message_receive_start(velo_messenger* messenger, velo_key pattern,
-                                       velo_message_receive* receive) {
-    return guarded(messenger->engine, [&] {
-        messenger->messenger.receive(key_of(pattern), receive);
+velo_status velo_message_receive_start(velo_messenger* messenger, uint32_t context, int32_t source,
+                                       int32_t tag, velo_message_receive* receive) {
+    return guarded(messenger->engine, [=] {
+        messenger->messenger.receive(Key{context, source, tag}, receive);
         return VELO_OK;
     });
 }

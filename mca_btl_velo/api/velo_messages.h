@@ -29,7 +29,8 @@ typedef struct velo_key {
 typedef struct velo_messenger_config {
     size_t eager_limit;     /* bytes of payload that are sent without a rendezvous, at most */
     size_t unexpected_pool; /* bytes of memory for messages that no receive has matched */
-    uint32_t sharers;       /* processes among which the pool is divided, this one included */
+    uint32_t sharers;       /* processes among which the pools are divided, this one included */
+    size_t header_pool;     /* bytes of memory for headers of rendezvous that no receive has matched */
 } velo_messenger_config;
 
 /* A send, owned by the caller until it is complete. */
@@ -41,6 +42,7 @@ typedef struct velo_message_send {
     uint64_t header[5];
     uint32_t awaited;
     velo_status status;
+    bool takes_header;
 } velo_message_send;
 
 /* A receive, owned by the caller until it is complete. */
@@ -69,12 +71,15 @@ typedef struct velo_message velo_message;
 
 /* The values in effect, and what has happened so far. */
 typedef struct velo_messenger_state {
-    uint64_t pool_bytes;      /* that the pool may take; for headers beyond it see unexpected_headers */
+    uint64_t pool_bytes;      /* that the pool may take; headers are beyond it */
     uint64_t share_bytes;     /* of one sender */
     uint64_t pool_used_bytes; /* by unmatched payload now */
     uint64_t pool_most_bytes; /* high-water mark of that */
     uint64_t headers;         /* of unmatched rendezvous now */
     uint64_t headers_most;    /* high-water mark of that */
+    uint64_t share_headers;   /* rendezvous that one sender may have under way */
+    uint64_t held;            /* messages held back at this sender now, beyond what receivers have headers for */
+    uint64_t held_most;       /* high-water mark of that */
     uint64_t memory_bytes;    /* taken from the system for both */
     uint64_t eager;           /* messages sent with their payload */
     uint64_t rendezvous;      /* messages sent as a header */
@@ -97,15 +102,18 @@ velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, c
 
 typedef enum velo_send_mode { VELO_SEND_STANDARD, VELO_SEND_SYNCHRONOUS } velo_send_mode;
 
-/* Sends `bytes` at `data`; `key.source` is this process. `peer` NULL: to itself. VELO_OK: complete.
+/* Keys in parts: put together by narrow stores and fetched by wide loads, they would stall the processor.
+ *
+ * Sends `bytes` at `data`; `source` is this process. `peer` NULL: to itself. VELO_OK: complete.
  * VELO_QUEUED: `send->done` will be called, for a synchronous send when a receive has matched. Messages to
  * one peer are matched in the order of these calls. */
-velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, velo_key key, const void* data,
-                               size_t bytes, velo_send_mode mode, velo_message_send* send);
+velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
+                               int32_t tag, const void* data, size_t bytes, velo_send_mode mode,
+                               velo_message_send* send);
 
 /* Receives the first message that matches, now or when it comes. VELO_OK, or an error and no callback. */
-velo_status velo_message_receive_start(velo_messenger* messenger, velo_key pattern,
-                                       velo_message_receive* receive);
+velo_status velo_message_receive_start(velo_messenger* messenger, uint32_t context, int32_t source,
+                                       int32_t tag, velo_message_receive* receive);
 
 /* True if it had not matched: `done` will not be called. */
 bool velo_message_cancel(velo_messenger* messenger, velo_message_receive* receive);

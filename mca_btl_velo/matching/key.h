@@ -25,4 +25,9 @@ struct Key {
     }
 };
 
+// A copy for those who want a reference, so that the key itself may stay in registers.
+inline Key in_memory(Key key) {
+    return key;
+}
+
 }  // namespace velo::matching

@@ -32,8 +32,9 @@ class KeyedQueue {
 
     static Entry* next(const Entry* entry) { return (entry->*kHook).next; }
 
-    void push(Entry* entry) {
-        const Key key = kKeyOf(*entry);
+    void push(Entry* entry) { push(entry, kKeyOf(*entry)); }
+    // The key may still be in registers, where it is to stay.
+    void push(Entry* entry, const Key& key) {
         Hook<Entry>& hook = entry->*kHook;
         hook.next = nullptr;
         if (Entry* head = front(key)) {
@@ -48,6 +49,15 @@ class KeyedQueue {
         hook.next_head = bucket;
         bucket = entry;
         if (++keys_ > buckets_.size()) grow();
+    }
+
+    // Takes out the oldest entry of that key, or returns nullptr.
+    Entry* pop(const Key& key) {
+        Entry** link = &buckets_[bucket_of(key)];
+        while (*link != nullptr && kKeyOf(**link) != key) link = &((*link)->*kHook).next_head;
+        Entry* head = *link;
+        if (head != nullptr) unlink_head(link);
+        return head;
     }
 
     void remove(Entry* entry) {
@@ -68,15 +78,27 @@ class KeyedQueue {
         }
     }
 
+    // The oldest entry of each key.
+    template <typename Visit>
+    void for_each_front(Visit visit) const {
+        for (Entry* head : buckets_) {
+            for (; head != nullptr; head = (head->*kHook).next_head) visit(*head);
+        }
+    }
+
  private:
     static constexpr std::size_t kBucketsAtFirst = 64;  // a power of two, as always
 
     std::size_t bucket_of(const Key& key) const { return key.hash() & (buckets_.size() - 1); }
 
     void remove_head(Entry* entry) {
-        Hook<Entry>& hook = entry->*kHook;
         Entry** link = &buckets_[bucket_of(kKeyOf(*entry))];
         while (*link != entry) link = &((*link)->*kHook).next_head;
+        unlink_head(link);
+    }
+
+    void unlink_head(Entry** link) {
+        Hook<Entry>& hook = (*link)->*kHook;
         if (hook.next == nullptr) {
             *link = hook.next_head;
             --keys_;

@@ -17,14 +17,30 @@ struct Posted {
 
 class PostedQueue {
  public:
-    void push(Posted* receive) {
+    void push(Posted* receive) { push(receive, receive->pattern); }
+    void push(Posted* receive, const Key& pattern) {
+        receive->pattern.context = pattern.context;
+        receive->pattern.source = pattern.source;
+        receive->pattern.tag = pattern.tag;
         receive->sequence = next_sequence_++;
-        ++waiting_[kind_of(receive->pattern)];
-        queue_.push(receive);
+        ++waiting_[kind_of(pattern)];
+        queue_.push(receive, pattern);
     }
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.
     Posted* match(const Key& message) {
+        if ((waiting_[kAnySourceOnly] | waiting_[kAnyTagOnly] | waiting_[kAnything]) == 0) [[likely]] {
+            Posted* first = queue_.pop(message);
+            waiting_[kExact] -= first != nullptr;
+            return first;
+        }
+        Posted* first = find(message);
+        if (first != nullptr) remove(first);
+        return first;
+    }
+
+    // The same, and it stays.
+    Posted* find(const Key& message) const {
         Posted* first = nullptr;
         consider(message, kExact, &first);
         consider({message.context, kAnySource, message.tag}, kAnySourceOnly, &first);
@@ -32,13 +48,20 @@ class PostedQueue {
             consider({message.context, message.source, kAnyTag}, kAnyTagOnly, &first);
             consider({message.context, kAnySource, kAnyTag}, kAnything, &first);
         }
-        if (first != nullptr) remove(first);
         return first;
     }
 
     void remove(Posted* receive) {
         --waiting_[kind_of(receive->pattern)];
         queue_.remove(receive);
+    }
+
+    // The receive that was posted first of those with the same pattern, or nullptr.
+    Posted* front(const Key& pattern) const { return queue_.front(pattern); }
+    // That of each pattern.
+    template <typename Visit>
+    void for_each_front(Visit visit) const {
+        queue_.for_each_front(visit);
     }
 
     std::size_t size() const { return waiting_[0] + waiting_[1] + waiting_[2] + waiting_[3]; }

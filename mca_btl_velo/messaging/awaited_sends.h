@@ -41,7 +41,7 @@ class AwaitedSends {
     struct Entry {
         velo_message_send* send = nullptr;
         std::uint32_t peer = 0;
-        std::uint32_t generation = 0;  // how often the entry was used before
+        std::uint32_t generation = 1;  // one more with each use, so that no id is 0
     };
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> free_;

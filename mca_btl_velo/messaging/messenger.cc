@@ -28,6 +28,15 @@ std::uint32_t share_of_pool(const velo_messenger_config& config) {
     return static_cast<std::uint32_t>(std::min<std::size_t>(cells, std::numeric_limits<std::int32_t>::max()));
 }
 
+// So few always, whatever the size of the job: one is enough for progress.
+constexpr std::uint32_t kLeastHeaders = 4;
+
+std::uint32_t headers_of_pool(const velo_messenger_config& config) {
+    std::size_t headers = config.header_pool / kCellBytes / std::max(config.sharers, 1U);
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(headers, kLeastHeaders, std::numeric_limits<std::int32_t>::max()));
+}
+
 }  // namespace
 
 Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& config)
@@ -35,8 +44,9 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
       eager_limit_(config.eager_limit),
       pool_bytes_(config.unexpected_pool),
       share_cells_(share_of_pool(config)),
+      share_headers_(headers_of_pool(config)),
       return_from_(std::max(share_cells_ / 2, 1U)),
-      address_{Address::kMagic, share_cells_},
+      address_{Address::kMagic, share_cells_, share_headers_},
       mutex_(engine.threads()),
       notes_(std::make_shared<Notes>(engine.threads())) {
     const std::size_t most = engine.max_message_bytes() - sizeof(SynchronousHeader);
@@ -60,17 +70,13 @@ void Messenger::connect(Peer& peer, const Address& address) {
     Share& share = share_of(peer);
     if (share.connected) return;
     share.connected = share.reached = true;
-    share.there += static_cast<std::uint32_t>(address.share);
+    share.there += address.share;
+    share.headers = address.headers;
 }
 
-// Of a peer that has sent something, which may be all that is known of it.
-Messenger::Share& Messenger::reached_share_of(Peer& peer) {
-    Share& share = share_of(peer);
-    if (!share.reached) [[unlikely]] {
-        engine_.reach(peer);
-        share.reached = true;
-    }
-    return share;
+void Messenger::reach(Peer& peer, Share& share) {
+    engine_.reach(peer);
+    share.reached = true;
 }
 
 std::uint16_t Messenger::take_owed(Share& share) {
@@ -113,16 +119,38 @@ void Messenger::arrived(Peer& from, std::byte* data, std::size_t bytes) {
         case Kind::kRendezvous:
             return rendezvous_arrived(from, read<RendezvousHeader>(data, bytes));
         case Kind::kDone:
-        case Kind::kCredits: {
-            {
-                std::lock_guard lock(mutex_);
-                reached_share_of(from).there += header.returned;
-            }
-            if (header.kind == Kind::kDone) done_arrived(from, read<DoneHeader>(data, bytes));
-            return;
+            return done_arrived(from, read<DoneHeader>(data, bytes));
+        case Kind::kOffer:
+            return offer_arrived(from, read<OfferHeader>(data, bytes));
+        default: {
+            std::lock_guard lock(mutex_);
+            reached_share_of(from).there += header.returned;
+            return control_arrived(from, header, data, bytes);
         }
     }
-    throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
+}
+
+void Messenger::control_arrived(Peer& from, const Header& header, const std::byte* data, std::size_t bytes) {
+    switch (header.kind) {
+        case Kind::kCredits:
+            return;
+        case Kind::kHolding:
+            return holding_arrived(from, header.key.tag != 0);
+        case Kind::kAsk:
+            return ask_arrived(from, read<AskHeader>(data, bytes));
+        case Kind::kAnswer:
+            return answer_arrived(from, read<AnswerHeader>(data, bytes));
+        case Kind::kPeek:
+            return peek_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kSeen:
+            return seen_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kTake:
+            return take_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kTaken:
+            return taken_arrived(from, read<ProbeHeader>(data, bytes));
+        default:
+            throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
+    }
 }
 
 void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
@@ -131,24 +159,30 @@ void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        reached_share_of(from).there += header.returned;
-        matching::Posted* posted = posted_.match(header.key);
-        if (posted == nullptr) {
-            Parked like;
-            like.key = header.key;
-            like.from = &from;
-            like.bytes = bytes;
-            like.id = id;
-            like.kind = header.kind;
-            return park(like, payload, bytes);
-        }
+        Share& share = reached_share_of(from);
+        share.there += header.returned;
+        matching::Posted* posted = match(header.key);
+        if (posted == nullptr) return park_eager(from, header, id, payload, bytes);
         ++state_.matched_at_once;
         receive = receive_of(posted);
-        due = give_back(&from, cells_for(bytes));
+        share.owed += cells_for(bytes);
+        due = share.owed >= return_from_;
     }
     if (header.kind == Kind::kSynchronous) say_done(from, id, VELO_OK);
     deliver(receive, header.key, payload, bytes);
-    if (due) return_credits(from);
+    if (due) [[unlikely]]
+        return_credits(from);
+}
+
+void Messenger::park_eager(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
+                           std::size_t bytes) {
+    Parked like;
+    like.key = header.key;
+    like.from = &from;
+    like.bytes = bytes;
+    like.id = id;
+    like.kind = header.kind;
+    park(like, payload, bytes);
 }
 
 void Messenger::park(const Parked& like, const std::byte* data, std::size_t bytes) {
@@ -173,8 +207,11 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        reached_share_of(from).there += rendezvous.header.returned;
-        matching::Posted* posted = posted_.match(like.key);
+        Share& share = reached_share_of(from);
+        share.there += rendezvous.header.returned;
+        if (!share.peeks.empty()) [[unlikely]]
+            forget_peeks(share, like.id);
+        matching::Posted* posted = match(like.key);
         if (posted == nullptr) return park(like, nullptr, 0);
         ++state_.matched_at_once;
         receive = receive_of(posted);
@@ -182,11 +219,18 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     fetch(receive, like);
 }
 
-void Messenger::done_arrived(const Peer& from, const DoneHeader& done) {
+void Messenger::done_arrived(Peer& from, const DoneHeader& done) {
     velo_message_send* send;
     {
         std::lock_guard lock(mutex_);
+        Share& share = reached_share_of(from);
+        share.there += done.header.returned;
         send = awaited_.remove(done.id, from.index);
+        if (send != nullptr && send->takes_header) {
+            ++share.headers;
+            if (share.backlog != nullptr) [[unlikely]]
+                drain(from);
+        }
     }
     if (send == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a message was acknowledged that was not sent");
     settle(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
@@ -197,6 +241,7 @@ velo_messenger_state Messenger::observe() const {
     velo_messenger_state state = state_;
     state.pool_bytes = pool_bytes_;
     state.share_bytes = std::uint64_t{share_cells_} * kCellBytes;
+    state.share_headers = share_headers_;
     state.memory_bytes = pool_.memory();
     return state;
 }

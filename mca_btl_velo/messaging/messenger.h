@@ -6,10 +6,15 @@
 // for cells to come back, so they may be told late: with the next message in that direction, or in one of
 // their own when half of the share is free again.
 //
+// The rendezvous that a sender has under way to one receiver are limited too, because each may leave a header
+// there. Beyond that it holds its messages back, in order, until one of the others is done (holding.cc), or
+// until the receiver asks for a message that a receive or a probe would match (asking.cc).
+//
 // The mutex protects queues, pool and shares. It may be held while the engine's is taken, never the other way
 // round; no callback runs under it, and no payload is copied to a receive.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -22,6 +27,7 @@
 #include "matching/posted_queue.h"
 #include "matching/unexpected_queue.h"
 #include "messaging/awaited_sends.h"
+#include "messaging/backlog.h"
 #include "messaging/pool.h"
 #include "messaging/protocol.h"
 
@@ -31,9 +37,10 @@ using endpoint::Peer;
 
 // What a messenger needs to know about a peer's, carried by the job's start-up exchange.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x314d6f6c6556;  // "VeloM1"
+    static constexpr std::uint64_t kMagic = 0x324d6f6c6556;  // "VeloM2"
     std::uint64_t magic;
-    std::uint64_t share;  // cells
+    std::uint32_t share;    // cells
+    std::uint32_t headers;  // rendezvous that may be under way
 };
 
 class Messenger final : private endpoint::Listener {
@@ -45,9 +52,10 @@ class Messenger final : private endpoint::Listener {
     // Throws Failure.
     void connect(Peer& peer, const Address& address);
 
-    velo_status send(Peer* peer, const matching::Key& key, const std::byte* data, std::size_t bytes,
+    // Keys by value: see velo_message_start.
+    velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
-    void receive(const matching::Key& pattern, velo_message_receive* receive);
+    void receive(matching::Key pattern, velo_message_receive* receive);
     bool cancel(velo_message_receive* receive);
     // The message stays.
     bool probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes);
@@ -58,18 +66,32 @@ class Messenger final : private endpoint::Listener {
     velo_messenger_state observe() const;
 
  private:
-    // Of one peer.
-    struct Share {
-        std::uint32_t there = 0;  // cells that this process may still fill in the peer's pool
-        std::uint32_t owed = 0;   // cells that the peer may fill again and has not been told of
-        bool reached = false;     // there is a way to the peer
-        bool connected = false;   // its share is known
+    // What a probe has asked a peer that holds messages back.
+    struct Peek {
+        enum class State : std::uint8_t { kAsked, kNothing, kSeen, kTaking, kTaken };
+        matching::Key pattern;
+        State state;
+        matching::Key found;
+        std::uint64_t bytes, id;
+        Parked* taken;
+    };
+    static constexpr std::size_t kMostPeeks = 64;  // patterns of probes that are remembered for a peer
+
+    // Of one peer. A line of the cache for each.
+    struct alignas(64) Share {
+        std::uint32_t there = 0;           // cells that this process may still fill in the peer's pool
+        std::uint32_t owed = 0;            // cells that the peer may fill again and has not been told of
+        bool reached = false;              // there is a way to the peer
+        bool connected = false;            // its share is known
+        std::uint32_t headers = 0;         // rendezvous that this process may still start
+        std::unique_ptr<Backlog> backlog;  // of messages to the peer, if any are held back
+        std::vector<Peek> peeks;           // while the peer holds something back
     };
     // A message of the messenger itself that waits in the engine, possibly longer than the messenger lives.
     struct Notes;
     struct Note {
         velo_send send;
-        DoneHeader done;
+        std::array<std::byte, wire::kPiggybackOffset> text;
         Notes* owner;
         std::list<Note>::iterator place;
     };
@@ -83,14 +105,50 @@ class Messenger final : private endpoint::Listener {
     void eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
                        std::size_t bytes);
     void rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous);
-    void done_arrived(const Peer& from, const DoneHeader& done);
+    void done_arrived(Peer& from, const DoneHeader& done);
+    void control_arrived(Peer& from, const Header& header, const std::byte* data, std::size_t bytes);
     void park(const Parked& like, const std::byte* data, std::size_t bytes);
+    [[gnu::noinline]] void park_eager(Peer& from, const Header& header, std::uint64_t id,
+                                      const std::byte* payload, std::size_t bytes);
 
     velo_status send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
                              velo_send_mode mode, velo_message_send* send);
     velo_status queue(Peer& peer, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
                       std::uint32_t awaited, velo_message_send* send);
     static void settle(velo_message_send* send, velo_status status);
+
+    // holding.cc, all under the mutex: the sender's side of messages that are held back.
+    velo_status hold(Peer& to, const matching::Key& key, const std::byte* data, std::size_t bytes,
+                     velo_message_send* send);
+    void drain(Peer& to);
+    void stop_holding_if_empty(Peer& to);
+    void offer(Peer& to, const matching::Key& key);
+    void ask_arrived(Peer& from, const AskHeader& ask);
+    void answer_arrived(Peer& from, const AnswerHeader& answer);
+    void peek_arrived(Peer& from, const ProbeHeader& peek);
+    void take_arrived(Peer& from, const ProbeHeader& take);
+    void release_held(Held* held, Backlog& backlog);
+
+    // asking.cc: the receiver's. All but offer_arrived and take_held under the mutex.
+    void holding_arrived(Peer& from, bool holds);
+    void ask(Peer& holder, const matching::Posted& receive);
+    void ask_all(const matching::Posted& receive);
+    void ask_for_next(const matching::Key& pattern);
+    matching::Posted* match(const matching::Key& key) {
+        matching::Posted* posted = posted_.match(key);
+        if (!holders_.empty() && posted != nullptr) [[unlikely]]
+            ask_for_next(posted->pattern);
+        return posted;
+    }
+    void offer_arrived(Peer& from, const OfferHeader& offer);
+    Answer answer_to(const OfferHeader& offer) const;
+    Peek* find_peek(Peer& holder, const matching::Key& pattern);
+    Peek* peek(Peer& holder, const matching::Key& pattern);
+    Peek* seen_by_probe(const matching::Key& pattern, Peer** holder);
+    void seen_arrived(Peer& from, const ProbeHeader& seen);
+    void taken_arrived(Peer& from, const ProbeHeader& taken);
+    static void forget_peeks(Share& share, std::uint64_t id);
+    Parked* take_held(const matching::Key& pattern);
 
     // receiving.cc
     static void deliver(velo_message_receive* receive, const matching::Key& key, const std::byte* data,
@@ -117,17 +175,31 @@ class Messenger final : private endpoint::Listener {
             shares_.resize(peer.index + 1);
         return shares_[peer.index];
     }
-    Share& reached_share_of(Peer& peer);
+    // Of a peer that has sent something, which may be all that is known of it.
+    Share& reached_share_of(Peer& peer) {
+        Share& share = share_of(peer);
+        if (!share.reached) [[unlikely]]
+            reach(peer, share);
+        return share;
+    }
+    void reach(Peer& peer, Share& share);
     std::uint16_t take_owed(Share& share);
     // True if the peer should be told now.
     bool give_back(Peer* from, std::uint32_t cells);
     void return_credits(Peer& peer);
     void say_done(Peer& peer, std::uint64_t id, velo_status status);
+    // A message of one of the types of protocol.h, with what is owed. Under the mutex.
+    void say(Peer& peer, Header& header, const void* message, std::size_t bytes);
+    template <typename Message>
+    void say(Peer& peer, Header& header, Message& message) {
+        say(peer, header, &message, sizeof message);
+    }
 
     endpoint::Engine& engine_;
     std::size_t eager_limit_;
     std::size_t pool_bytes_;
     std::uint32_t share_cells_;
+    std::uint32_t share_headers_;
     std::uint32_t return_from_;  // owed cells that are worth a message
     Address address_;
     mutable endpoint::OptionalMutex mutex_;
@@ -138,6 +210,7 @@ class Messenger final : private endpoint::Listener {
     Share own_;                  // of this process in its own pool
     AwaitedSends awaited_;
     std::shared_ptr<Notes> notes_;  // the engine has it too
+    std::vector<Peer*> holders_;    // peers that hold messages to this process back
     velo_messenger_state state_{};
 };
 

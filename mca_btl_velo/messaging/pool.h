@@ -1,8 +1,8 @@
 // The memory of unmatched messages, in cells of one size, so that what has been used for one kind of message
 // serves the next. It grows as it is needed and is kept.
 //
-// What bounds it: payload comes only within the shares of the senders (share.h), which add up to the pool.
-// A rendezvous header takes one cell beyond that: as many as there are sends under way to this process.
+// What bounds it: payload comes only within the shares of the senders, which add up to the pool. A rendezvous
+// header takes one cell beyond that; senders have a limit for these too and hold back what is beyond it.
 #pragma once
 
 #include <array>

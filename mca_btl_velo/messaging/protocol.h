@@ -13,7 +13,16 @@ enum class Kind : std::uint8_t {
     kSynchronous = 2,  // the same with an id; the receiver says DONE when it has matched
     kRendezvous = 3,   // a message whose payload stays at the sender until the receiver has fetched it
     kDone = 4,         // the payload has been fetched, or a synchronous message has matched
-    kCredits = 5       // nothing but returned cells
+    kCredits = 5,      // nothing but returned cells
+    // Of messages that are held back at their sender; see backlog.h.
+    kHolding = 6,  // the sender holds something from now on; key.tag 0: nothing any more
+    kAsk = 7,      // a receive waits: `id` is its ticket
+    kOffer = 8,    // a held message for it
+    kAnswer = 9,   // to an offer
+    kPeek = 10,    // a probe waits
+    kSeen = 11,    // the held message that it would find; without an id: none
+    kTake = 12,    // takes that message out
+    kTaken = 13    // the message; without an id: it was no longer there
 };
 
 struct Header {
@@ -35,13 +44,49 @@ struct RendezvousHeader {
     std::uint64_t bytes;
 };
 
+struct AskHeader {
+    Header header;  // key: the pattern
+    std::uint64_t ticket;
+};
+
+struct OfferHeader {
+    RendezvousHeader rendezvous;  // header.unused: what the pattern of the ask leaves open, Open
+    std::uint64_t ticket;
+};
+
+enum Open : std::uint8_t { kOpenSource = 1, kOpenTag = 2 };
+
+enum class Answer : std::int32_t {
+    kAccepted = 1,
+    kGone = 2,  // the receive has got another message
+    kLater = 3  // an older receive matches too, and has asked
+};
+
+struct AnswerHeader {
+    Header header;  // key: the pattern of the ask
+    std::uint64_t id;
+    std::uint64_t ticket;
+    Answer verdict;
+};
+
+struct ProbeHeader {
+    Header header;  // key: the pattern of the probe
+    std::int32_t source, tag;
+    std::uint64_t id;
+    std::uint64_t bytes;
+    std::uint64_t address;  // kTaken
+};
+
 struct DoneHeader {
     Header header;  // key.tag: velo_status of the transfer
     std::uint64_t id;
 };
 
 static_assert(sizeof(Header) == 16, "MPI's header in the thesis: 2 KB take 37 packets");
-static_assert(sizeof(RendezvousHeader) <= wire::kPiggybackOffset,
+static_assert(sizeof(RendezvousHeader) <= wire::kPiggybackOffset &&
+                  sizeof(OfferHeader) <= wire::kPiggybackOffset &&
+                  sizeof(AnswerHeader) <= wire::kPiggybackOffset &&
+                  sizeof(ProbeHeader) <= wire::kPiggybackOffset,
               "a header and a piggyback share one packet");
 
 }  // namespace velo::messaging

@@ -26,16 +26,21 @@ void announce(velo_message_receive* receive, const matching::Key& key, std::size
 
 }  // namespace
 
-void Messenger::receive(const matching::Key& pattern, velo_message_receive* receive) {
+void Messenger::receive(matching::Key pattern, velo_message_receive* receive) {
     static_assert(sizeof receive->posted >= sizeof(matching::Posted));
     receive->messenger = reinterpret_cast<velo_messenger*>(this);
     Parked* message;
     {
         std::lock_guard lock(mutex_);
-        message = static_cast<Parked*>(unexpected_.find(pattern));
+        message =
+            unexpected_.size() == 0 ? nullptr : static_cast<Parked*>(unexpected_.find(in_memory(pattern)));
         if (message == nullptr) {
             receive->turn = kWaiting;
-            return posted_.push(new (receive->posted) matching::Posted{pattern, 0, {}});
+            auto* posted = new (receive->posted) matching::Posted;
+            posted_.push(posted, pattern);
+            if (!holders_.empty() && posted_.front(pattern) == posted) [[unlikely]]
+                ask_all(*posted);
+            return;
         }
         unexpected_.remove(message);
     }
@@ -46,24 +51,39 @@ bool Messenger::cancel(velo_message_receive* receive) {
     std::lock_guard lock(mutex_);
     if (receive->turn != kWaiting) return false;
     receive->turn = kMatched;
-    posted_.remove(reinterpret_cast<matching::Posted*>(receive->posted));
+    auto* posted = reinterpret_cast<matching::Posted*>(receive->posted);
+    posted_.remove(posted);
+    if (!holders_.empty()) ask_for_next(posted->pattern);
     return true;
 }
 
 bool Messenger::probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes) {
     std::lock_guard lock(mutex_);
-    const auto* message = static_cast<const Parked*>(unexpected_.find(pattern));
-    if (message == nullptr) return false;
-    *key = message->key;
-    *bytes = message->bytes;
+    if (const auto* message = static_cast<const Parked*>(unexpected_.find(pattern))) {
+        *key = message->key;
+        *bytes = message->bytes;
+        return true;
+    }
+    if (holders_.empty()) return false;
+    Peer* holder;
+    const Peek* seen = seen_by_probe(pattern, &holder);
+    if (seen == nullptr) return false;
+    *key = seen->found;
+    *bytes = seen->bytes;
     return true;
 }
 
 Parked* Messenger::take(const matching::Key& pattern) {
-    std::lock_guard lock(mutex_);
-    auto* message = static_cast<Parked*>(unexpected_.find(pattern));
-    if (message != nullptr) unexpected_.remove(message);
-    return message;
+    {
+        std::lock_guard lock(mutex_);
+        if (auto* message = static_cast<Parked*>(unexpected_.find(pattern))) {
+            unexpected_.remove(message);
+            return message;
+        }
+        if (holders_.empty()) [[likely]]
+            return nullptr;
+    }
+    return take_held(pattern);
 }
 
 void Messenger::consume(Parked* message, velo_message_receive* receive) {

@@ -1,5 +1,7 @@
 // Messages leave: with their payload, or as a header.
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -17,26 +19,44 @@ const std::byte* bytes_of(const void* data) {
     return static_cast<const std::byte*>(data);
 }
 
+// Two words, because the header is fetched as such in a moment.
+Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
+    static_assert(std::endian::native == std::endian::little);
+    const std::array<std::uint64_t, 2> words{
+        std::uint64_t{static_cast<std::uint32_t>(key.source)} << 32 | key.context,
+        static_cast<std::uint64_t>(kind) << 48 | std::uint64_t{returned} << 32 |
+            static_cast<std::uint32_t>(key.tag)};
+    return std::bit_cast<Header>(words);
+}
+
 }  // namespace
 
-velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte* data, std::size_t bytes,
+velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, std::size_t bytes,
                             velo_send_mode mode, velo_message_send* send) {
-    if (to == nullptr) return send_to_self(key, data, bytes, mode, send);
-    Header header{key, 0, Kind::kEager, 0};
+    if (to == nullptr) return send_to_self(in_memory(key), data, bytes, mode, send);
+    std::uint16_t returned;
     bool eager;
     std::uint64_t id = 0;
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
-        header.returned = take_owed(share);
         const bool small = bytes <= eager_limit_;
         const std::uint32_t cells = small ? cells_for(bytes) : 0;
-        eager = small && cells <= share.there;
-        if (eager) share.there -= cells;
+        const bool holding = share.backlog != nullptr;
+        eager = small && cells <= share.there && !holding;
+        if (eager) [[likely]] {
+            share.there -= cells;
+            ++state_.eager;
+        } else {
+            ++state_.rendezvous;
+            state_.degraded += small;
+            if (holding || share.headers == 0) return hold(*to, in_memory(key), data, bytes, send);
+            --share.headers;
+        }
         if (!eager || mode != VELO_SEND_STANDARD) id = awaited_.add(send, to->index);
-        ++(eager ? state_.eager : state_.rendezvous);
-        state_.degraded += small && !eager;
+        returned = take_owed(share);
     }
+    Header header = header_of(key, returned, Kind::kEager);
     if (eager && mode == VELO_SEND_STANDARD) [[likely]] {
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
         const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
@@ -46,11 +66,13 @@ velo_status Messenger::send(Peer* to, const matching::Key& key, const std::byte*
     }
     if (eager) {
         header.kind = Kind::kSynchronous;
+        send->takes_header = false;
         const SynchronousHeader synchronous{header, id};
         std::memcpy(send->header, &synchronous, sizeof synchronous);
         return queue(*to, sizeof synchronous, data, bytes, 2, send);
     }
     header.kind = Kind::kRendezvous;
+    send->takes_header = true;
     const RendezvousHeader rendezvous{header, id, reinterpret_cast<std::uint64_t>(data), bytes};
     static_assert(sizeof rendezvous <= sizeof send->header);
     std::memcpy(send->header, &rendezvous, sizeof rendezvous);
@@ -118,17 +140,22 @@ velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* d
 void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
     DoneHeader done{{{0, 0, static_cast<std::int32_t>(status)}, 0, Kind::kDone, 0}, id};
     std::lock_guard lock(mutex_);
-    done.header.returned = take_owed(reached_share_of(to));
-    const fabric::MessageView message{{bytes_of(&done), nullptr}, {sizeof done, 0}};
+    say(to, done.header, done);
+}
+
+void Messenger::say(Peer& to, Header& header, const void* text, std::size_t bytes) {
+    header.returned = take_owed(reached_share_of(to));
+    const fabric::MessageView message{{bytes_of(text), nullptr}, {bytes, 0}};
     if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
     Notes& notes = *notes_;
     auto note = [&] {
         std::lock_guard held(notes.mutex);
-        return notes.list.insert(notes.list.begin(), Note{{}, done, &notes, {}});
+        return notes.list.insert(notes.list.begin(), Note{{}, {}, &notes, {}});
     }();
     note->place = note;
-    note->send.part[0] = &note->done;
-    note->send.bytes[0] = sizeof note->done;
+    std::memcpy(note->text.data(), text, bytes);
+    note->send.part[0] = note->text.data();
+    note->send.bytes[0] = bytes;
     note->send.tag = endpoint::kListenerTag;
     note->send.done = [](velo_send* sent, velo_status) {
         Notes& owner = *reinterpret_cast<Note*>(sent)->owner;

@@ -16,8 +16,8 @@ def states(result):
     """The numbers of each rank that the MTL logs at the end."""
     numbers = re.findall(r"mtl: sent (\d+) eager, (\d+) by rendezvous \((\d+) of them.*?"
                          r"pool (\d+) bytes \((\d+) for each sender\), at most (\d+) used; at most (\d+) headers; "
-                         r"(\d+) bytes of memory", result.stderr)
-    names = ("eager", "rendezvous", "degraded", "pool", "share", "used", "headers", "memory")
+                         r"(\d+) bytes of memory; (\d+) headers for each sender; held back at most (\d+)", result.stderr)
+    names = ("eager", "rendezvous", "degraded", "pool", "share", "used", "headers", "memory", "share_headers", "held")
     return [dict(zip(names, map(int, words))) for words in numbers]
 
 
@@ -32,7 +32,7 @@ def test_a_flood_that_nothing_matches_stays_within_the_pool(mpi, flow, way):
     ranks = states(result)
     assert len(ranks) == 4
     receiver = max(ranks, key=lambda rank: rank["used"])
-    headers = 3 * (1 if way == "blocking" else 1000)
+    headers = 3 * (1 if way == "blocking" else receiver["share_headers"])
     assert receiver["pool"] == pool
     assert 0 < receiver["used"] <= pool
     assert receiver["headers"] <= headers
@@ -41,6 +41,37 @@ def test_a_flood_that_nothing_matches_stays_within_the_pool(mpi, flow, way):
     # What else a process needs when it begins to receive: nowhere near the 60 MB of the messages.
     assert facts["growth_kib"] < (pool + headers * 256 >> 10) + 3000
     assert sum(rank["degraded"] for rank in ranks) > 0
+
+
+@flows(64)
+def test_a_million_sends_under_way_leave_no_more_headers_than_configured(mpi, flow):
+    pool, headers = 1 << 20, 256 << 10
+    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": pool, "mtl_velo_header_pool": headers}
+    result = mpi.run("unmatched", 1_000_000, 8, 1500, "nonblocking", "window=1000000", params=params, time_limit=200)
+    facts = result.facts()
+    assert facts["received"] == 1_000_000
+    sender, receiver = sorted(states(result), key=lambda rank: rank["used"])
+    assert 0 < receiver["headers"] <= receiver["share_headers"] <= headers // 256
+    assert receiver["memory"] <= pool + headers + (64 << 10)
+    assert facts["growth_kib"] < (pool + headers >> 10) + 3000
+    assert sender["held"] > 900_000
+
+
+@pytest.mark.slow
+@flows(8)
+def test_an_incast_to_a_sleeping_receiver_stays_within_both_pools(mpi, flow):
+    senders, pool, headers = 63, 4 << 20, 256 << 10
+    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": pool, "mtl_velo_header_pool": headers}
+    result = mpi.run("unmatched", 1000, 1024, 3000, "nonblocking", "sleep=2000", np=senders + 1, params=params,
+                     time_limit=280)
+    facts = result.facts()
+    assert facts["received"] == 1000 * senders
+    receiver = max(states(result), key=lambda rank: rank["used"])
+    assert receiver["used"] <= pool
+    assert receiver["headers"] <= senders * receiver["share_headers"] <= headers // 256
+    assert receiver["memory"] <= pool + headers + (64 << 10)
+    # Beside 63 MB of messages.
+    assert facts["growth_kib"] < (pool + headers >> 10) + 8000
 
 
 @pytest.mark.slow
@@ -83,6 +114,24 @@ def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path,
         shutil.copyfile(f"{directory}/{name}", tmp_path / name)
     environment = {"OMPI_MCA_mca_base_component_path": component_path.replace(directory, str(tmp_path), 1)}
     assert mpi.run("traffic", "rounds", 20, np=3, env=environment).facts()["rounds"] == 20
+
+
+@flows(64)
+def test_velo_pvars_shows_what_the_matching_does(mpi, flow):
+    params = {**flow.params, "mtl_velo_unexpected_pool": "64k"}
+    result = mpi.run("unmatched", 500, 1024, 500, "nonblocking", params=params, prefix=["velo-pvars"])
+    total = {name: int(value.replace(",", "")) for name, value in re.findall(r"mtl_velo_(\w+) +([\d,]+)", result.stderr)}
+    assert total["unexpected"] > 100 and total["degraded"] > 100 and total["expected"] > 0
+    assert 0 < total["pool_used_bytes_max"] <= 64 << 10
+    # The tool's own messages are still on their way.
+    assert total["pool_used_bytes"] <= 1024 and total["held"] == 0
+    assert total["eager"] + total["rendezvous"] >= 500
+
+
+def test_ompi_info_lists_the_variables_of_the_mtl_with_help(ompi_info):
+    text = ompi_info("--all", "--parsable").stdout
+    for name in ("pool_used_bytes", "pool_used_bytes_max", "headers", "held", "unexpected", "degraded"):
+        assert re.search(rf"^mca:mtl:velo:pvar:mtl_velo_{name}:help:.{{10,}}", text, re.MULTILINE), name
 
 
 def test_the_mtl_is_not_used_unless_it_is_named(mpi):

@@ -57,9 +57,9 @@ class MessengerParty {
         transfer.send.done = [](velo_message_send* send, velo_status status) {
             finish(reinterpret_cast<Transfer*>(send), status);
         };
-        velo_status status = velo_message_start(
-            at(from), party[from].peers[to], {context, static_cast<std::int32_t>(from), tag},
-            transfer.data.data(), transfer.data.size(), mode, &transfer.send);
+        velo_status status =
+            velo_message_start(at(from), party[from].peers[to], context, static_cast<std::int32_t>(from), tag,
+                               transfer.data.data(), transfer.data.size(), mode, &transfer.send);
         if (status != VELO_QUEUED) finish(&transfer, status);
         return transfer;
     }
@@ -83,7 +83,7 @@ class MessengerParty {
     Transfer& receive(std::size_t at_rank, std::int32_t source, std::int32_t tag,
                       std::size_t capacity = 1 << 16, bool unpack = false, std::uint32_t context = 0) {
         Transfer& transfer = prepare(capacity, unpack);
-        velo_message_receive_start(at(at_rank), {context, source, tag}, &transfer.receive);
+        velo_message_receive_start(at(at_rank), context, source, tag, &transfer.receive);
         return transfer;
     }
 
@@ -94,7 +94,7 @@ class MessengerParty {
     }
     void settle() { party.settle(); }
 
-    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 4};
+    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 4, 1 << 20};
     Party party;
 
  private:

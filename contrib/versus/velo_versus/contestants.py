@@ -57,7 +57,7 @@ def find(options):
     """The contestants, Velo and its variants first, and who is missing. Raises NotFound without Open MPI."""
     open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes)
     candidates = [open_mpi.velo()] + [open_mpi.variant(name, words) for name, words in options.variants]
-    candidates += [open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else [open_mpi.shared_memory(), open_mpi.ucx(), _mpich()]
+    candidates += [open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich()]
     candidates += [_given(*given) for given in options.contestants]
     wanted = [c for c in candidates if _is_wanted(c, options)]
     contestants = [c for c in wanted if isinstance(c, Contestant)]
@@ -100,6 +100,12 @@ class OpenMpi:
             return Missing("velo", f"Open MPI {self.version} ({self.mpirun}) finds no btl component velo; run make "
                            "install, and ompi_info --show-failed if that is done")
         return self._contestant("velo", "--mca pml ob1 --mca btl velo,self", is_velo=True)
+
+    def matching(self, name, words):
+        """The MTL: messages with a matching of Velo's own."""
+        if not self.component("mtl", "velo"):
+            return Missing(name, f"Open MPI {self.version} ({self.mpirun}) finds no mtl component velo")
+        return self._contestant(name, f"--mca pml cm --mca mtl velo --mca btl self {words}", is_velo=True)
 
     def variant(self, name, words):
         if not self.component("btl", "velo"):
@@ -145,7 +151,7 @@ class OpenMpi:
         return Contestant(name, self.mpicc, tuple(start), tuple(start), is_velo)
 
 
-def _mpich():
+def find_mpich():
     mpirun = shutil.which("mpirun.mpich") or shutil.which("mpiexec.hydra")
     mpicc = shutil.which("mpicc.mpich")
     for program, what, package in ((mpirun, "mpirun.mpich", "mpich"), (mpicc, "mpicc.mpich", "libmpich-dev")):

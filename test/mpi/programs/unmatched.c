@@ -1,8 +1,9 @@
 /* The other ranks send to rank 0, which calls MPI all the time but receives nothing until they have finished or its own
  * memory has not grown for a while; then it receives all.
- * unmatched MESSAGES BYTES QUIET_MS blocking|nonblocking [series]
+ * unmatched MESSAGES BYTES QUIET_MS blocking|nonblocking [series] [window=SENDS] [sleep=MS]
  * A matched message goes both ways in between: it must get through. `series`: a line "ms KiB" whenever the resident
- * memory of rank 0 has changed by 1 %. */
+ * memory of rank 0 has changed by 1 %. `window`: non-blocking sends under way at each sender. `sleep`: rank 0 sleeps so
+ * long outside MPI after that message. */
 #include "common.h"
 
 static long resident_kib(void) {
@@ -15,14 +16,28 @@ static long resident_kib(void) {
 
 enum { FLOOD = 1, FINISHED = 2, MATCHED = 3 };
 
-static void flood(int messages, int bytes, bool blocking) {
-    /* A window: a request for each of a million messages would be the program's own memory. */
-    enum { WINDOW = 1000 };
-    unsigned char* data = allocate((size_t)bytes * WINDOW);
-    MPI_Request requests[WINDOW];
-    for (int i = 0; i < WINDOW; ++i) requests[i] = MPI_REQUEST_NULL;
+/* The value of NAME=VALUE among the arguments. */
+static int named(int argc, char** argv, const char* name, int fallback) {
+    size_t length = strlen(name);
+    for (int i = 1; i < argc; ++i) {
+        if (strncmp(argv[i], name, length) == 0 && argv[i][length] == '=') return atoi(argv[i] + length + 1);
+    }
+    return fallback;
+}
+
+static bool given(int argc, char** argv, const char* word) {
+    for (int i = 1; i < argc; ++i) {
+        if (strcmp(argv[i], word) == 0) return true;
+    }
+    return false;
+}
+
+static void flood(int messages, int bytes, bool blocking, int window) {
+    unsigned char* data = allocate((size_t)bytes * (size_t)window);
+    MPI_Request* requests = (MPI_Request*)allocate(sizeof(MPI_Request) * (size_t)window);
+    for (int i = 0; i < window; ++i) requests[i] = MPI_REQUEST_NULL;
     for (int i = 0; i < messages; ++i) {
-        int at = i % WINDOW;
+        int at = i % window;
         unsigned char* message = data + (size_t)at * (size_t)bytes;
         MPI_Wait(&requests[at], MPI_STATUS_IGNORE);
         pattern_fill(message, (size_t)bytes, seed_of(my_rank, (uint64_t)i, 0));
@@ -38,14 +53,15 @@ static void flood(int messages, int bytes, bool blocking) {
             CHECK(token == -my_rank, "the answer is %d", token);
         }
     }
-    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(window, requests, MPI_STATUSES_IGNORE);
     int finished = 1;
     MPI_Send(&finished, 1, MPI_INT, 0, FINISHED, MPI_COMM_WORLD);
+    free(requests);
     free(data);
 }
 
 /* Returns the growth of the memory in KiB. */
-static long watch(int quiet_ms, bool series) {
+static long watch(int quiet_ms, int asleep_ms, bool series) {
     long first = resident_kib(), most = first, printed = 0;
     double begin = MPI_Wtime(), grown = begin;
     int finished = 0, all = 0;
@@ -56,6 +72,8 @@ static long watch(int quiet_ms, bool series) {
         token = -token;
         MPI_Send(&token, 1, MPI_INT, status.MPI_SOURCE, MATCHED, MPI_COMM_WORLD);
     }
+    sleep_ms(asleep_ms);
+    grown = MPI_Wtime();
     while (all < ranks - 1 && MPI_Wtime() - grown < quiet_ms / 1000.0) {
         for (int i = 0; i < 200; ++i) {
             MPI_Iprobe(MPI_ANY_SOURCE, FINISHED, MPI_COMM_WORLD, &finished, MPI_STATUS_IGNORE);
@@ -91,14 +109,16 @@ int main(int argc, char** argv) {
     int messages = (int)argument(argc, argv, 1, 1000), bytes = (int)argument(argc, argv, 2, 1024);
     int quiet_ms = (int)argument(argc, argv, 3, 500);
     bool blocking = argc > 4 && strcmp(argv[4], "blocking") == 0;
+    /* By default few: a request for each of a million messages is the program's own memory. */
+    int window = named(argc, argv, "window", 1000), asleep_ms = named(argc, argv, "sleep", 0);
     for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == 0) {
-        long growth = watch(quiet_ms, argc > 5), before = resident_kib();
+        long growth = watch(quiet_ms, asleep_ms, given(argc, argv, "series")), before = resident_kib();
         receive_all(messages, bytes);
         long later = resident_kib() - before;
         printf("received=%d growth_kib=%ld\n", messages * (ranks - 1), later > 0 ? growth + later : growth);
     } else {
-        flood(messages, bytes, blocking);
+        flood(messages, bytes, blocking, window);
     }
     MPI_Finalize();
     return 0;

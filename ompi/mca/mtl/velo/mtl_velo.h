@@ -1,6 +1,6 @@
 /* The MTL component "velo": thin glue between Open MPI's MTL interface, which pml cm calls, and the engine's messages
  * behind api/velo_messages.h. The engine itself, its parameters and the way to a peer are the BTL's, in the same file.
- * One file per concern: component, module, peers, send, receive, probe. */
+ * One file per concern: component, module, peers, send, receive, probe, pvars. */
 #ifndef MCA_MTL_VELO_H
 #define MCA_MTL_VELO_H
 
@@ -17,6 +17,7 @@ BEGIN_C_DECLS
 typedef struct mca_mtl_velo_component_t {
     mca_mtl_base_component_t super;
     size_t unexpected_pool;
+    size_t header_pool;
     size_t eager_limit;
 } mca_mtl_velo_component_t;
 
@@ -46,6 +47,9 @@ extern mca_mtl_velo_module_t mca_mtl_velo_module;
 void mca_mtl_velo_stop(void);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. */
 void mca_mtl_velo_give_up(const char *text) __opal_attribute_noreturn__;
+
+/* pvars */
+int mca_mtl_velo_register_pvars(void);
 
 /* peers */
 int mca_mtl_velo_add_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t **procs);

@@ -54,11 +54,18 @@ static int component_register(void)
                       "processes that may send to this one (default 16m). A sender that has filled its share goes on by "
                       "rendezvous: its messages wait in its own memory. 0: every message does",
                       &mca_mtl_velo_component.unexpected_pool);
+    mca_mtl_velo_component.header_pool = 4 * 1024 * 1024;
+    rc |= add_size("header_pool",
+                   "Bytes of memory for messages that no receive has matched and whose data waits at the sender, 256 for "
+                   "each, shared out equally like mtl_velo_unexpected_pool (default 4m). A sender that has filled its "
+                   "share, of 4 messages at least, tells of more when those are received or when it is asked",
+                   &mca_mtl_velo_component.header_pool);
     mca_mtl_velo_component.eager_limit = 0;
     rc |= add_size("eager_limit",
                    "Bytes of a message that is sent without a rendezvous, at most. 0 (default): 8192, or 4096 in large "
                    "jobs, as for the BTL",
                    &mca_mtl_velo_component.eager_limit);
+    rc |= mca_mtl_velo_register_pvars();
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
@@ -101,6 +108,7 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
                                                                : mca_btl_velo_eager_payload(),
         .unexpected_pool = mca_mtl_velo_component.unexpected_pool,
         .sharers = senders(),
+        .header_pool = mca_mtl_velo_component.header_pool,
     };
     char error[512];
     if (VELO_OK != velo_messenger_open(module->engine, &config, &module->messenger, error, sizeof(error))) {

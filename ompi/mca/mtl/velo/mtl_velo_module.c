@@ -25,14 +25,15 @@ static int del_comm(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm)
 static void log_state(const velo_messenger *messenger)
 {
     velo_messenger_state state;
-    char line[400];
+    char line[480];
     velo_messenger_observe(messenger, &state);
     snprintf(line, sizeof(line),
              "mtl: sent %" PRIu64 " eager, %" PRIu64 " by rendezvous (%" PRIu64 " of them for want of room in a pool); "
              "received %" PRIu64 " expected, %" PRIu64 " unexpected; pool %" PRIu64 " bytes (%" PRIu64
-             " for each sender), at most %" PRIu64 " used; at most %" PRIu64 " headers; %" PRIu64 " bytes of memory",
+             " for each sender), at most %" PRIu64 " used; at most %" PRIu64 " headers; %" PRIu64 " bytes of memory; %" PRIu64 " headers for each sender; held back at most %" PRIu64,
              state.eager, state.rendezvous, state.degraded, state.matched_at_once, state.unexpected, state.pool_bytes,
-             state.share_bytes, state.pool_most_bytes, state.headers_most, state.memory_bytes);
+             state.share_bytes, state.pool_most_bytes, state.headers_most, state.memory_bytes, state.share_headers,
+             state.held_most);
     mca_btl_velo_log(NULL, 5, line);
 }
 

@@ -4,12 +4,12 @@
 #include "ompi/message/message.h"
 #include "opal/runtime/opal_progress.h"
 
+/* Not MPI_ERROR: it belongs to calls that complete several requests. */
 static void fill(ompi_status_public_t *status, const velo_key *key, size_t bytes)
 {
     if (MPI_STATUS_IGNORE != status) {
         status->MPI_SOURCE = key->source;
         status->MPI_TAG = key->tag;
-        status->MPI_ERROR = MPI_SUCCESS;
         status->_ucount = bytes;
         status->_cancelled = 0;
     }

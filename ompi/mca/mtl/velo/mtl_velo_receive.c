@@ -54,8 +54,9 @@ int mca_mtl_velo_irecv(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, in
     (void) mtl;
     mca_mtl_velo_request_t *request = (mca_mtl_velo_request_t *) base;
     prepare(request, convertor);
-    velo_status status = velo_message_receive_start(mca_mtl_velo_module.messenger,
-                                                    mca_mtl_velo_pattern(comm, source, tag), &request->receive);
+    const velo_key pattern = mca_mtl_velo_pattern(comm, source, tag);
+    velo_status status = velo_message_receive_start(mca_mtl_velo_module.messenger, pattern.context, pattern.source,
+                                                    pattern.tag, &request->receive);
     return VELO_OK == status ? OMPI_SUCCESS : OMPI_ERROR;
 }
 

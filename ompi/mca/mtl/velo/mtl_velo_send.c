@@ -54,9 +54,8 @@ static inline velo_send_mode mode_of(mca_pml_base_send_mode_t mode)
 static inline velo_status start(ompi_communicator_t *comm, int dest, int tag, const data_t *data,
                                 mca_pml_base_send_mode_t mode, velo_message_send *send)
 {
-    const velo_key key = {MCA_MTL_VELO_CONTEXT(comm), ompi_comm_rank(comm), tag};
-    return velo_message_start(mca_mtl_velo_module.messenger, mca_mtl_velo_peer(comm, dest), key, data->at, data->bytes,
-                              mode_of(mode), send);
+    return velo_message_start(mca_mtl_velo_module.messenger, mca_mtl_velo_peer(comm, dest), MCA_MTL_VELO_CONTEXT(comm),
+                              ompi_comm_rank(comm), tag, data->at, data->bytes, mode_of(mode), send);
 }
 
 typedef struct blocking_t {
