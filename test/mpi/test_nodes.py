@@ -60,6 +60,13 @@ def test_windows_between_nodes_with_one_rank_each(run, flow, topic):
     assert run("rma", topic, "create", np=3, nodes=3, slots=1, params=params).facts() == {"passed": 1}
 
 
+@pytest.mark.parametrize("size", [8, 20_000, 300_000])
+@flows(8, 64, policies=("dynamic", "none", "rnr"))
+def test_threads_of_two_nodes_talk_to_each_other(run, flow, size):
+    facts = run("threads", 4, 40, size, np=2, slots=1, params=flow.params).facts()
+    assert facts == {"received": 160}
+
+
 @flows(8)
 def test_without_packet_trains(run, flow):
     params = {**flow.params, "btl_velo_packet_trains": 0}
