@@ -98,7 +98,7 @@ flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, b
     flow.lazy_slots = config.lazy_slots;
     flow.lazy_peers = config.lazy_peers;
     flow.lazy_stealing = config.lazy_stealing;
-    flow.lazy_ahead = config.lazy_ahead;
+    flow.lazy_ahead = flow::useful_windows_ahead(config.lazy_ahead, config.lazy_peers);
     flow.lazy_doorbell = doorbell;
     return flow;
 }

@@ -56,7 +56,8 @@ struct PolicyConfig {
     std::uint32_t lazy_peers = 64;
     // lazy: busy senders may have idle ones released.
     bool lazy_stealing = true;
-    // lazy: windows that a process opens before it needs them, where it has learned the order; 0..16.
+    // lazy: windows that a process opens before it needs them, where it has learned the order; 0..16. See
+    // useful_windows_ahead.
     std::uint32_t lazy_ahead = 4;
     // lazy: the engine carries HELLO outside of the mailbox, which then has no slots for it.
     bool lazy_doorbell = false;
@@ -80,6 +81,13 @@ struct MailboxPlan {
 
     std::uint64_t total() const { return data_slots + control_slots; }
 };
+
+// lazy: what of lazy_ahead to give to a policy. More than an eighth of the windows would close some that are in
+// use: with 1 window for 3 active peers an alltoall takes four times as long. What is out of range stays so, for
+// the policy to object to.
+constexpr std::uint32_t useful_windows_ahead(std::uint32_t ahead, std::uint32_t windows) {
+    return ahead > 16 || ahead < windows / 8 ? ahead : windows / 8;
+}
 
 // Threshold of Eq 5.1: number of freed slots at which credits go back. q div (n + 1) + 1.
 constexpr std::uint32_t return_threshold(std::uint32_t quota, std::uint32_t credit_slots) {

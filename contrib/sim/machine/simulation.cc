@@ -53,6 +53,7 @@ void Simulation::connect(const PolicyMaker& make) {
     for (std::uint32_t p = 0; p < peers_.processes(); ++p) {
         flow::PolicyConfig& config = configs[p];
         config = flow_.own;
+        config.lazy_ahead = flow::useful_windows_ahead(config.lazy_ahead, config.lazy_peers);
         config.spare_peers = config.data_slots = 0;
         config.peers = peers_.count(p);
         config.credit_slots = flow_.credit_slots;

@@ -207,7 +207,7 @@ static int register_lazy_parameters(mca_btl_velo_component_t *component)
     component->lazy_ahead = 4;
     rc |= add("lazy_ahead",
               "lazy: windows that a process opens before it needs them, where it has learned in which order it speaks to its "
-              "peers, 0 to 16 (default 4)",
+              "peers, 0 to 16 and at most an eighth of lazy_peers (default 4)",
               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->lazy_ahead);
     return rc;
 }
