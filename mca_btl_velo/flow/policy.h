@@ -82,9 +82,9 @@ struct MailboxPlan {
     std::uint64_t total() const { return data_slots + control_slots; }
 };
 
-// lazy: what of lazy_ahead to give to a policy. More than an eighth of the windows would close some that are in
-// use: with 1 window for 3 active peers an alltoall takes four times as long. What is out of range stays so, for
-// the policy to object to.
+// lazy: what of lazy_ahead to give to a policy. More than an eighth of the windows would close some that are
+// in use: with 1 window for 3 active peers an alltoall takes four times as long. What is out of range stays
+// so, for the policy to object to.
 constexpr std::uint32_t useful_windows_ahead(std::uint32_t ahead, std::uint32_t windows) {
     return ahead > 16 || ahead < windows / 8 ? ahead : windows / 8;
 }
