@@ -12,8 +12,8 @@
 #include "flow/policy.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
-#include "rma/atomic.h"
 #include "report/report.h"
+#include "rma/atomic.h"
 
 using velo::Failure;
 using velo::api::guarded;

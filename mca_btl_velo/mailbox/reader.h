@@ -32,8 +32,8 @@ class Reader {
         return credits;
     }
 
-    // Fetches the header behind the run of `packets` that poll found, which may be under way already: its line
-    // travels while this run is being used.
+    // Fetches the header behind the run of `packets` that poll found, which may be under way already: its
+    // line travels while this run is being used.
     void fetch_next(std::uint32_t packets) const {
         std::uint32_t next = cursor_.index + packets;
         __builtin_prefetch(&slots_[next < capacity_ ? next : next - capacity_]);

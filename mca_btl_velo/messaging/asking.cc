@@ -53,13 +53,7 @@ Answer Messenger::answer_to(const OfferHeader& offer) const {
 
 void Messenger::offer_arrived(Peer& from, const OfferHeader& offer) {
     const RendezvousHeader& rendezvous = offer.rendezvous;
-    Parked like;
-    like.key = rendezvous.header.key;
-    like.from = &from;
-    like.bytes = rendezvous.bytes;
-    like.id = rendezvous.id;
-    like.address = rendezvous.address;
-    like.kind = Kind::kRendezvous;
+    const Parked like = parked_like(from, rendezvous);
     velo_message_receive* receive = nullptr;
     {
         std::lock_guard lock(mutex_);

@@ -197,13 +197,7 @@ void Messenger::park(const Parked& like, const std::byte* data, std::size_t byte
 }
 
 void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous) {
-    Parked like;
-    like.key = rendezvous.header.key;
-    like.from = &from;
-    like.bytes = rendezvous.bytes;
-    like.id = rendezvous.id;
-    like.address = rendezvous.address;
-    like.kind = Kind::kRendezvous;
+    const Parked like = parked_like(from, rendezvous);
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);

@@ -43,6 +43,18 @@ struct Address {
     std::uint32_t headers;  // rendezvous that may be under way
 };
 
+// What a header of this peer's would be if nothing waited for it.
+inline Parked parked_like(endpoint::Peer& from, const RendezvousHeader& rendezvous) {
+    Parked like;
+    like.key = rendezvous.header.key;
+    like.from = &from;
+    like.bytes = rendezvous.bytes;
+    like.id = rendezvous.id;
+    like.address = rendezvous.address;
+    like.kind = Kind::kRendezvous;
+    return like;
+}
+
 class Messenger final : private endpoint::Listener {
  public:
     Messenger(endpoint::Engine& engine, const velo_messenger_config& config);

@@ -48,8 +48,8 @@ T execute(velo_atomic operation, T* address, T operand, T compare) {
 }  // namespace
 
 bool atomic_valid(std::uint32_t operation, unsigned width, std::uint64_t address) {
-    return operation <= VELO_ATOMIC_CSWAP && (width == 4 || width == 8) &&
-           address % width == 0 && address != 0;
+    return operation <= VELO_ATOMIC_CSWAP && (width == 4 || width == 8) && address % width == 0 &&
+           address != 0;
 }
 
 std::uint64_t atomic_execute(velo_atomic operation, unsigned width, std::uint64_t address,

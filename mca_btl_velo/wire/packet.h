@@ -111,7 +111,8 @@ struct Framing {
         if (bytes < train_from) return 1;
         std::size_t whole = (kHeaderBytes + bytes + kPacketBytes - 1) / kPacketBytes;
         if (whole <= whole_packets) return static_cast<std::uint32_t>(whole);
-        return static_cast<std::uint32_t>(whole < std::size_t{2} * train_packets ? (whole + 1) / 2 : train_packets);
+        return static_cast<std::uint32_t>(whole < std::size_t{2} * train_packets ? (whole + 1) / 2
+                                                                                 : train_packets);
     }
     // Packets that `bytes` take; an empty message takes one.
     constexpr std::uint64_t packets_for(std::size_t bytes) const {

@@ -9,7 +9,9 @@ namespace velo::fabric::ucx {
 class UcxLink final : public Link {
  public:
     UcxLink(UcxNetwork& network, Remote& remote)
-        : network_(network), remote_(remote), capacity_(static_cast<std::uint32_t>(mailbox_slots(remote.address))) {}
+        : network_(network),
+          remote_(remote),
+          capacity_(static_cast<std::uint32_t>(mailbox_slots(remote.address))) {}
 
     Carried carry(const Burst& burst) override;
     bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
