@@ -84,6 +84,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     // Connects to a peer that has sent something and was never connected to.
     void reach(Peer& peer);
     bool threads() const { return config_.threads; }
+    // Nothing moves any more; the upper layer has been told.
+    bool failed() const { return failed_; }
     std::size_t max_message_bytes() const { return config_.max_message_bytes; }
 
     void flush_trace();

@@ -140,7 +140,10 @@ Parked* Messenger::take_held(const matching::Key& pattern) {
         engine_.progress();
         std::lock_guard lock(mutex_);
         Peek* peek = find_peek(*holder, pattern);
-        if (peek->state == Peek::State::kTaking) continue;
+        if (peek->state == Peek::State::kTaking) {
+            if (engine_.failed()) return nullptr;
+            continue;
+        }
         Parked* taken = peek->taken;
         share_of(*holder).peeks.erase(share_of(*holder).peeks.begin() +
                                       (peek - share_of(*holder).peeks.data()));

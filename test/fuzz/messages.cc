@@ -36,7 +36,7 @@ Transfer& owner_of(Member* member) {
 class Player {
  public:
     explicit Player(Bytes bytes) : input_(bytes), victim_(input_.take<std::uint8_t>()) {
-        const velo_messenger_config config{1024, 64 * 1024, 2};
+        const velo_messenger_config config{1024, 64 * 1024, 2, 2048};
         char error[512] = "";
         require(velo_messenger_open(victim_.engine(), &config, &messenger_, error, sizeof error) == VELO_OK,
                 error);
@@ -96,7 +96,8 @@ class Player {
     void receive(unsigned how) {
         Receive& receive = *receives_.emplace_back(std::make_unique<Receive>());
         prepare(receive, how & 1);
-        velo_message_receive_start(messenger_, key(), &receive.receive);
+        const velo_key from = key();
+        velo_message_receive_start(messenger_, from.context, from.source, from.tag, &receive.receive);
         if ((how & 6) == 6) receive.done |= velo_message_cancel(messenger_, &receive.receive);
     }
 
@@ -110,9 +111,9 @@ class Player {
         };
         velo_key to = key();
         if (to.tag < 0) to.tag = 0;
-        velo_message_start(messenger_, how & 2 ? nullptr : victim_.peer(), to, send.data.data(),
-                           send.data.size(), how & 1 ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD,
-                           &send.send);
+        velo_message_start(messenger_, how & 2 ? nullptr : victim_.peer(), to.context, to.source, to.tag,
+                           send.data.data(), send.data.size(),
+                           how & 1 ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD, &send.send);
     }
 
     void look(unsigned how) {
