@@ -58,7 +58,7 @@ typedef struct velo_config {
     bool lazy_stealing;
     uint32_t lazy_ahead; /* 0..16 */
     bool delay_credits; /* with piggyback: a credit packet waits for the next look at the mailbox, and travels
-                           in a data packet for the same peer if one leaves before; not under lazy */
+                           in a data packet for the same peer if one leaves before; static and dynamic only */
     bool packet_trains; /* one header for a run of packets; false: one in each packet, as in the thesis */
     const char* single_copy;       /* "auto", "xpmem", "cma" or "copy" */
     const char* backing_directory; /* existing directory for the shared memory segment */

@@ -162,7 +162,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       velo_{std::move(policy), mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water},
       peers_(mailbox_.directory_entries()),
-      delays_credits_(config.delay_credits && config.piggyback && !velo_.policy->on_demand()),
+      delays_credits_(config.delay_credits && config.piggyback && velo_.policy->credits_may_wait()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),

@@ -157,7 +157,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     // What a policy emits, for any domain.
     void dispatch(Peer& peer, wire::PacketKind kind, std::uint32_t value);
     void carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value);
-    void send_delayed_credit();
+    void carry_delayed_credit();  // there is one
+    void send_delayed_credit();   // if there is one
     // Before a further packet is retrieved.
     void release_delayed_credit() {
         if (delayed_to_.load(std::memory_order_relaxed) == nullptr) [[likely]]

@@ -41,6 +41,10 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
 }
 
 void Engine::sent(Peer& peer, std::uint32_t packets) {
+    // Whoever speaks to another peer may not look at its mailbox for long.
+    if (const Peer* waiting = delayed_to_.load(std::memory_order_relaxed);
+        waiting != nullptr && waiting != &peer) [[unlikely]]
+        send_delayed_credit();
     peer.policy.take(peer.flow, packets);
     *peer.domain.sent_packets += packets;
     trace_.sent(peer, packets);
@@ -179,30 +183,45 @@ void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value
     dispatch(reachable_peer(to), kind, value);
 }
 
-// A CREDIT waits for the process's next look at its mailbox, as TCP delays an acknowledgement: an answer that
-// leaves before takes it along. To the rules this is a slower way of the CREDIT; nobody waits for it longer
-// than for this process itself.
+// A CREDIT that may wait does so until the process's next look at its mailbox or its next packet for another
+// peer, as TCP delays an acknowledgement: an answer that leaves before takes it along. To the rules this is a
+// CREDIT on a slower way.
 void Engine::dispatch(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
-    const Peer* waiting = delayed_to_.load(std::memory_order_relaxed);
-    const bool delayed = kind == wire::PacketKind::kCredit && delays_credits_;
-    if (waiting != nullptr && (!delayed || waiting != &peer || delayed_credits_ + value > flow::kMaxQuota))
-        send_delayed_credit();
-    if (!delayed) return carry_control(peer, kind, value);
-    delayed_to_.store(&peer, std::memory_order_relaxed);
-    delayed_credits_ += value;
+    Peer* waiting = delayed_to_.load(std::memory_order_relaxed);
+    if (kind == wire::PacketKind::kCredit && delays_credits_) {
+        if (waiting == &peer && delayed_credits_ + value <= flow::kMaxQuota)
+            peer.policy.credits_combined();
+        else
+            send_delayed_credit();
+        delayed_to_.store(&peer, std::memory_order_relaxed);
+        delayed_credits_ += value;
+        return;
+    }
+    const std::uint32_t credits = delayed_credits_;
+    if (waiting != nullptr) carry_delayed_credit();
+    carry_control(peer, kind, value);
+    trace_.emitted(peer, kind, value);
+    // The policy has the control packet's credit already: in the trace it comes first.
+    if (waiting != nullptr) trace_.emitted(*waiting, wire::PacketKind::kCredit, credits);
+}
+
+void Engine::carry_delayed_credit() {
+    Peer* peer = delayed_to_.exchange(nullptr, std::memory_order_relaxed);
+    carry_control(*peer, wire::PacketKind::kCredit, std::exchange(delayed_credits_, 0));
 }
 
 void Engine::send_delayed_credit() {
-    Peer* peer = delayed_to_.exchange(nullptr, std::memory_order_relaxed);
+    const Peer* peer = delayed_to_.load(std::memory_order_relaxed);
     if (peer == nullptr) return;
-    carry_control(*peer, wire::PacketKind::kCredit, std::exchange(delayed_credits_, 0));
+    const std::uint32_t credits = delayed_credits_;
+    carry_delayed_credit();
+    trace_.emitted(*peer, wire::PacketKind::kCredit, credits);
 }
 
 void Engine::carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
     peer.link.carry_control(kind, value);
     peer.flow = peer.policy.flow_of(peer.source);
     peer.wake();
-    trace_.emitted(peer, kind, value);
 }
 
 // Where credits may wait, those of a few packets do, too: giving back each one at once costs both ends more

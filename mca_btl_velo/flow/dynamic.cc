@@ -19,6 +19,7 @@ DynamicPolicy::DynamicPolicy(const PolicyConfig& config)
       intended_max_(largest_intended(config)),
       extras_(config.total_peers()),
       rings_(std::size_t{config.total_peers()} * config.credit_slots, 1) {
+    credits_may_wait_ = true;
     available_ = config.data_slots - config.peers * config.credit_slots;
     for (PeerIndex q = config.total_peers(); q-- > 0;) {
         peers_[q].current = config.credit_slots;

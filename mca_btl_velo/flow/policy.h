@@ -175,6 +175,12 @@ class Policy {
         if (!config_.piggyback || peers_[to].retrieved == 0) return 0;
         return attach_credits(to, out);
     }
+    // True: the engine may keep a CREDIT back until the next look at the mailbox (btl_velo_delay_credits),
+    // where it joins others or a DATA packet; false: it leaves when it is emitted, and credits go with every
+    // DATA packet that has room.
+    bool credits_may_wait() const { return credits_may_wait_; }
+    // Two CREDITs for one peer have become one.
+    void credits_combined() { --counters_.credit_packets; }
     // A CREDIT with `credits` that was emitted has not been sent: it goes in the same DATA packet as what
     // piggyback() has just returned.
     void credit_joined(std::uint32_t credits, std::uint32_t piggybacked) {
@@ -325,6 +331,7 @@ class Policy {
     bool limited_;
     bool on_demand_ = false;
     bool marks_backlog_ = false;
+    bool credits_may_wait_ = false;
     bool offended_ = false;
     std::uint32_t available_ = 0;
     std::vector<PeerFlow> peers_;  // by FlowIndex

@@ -3,6 +3,7 @@
 namespace velo::flow {
 
 StaticPolicy::StaticPolicy(const PolicyConfig& config) : Policy(config, true) {
+    credits_may_wait_ = true;
     for (PeerIndex q = 0; q < peers_.size(); ++q) {
         const std::uint32_t quota = config.even_share(q);
         peers_[q].current = quota;

@@ -84,14 +84,21 @@ Messenger::Peek* Messenger::peek(Peer& holder, const matching::Key& pattern) {
     if (known == nullptr) {
         std::vector<Peek>& peeks = share_of(holder).peeks;
         if (peeks.size() >= kMostPeeks) {
-            const auto old = std::find_if(peeks.begin(), peeks.end(),
-                                          [](const Peek& peek) { return peek.state < Peek::State::kTaking; });
+            // Any one that is answered, by lot: whatever the order of the probes, each keeps a chance.
+            evictions_ = evictions_ * 1664525 + 1013904223;
+            const std::size_t lot = (evictions_ >> 16) % peeks.size();
+            const auto may_go = [](const Peek& peek) {
+                return peek.state == Peek::State::kNothing || peek.state == Peek::State::kSeen;
+            };
+            auto old = std::find_if(peeks.begin() + static_cast<std::ptrdiff_t>(lot), peeks.end(), may_go);
+            if (old == peeks.end()) old = std::find_if(peeks.begin(), peeks.end(), may_go);
             if (old == peeks.end()) return nullptr;
             peeks.erase(old);
         }
         known = &peeks.emplace_back(Peek{pattern, Peek::State::kNothing, {}, 0, 0, nullptr});
     }
     if (known->state == Peek::State::kNothing) {
+        if (many_notes_wait()) return known;  // a later probe asks: questions do not pile up
         known->state = Peek::State::kAsked;
         ProbeHeader question{{pattern, 0, Kind::kPeek, 0}, 0, 0, 0, 0, 0};
         say(holder, question.header, question);
@@ -103,6 +110,11 @@ Messenger::Peek* Messenger::seen_by_probe(const matching::Key& pattern, Peer** h
     for (Peer* each : holders_) {
         Peek* known = peek(*each, pattern);
         if (known == nullptr || known->state != Peek::State::kSeen) continue;
+        if (posted_.find(known->found) != nullptr) {
+            // It belongs to a receive, or one before it does: neither is the probe's.
+            known->state = Peek::State::kNothing;
+            continue;
+        }
         *holder = each;
         return known;
     }
@@ -130,6 +142,8 @@ Parked* Messenger::take_held(const matching::Key& pattern) {
     Peer* holder;
     {
         std::lock_guard lock(mutex_);
+        // Something may have come since the caller looked; the next call finds it.
+        if (unexpected_.find(pattern) != nullptr) return nullptr;
         Peek* seen = seen_by_probe(pattern, &holder);
         if (seen == nullptr) return nullptr;
         seen->state = Peek::State::kTaking;

@@ -202,6 +202,10 @@ class Messenger final : private endpoint::Listener {
     void say_done(Peer& peer, std::uint64_t id, velo_status status);
     // A message of one of the types of protocol.h, with what is owed. Under the mutex.
     void say(Peer& peer, Header& header, const void* message, std::size_t bytes);
+    bool many_notes_wait() const {
+        std::lock_guard held(notes_->mutex);
+        return notes_->list.size() >= kMostPeeks;
+    }
     template <typename Message>
     void say(Peer& peer, Header& header, Message& message) {
         say(peer, header, &message, sizeof message);
@@ -223,6 +227,7 @@ class Messenger final : private endpoint::Listener {
     AwaitedSends awaited_;
     std::shared_ptr<Notes> notes_;  // the engine has it too
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
+    std::uint32_t evictions_ = 0;   // of peeks, as a random number
     velo_messenger_state state_{};
 };
 

@@ -99,5 +99,44 @@ TEST(DelayedCreditTest, the_next_packet_in_the_mailbox_sends_them) {
     EXPECT_EQ(counter(party[2], "credit_packets"), 2U);
 }
 
+TEST(DelayedCreditTest, several_that_are_due_at_once_count_as_the_packet_that_they_become) {
+    // 16 packets cross a threshold of 7 more than once.
+    std::uint64_t packets[2];
+    for (bool delay : {true, false}) {
+        Party party(config(20, delay));
+        for (unsigned round = 0; round < 20; ++round) {
+            party.send(0, 1, 1, pattern(1000, round));
+            party.settle();
+        }
+        packets[delay] = counter(party[1], "credit_packets");
+        EXPECT_EQ(counter(party[1], "credits_in_packets"),
+                  counter(party[0], "data_packets") + counter(party[0], "credits") - 18);
+    }
+    EXPECT_LT(packets[true], packets[false]);
+}
+
+TEST(DelayedCreditTest, data_for_another_peer_sends_them) {
+    PartyConfig three = config(64);
+    three.size = 3;
+    Party party(three);
+    ASSERT_EQ(party.send(0, 1, 1, pattern(2000, 7)), VELO_OK);
+    velo_progress(party[1].engine);
+    ASSERT_EQ(party[1].received.size(), 1U);
+    ASSERT_EQ(party.send(1, 2, 1, "to a third one"), VELO_OK);
+    velo_progress(party[0].engine);
+    EXPECT_EQ(counter(party[0], "credits"), 51U + 62U);
+}
+
+TEST(DelayedCreditTest, the_schemes_of_liu_and_panda_send_theirs_at_once) {
+    PartyConfig own = config(64, true, "mvapich_static");
+    own.preposted_buffers = 20;
+    own.credit_message_threshold = 5;
+    Party party(own);
+    for (unsigned i = 0; i < 5; ++i) party.send(0, 1, 1, pattern(20, i));
+    velo_progress(party[1].engine);
+    velo_progress(party[0].engine);
+    EXPECT_EQ(counter(party[0], "credits"), 20U);
+}
+
 }  // namespace
 }  // namespace velo::test

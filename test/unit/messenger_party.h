@@ -93,6 +93,7 @@ class MessengerParty {
         return state;
     }
     void settle() { party.settle(); }
+    void step() { party.step(); }
 
     static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 4, 1 << 20};
     Party party;

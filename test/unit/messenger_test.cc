@@ -348,6 +348,56 @@ TEST_P(MessengerTest, a_probe_finds_what_is_held_back_and_take_gets_it) {
     EXPECT_TRUE(velo_message_probe(party.at(1), {0, 0, 8}, &key, &bytes));
 }
 
+TEST_P(MessengerTest, a_probe_leaves_to_a_receive_what_it_will_get) {
+    MessengerParty party(config(), kFewHeaders);
+    for (unsigned i = 0; i < kHeaders; ++i)
+        party.send(0, 1, 1, pattern(9, i), VELO_SEND_STANDARD, 1);  // their headers stay
+    for (std::int32_t i = 0; i < 3; ++i) party.send(0, 1, 5 + i, pattern(50 + i, i));
+    velo_key key{};
+    std::size_t bytes = 0;
+    auto probe = [&](std::int32_t tag) {
+        velo_message_probe(party.at(1), {0, 0, tag}, &key, &bytes);
+        party.settle();
+        return velo_message_probe(party.at(1), {0, 0, tag}, &key, &bytes);
+    };
+    party.settle();
+    ASSERT_TRUE(probe(6));
+    // The second receive has not asked for anything yet: the first one has the same pattern.
+    const Transfer& first = party.receive(1, 0, VELO_ANY_TAG);
+    const Transfer& second = party.receive(1, 0, VELO_ANY_TAG);
+    EXPECT_FALSE(velo_message_probe(party.at(1), {0, 0, 6}, &key, &bytes));
+    EXPECT_EQ(velo_message_take(party.at(1), {0, 0, 6}, &key, &bytes), nullptr);
+    party.settle();
+    EXPECT_EQ(first.text(), pattern(50, 0));
+    EXPECT_EQ(second.text(), pattern(51, 1));
+    EXPECT_FALSE(probe(6));
+    ASSERT_TRUE(probe(VELO_ANY_TAG));
+    EXPECT_EQ(bytes, 52U);
+}
+
+TEST_P(MessengerTest, probes_for_more_patterns_than_are_remembered_find_all) {
+    MessengerParty party(config(), kFewHeaders);
+    constexpr std::int32_t kPatterns = 200;
+    for (unsigned i = 0; i < kHeaders; ++i) party.send(0, 1, 1, pattern(9, i), VELO_SEND_STANDARD, 1);
+    for (std::int32_t tag = 0; tag < kPatterns; ++tag) party.send(0, 1, tag, pattern(30, tag));
+    party.settle();
+    std::int32_t got = 0;
+    for (int turn = 0; turn < 100 && got < kPatterns; ++turn) {
+        for (std::int32_t tag = 0; tag < kPatterns; ++tag) {
+            velo_key key{};
+            std::size_t bytes = 0;
+            if (velo_message_probe(party.at(1), {0, 0, tag}, &key, &bytes)) {
+                const Transfer& receive = party.receive(1, 0, tag);
+                party.settle();
+                ASSERT_EQ(receive.text(), pattern(30, tag));
+                ++got;
+            }
+            party.step();
+        }
+    }
+    EXPECT_EQ(got, kPatterns);
+}
+
 // Whatever has been matched with what: as MPI's rules on order allow.
 class Order {
  public:
