@@ -4,14 +4,26 @@ import shutil
 import pytest
 
 from flows import TRANSPORT, every_flow, flows
-from launcher import Run, finish
+from launcher import Hang, Run, finish
 
 pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not reach other jobs")
 
 
+def spawn(mpi, flow):
+    """mpirun of Open MPI 4.1 loses a spawn now and then. Then no process waits for Velo, which tells of that after 10 s."""
+    params = {**flow.params, "btl_velo_stall_warning": 10}
+    for _ in range(2):
+        try:
+            return mpi.run("dynamic", "spawn", 2, np=2, params=params)
+        except Hang as hang:
+            assert "no progress towards" not in str(hang), hang
+            last = hang
+    raise last
+
+
 @every_flow(8, 64)
 def test_two_spawned_jobs_talk_merge_and_disconnect(mpi, flow):
-    assert mpi.run("dynamic", "spawn", 2, np=2, params=flow.params).facts() == {"spawned": 4}
+    assert spawn(mpi, flow).facts() == {"spawned": 4}
 
 
 @flows(8)
