@@ -227,8 +227,14 @@ static int collect_scalars(const struct variable** scalars) {
 static void show_table(void) {
     const struct variable* scalars[MOST];
     unsigned long long mine[MOST], *all = NULL;
-    const int count = collect_scalars(scalars);
-    for (int i = 0; i < count; ++i) mine[i] = scalars[i]->values[0];
+    int count = collect_scalars(scalars);
+    /* Open MPI loads the MTL to ask whether it is wanted: its variables are there, and 0, without it. */
+    bool used = false;
+    for (int i = 0; i < count; ++i) {
+        mine[i] = scalars[i]->values[0];
+        used |= mine[i] != 0 || strncmp(scalars[i]->name, "mtl_", strlen("mtl_")) != 0;
+    }
+    if (!used) count = 0;
     if (!same_everywhere(count)) {
         if (count > 0) show_changes(false);
         return;

@@ -65,9 +65,7 @@ static int component_register(void)
                    "Bytes of a message that is sent without a rendezvous, at most. 0 (default): 8192, or 4096 in large "
                    "jobs, as for the BTL",
                    &mca_mtl_velo_component.eager_limit);
-    if (mca_btl_velo_is_named(&ompi_mtl_base_framework)) {
-        rc |= mca_mtl_velo_register_pvars();
-    }
+    rc |= mca_mtl_velo_register_pvars();
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
