@@ -1,5 +1,6 @@
 /* Ranks 1.. flood rank 0, which stays outside MPI until a file exists, and watch their own memory.
  * flood FILE MESSAGES BYTES blocking|nonblocking
+ * They begin when rank 0 is outside MPI, which FILE.asleep tells: out of the last barrier they may come long before it.
  * Rank 0 prints "asleep pid=P", then at the end the largest growth of a sender's memory in KiB while it
  * slept. */
 #include "common.h"
@@ -10,6 +11,20 @@ static long resident_kib(void) {
     CHECK(file != NULL && fscanf(file, "%*d %ld", &pages) == 1, "no /proc/self/statm");
     fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void tell(const char* path) {
+    FILE* file = fopen(path, "w");
+    CHECK(file != NULL && fclose(file) == 0, "cannot make %s", path);
+}
+
+/* With progress: rank 0 may still wait for a credit of this process. */
+static void wait_for(const char* path) {
+    while (access(path, F_OK) != 0) {
+        int found = 0;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        sleep_ms(1);
+    }
 }
 
 static long flood(int messages, int bytes, bool blocking, const char* wake) {
@@ -33,8 +48,9 @@ static long flood(int messages, int bytes, bool blocking, const char* wake) {
     return after - before;
 }
 
-static void drain(int messages, int bytes, const char* wake) {
+static void drain(int messages, int bytes, const char* wake, const char* asleep) {
     unsigned char* data = allocate((size_t)bytes);
+    tell(asleep);
     printf("asleep pid=%d\n", (int)getpid());
     fflush(stdout);
     while (access(wake, F_OK) != 0) sleep_ms(10);
@@ -53,9 +69,12 @@ int main(int argc, char** argv) {
     long growth = 0, largest = 0;
     /* Both ways once, so that lazily made structures exist before memory is measured. */
     for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
+    char asleep[4096];
+    snprintf(asleep, sizeof asleep, "%s.asleep", argv[1]);
     if (my_rank == 0) {
-        drain(messages, bytes, argv[1]);
+        drain(messages, bytes, argv[1], asleep);
     } else {
+        wait_for(asleep);
         growth = flood(messages, bytes, blocking, argv[1]);
     }
     MPI_Reduce(&growth, &largest, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
