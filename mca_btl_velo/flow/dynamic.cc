@@ -17,6 +17,7 @@ constexpr std::uint32_t largest_intended(const PolicyConfig& config) {
 DynamicPolicy::DynamicPolicy(const PolicyConfig& config)
     : Policy(config, true),
       intended_max_(largest_intended(config)),
+      lots_reciprocal_(UINT32_MAX / (config.credit_slots + 1) + 1),
       extras_(config.total_peers()),
       rings_(std::size_t{config.total_peers()} * config.credit_slots, 1) {
     credits_may_wait_ = true;
@@ -41,7 +42,8 @@ std::size_t DynamicPolicy::bytes_per_peer() const {
 
 std::size_t DynamicPolicy::ring_slot(PeerIndex from, std::uint32_t position) const {
     const std::uint32_t n = config_.credit_slots;
-    return std::size_t{from} * n + (extras_[from].oldest + position - 1) % n;
+    const std::uint32_t slot = extras_[from].oldest + position - 1;
+    return std::size_t{from} * n + (slot < n ? slot : slot - n);
 }
 
 std::uint32_t DynamicPolicy::threshold(PeerIndex from, std::uint32_t position) const {
@@ -54,7 +56,7 @@ void DynamicPolicy::push_threshold(PeerIndex from, std::uint32_t lot) {
     peers_[from].threshold = slot;
     slot = static_cast<std::uint16_t>(lot);
     Extra& extra = extras_[from];
-    extra.oldest = static_cast<std::uint8_t>((extra.oldest + 1) % config_.credit_slots);
+    extra.oldest = static_cast<std::uint8_t>(extra.oldest + 1U < config_.credit_slots ? extra.oldest + 1 : 0);
 }
 
 // Credits that came back without having been used are taken out of the lots that were granted last.
@@ -83,8 +85,7 @@ void DynamicPolicy::activity(PeerIndex from, Emitter& out) {
         // answers.
         if (extra.blocked && peer.current >= config_.credit_slots) break;
         if (!extra.blocked) threshold_crossed(from, out);
-        const std::uint32_t lot =
-            std::min(return_threshold(extra.intended, config_.credit_slots), available_);
+        const std::uint32_t lot = std::min(intended_lot(extra), available_);
         peer.retrieved -= peer.threshold;
         push_threshold(from, lot);
         extra.piggybacked = 0;
@@ -104,7 +105,7 @@ std::uint32_t DynamicPolicy::attach_credits(PeerIndex to, Emitter& out) {
     std::uint32_t count = 0;
     if (progress >= peer.threshold && (available_ > 0 || early > 0)) {
         threshold_crossed(to, out);
-        const std::uint32_t lot = return_threshold(extra.intended, config_.credit_slots);
+        const std::uint32_t lot = intended_lot(extra);
         const std::uint32_t overshoot = progress - peer.threshold;
         if (lot >= early) {  // by deficit: the rest of the lot leaves now
             count = std::min(lot - early, available_);

@@ -65,6 +65,11 @@ class DynamicPolicy final : public Policy {
         PeerIndex oldest = kNobody;  // back
     };
 
+    // return_threshold of the intended quota, without its division: exact, as I * (n + 1) < 2^24.
+    std::uint32_t intended_lot(const Extra& extra) const {
+        return static_cast<std::uint32_t>(extra.intended * lots_reciprocal_ >> 32) + 1;
+    }
+
     void activity(PeerIndex from, Emitter& out) override;
     std::uint32_t attach_credits(PeerIndex to, Emitter& out) override;
 
@@ -94,6 +99,7 @@ class DynamicPolicy final : public Policy {
     std::string peer_violation(PeerIndex from) const;
 
     std::uint32_t intended_max_;
+    std::uint64_t lots_reciprocal_;  // 2^32 / (n + 1), rounded up
     std::uint8_t low_ = 0;
     List lists_[4];
     std::vector<Extra> extras_;

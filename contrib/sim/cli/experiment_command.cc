@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -65,12 +66,27 @@ bool plot(const fs::path& script, const fs::path& csv, const Experiment& experim
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// A line now and then, where an experiment lasts.
+Progress progress_of(const Experiment& experiment) {
+    using Clock = std::chrono::steady_clock;
+    return [name = experiment.name, start = Clock::now(), last = Clock::now()](std::size_t done,
+                                                                               std::size_t runs) mutable {
+        if (Clock::now() - last < std::chrono::seconds(30)) return;
+        last = Clock::now();
+        std::fprintf(
+            stderr, "%s: %zu of %zu runs after %lld s\n", name.c_str(), done, runs,
+            static_cast<long long>(std::chrono::duration_cast<std::chrono::seconds>(last - start).count()));
+    };
+}
+
 // Returns false if a run failed or a verdict is not the one that the bounds file expects.
 bool perform(const ExperimentOptions& o, const Experiment& experiment) {
     std::printf("== %s: %s (%s size)\n", experiment.name.c_str(), experiment.title.c_str(),
                 o.context.full ? "full" : "reduced");
     std::fflush(stdout);
-    const Report report = experiment.run(o.context);
+    Context context = o.context;
+    context.progress = progress_of(experiment);
+    const Report report = experiment.run(context);
     const std::vector<Verdict> verdicts = judge(o.bounds.string(), experiment.name, report, o.context.full);
     std::string text = to_text(verdicts);
     for (const std::string& remark : report.remarks) text += "remark: " + remark + "\n";

@@ -70,7 +70,7 @@ Report figure_7_5(const Context& context) {
                 grid.add({std::string(benchmark.kind), std::string(benchmark.pattern), policy, double(s)},
                          benchmark_run(benchmark, processes, policy, s), reference);
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     for (const std::string policy : {"static", "dynamic"}) {
         for (const std::uint32_t s : kSlots) {
@@ -124,7 +124,7 @@ Report eight_slots(const Context& context) {
                 grid.add(cell(benchmark, "lazy", processes / part, ahead),
                          lazy_in_eight(benchmark, processes, processes / part, ahead), reference);
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     // `clipped`: some patterns get faster when they are held up, which is nobody's merit.
     const auto mean = [&](const std::string& policy, double windows, double ahead, bool clipped) {
@@ -161,7 +161,7 @@ Report figure_7_10(const Context& context) {
         for (const std::string policy : {"static", "dynamic"})
             grid.add({policy, double(r)}, make(policy), reference);
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     const auto time = [&](const std::string& policy, double r) { return grid.find({policy, r})->time_us; };
     report.metrics["reference_50_over_1"] = time("none", 50) / time("none", 1);
@@ -221,7 +221,7 @@ Report liu_panda_bandwidth(const Context& context) {
             for (const std::string& policy : bounding_policies())
                 grid.add({double(buffers), policy, double(window)}, make(policy), reference);
         }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     for (const std::string& policy : bounding_policies()) {
         double enough = 0;
@@ -302,7 +302,7 @@ Report liu_panda_nas(const Context& context) {
                 grid.add({std::string(nas.name), policy, double(buffers)}, make(policy, buffers), reference);
             }
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     report.remarks.insert(report.remarks.end(), skipped.remarks.begin(), skipped.remarks.end());
     for (const auto& point : grid.points()) {

@@ -46,7 +46,7 @@ Report groups(const Context& context, const std::string& policy) {
         for (const std::uint32_t s : slots)
             grid.add({double(active), double(s)}, grouped_alltoall(processes, active, policy, s), reference);
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     for (const std::uint32_t part : parts) {
         const double active = processes / part;
@@ -91,7 +91,7 @@ Report figure_7_1(const Context& context) {
                              run, reference);
                 }
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     const auto computation = [&](const std::string& pattern, const std::string& policy, double s) {
         return grid.overhead({pattern, policy, std::string("total"), s}) -
@@ -133,7 +133,7 @@ Report figure_7_3(const Context& context) {
             for (const std::uint32_t s : slots)
                 grid.add({double(count), policy, double(s)}, make(policy, s), reference);
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     for (const std::uint32_t count : counts) {
         double difference = 0;

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "experiment/sweep.h"
+
 namespace velo::sim {
 
 using Cell = std::variant<double, std::string>;
@@ -21,6 +23,7 @@ struct Report {
 struct Context {
     bool full = false;  // the papers' size; otherwise one that takes seconds
     unsigned jobs = 1;
+    Progress progress;
 };
 
 struct Experiment {

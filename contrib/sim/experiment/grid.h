@@ -24,7 +24,7 @@ class Grid {
         points_.push_back({std::move(key), runs_.size(), reference});
         runs_.push_back(run);
     }
-    void execute(unsigned jobs) { results_ = execute_all(runs_, jobs); }
+    void execute(const Context& context) { results_ = execute_all(runs_, context.jobs, context.progress); }
 
     struct Point {
         std::vector<Cell> key;

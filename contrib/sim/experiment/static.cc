@@ -47,7 +47,7 @@ Report figure_5_3(const Context& context) {
                 grid.add({double(hops), double(n), double(s)}, multi_pingpong(hops, "static", s, n),
                          reference);
     }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     auto& m = report.metrics;
     m["half_round_trip_1_hop_us"] = grid.of(grid.points().front().reference).time_us / 2;
@@ -100,7 +100,7 @@ Report figure_5_5(const Context& context) {
     }
     const std::size_t at_256 = grid.reference(alltoall(256, "none", 64, 2));
     const std::size_t at_1024 = grid.reference(alltoall(1024, "none", 64, 2));
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     auto& m = report.metrics;
     m["alltoall_256_us"] = grid.of(at_256).time_us;
@@ -131,7 +131,7 @@ Report figure_5_5(const Context& context) {
 // The smallest buffer from which on no message of a series of alltoalls is delayed. What a receiver has not
 // returned differs from one alltoall to the next, so that the series must be long; no credit packet may be on
 // its way when the next one begins, so that the pause between them is, too.
-double stable_size(std::uint32_t processes, std::uint32_t n, unsigned jobs) {
+double stable_size(std::uint32_t processes, std::uint32_t n, const Context& context) {
     constexpr std::uint32_t kFirst = 38, kLast = 96;
     std::vector<Trial> runs;
     for (std::uint32_t slots = kFirst; slots <= kLast; ++slots) {
@@ -142,7 +142,7 @@ double stable_size(std::uint32_t processes, std::uint32_t n, unsigned jobs) {
         run.options.iterations = 40;
         runs.push_back(run);
     }
-    const std::vector<Measured> measured = execute_all(runs, jobs);
+    const std::vector<Measured> measured = execute_all(runs, context.jobs, context.progress);
     double first = kNever;
     for (std::uint32_t slots = kLast; slots >= kFirst && measured[slots - kFirst].delayed_percent == 0;
          --slots)
@@ -155,7 +155,7 @@ Report table_5_2(const Context& context) {
     report.columns = {"credit_slots", "slots_per_peer", "data_region", "equation_5_5"};
     const std::uint32_t processes = context.full ? 64 : 12;
     for (const std::uint32_t n : range(1, 5, 1)) {
-        const double slots = stable_size(processes, n, context.jobs);
+        const double slots = stable_size(processes, n, context);
         report.rows.push_back({double(n), slots, slots - n, double(37 * (n + 1) / n + n)});
         report.metrics["stable_slots_" + std::to_string(n)] = slots;
     }
@@ -178,7 +178,7 @@ Report figure_5_8(const Context& context) {
             run.flow.piggyback = piggyback;
             grid.add({double(piggyback), double(s)}, run, reference);
         }
-    grid.execute(context.jobs);
+    grid.execute(context);
     Report report = grid.report();
     double least = 100, without = 0, with = 0;
     for (const std::uint32_t s : slots) {

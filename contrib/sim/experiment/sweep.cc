@@ -22,14 +22,17 @@ Measured execute(const Trial& run) {
     return measured;
 }
 
-std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs) {
+std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs, const Progress& progress) {
     std::vector<Measured> results(runs.size());
     std::atomic<std::size_t> next{0};
+    std::size_t done = 0;
     std::mutex mutex;
     std::exception_ptr failure;
     const auto work = [&] {
         for (std::size_t i = next++; i < runs.size(); i = next++) try {
                 results[i] = execute(runs[i]);
+                const std::lock_guard lock(mutex);
+                if (progress) progress(++done, runs.size());
             } catch (...) {
                 const std::lock_guard lock(mutex);
                 if (!failure) failure = std::current_exception();

@@ -12,6 +12,9 @@
 
 namespace velo::sim {
 
+// How many of how many runs are done.
+using Progress = std::function<void(std::size_t done, std::size_t runs)>;
+
 struct Trial {
     Machine machine;
     FlowOptions flow;
@@ -31,7 +34,9 @@ struct Measured {
 Measured execute(const Trial& run);
 // Each run is a deterministic thing of its own, so that `jobs` threads change nothing but the time it takes.
 // The first exception of a run is thrown on.
-std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs);
+// `progress` is called after each run, by one thread at a time.
+std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs,
+                                  const Progress& progress = {});
 
 // A run on the thesis's machine: a mesh for that many processes, 16 on a node.
 Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std::string& policy = "none",
