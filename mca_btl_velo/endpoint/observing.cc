@@ -30,7 +30,8 @@ void Engine::open_trace() {
     header.process_name = config_.process_name;
     header.peers = flow.peers;
     header.spare_peers = flow.spare_peers;
-    header.slots_per_peer = slots_per_peer_;
+    const bool sized_by_slots = flow::minimum_data_slots(config_.flow_control, flow) > 0;
+    header.slots_per_peer = sized_by_slots ? slots_per_peer_ : 0;
     header.credit_slots = flow.credit_slots;
     header.mailbox_slots = velo_.reader.capacity();
     header.piggyback = flow.piggyback;

@@ -157,6 +157,19 @@ std::uint64_t sum(const std::vector<trace::Record>& records, std::uint32_t trace
     return total;
 }
 
+TEST(EngineTrace, tells_slots_per_peer_only_where_the_mailbox_is_sized_by_them) {
+    for (const char* policy : {"none", "static", "dynamic", "mvapich_dynamic"}) {
+        SCOPED_TRACE(policy);
+        EXPECT_EQ(TracedParty(policy).close(0).header.slots_per_peer, 8U);
+    }
+    for (const char* policy : {"rnr", "mvapich_static", "lazy"}) {
+        SCOPED_TRACE(policy);
+        const trace::FileHeader header = TracedParty(policy).close(0).header;
+        EXPECT_EQ(header.slots_per_peer, 0U);
+        EXPECT_GT(header.mailbox_slots, 0U);
+    }
+}
+
 TEST(EngineTrace, of_the_credit_policies_adds_up_packet_by_packet) {
     for (const char* policy : {"static", "dynamic"}) {
         SCOPED_TRACE(policy);

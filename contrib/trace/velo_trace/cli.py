@@ -7,7 +7,7 @@ import sys
 
 from . import chrome, table
 from .phases import read_phases
-from .reader import KINDS, Kind, TraceError, read_job
+from .reader import KINDS, Kind, TraceError, read_job, sizing_of
 from .series import default_groups, parse_groups
 
 EXIT_OK, EXIT_USAGE = 0, 2
@@ -98,7 +98,7 @@ def _info(traces, _options):
         times = trace.records["time_ns"]
         seconds = (int(times[-1]) - header["monotonic_ns"]) / 1e9 if len(times) else 0.0
         print(f"{trace.path}: job {trace.job} rank {trace.rank}, process {header['pid']} on {header['host']}, {header['policy']}, "
-              f"{header['slots_per_peer']} slots per peer, mailbox {header['mailbox_slots']} slots, {len(trace.records)} records, "
+              f"{sizing_of(header)}, {len(trace.records)} records, "
               f"{seconds:.3f} s, {'complete' if trace.complete else 'no end'}")
         for number, name in KINDS.items():
             count = int((trace.records["kind"] == number).sum())

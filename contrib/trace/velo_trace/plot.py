@@ -6,7 +6,7 @@ import numpy
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
 
-from .reader import TraceError  # noqa: E402
+from .reader import TraceError, sizing_of  # noqa: E402
 from .series import quotas_of, series_of, steps_of  # noqa: E402
 
 _BINS_OF_A_PHASE, _BINS = 25, 250
@@ -34,8 +34,7 @@ def write_plot(paths, traces, trace, groups, phases=None, what="credits"):
     if phases:
         _mark_phases(axes, phases)
     header = trace.header
-    figure.suptitle(f"{header['policy']}, {header['slots_per_peer']} slots per peer, {header['credit_slots']} of them for credit "
-                    "packets; line: mean of the peers, band: least to most", fontsize=9)
+    figure.suptitle(f"{header['policy']}, {sizing_of(header)}; line: mean of the peers, band: least to most", fontsize=9)
     axes.legend(title=TITLES[what].format(rank=trace.rank), fontsize=8, title_fontsize=8, loc="upper center",
                 bbox_to_anchor=(0.5, -0.13), ncols=min(len(series), 4))
     axes.grid(True, linewidth=0.4, alpha=0.6)

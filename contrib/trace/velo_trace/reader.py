@@ -51,6 +51,14 @@ class Kind(enum.IntEnum):
     END = 21
 
 
+def sizing_of(header):
+    """What the mailbox of a trace's process goes by, for people."""
+    slots = f"mailbox of {header['mailbox_slots']} slots"
+    if header["slots_per_peer"] == 0:
+        return slots
+    return f"{header['slots_per_peer']} slots per peer, {header['credit_slots']} of them for credit packets, {slots}"
+
+
 KINDS = {int(kind): kind.name.lower() for kind in Kind}
 
 
