@@ -115,18 +115,11 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     std::snprintf(layout.agreement.flow_control, sizeof layout.agreement.flow_control, "%s",
                   config.flow_control);
     layout.agreement.slots_per_peer = config.slots_per_peer;
-    layout.agreement.credit_slots = config.credit_slots;
-    layout.agreement.piggyback = config.piggyback;
     layout.agreement.limic_slots = config.limic_slots;
     layout.agreement.ranks_per_node = config.ranks_per_node;
     layout.agreement.eager_limit = config.eager_limit;
     layout.agreement.max_message_bytes = config.max_message_bytes;
-    layout.agreement.preposted_buffers = flow.preposted_buffers;
-    layout.agreement.initial_buffers = flow.initial_buffers;
-    layout.agreement.credit_message_threshold = flow.credit_message_threshold;
-    layout.agreement.lazy_slots = flow.lazy_slots;
-    layout.agreement.lazy_peers = flow.lazy_peers;
-    layout.agreement.lazy_doorbell = flow.lazy_doorbell;
+    fabric::shm::agree_on(flow, &layout.agreement);
     layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }

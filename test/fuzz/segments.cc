@@ -31,13 +31,6 @@ struct Original {
         Segment::Layout layout{};
         layout.owner = kOwner;
         std::strcpy(layout.agreement.flow_control, policy);
-        layout.agreement.credit_slots = 2;
-        layout.agreement.preposted_buffers = 4;
-        layout.agreement.initial_buffers = 2;
-        layout.agreement.credit_message_threshold = 2;
-        layout.agreement.lazy_slots = 16;
-        layout.agreement.lazy_peers = 2;
-        layout.agreement.lazy_doorbell = std::string_view(policy) == "lazy";
         layout.flow.peers = 2;
         layout.flow.spare_peers = 1;
         layout.flow.data_slots = 12;
@@ -46,7 +39,8 @@ struct Original {
         layout.flow.credit_message_threshold = 2;
         layout.flow.lazy_slots = 16;
         layout.flow.lazy_peers = 2;
-        layout.flow.lazy_doorbell = layout.agreement.lazy_doorbell != 0;
+        layout.flow.lazy_doorbell = std::string_view(policy) == "lazy";
+        fabric::shm::agree_on(layout.flow, &layout.agreement);
         layout.node_peers = kPeers;
         segment = Segment::create("/dev/shm", layout, &probe);
         contents.assign(memory(), memory() + std::min(kPatchedBytes, segment.bytes()));

@@ -22,12 +22,12 @@ class SegmentTest : public ::testing::Test {
         Segment::Layout layout{};
         layout.owner = 10;
         std::strcpy(layout.agreement.flow_control, "static");
-        layout.agreement.credit_slots = 2;
         layout.agreement.slots_per_peer = 8;
         layout.flow.peers = 3;
         layout.flow.spare_peers = 2;
         layout.flow.data_slots = 18;
         layout.flow.credit_slots = 2;
+        agree_on(layout.flow, &layout.agreement);
         layout.node_peers = kPeers;
         return layout;
     }
@@ -48,8 +48,9 @@ TEST_F(SegmentTest, a_peer_learns_the_configuration_of_the_mailbox) {
 TEST_F(SegmentTest, the_mailbox_is_as_large_as_its_policy_plans_for_owner_and_peer) {
     Segment::Layout planned = layout();
     std::strcpy(planned.agreement.flow_control, "mvapich_static");
-    planned.flow.preposted_buffers = planned.agreement.preposted_buffers = 10;
-    planned.flow.credit_message_threshold = planned.agreement.credit_message_threshold = 3;
+    planned.flow.preposted_buffers = 10;
+    planned.flow.credit_message_threshold = 3;
+    agree_on(planned.flow, &planned.agreement);
     Segment owner = Segment::create("/dev/shm", planned, &probe_);
     Segment peer = Segment::attach(owner.address());
     EXPECT_EQ(owner.reader().capacity(), 5U * (10 + 10 / 3));

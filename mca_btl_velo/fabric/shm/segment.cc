@@ -41,6 +41,30 @@ std::string differs(const char* parameter, const std::string& mine, const std::s
 
 }  // namespace
 
+flow::PolicyConfig agreed_flow(const Agreement& agreement) {
+    flow::PolicyConfig flow;
+    flow.credit_slots = agreement.credit_slots;
+    flow.piggyback = agreement.piggyback != 0;
+    flow.preposted_buffers = agreement.preposted_buffers;
+    flow.initial_buffers = agreement.initial_buffers;
+    flow.credit_message_threshold = agreement.credit_message_threshold;
+    flow.lazy_slots = agreement.lazy_slots;
+    flow.lazy_peers = agreement.lazy_peers;
+    flow.lazy_doorbell = agreement.lazy_doorbell != 0;
+    return flow;
+}
+
+void agree_on(const flow::PolicyConfig& flow, Agreement* agreement) {
+    agreement->credit_slots = flow.credit_slots;
+    agreement->piggyback = flow.piggyback;
+    agreement->preposted_buffers = flow.preposted_buffers;
+    agreement->initial_buffers = flow.initial_buffers;
+    agreement->credit_message_threshold = flow.credit_message_threshold;
+    agreement->lazy_slots = flow.lazy_slots;
+    agreement->lazy_peers = flow.lazy_peers;
+    agreement->lazy_doorbell = flow.lazy_doorbell;
+}
+
 std::uint64_t digest(const Agreement& agreement) {
     static_assert(std::has_unique_object_representations_v<Agreement>);
     char bytes[sizeof agreement];
@@ -81,18 +105,10 @@ std::string difference(const Agreement& mine, const Agreement& theirs) {
 }
 
 flow::PolicyConfig Segment::flow_of(const SegmentHeader& header) {
-    flow::PolicyConfig flow;
+    flow::PolicyConfig flow = agreed_flow(header.agreement);
     flow.peers = header.peers;
     flow.spare_peers = header.spare_peers;
     flow.data_slots = header.data_slots;
-    flow.credit_slots = header.agreement.credit_slots;
-    flow.piggyback = header.agreement.piggyback != 0;
-    flow.preposted_buffers = header.agreement.preposted_buffers;
-    flow.initial_buffers = header.agreement.initial_buffers;
-    flow.credit_message_threshold = header.agreement.credit_message_threshold;
-    flow.lazy_slots = header.agreement.lazy_slots;
-    flow.lazy_peers = header.agreement.lazy_peers;
-    flow.lazy_doorbell = header.agreement.lazy_doorbell != 0;
     return flow;
 }
 

@@ -43,6 +43,10 @@ struct Agreement {
     std::uint32_t lazy_doorbell;
 };
 
+// What a policy is told of an agreement, all but the sizes (peers, spare_peers, data_slots), and the reverse.
+flow::PolicyConfig agreed_flow(const Agreement& agreement);
+void agree_on(const flow::PolicyConfig& flow, Agreement* agreement);
+
 // Agreements that differ have different digests, but for chance.
 std::uint64_t digest(const Agreement& agreement);
 // Empty, or a sentence that names the first parameter that differs, with both values.
