@@ -32,6 +32,7 @@ int Engine::answer_doorbell() {
         std::lock_guard lock(mutex_);
         Peer& peer = peer_at(index);
         peer.policy.contact_retrieved(peer.source, wire::PacketKind::kHello, 0, peer.out);
+        trace_.received(peer, wire::PacketKind::kHello, 0);
         follow_contact(peer);
         assert_invariants();
     });

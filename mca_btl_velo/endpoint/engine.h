@@ -212,6 +212,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     void free_slots(Domain& domain);
+    // Takes the mailbox's occupancy.
+    void sample(Domain& domain);
     bool idle() const;
     std::size_t peers_met() const;
     std::size_t private_bytes() const;
@@ -229,6 +231,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::vector<std::shared_ptr<void>> kept_;
     flow::PeerIndex arriving_ = 0;  // whose message the callback is given
     std::uint64_t empty_polls_ = 0;
+    std::uint32_t work_polls_ = 0;  // empty ones while something waits for room
     std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;

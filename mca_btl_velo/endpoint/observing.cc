@@ -87,11 +87,14 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
     const mailbox::Reader<>& reader = peer.domain.reader;
     char numbers[320];
     if (peer.policy.limited()) {
+        const std::string due = flow.threshold == UINT32_MAX ? "no return is due"
+                                                             : std::to_string(flow.retrieved) + " of the " +
+                                                                   std::to_string(flow.threshold) +
+                                                                   " packets that make a return have come";
         std::snprintf(numbers, sizeof numbers,
-                      "%" PRIu32 " credits left; in the other direction it holds %" PRIu32 ", and %" PRIu32
-                      " of the %" PRIu32 " packets that make a return have come; %" PRIu64
-                      " packets wait in this process's mailbox of %" PRIu32 " slots",
-                      peer.policy.credits(peer.flow), flow.current, flow.retrieved, flow.threshold,
+                      "%" PRIu32 " credits left; in the other direction it holds %" PRIu32
+                      ", and %s; %" PRIu64 " packets wait in this process's mailbox of %" PRIu32 " slots",
+                      peer.policy.credits(peer.flow), flow.current, due.c_str(),
                       std::uint64_t{reader.occupancy()}, reader.capacity());
     } else {
         std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");

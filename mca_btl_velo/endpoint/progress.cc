@@ -23,9 +23,11 @@ constexpr int kFreeStep = 16;
 // Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
 // of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
 constexpr std::uint32_t kPollsToSleep = 50;
-constexpr std::uint32_t kSampleStep = 512;
+constexpr std::uint32_t kSampleStep = 512, kLeastSampleStep = 64;
 // Stalls and the age of the trace's buffer are looked at after this many polls of an empty mailbox.
 constexpr std::uint64_t kPollsBetweenLooks = 2048;
+// Where something waits for room, a poll may last milliseconds: a crowded process yields after each.
+constexpr std::uint32_t kWorkPollsBetweenLooks = 16;
 
 template <typename T>
 T read_payload(const std::byte* payload) {
@@ -82,6 +84,8 @@ int Engine::drain(Domain& domain) {
     while (handled < kBatch && !failed_) {
         std::uint64_t word = domain.reader.poll();
         if (word == 0) break;
+        if (handled == 0 && domain.reader.position() >= domain.next_sample) [[unlikely]]
+            sample(domain);
         release_delayed_credit();
         int packets = handle(domain, word);
         if (handled % kFreeStep + packets >= kFreeStep) free_slots(domain);
@@ -96,16 +100,17 @@ bool Engine::idle() const {
            (!remote_ || remote_->reader.poll() == 0) && (!doorbell_ || !doorbell_->rung());
 }
 
+// The senders' pointer is looked at only now and then: looking takes its line away from them.
+void Engine::sample(Domain& domain) {
+    const mailbox::Reader<>& reader = domain.reader;
+    domain.next_sample = reader.position() + std::clamp(reader.capacity(), kLeastSampleStep, kSampleStep);
+    *domain.high_water = std::max(*domain.high_water, reader.occupancy());
+    look_around();
+}
+
 void Engine::free_slots(Domain& domain) {
-    // The senders' pointer is looked at only now and then: looking takes its line away from them.
-    mailbox::Reader<>& reader = domain.reader;
-    if (reader.position() >= domain.next_sample) {
-        domain.next_sample = reader.position() + std::min(kSampleStep, reader.capacity());
-        std::uint64_t occupied = std::min<std::uint64_t>(reader.occupancy() + kFreeStep, reader.capacity());
-        *domain.high_water = std::max(*domain.high_water, occupied);
-        look_around();
-    }
-    reader.publish();
+    if (domain.reader.position() >= domain.next_sample) sample(domain);
+    domain.reader.publish();
 }
 
 int Engine::handle(Domain& domain, std::uint64_t word) {
@@ -360,6 +365,7 @@ int Engine::housekeep(int handled) {
         housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
     }
     run_completions();
+    if (handled == 0 && ++work_polls_ % kWorkPollsBetweenLooks == 0) look_around();
     return handled;
 }
 
