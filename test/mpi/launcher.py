@@ -217,7 +217,10 @@ class Launcher:
         return result
 
     def run_any(self, *arguments, **keywords):
-        return finish(self.start(*arguments, **keywords))
+        """Runs to the end, whatever it is. When mpirun itself crashes, in which no Velo runs, it gets a second chance: that of
+        Open MPI 4.1 sometimes does, in PMIx_server_finalize, after a job that has failed."""
+        result = finish(self.start(*arguments, **keywords))
+        return finish(self.start(*arguments, **keywords)) if result.returncode == -signal.SIGSEGV else result
 
     def run_parts(self, parts, **keywords):
         return finish(self.start_parts(parts, **keywords))
