@@ -211,7 +211,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void give_help();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
-    void free_slots(Domain& domain);
     // Takes the mailbox's occupancy.
     void sample(Domain& domain);
     bool idle() const;

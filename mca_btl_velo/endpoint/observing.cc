@@ -30,7 +30,7 @@ void Engine::open_trace() {
     header.process_name = config_.process_name;
     header.peers = flow.peers;
     header.spare_peers = flow.spare_peers;
-    const bool sized_by_slots = flow::minimum_data_slots(config_.flow_control, flow) > 0;
+    const bool sized_by_slots = flow::minimum_data_slots(config_.flow_control, 1, flow.credit_slots) > 0;
     header.slots_per_peer = sized_by_slots ? slots_per_peer_ : 0;
     header.credit_slots = flow.credit_slots;
     header.mailbox_slots = velo_.reader.capacity();

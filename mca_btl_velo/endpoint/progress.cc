@@ -84,11 +84,11 @@ int Engine::drain(Domain& domain) {
     while (handled < kBatch && !failed_) {
         std::uint64_t word = domain.reader.poll();
         if (word == 0) break;
-        if (handled == 0 && domain.reader.position() >= domain.next_sample) [[unlikely]]
+        if (domain.reader.position() >= domain.next_sample) [[unlikely]]
             sample(domain);
         release_delayed_credit();
         int packets = handle(domain, word);
-        if (handled % kFreeStep + packets >= kFreeStep) free_slots(domain);
+        if (handled % kFreeStep + packets >= kFreeStep) domain.reader.publish();
         handled += packets;
     }
     if (handled > 0) domain.reader.publish();
@@ -106,11 +106,6 @@ void Engine::sample(Domain& domain) {
     domain.next_sample = reader.position() + std::clamp(reader.capacity(), kLeastSampleStep, kSampleStep);
     *domain.high_water = std::max(*domain.high_water, reader.occupancy());
     look_around();
-}
-
-void Engine::free_slots(Domain& domain) {
-    if (domain.reader.position() >= domain.next_sample) sample(domain);
-    domain.reader.publish();
 }
 
 int Engine::handle(Domain& domain, std::uint64_t word) {

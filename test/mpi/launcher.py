@@ -217,13 +217,11 @@ class Launcher:
         return result
 
     def run_any(self, *arguments, **keywords):
-        """Runs to the end, whatever it is. When mpirun itself crashes, in which no Velo runs, it gets a second chance: that of
-        Open MPI 4.1 sometimes does, in PMIx_server_finalize, after a job that has failed."""
-        result = finish(self.start(*arguments, **keywords))
-        return finish(self.start(*arguments, **keywords)) if result.returncode == -signal.SIGSEGV else result
+        """Runs to the end, whatever it is."""
+        return finish_without_crash_of_mpirun(lambda: self.start(*arguments, **keywords))
 
     def run_parts(self, parts, **keywords):
-        return finish(self.start_parts(parts, **keywords))
+        return finish_without_crash_of_mpirun(lambda: self.start_parts(parts, **keywords))
 
 
 def one_part(parts):
@@ -246,6 +244,13 @@ def finish(run):
         return run.wait()
     finally:
         run.stop()
+
+
+def finish_without_crash_of_mpirun(start):
+    """When mpirun itself crashes, in which no Velo runs, it gets a second chance: that of Open MPI 4.1 sometimes does, in
+    PMIx_server_finalize, after a job that has failed."""
+    result = finish(start())
+    return finish(start()) if result.returncode == -signal.SIGSEGV else result
 
 
 def run_command(words, environment, time_limit=30):

@@ -122,9 +122,9 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, &component->piggyback);
     component->delay_credits = true;
     rc |= add("delay_credits",
-              "static and dynamic, with piggyback: credits that fall due with the last packet in the mailbox wait until the process looks at it "
-              "again, and save their credit packet if a data packet to the same peer leaves before, as an answer does "
-              "(default true); false: the credit packet leaves at once, as in the thesis",
+              "static and dynamic, with piggyback: credits that fall due with the last packet in the mailbox wait until the "
+              "process looks at it again, and save their credit packet if a data packet to the same peer leaves before, as "
+              "an answer does (default true); false: the credit packet leaves at once, as in the thesis",
               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->delay_credits);
     component->packet_trains = true;
     rc |= add("packet_trains",
