@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -209,6 +210,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
                              singlecopy::RemoteMemory& memory);
     void give_help();
+    void await_shared_gets();
     void finish_shared_gets();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     // Takes the mailbox's occupancy.
@@ -261,7 +263,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
-    std::vector<rma::Help> helps_;             // that peers have asked for
+    std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
     SendQueue completed_;  // user messages whose callback is due

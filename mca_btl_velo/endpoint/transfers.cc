@@ -9,7 +9,8 @@
 namespace velo::endpoint {
 namespace {
 
-// The peer's last part is on its way when ours is done: worth waiting for, unless the peer is not running.
+// How often a process looks whether its peer has done its part of the get before: the part is on its way,
+// unless the peer is not running.
 constexpr int kPatience = 20000;
 
 }  // namespace
@@ -32,6 +33,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.policy.credits(peer.flow) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
+    await_shared_gets();
     return single_copy(direction, local, remote, bytes, completion, *memory);
 }
 
@@ -44,7 +46,7 @@ velo_status Engine::single_copy(rma::Direction direction, void* local, std::uint
     if (error != 0) return VELO_ERR_REMOTE;
     if (direction == rma::Direction::kGet) {
         std::lock_guard lock(mutex_);
-        rma_.measured(rma::Route::kSingleCopy, bytes, started);
+        rma_.measured(bytes, started);
     }
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
@@ -59,8 +61,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
         return single_copy(rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
-    rma::SharedGet get{platform::ticks(),
-                       *cell,
+    rma::SharedGet get{*cell,
                        generation,
                        rma::Share(share_cells_.at(*cell), generation, bytes),
                        &memory,
@@ -69,24 +70,29 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
                        bytes,
                        completion};
     get.share.open();
+    rma_.together_started(bytes);
     rma_.ask_for_help(peer.index, local, remote, bytes, *cell, generation);
     lock.unlock();
 
-    bool complete = get.copy_own_part() != 0;
-    for (int i = 0; i < kPatience && !complete; ++i) complete = get.complete();
+    get.copy_own_part();
 
+    await_shared_gets();
     lock.lock();
-    if (!complete) {
-        shared_gets_.push_back(std::move(get));
-        want_housekeeping();
-        return VELO_QUEUED;
+    shared_gets_.push_back(std::move(get));
+    want_housekeeping();
+    return VELO_QUEUED;
+}
+
+// The peer's part of a get is waited for after the own part of the next, so that neither waits for the other
+// in a stream.
+void Engine::await_shared_gets() {
+    {
+        std::lock_guard lock(mutex_);
+        if (shared_gets_.empty()) return;
+        for (int i = 0; i < kPatience && !shared_gets_.front().complete(); ++i) {
+        }
     }
-    share_cells_.give_back(*cell);
-    rma_.measured(rma::Route::kDualCopy, bytes, get.started);
-    lock.unlock();
-    if (get.error != 0) return VELO_ERR_REMOTE;
-    completion.done(completion.argument, VELO_OK, 0);
-    return VELO_OK;
+    finish_shared_gets();
 }
 
 void Engine::finish_shared_gets() {
@@ -96,7 +102,7 @@ void Engine::finish_shared_gets() {
         std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
             if (!get.complete()) return false;
             share_cells_.give_back(get.cell);
-            rma_.measured(rma::Route::kDualCopy, get.bytes, get.started);
+            rma_.together_completed(get.bytes);
             done.push_back(std::move(get));
             return true;
         });
@@ -122,11 +128,11 @@ void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {
 void Engine::give_help() {
     std::unique_lock lock(mutex_);
     while (!helps_.empty() && idle()) {
-        rma::Help help = helps_.back();
+        rma::Help help = helps_.front();
         lock.unlock();
         bool more = help.copy();
         lock.lock();
-        if (!more) helps_.pop_back();
+        if (!more) helps_.pop_front();
     }
 }
 

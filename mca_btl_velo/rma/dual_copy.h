@@ -16,7 +16,6 @@ namespace velo::rma {
 
 // A get that this process has started and its peer may help with.
 struct SharedGet {
-    std::uint64_t started;  // ticks
     unsigned cell;
     std::uint32_t generation;
     Share share;

@@ -72,8 +72,22 @@ Route Rma::route(std::uint64_t bytes) {
     return RouteChooser::covers(bytes) ? routes_.chooser.choose(bytes) : RouteChooser::otherwise(bytes);
 }
 
-void Rma::measured(Route route, std::uint64_t bytes, std::uint64_t started) {
-    if (RouteChooser::covers(bytes)) routes_.chooser.measured(route, bytes, platform::ticks() - started);
+void Rma::measured(std::uint64_t bytes, std::uint64_t started) {
+    if (RouteChooser::covers(bytes))
+        routes_.chooser.measured(Route::kSingleCopy, bytes, platform::ticks() - started);
+}
+
+void Rma::together_started(std::uint64_t bytes) {
+    if (RouteChooser::covers(bytes)) routes_.together.started(platform::ticks());
+}
+
+void Rma::together_completed(std::uint64_t bytes) {
+    if (RouteChooser::covers(bytes)) overlapped(Route::kDualCopy, routes_.together, bytes);
+}
+
+void Rma::overlapped(Route route, OverlappingGets& gets, std::uint64_t bytes) {
+    auto sample = gets.completed(bytes, platform::ticks());
+    if (sample.count > 0) routes_.chooser.measured(route, bytes, sample.ticks, sample.count);
 }
 
 void Rma::ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
@@ -231,11 +245,7 @@ Completion Rma::part_arrived(const MessageHeader& header) {
         return {};
     }
     if (transfer.arrived < transfer.bytes) return {};
-    if (transfer.measured) {
-        auto sample = routes_.by_mailbox.completed(transfer.bytes, platform::ticks());
-        if (sample.count > 0)
-            routes_.chooser.measured(Route::kMailbox, transfer.bytes, sample.ticks, sample.count);
-    }
+    if (transfer.measured) overlapped(Route::kMailbox, routes_.by_mailbox, transfer.bytes);
     Completion completion = transfer.completion;
     transfers_.erase(header.id);
     return completion;

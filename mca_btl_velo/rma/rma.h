@@ -65,7 +65,11 @@ class Rma {
 
     // The way that a get of `bytes` from a peer whom single copy reaches is to take.
     Route route(std::uint64_t bytes);
-    void measured(Route route, std::uint64_t bytes, std::uint64_t started);
+    // A get by single copy that began at `started` is complete.
+    void measured(std::uint64_t bytes, std::uint64_t started);
+    // Gets by dual copy, which overlap.
+    void together_started(std::uint64_t bytes);
+    void together_completed(std::uint64_t bytes);
     // Asks the peer to help with a get.
     void ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
                       unsigned cell, std::uint32_t generation);
@@ -89,7 +93,7 @@ class Rma {
  private:
     struct Routes {
         RouteChooser chooser;
-        OverlappingGets by_mailbox;
+        OverlappingGets together, by_mailbox;
     };
     struct Access {
         explicit Access(const singlecopy::RemoteProcess& at) : process(at) {}
@@ -113,6 +117,7 @@ class Rma {
     std::uint64_t part_bytes(PeerIndex peer) const;
     void request_part(std::uint64_t id, Transfer& transfer);
     void post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes);
+    void overlapped(Route route, OverlappingGets& gets, std::uint64_t bytes);
     Completion part_arrived(const MessageHeader& header);
     Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
 

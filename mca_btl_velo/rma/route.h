@@ -40,9 +40,10 @@ class RouteChooser {
     void measured(Route route, std::uint64_t bytes, std::uint64_t ticks, int count = 1) {
         Class& size = class_of(bytes);
         if (route != size.current) return;  // started before the last decision
+        int before = size.seen;
         size.seen += count;
         // The first ones of a trial pay for moving the data from where the route before has left them.
-        if (!size.trial || size.seen > kUncounted) {
+        if (!size.trial || before >= kUncounted || size.seen >= kTrial) {
             float sample = static_cast<float>(ticks) / static_cast<float>(bytes);
             float& mean = size.cost[static_cast<std::size_t>(route)];
             // A process that was not running for a while says nothing about the route.
@@ -51,20 +52,26 @@ class RouteChooser {
         if (size.seen < (size.trial ? kTrial : size.run)) return;
         size.started = 0;
         size.seen = 0;
-        size.current = next_candidate(bytes, size.current);
+        size.current = next_candidate(bytes, size);
         size.trial = size.current != size.best;
-        if (!size.trial) decide(bytes, size);
+        if (!size.trial)
+            decide(bytes, size);
+        else if (!size.warm())
+            size.cost[static_cast<std::size_t>(size.current)] = 0;
     }
 
  private:
-    static constexpr int kTrial = 5, kUncounted = 2;
-    static constexpr int kShortestRun = 64, kLongestRun = 4096;
-    static constexpr float kClear = 1.5F;
-    static constexpr std::uint64_t kLeastDual = 64 * 1024, kMostMailbox = 1024 * 1024 - 1;
-    // What the reader's time does not show: a copy by the kernel takes the lines of the user's buffer from
-    // their owner, who pays for it when the buffer is written again; and dual copy takes the owner's time as
-    // well (measured: design/shared-memory.md).
-    static constexpr std::array<float, kRoutes> kBias{1.15F, 1.35F, 1.0F};
+    static constexpr int kTrial = 8, kUncounted = 2;
+    // What the very first transfers cost, page faults included, is good for a short run only.
+    static constexpr int kFirstRun = 16, kShortestRun = 64, kLongestRun = 4096;
+    static constexpr float kClear = 1.5F, kHopeless = 4;
+    static constexpr std::uint64_t kLeastDual = 32 * 1024, kMostMailbox = 1024 * 1024 - 1;
+    // What the reader's time does not show (measured: design/shared-memory.md). Dual copy takes its owner's
+    // time as well.
+    static constexpr float kOwnersHelp = 1.08F;
+    // A copy by the kernel takes the lines of the user's buffer from their owner, who pays for it when the
+    // buffer is written again, and by two processes in less of the reader's time.
+    static constexpr float kLinesTaken = 1.15F, kLinesTakenByTwo = 1.8F;
     static constexpr unsigned kFirstClass = 12, kClasses = 15;
 
     struct Class {
@@ -75,33 +82,47 @@ class RouteChooser {
         Route current = Route::kSingleCopy;
         Route best = Route::kSingleCopy;
         bool trial = true;
+        int choices = 0;
+
+        bool warm() const { return choices > 1; }
     };
 
     static bool possible(Route route, std::uint64_t bytes) {
         return route == Route::kSingleCopy || (route == Route::kDualCopy && bytes >= kLeastDual) ||
                (route == Route::kMailbox && bytes <= kMostMailbox);
     }
-    static Route next_candidate(std::uint64_t bytes, Route route) {
+    // A route that was far from the best is only tried when nothing has changed for long.
+    static bool worth_a_trial(Route route, const Class& size) {
+        return !size.warm() || size.run == kLongestRun ||
+               cost_of(route, size) <= kHopeless * cost_of(size.best, size);
+    }
+    static Route next_candidate(std::uint64_t bytes, const Class& size) {
+        Route route = size.current;
         do route = static_cast<Route>((static_cast<std::size_t>(route) + 1) % kRoutes);
-        while (!possible(route, bytes));
+        while (route != size.best && !(possible(route, bytes) && worth_a_trial(route, size)));
         return route;
     }
     // All routes have been tried, in turn, up to the one in use.
     static void decide(std::uint64_t bytes, Class& size) {
         Route best = cheapest(bytes, size);
         bool settled = best == size.best || clear(bytes, size, best);
-        size.run = settled ? std::min(4 * size.run, kLongestRun) : kShortestRun;
+        if (size.choices++ == 0)
+            size.run = kFirstRun;
+        else
+            size.run = settled ? std::min(4 * size.run, kLongestRun) : kShortestRun;
         size.current = size.best = best;
     }
     static float cost_of(Route route, const Class& size) {
-        return size.cost[static_cast<std::size_t>(route)] * kBias[static_cast<std::size_t>(route)];
+        return size.cost[static_cast<std::size_t>(route)];
     }
     static Route cheapest(std::uint64_t bytes, const Class& size) {
-        Route best = Route::kSingleCopy;
-        for (Route route : {Route::kDualCopy, Route::kMailbox}) {
-            if (possible(route, bytes) && cost_of(route, size) < cost_of(best, size)) best = route;
-        }
-        return best;
+        float single = cost_of(Route::kSingleCopy, size), dual = cost_of(Route::kDualCopy, size);
+        float mailbox = cost_of(Route::kMailbox, size);
+        bool two = possible(Route::kDualCopy, bytes);
+        if (possible(Route::kMailbox, bytes) && mailbox < single * kLinesTaken &&
+            (!two || mailbox < dual * kLinesTakenByTwo))
+            return Route::kMailbox;
+        return two && dual * kOwnersHelp < single ? Route::kDualCopy : Route::kSingleCopy;
     }
     // No other route comes near.
     static bool clear(std::uint64_t bytes, const Class& size, Route best) {
@@ -143,7 +164,7 @@ class OverlappingGets {
     }
 
  private:
-    static constexpr int kTogether = 16;
+    static constexpr int kTogether = 4;
 
     void begin(std::uint64_t now) {
         begin_ = now;

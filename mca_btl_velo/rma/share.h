@@ -33,7 +33,8 @@ class Share {
           generation_(generation % kGenerations),
           bytes_(bytes),
           unit_(unit_for(bytes)),
-          units_((bytes + unit_ - 1) / unit_) {}
+          units_((bytes + unit_ - 1) / unit_),
+          initiators_part_(std::min(units_, units_ / 2 + kHeadStartUnits)) {}
 
     // Initiator: opens the cell. The message that tells the peer orders it before the peer's claims.
     void open() {
@@ -59,9 +60,12 @@ class Share {
 
  private:
     static constexpr std::uint64_t kUnitLimit = (1U << 20) - 1;
-    // A side takes a share of what is left, so that both end at the same time, within these bounds. The peer,
-    // whose stores have to fetch the lines of a foreign buffer, is the slower one.
-    static constexpr std::uint64_t kLeastUnits = 2, kMostUnits = 32, kFrontShare = 4, kBackShare = 8;
+    // Each side has a part of its own, the same in each transfer of that size, so that the lines of either
+    // part stay in the cache of the processor that moves them. The initiator's is larger by what it copies
+    // before its peer has seen the request. A part is claimed in pieces that are worth a system call.
+    static constexpr std::uint64_t kPieceUnits = 64, kHeadStartUnits = 2;
+    // Whoever has done his part takes a share of what the other has not claimed, within these bounds.
+    static constexpr std::uint64_t kShare = 4, kLeastUnits = 2, kMostUnits = 32;
 
     std::uint64_t pack(std::uint64_t front, std::uint64_t back) const {
         return std::uint64_t{generation_} << 40 | front << 20 | back;
@@ -75,8 +79,11 @@ class Share {
             std::uint64_t front = front_of(word), back = back_of(word);
             if (word >> 40 != generation_ || front + back >= units_) return std::nullopt;
             std::uint64_t left = units_ - front - back;
-            std::uint64_t take = std::min(
-                left, std::clamp(left / (at_front ? kFrontShare : kBackShare), kLeastUnits, kMostUnits));
+            std::uint64_t mine = at_front ? front : back;
+            std::uint64_t part = at_front ? initiators_part_ : units_ - initiators_part_;
+            std::uint64_t take = mine < part
+                                     ? std::min({left, part - mine, kPieceUnits})
+                                     : std::min(left, std::clamp(left / kShare, kLeastUnits, kMostUnits));
             std::uint64_t next = at_front ? pack(front + take, back) : pack(front, back + take);
             if (!cell_->claims.compare_exchange_weak(word, next, std::memory_order_acq_rel,
                                                      std::memory_order_acquire))
@@ -89,7 +96,7 @@ class Share {
 
     ShareCell* cell_;
     std::uint32_t generation_;
-    std::uint64_t bytes_, unit_, units_;
+    std::uint64_t bytes_, unit_, units_, initiators_part_;
 };
 
 }  // namespace velo::rma

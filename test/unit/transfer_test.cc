@@ -62,6 +62,40 @@ TEST(ShareTest, a_peer_that_comes_after_the_end_or_in_another_generation_gets_no
     EXPECT_TRUE(second.claim_back());
 }
 
+// Who moves which lines decides in whose cache they are the next time.
+TEST(ShareTest, when_both_come_at_once_each_moves_the_same_part_every_time_with_few_claims) {
+    fabric::shm::ShareCell cell{};
+    for (std::uint64_t bytes : {32UL << 10, 256UL << 10, 1UL << 20, 4UL << 20}) {
+        for (std::uint32_t generation = 1; generation < 4; ++generation) {
+            Share mine(&cell, generation, bytes), theirs(&cell, generation, bytes);
+            mine.open();
+            std::uint64_t own = 0, claims = 0;
+            for (bool left = true; left;) {
+                auto front = mine.claim_front();
+                // In step with the peer, as if both were equally fast.
+                auto back = generation % 2 == 0 || front ? theirs.claim_back() : std::nullopt;
+                own += front ? front->bytes : 0;
+                claims += (front ? 1 : 0) + (back ? 1 : 0);
+                left = front || back;
+            }
+            EXPECT_EQ(own, bytes / 2 + 8192);
+            EXPECT_LE(claims, 3 + bytes / (128 << 10)) << bytes;
+        }
+    }
+}
+
+TEST(ShareTest, who_has_done_his_part_takes_over_from_a_peer_that_does_not_come) {
+    fabric::shm::ShareCell cell{};
+    Share mine(&cell, 1, 1 << 20), theirs(&cell, 1, 1 << 20);
+    mine.open();
+    std::uint64_t own = 0;
+    while (own < (3 << 20) / 4) own += mine.claim_front()->bytes;
+    std::uint64_t helped = 0;
+    while (auto range = theirs.claim_back()) helped += range->bytes;
+    EXPECT_GT(helped, 0U);
+    EXPECT_EQ(own + helped, 1U << 20);
+}
+
 TEST(ShareTest, sizes_beyond_the_counters_use_larger_units) {
     EXPECT_EQ(Share::unit_for(1), 4096U);
     EXPECT_EQ(Share::unit_for(std::uint64_t{4} << 30), 8192U);
@@ -116,6 +150,26 @@ TEST(RouteChooserTest, a_single_stall_does_not_turn_the_choice) {
     Route route = chooser.choose(32 * 1024);
     chooser.measured(route, 32 * 1024, 400'000'000);
     EXPECT_GT(run(chooser, 32 * 1024, 5000, {1000, 1000, 4000})[0], 4900);
+}
+
+TEST(RouteChooserTest, the_first_transfers_of_all_which_pay_for_page_faults_are_soon_forgotten) {
+    RouteChooser chooser;
+    run(chooser, 512 * 1024, 24, {900'000, 300'000, 300'000});
+    EXPECT_GT(run(chooser, 512 * 1024, 200, {1000, 2000, 9000})[0], 140);
+}
+
+TEST(RouteChooserTest, the_mailbox_has_to_beat_either_kind_of_copy_by_the_kernel) {
+    RouteChooser read_only, rewritten;
+    EXPECT_GT(run(read_only, 128 * 1024, 2000, {2500, 2400, 4200})[0], 1800);
+    EXPECT_GT(run(rewritten, 128 * 1024, 2000, {6000, 3500, 5500})[2], 1800);
+}
+
+TEST(RouteChooserTest, a_hopeless_route_is_hardly_tried_again) {
+    RouteChooser chooser;
+    run(chooser, 128 * 1024, 100, {1000, 3000, 9000});
+    auto taken = run(chooser, 128 * 1024, 1000, {1000, 3000, 9000});
+    EXPECT_EQ(taken[2], 0);
+    EXPECT_GT(taken[1], 0);
 }
 
 TEST(OverlappingGetsTest, the_cost_is_that_of_all_together) {
