@@ -37,23 +37,17 @@ constexpr std::uint32_t kAutomaticMailboxSlots = 8192;
 // For other nodes twice as many: a message holds its slots for the time of its journey.
 constexpr std::uint32_t kAutomaticNetworkSlots = 16384;
 constexpr std::uint32_t kAutomaticSlotsLeast = 64;
-constexpr std::uint32_t kAutomaticSlotsMost = 4096;
-constexpr std::uint32_t kAutomaticNetworkSlotsMost = 8192;
+// For each peer at most.
+constexpr std::uint32_t kAutomaticSlotsMost = 8192;
 constexpr std::uint32_t kLeastLimicSlots = 8;
 constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
-// For an automatic mailbox: slots in all, and for each peer at most.
-struct Automatic {
-    std::uint32_t slots, most;
-};
-constexpr Automatic kOnNode{kAutomaticMailboxSlots, kAutomaticSlotsMost};
-constexpr Automatic kBetweenNodes{kAutomaticNetworkSlots, kAutomaticNetworkSlotsMost};
-
+// `automatic`: slots of an automatic mailbox.
 std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t peers,
-                                     const Automatic& automatic) {
+                                     std::uint32_t automatic) {
     if (config.slots_per_peer != 0) return config.slots_per_peer;
-    std::uint32_t share = automatic.slots / std::max(peers, 1U);
-    return std::max(std::clamp(share, kAutomaticSlotsLeast, automatic.most), 4 * config.credit_slots);
+    std::uint32_t share = automatic / std::max(peers, 1U);
+    return std::max(std::clamp(share, kAutomaticSlotsLeast, kAutomaticSlotsMost), 4 * config.credit_slots);
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
@@ -69,7 +63,8 @@ std::uint32_t resolve_limic_slots(const velo_config& config) {
 
 // `doorbell`: the fabric has one. Shared memory does.
 flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, bool doorbell) {
-    std::uint32_t slots = resolve_slots_per_peer(config, peers, doorbell ? kOnNode : kBetweenNodes);
+    std::uint32_t slots =
+        resolve_slots_per_peer(config, peers, doorbell ? kAutomaticMailboxSlots : kAutomaticNetworkSlots);
     if (config.credit_slots < 1 || config.credit_slots > 255) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_credit_slots is " + std::to_string(config.credit_slots) +
                                               "; it must be 1 to 255");
@@ -145,7 +140,7 @@ Engine::Engine(const velo_config& config)
 
 Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     : config_(config),
-      slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count, kOnNode)),
+      slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count, kAutomaticMailboxSlots)),
       mutex_(config.threads),
       gate_(config.threads),
       sleep_us_(config.threads ? 0 : config.idle_sleep_us),
@@ -182,7 +177,8 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     std::memcpy(address_.data(), &own, sizeof own);
     open_remote(flow_config(config, config.remote_peer_count, false));
     if (remote_)
-        remote_slots_per_peer_ = resolve_slots_per_peer(config, config.remote_peer_count, kBetweenNodes);
+        remote_slots_per_peer_ =
+            resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkSlots);
     description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
                    std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
                    ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +

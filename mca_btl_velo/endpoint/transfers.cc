@@ -1,6 +1,5 @@
 // RMA transfers: which way each takes, and the ones that two processes carry out together.
 #include <mutex>
-#include <utility>
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
@@ -78,7 +77,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
 
     await_shared_gets();
     lock.lock();
-    shared_gets_.push_back(std::move(get));
+    shared_gets_.push_back(get);
     want_housekeeping();
     return VELO_QUEUED;
 }
@@ -103,7 +102,7 @@ void Engine::finish_shared_gets() {
             if (!get.complete()) return false;
             share_cells_.give_back(get.cell);
             rma_.together_completed(get.bytes);
-            done.push_back(std::move(get));
+            done.push_back(get);
             return true;
         });
     }

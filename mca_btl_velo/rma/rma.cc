@@ -12,10 +12,10 @@ namespace {
 
 // Part of a transfer that travels as one message. Small messages to the same peer slip in between parts; two
 // parts are asked for at a time, so that one is on its way while the other is being unpacked.
-constexpr std::uint64_t kPartBytes = 128 * 1024;
+constexpr std::uint64_t kPartBytes = 128UL * 1024;
 constexpr std::uint64_t kPartsAhead = 2;
 // Past the mailbox small messages have a way of their own, and each part costs a round trip.
-constexpr std::uint64_t kLargePartBytes = 8 * 1024 * 1024;
+constexpr std::uint64_t kLargePartBytes = 8UL * 1024 * 1024;
 
 }  // namespace
 

@@ -20,7 +20,7 @@ class RouteChooser {
  public:
     // Below, the costs of a route do not differ enough to be worth a measurement; above, the data exceed the
     // caches.
-    static constexpr std::uint64_t kLeast = 4 * 1024, kMost = 128 * 1024 * 1024 - 1;
+    static constexpr std::uint64_t kLeast = 4UL * 1024, kMost = 128UL * 1024 * 1024 - 1;
     static constexpr bool covers(std::uint64_t bytes) { return bytes >= kLeast && bytes <= kMost; }
     // The route of a get that is not measured.
     static constexpr Route otherwise(std::uint64_t bytes) {
@@ -31,7 +31,7 @@ class RouteChooser {
     Route choose(std::uint64_t bytes) {
         Class& size = class_of(bytes);
         // Several gets may be started before one is complete.
-        if (size.trial && ++size.started > kTrial) return size.best;
+        if (size.trial && ++size.started > trial_of(bytes)) return size.best;
         return size.current;
     }
 
@@ -43,13 +43,13 @@ class RouteChooser {
         int before = size.seen;
         size.seen += count;
         // The first ones of a trial pay for moving the data from where the route before has left them.
-        if (!size.trial || before >= kUncounted || size.seen >= kTrial) {
+        if (!size.trial || before >= kUncounted || size.seen >= trial_of(bytes)) {
             float sample = static_cast<float>(ticks) / static_cast<float>(bytes);
             float& mean = size.cost[static_cast<std::size_t>(route)];
             // A process that was not running for a while says nothing about the route.
             mean = mean == 0 ? sample : mean + (std::min(sample, 4 * mean) - mean) / 4;
         }
-        if (size.seen < (size.trial ? kTrial : size.run)) return;
+        if (size.seen < (size.trial ? trial_of(bytes) : size.run)) return;
         size.started = 0;
         size.seen = 0;
         size.current = next_candidate(bytes, size);
@@ -61,11 +61,13 @@ class RouteChooser {
     }
 
  private:
-    static constexpr int kTrial = 8, kUncounted = 2;
+    static constexpr int kUncounted = 2;
+    // Transfers of a trial. Long ones differ less from each other, and cost more.
+    static constexpr int trial_of(std::uint64_t bytes) { return bytes < 1024 * 1024 ? 8 : 4; }
     // What the very first transfers cost, page faults included, is good for a short run only.
     static constexpr int kFirstRun = 16, kShortestRun = 64, kLongestRun = 4096;
     static constexpr float kClear = 1.5F, kHopeless = 4;
-    static constexpr std::uint64_t kLeastDual = 32 * 1024, kMostMailbox = 1024 * 1024 - 1;
+    static constexpr std::uint64_t kLeastDual = 32UL * 1024, kMostMailbox = 1024UL * 1024 - 1;
     // What the reader's time does not show (measured: design/shared-memory.md). Dual copy takes its owner's
     // time as well.
     static constexpr float kOwnersHelp = 1.08F;

@@ -109,7 +109,7 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
     component->slots_per_peer = 0;
     rc |= add("slots_per_peer",
               "Size of the mailbox in 64-byte slots for each peer on the node, data and credit slots together; at least "
-              "2 * credit_slots. 0 (default): 8192 slots shared out among the peers, 64 to 4096 for each. rnr, "
+              "2 * credit_slots. 0 (default): 8192 slots shared out among the peers, at least 64 for each. rnr, "
               "mvapich_static and lazy have parameters of their own instead",
               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ,
               &component->slots_per_peer);
