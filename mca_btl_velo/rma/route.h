@@ -1,8 +1,8 @@
 // Which way a get takes: single copy by this process, dual copy by both (dual_copy.h), or through the mailbox
-// with both at work. Which is fastest depends on where the data are: single copy on what the reader's cache
-// still holds, the mailbox on what its owner has just written, because then each line changes hands once
-// instead of twice, dual copy on what no cache holds. So it is measured on the transfers themselves, for each
-// peer and size class.
+// with both at work. Which is fastest depends on where the data are and on what their owner does meanwhile:
+// single copy if it is busy, dual copy if it waits, the mailbox for what it has just written, because then
+// each line changes hands once instead of twice. So it is measured on the transfers themselves, for each size
+// class.
 #pragma once
 
 #include <algorithm>
