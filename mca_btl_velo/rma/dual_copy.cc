@@ -2,12 +2,11 @@
 
 namespace velo::rma {
 
-int SharedGet::copy_own_part() {
+void SharedGet::copy_own_part() {
+    // After an error the rest is claimed and left, so that the peer does not go on.
     while (auto range = share.claim_front()) {
-        error = memory->read(local + range->offset, remote + range->offset, range->bytes);
-        if (error != 0) break;
+        if (error == 0) error = memory->read(local + range->offset, remote + range->offset, range->bytes);
     }
-    return error;
 }
 
 bool SharedGet::complete() {
@@ -15,7 +14,7 @@ bool SharedGet::complete() {
     if (share.helped() == theirs) return true;
     if (!share.failed()) return false;
     std::uint64_t from = bytes - theirs;
-    error = memory->read(local + from, remote + from, theirs);
+    if (error == 0) error = memory->read(local + from, remote + from, theirs);
     return true;
 }
 

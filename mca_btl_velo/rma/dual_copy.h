@@ -24,11 +24,12 @@ struct SharedGet {
     std::uint64_t remote, bytes;
     Completion completion;
 
-    // Copies what the peer does not claim. 0 or the errno of a refusal.
-    int copy_own_part();
-    // True once the peer's part is in place too. A part that the peer could not write is copied here.
+    // Copies what the peer does not claim.
+    void copy_own_part();
+    // After that: true once the peer's part is in place too. A part that the peer could not write is copied
+    // here.
     bool complete();
-    int error = 0;
+    int error = 0;  // errno of a refusal
 };
 
 // A get of a peer that this process helps with.
