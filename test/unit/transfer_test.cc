@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -207,6 +209,24 @@ TEST(DozeTest, a_store_before_or_during_the_sleep_wakes_the_sleeper) {
 
 // Both engines live in this process, so that the peer helps only when it is driven; the contents tell the
 // rest.
+// So large that it is dual copy without a measurement; nothing of it is touched.
+TEST(DualCopyTest, a_refused_address_is_reported_once_and_the_peer_goes_on) {
+    constexpr std::size_t kBytes = 128UL << 20;
+    Party party{PartyConfig{}};
+    std::unique_ptr<std::byte[]> target(new std::byte[kBytes]);
+    std::vector<velo_status> outcomes;
+    auto note = [](void* all, velo_status status, std::uint64_t) {
+        static_cast<std::vector<velo_status>*>(all)->push_back(status);
+    };
+    EXPECT_EQ(velo_get(party[0].engine, party[0].peers[1], target.get(), 16, kBytes, note, &outcomes),
+              VELO_QUEUED);
+    for (int i = 0; i < 1000; ++i) party.step();
+    EXPECT_EQ(outcomes, std::vector<velo_status>{VELO_ERR_REMOTE});
+    party.send(1, 0, 1, pattern(100, 1));
+    party.step();
+    EXPECT_EQ(party[0].received.size(), 1U);
+}
+
 TEST(DualCopyTest, large_gets_arrive_whole_whoever_has_copied_what) {
     PartyConfig config;
     config.slots_per_peer = 64;
