@@ -26,7 +26,7 @@ struct velo_peer {
 
     // After a store into its mailbox.
     void wake() {
-        if (dozes) velo::platform::wake_if_asleep(segment.header().doze);
+        if (dozes) velo::platform::wake_if_asleep(segment.header().pointers.doze);
     }
 
     velo::flow::PeerIndex index;         // in this process's directory

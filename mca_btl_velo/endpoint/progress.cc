@@ -72,7 +72,7 @@ int Engine::progress() {
 void Engine::doze() {
     if (++polls_to_sleep_ < kPollsToSleep) return;
     polls_to_sleep_ = 0;
-    platform::DozeWord& word = mailbox_.header().doze;
+    platform::DozeWord& word = mailbox_.header().pointers.doze;
     platform::announce_sleep(word);
     if (idle()) platform::sleep_on(word, sleep_us_);
     platform::end_sleep(word);

@@ -31,6 +31,8 @@ struct alignas(wire::kPacketBytes) Slot {
 template <template <class> class Atom = std::atomic>
 struct Pointers {
     alignas(kPointerSpacing) Atom<std::uint64_t> write;
+    // Of the receiver, platform/doze.h. In the line that each sender has just written.
+    Atom<std::uint32_t> doze;
     alignas(kPointerSpacing) Atom<std::uint64_t> read;
 };
 

@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "platform/monotonic.h"
+
 namespace velo::platform {
 namespace {
 
@@ -15,7 +17,18 @@ long futex(DozeWord& word, int operation, std::uint32_t value, const timespec* l
 
 static_assert(sizeof(DozeWord) == sizeof(std::uint32_t) && DozeWord::is_always_lock_free);
 
+// Stores become visible within a fraction of this.
+constexpr std::uint64_t kStoresTakeNs = 1000;
+
 }  // namespace
+
+void announce_sleep(DozeWord& word) {
+    word.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (const std::uint64_t begin = monotonic_ns(); monotonic_ns() - begin < kStoresTakeNs;) {
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 
 void sleep_on(DozeWord& word, std::uint32_t limit_us) {
     timespec limit{static_cast<time_t>(limit_us / 1'000'000), static_cast<long>(limit_us % 1'000'000) * 1000};

@@ -8,16 +8,16 @@
 
 namespace velo::platform {
 
-// The word in shared memory, see fabric::shm::SegmentHeader. 1: the owner sleeps, or is about to.
+// The word in shared memory, see mailbox::Pointers. 1: the owner sleeps, or is about to.
 using DozeWord = std::atomic<std::uint32_t>;
 
 // Owner: says that it is going to sleep. It then looks at its mailbox once more: either it sees what a sender
-// has stored before, or the sender sees the word.
-inline void announce_sleep(DozeWord& word) {
-    word.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-// Owner: sleeps until somebody wakes it, at most `limit_us` microseconds.
+// has stored before, or the sender sees the word. That takes a fence on both sides, and a sender's waits for
+// all of its stores. So the owner, who has the time, waits instead until they have left any sender's store
+// buffer.
+void announce_sleep(DozeWord& word);
+// Owner: sleeps until somebody wakes it, at most `limit_us` microseconds. (Should a store have taken longer
+// than announce_sleep waits, that is how long it goes unnoticed.)
 void sleep_on(DozeWord& word, std::uint32_t limit_us);
 inline void end_sleep(DozeWord& word) {
     word.store(0, std::memory_order_relaxed);
@@ -27,8 +27,9 @@ void wake(DozeWord& word);
 
 // Sender, after its stores into the owner's mailbox.
 inline void wake_if_asleep(DozeWord& word) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (word.load(std::memory_order_relaxed) != 0) wake(word);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (word.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        wake(word);
 }
 
 }  // namespace velo::platform

@@ -18,7 +18,6 @@
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
-#include "platform/doze.h"
 #include "platform/shared_file.h"
 
 namespace velo::fabric::shm {
@@ -94,8 +93,7 @@ struct SegmentHeader {
     mailbox::Pointers<> limic_pointers;
     // Counts the senders that have set their doorbell bits.
     alignas(mailbox::kPointerSpacing) std::atomic<std::uint32_t> rings;
-    alignas(mailbox::kPointerSpacing) platform::DozeWord doze;
-    std::uint32_t may_doze;         // the owner sleeps on `doze`: whoever stores something wakes it
+    std::uint32_t may_doze;         // the owner sleeps on pointers.doze: whoever stores something wakes it
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
