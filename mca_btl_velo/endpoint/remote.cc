@@ -94,12 +94,12 @@ int Engine::progress_remote(bool busy) {
 }
 
 // Under the mutex.
-std::byte* Engine::place(flow::PeerIndex from, std::span<const std::byte> bytes, std::uint64_t size) {
-    rma::MessageHeader header;
-    if (bytes.size() != sizeof header) return nullptr;
-    std::memcpy(&header, bytes.data(), sizeof header);
+std::byte* Engine::place(flow::PeerIndex from, std::span<const std::byte> header, std::uint64_t bytes) {
+    rma::MessageHeader message;
+    if (header.size() != sizeof message) return nullptr;
+    std::memcpy(&message, header.data(), sizeof message);
     rma::Placement placement;
-    if (!rma_.begin(remote_first_ + from, header, &placement) || placement.bytes != size) return nullptr;
+    if (!rma_.begin(remote_first_ + from, message, &placement) || placement.bytes != bytes) return nullptr;
     return placement.data;
 }
 

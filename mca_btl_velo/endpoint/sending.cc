@@ -17,7 +17,7 @@ constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
 constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
 constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
 constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
-constexpr std::size_t kLatencyBytes = 5 * 1024;
+constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
 
 fabric::MessageView view_of(const velo_send& send) {
     return {{static_cast<const std::byte*>(send.part[0]), static_cast<const std::byte*>(send.part[1])},

@@ -27,7 +27,7 @@ LazyPolicy::LazyPolicy(const PolicyConfig& config)
     : Policy(config, true, config.lazy_slots, 2 * pairs_of(config) + 1),
       pairs_(pairs_of(config)),
       contacts_(config.total_peers()),
-      extras_(2 * pairs_),
+      extras_(std::size_t{2} * pairs_),
       lots_(std::size_t{2} * pairs_ * config.credit_slots, 1),
       order_(config.total_peers(), config.lazy_ahead) {
     on_demand_ = true;

@@ -65,8 +65,9 @@ class KeyedQueue {
         const bool head = (hook.previous->*kHook).next != entry;
         if (head) return remove_head(entry);
         (hook.previous->*kHook).next = hook.next;
+        // Not null: the key has a head, which is another entry.
         Entry* follower = hook.next != nullptr ? hook.next : front(kKeyOf(*entry));
-        (follower->*kHook).previous = hook.previous;
+        (follower->*kHook).previous = hook.previous;  // NOLINT(clang-analyzer-core.NullDereference)
     }
 
     template <typename Visit>

@@ -1,5 +1,7 @@
 #include "messaging/backlog.h"
 
+#include <utility>
+
 namespace velo::messaging {
 
 using matching::kAnySource;
@@ -7,7 +9,7 @@ using matching::kAnyTag;
 using matching::Key;
 
 Backlog::~Backlog() {
-    while (!empty()) remove(oldest_);
+    for (Held* held = oldest_; held != nullptr;) delete std::exchange(held, held->younger);
 }
 
 void Backlog::push(std::unique_ptr<Held> message) {

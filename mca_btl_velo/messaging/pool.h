@@ -21,7 +21,7 @@ inline constexpr std::size_t kCellBytes = 256;
 
 struct Cell {
     Cell* next;
-    std::byte data[kCellBytes - sizeof(Cell*)];
+    std::byte data[kCellBytes - sizeof(void*)];
 };
 
 // An unmatched message; its first cell.
@@ -29,8 +29,8 @@ struct Parked : matching::Unexpected {
     endpoint::Peer* from;  // nullptr: this process itself
     std::uint64_t bytes;
     std::uint64_t id;
-    std::uint64_t address;  // kRendezvous: at the sender
-    Cell* more;
+    std::uint64_t address = 0;  // kRendezvous: at the sender
+    Cell* more = nullptr;
     Kind kind;
     static constexpr std::size_t kInline = kCellBytes - sizeof(Unexpected) - 48;
     std::byte data[kInline];

@@ -13,7 +13,7 @@ namespace velo::messaging {
 namespace {
 
 // Of a message that is unpacked: so much of it is fetched at a time.
-constexpr std::size_t kPartBytes = 256 * 1024;
+constexpr std::size_t kPartBytes = std::size_t{256} * 1024;
 
 std::size_t wanted(const velo_message_receive* receive) {
     return std::min(receive->bytes, receive->capacity);

@@ -24,9 +24,12 @@ using Bitmap = std::unique_ptr<hwloc_bitmap_s, Free>;
 
 // A look at one small file spares most machines the topology, which takes milliseconds to load.
 bool several_nodes() {
-    std::ifstream online("/sys/devices/system/node/online");
-    std::string nodes;
-    return std::getline(online, nodes) && nodes.find_first_of(",-") != std::string::npos;
+    static const bool several = [] {
+        std::ifstream online("/sys/devices/system/node/online");
+        std::string nodes;
+        return std::getline(online, nodes) && nodes.find_first_of(",-") != std::string::npos;
+    }();
+    return several;
 }
 
 Topology load() {

@@ -21,7 +21,8 @@ std::uint64_t inode_of(const char* path) {
 }  // namespace
 
 Namespaces own_namespaces() {
-    return {inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")};
+    static const Namespaces own = {inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")};
+    return own;
 }
 
 bool see_each_other(const Namespaces& a, const Namespaces& b) {
@@ -29,9 +30,12 @@ bool see_each_other(const Namespaces& a, const Namespaces& b) {
 }
 
 std::uint64_t machine_identity() {
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    return boot.empty() ? 0 : std::hash<std::string>()(boot);
+    static const std::uint64_t identity = [] {
+        std::string boot;
+        std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+        return boot.empty() ? 0 : std::hash<std::string>()(boot);
+    }();
+    return identity;
 }
 
 std::uint64_t random_nonce() {

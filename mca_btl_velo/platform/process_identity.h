@@ -8,7 +8,8 @@
 
 namespace velo::platform {
 
-// The namespaces that decide who may look into whose /proc entry: inodes, 0 if /proc does not tell.
+// The namespaces that decide who may look into whose /proc entry: inodes, 0 if /proc does not tell. Those at
+// the first call; so is machine_identity.
 struct Namespaces {
     std::uint64_t pid;
     std::uint64_t user;

@@ -1,11 +1,10 @@
 # libFuzzer programs, one for each target, in build/: read by GNU make from the build tree (make fuzzers).
-# The engine is built here once more, by clang and with its sanitizers; without UCX, of which nothing is fuzzed but what
-# comes before it.
+# The engine (ENGINE: engine_sources of mca_btl_velo/Makefile.inc) is built here once more, by clang and with its
+# sanitizers; without what calls UCX (ucx_sources there), of which nothing is fuzzed but what comes before it.
 targets := packets messages parcels addresses segments
 here := $(SOURCE)/test/fuzz
 out := test/fuzz/build
-engine := $(filter-out %/fabric/ucx/network.cc %/fabric/ucx/traffic.cc %/fabric/ucx/ucx_link.cc %/fabric/ucx/user_timeout.cc, \
-	$(shell find $(SOURCE)/mca_btl_velo -name '*.cc'))
+engine := $(addprefix $(SOURCE)/,$(filter %.cc,$(ENGINE)) mca_btl_velo/fabric/ucx/absent.cc)
 common := $(here)/victim.cc $(here)/packets.cc $(here)/messages.cc $(here)/parcels.cc $(here)/addresses.cc $(here)/segments.cc
 sources := $(engine) $(common)
 objects := $(patsubst $(SOURCE)/%.cc,$(out)/%.o,$(sources))

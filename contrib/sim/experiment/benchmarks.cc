@@ -119,10 +119,12 @@ Report eight_slots(const Context& context) {
         const std::size_t reference = grid.reference(benchmark_run(benchmark, processes, "none", 64));
         grid.add(cell(benchmark, "dynamic", 0, 0), benchmark_run(benchmark, processes, "dynamic", 8),
                  reference);
-        for (const std::uint32_t part : parts)
+        for (const std::uint32_t part : parts) {
+            const std::uint32_t windows = processes / part;
             for (const std::uint32_t ahead : {0U, 4U, 16U})
-                grid.add(cell(benchmark, "lazy", processes / part, ahead),
-                         lazy_in_eight(benchmark, processes, processes / part, ahead), reference);
+                grid.add(cell(benchmark, "lazy", windows, ahead),
+                         lazy_in_eight(benchmark, processes, windows, ahead), reference);
+        }
     }
     grid.execute(context);
     Report report = grid.report();
@@ -135,7 +137,7 @@ Report eight_slots(const Context& context) {
         }
         return sum / std::size(kBenchmarks);
     };
-    const double windows = processes / 4;
+    const std::uint32_t windows = processes / 4;
     report.metrics["average_dynamic"] = mean("dynamic", 0, 0, false);
     report.metrics["average_lazy"] = mean("lazy", windows, 4, false);
     report.metrics["average_lazy_no_gains"] = mean("lazy", windows, 4, true);

@@ -49,11 +49,11 @@ Report groups(const Context& context, const std::string& policy) {
     grid.execute(context);
     Report report = grid.report();
     for (const std::uint32_t part : parts) {
-        const double active = processes / part;
+        const std::uint32_t active = processes / part;
         const std::string of = "_1_of_" + std::to_string(part);
-        report.metrics["slots_for_5_percent" + of] = needed_slots(grid, {active}, slots, 5);
-        report.metrics["overhead_at_16_slots" + of] = grid.overhead({active, 16.0});
-        report.metrics["overhead_at_30_slots" + of] = grid.overhead({active, 30.0});
+        report.metrics["slots_for_5_percent" + of] = needed_slots(grid, {double(active)}, slots, 5);
+        report.metrics["overhead_at_16_slots" + of] = grid.overhead({double(active), 16.0});
+        report.metrics["overhead_at_30_slots" + of] = grid.overhead({double(active), 30.0});
         report.metrics["overhead_at_64_slots" + of] = grid.overhead({active, 64.0});
         report.metrics["delayed_percent_at_30_slots" + of] = grid.find({active, 30.0})->delayed_percent;
     }

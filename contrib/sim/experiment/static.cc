@@ -156,7 +156,8 @@ Report table_5_2(const Context& context) {
     const std::uint32_t processes = context.full ? 64 : 12;
     for (const std::uint32_t n : range(1, 5, 1)) {
         const double slots = stable_size(processes, n, context);
-        report.rows.push_back({double(n), slots, slots - n, double(37 * (n + 1) / n + n)});
+        const std::uint32_t predicted = 37 * (n + 1) / n + n;
+        report.rows.push_back({double(n), slots, slots - n, double(predicted)});
         report.metrics["stable_slots_" + std::to_string(n)] = slots;
     }
     // The size at which a sender first owns a whole message: the first one is not delayed.

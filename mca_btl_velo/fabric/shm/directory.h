@@ -45,11 +45,10 @@ class Directory {
     }
 
     // In a segment at `start`, zeroed by its creator.
-    Directory(std::byte* start, std::uint32_t homes, std::uint32_t entries)
+    Directory(std::byte* start, std::uint32_t homes)
         : homes_(reinterpret_cast<Home*>(start)),
           entries_(reinterpret_cast<Entry*>(start + entries_offset(homes))),
-          home_count_(homes),
-          entry_count_(entries) {}
+          home_count_(homes) {}
 
     Entry& entry(std::uint32_t index) const { return entries_[index]; }
 
@@ -70,7 +69,7 @@ class Directory {
 
     Home* homes_;
     Entry* entries_;
-    std::uint32_t home_count_, entry_count_;
+    std::uint32_t home_count_;
 };
 
 }  // namespace velo::fabric::shm

@@ -125,7 +125,7 @@ std::uint32_t Segment::homes() const {
 }
 
 Directory Segment::directory() const {
-    return {file_.data() + directory_offset(), homes(), directory_entries()};
+    return {file_.data() + directory_offset(), homes()};
 }
 
 std::size_t Segment::doorbell_offset() const {

@@ -12,10 +12,10 @@ namespace velo::fabric::ucx {
 namespace {
 
 // See kSegmentBytes.
-constexpr std::size_t kFragmentBytes = 128 * 1024;
+constexpr std::size_t kFragmentBytes = std::size_t{128} * 1024;
 // What UCX holds of the bulk data for one peer: enough to keep the connection busy, little enough that small
 // messages soon get their turn.
-constexpr std::size_t kBulkWindow = 512 * 1024;
+constexpr std::size_t kBulkWindow = std::size_t{512} * 1024;
 // The engine's header, at most.
 constexpr std::size_t kMostHeaderBytes = 256;
 
@@ -161,7 +161,7 @@ void UcxNetwork::accept(Arrival& arrival, std::byte* to) {
     params.user_data = receipt.get();
     ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_, arrival.descriptor, to, arrival.bytes, &params);
     if (UCS_PTR_IS_PTR(request)) {
-        receipt.release();
+        (void)receipt.release();  // on_received has it
     } else if (request != nullptr) {
         broke(remotes_[receipt->placed.from], UCS_PTR_STATUS(request));
     } else {

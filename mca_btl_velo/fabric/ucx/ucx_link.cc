@@ -6,9 +6,9 @@ namespace velo::fabric::ucx {
 namespace {
 
 // Data of one active message at most; see kSegmentBytes.
-constexpr std::size_t kParcelBytes = 147 * 1024;
+constexpr std::size_t kParcelBytes = std::size_t{147} * 1024;
 // Without credits, what UCX may hold for one peer before the fabric counts as full.
-constexpr std::size_t kOutstandingBytes = 256 * 1024;
+constexpr std::size_t kOutstandingBytes = std::size_t{256} * 1024;
 
 }  // namespace
 

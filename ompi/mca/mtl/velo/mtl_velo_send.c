@@ -83,6 +83,7 @@ int mca_mtl_velo_send(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, int
     }
     blocking_t blocking;
     blocking.send.done = blocking_done;
+    blocking.status = VELO_QUEUED;
     atomic_init(&blocking.done, false);
     velo_status status = start(comm, dest, tag, &data, mode, &blocking.send);
     if (VELO_QUEUED == status) {
