@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "fabric/shm/share_cell.h"
 #include "platform/ticks.h"
@@ -39,11 +40,7 @@ Rma::Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Outbox& 
     : mechanisms_(mechanisms), outbox_(outbox), access_(peers) {}
 
 Rma::~Rma() {
-    while (in_flight_ != nullptr) {
-        Message* message = in_flight_;
-        message->unlink();
-        delete message;
-    }
+    for (Message* message = in_flight_; message != nullptr;) delete std::exchange(message, message->next);
 }
 
 void Rma::connect(PeerIndex peer, const singlecopy::RemoteProcess& process) {
