@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "cli/commands.h"
 
@@ -19,6 +20,13 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
+    } catch (const std::bad_alloc&) {
+        std::fputs(
+            "velo-sim: not enough memory: a process has a state for each other one, but in the pattern "
+            "sparse. "
+            "Lower --processes or run sparse\n",
+            stderr);
+        return 1;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "velo-sim: %s\n", error.what());
         return 1;

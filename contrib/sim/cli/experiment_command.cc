@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -79,6 +80,16 @@ Progress progress_of(const Experiment& experiment) {
     };
 }
 
+// What would be found out only after the runs.
+void check_files(const ExperimentOptions& o, const Experiment& experiment) {
+    check_bounds(o.bounds.string(), experiment.name);
+    std::error_code error;
+    fs::create_directories(o.output, error);
+    if (error || access(o.output.c_str(), W_OK) != 0)
+        throw std::runtime_error(o.output.string() +
+                                 ": no directory that can be written; choose another --output");
+}
+
 // Returns false if a run failed or a verdict is not the one that the bounds file expects.
 bool perform(const ExperimentOptions& o, const Experiment& experiment) {
     std::printf("== %s: %s (%s size)\n", experiment.name.c_str(), experiment.title.c_str(),
@@ -93,7 +104,6 @@ bool perform(const ExperimentOptions& o, const Experiment& experiment) {
     std::printf("%s", text.c_str());
 
     const std::string name = experiment.name + (o.context.full ? "-full" : "");
-    fs::create_directories(o.output);
     const fs::path table = o.output / (name + ".csv");
     write_file(table, csv(report));
     write_file(o.output / (name + "-verdict.txt"), text);
@@ -104,7 +114,7 @@ bool perform(const ExperimentOptions& o, const Experiment& experiment) {
                      experiment.name.c_str());
     const auto failed = report.metrics.find("failed_runs");
     bool good = failed == report.metrics.end() || failed->second == 0;
-    for (const Verdict& v : verdicts) good = good && (!v.measured || v.holds == v.expected);
+    for (const Verdict& v : verdicts) good = good && v.measured && v.holds == v.expected;
     return good;
 }
 
@@ -128,9 +138,15 @@ void add_experiment_command(CLI::App& app, int& status) {
     command->add_flag("--no-plot", o->no_plot);
     command->callback([o, &status] {
         if (o->bounds.empty()) o->bounds = find_file("bounds.json");
+        std::vector<const Experiment*> chosen;
         for (const Experiment& experiment : experiments())
-            for (const std::string& name : o->names)
-                if ((name == "all" || name == experiment.name) && !perform(*o, experiment)) status = 1;
+            if (std::any_of(o->names.begin(), o->names.end(), [&](const std::string& name) {
+                    return name == "all" || name == experiment.name;
+                }))
+                chosen.push_back(&experiment);
+        for (const Experiment* experiment : chosen) check_files(*o, *experiment);
+        for (const Experiment* experiment : chosen)
+            if (!perform(*o, *experiment)) status = 1;
     });
 }
 

@@ -40,8 +40,8 @@ void apply(RunOptions& o) {
             if (equals != std::string::npos) value = std::stod(cost.substr(equals + 1), &end);
         } catch (const std::exception&) {
         }
-        if (value < 0 || equals + 1 + end != cost.size())
-            throw std::runtime_error("--cost " + cost + ": write NAME=NANOSECONDS, such as hop=90");
+        if (!(value >= 0 && value <= 1e9) || equals + 1 + end != cost.size())
+            throw std::runtime_error("--cost " + cost + ": write NAME=NANOSECONDS, 0 to 1e9, such as hop=90");
         if (!set_cost(run.machine.costs, cost.substr(0, equals), value))
             throw std::runtime_error("--cost " + cost + ": there is no such cost; velo-sim list shows them");
     }
@@ -163,7 +163,9 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_flag("--no-piggyback", o->no_piggyback, "credits return in packets of their own only");
     run->add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
     run->add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");
-    run->add_option("--bytes", p.bytes, "of MPI data in a message")->capture_default_str();
+    run->add_option("--bytes", p.bytes, "of MPI data in a message")
+        ->check(CLI::Range(0U, 1U << 30))
+        ->capture_default_str();
     run->add_option("--iterations", p.iterations)->check(CLI::PositiveNumber)->capture_default_str();
     run->add_option("--warm-up", o->run.warm_up, "iterations that are not measured")->capture_default_str();
     run->add_option("--active", p.active, "alltoall, incast: the first so many take part");
@@ -180,26 +182,32 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_flag("--progress-before-send", m.progress_before_send,
                   "processes empty their mailboxes before each send");
     run->add_flag("--limic", m.limic, "single copy inside a node, without credits");
-    run->add_option("--eager-limit", m.eager_limit)->capture_default_str();
+    run->add_option("--eager-limit", m.eager_limit)->check(CLI::Range(0U, 1U << 30))->capture_default_str();
     run->add_option("--header-bytes", m.header_bytes, "of the MPI library in each message")
+        ->check(CLI::Range(0U, 65535U))
         ->capture_default_str();
     run->add_option("--window", m.node_window,
                     "packets of a node in the network before back-pressure; 0: no limit")
         ->capture_default_str();
     run->add_option("--max-train", m.max_train, "packets that are simulated as one; 0: no limit")
         ->capture_default_str();
-    run->add_option("--seed", m.seed)->capture_default_str();
+    run->add_option("--seed", m.seed, "of the skew between processes in alltoall; nothing else is random")
+        ->capture_default_str();
     run->add_option("--cost", o->costs, "NAME=NANOSECONDS, may be repeated; velo-sim list shows the names");
-    run->add_flag("--json", o->json);
-    run->add_flag("--per-process", o->per_process, "with --json: the counters of each process");
+    CLI::Option* json = run->add_flag("--json", o->json);
+    run->add_flag("--per-process", o->per_process, "with --json: the counters of each process")->needs(json);
     run->callback([o, &status] {
         apply(*o);
         if (o->run.pattern == "phases" && o->run.options.phases.empty())
             throw std::runtime_error("phases needs the sizes of its groups: --phases 64,16,32");
         for (const std::uint32_t size : o->run.options.phases)
-            if (size > o->run.options.processes)
-                throw std::runtime_error("--phases: a group of " + std::to_string(size) +
-                                         " is larger than --processes");
+            if (size < 1 || size > o->run.options.processes)
+                throw std::runtime_error("--phases: a group has 1 to --processes members, not " +
+                                         std::to_string(size));
+        if (o->run.options.active > o->run.options.processes)
+            throw std::runtime_error("--active is larger than --processes");
+        if (o->run.pattern == "sparse" && o->run.options.neighbours >= o->run.options.processes)
+            throw std::runtime_error("--neighbours must be less than --processes");
         const Measured m = execute(o->run);
         if (o->json)
             std::printf("%s\n", to_json(*o, m).dump().c_str());

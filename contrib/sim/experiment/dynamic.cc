@@ -54,8 +54,9 @@ Report groups(const Context& context, const std::string& policy) {
         report.metrics["slots_for_5_percent" + of] = needed_slots(grid, {double(active)}, slots, 5);
         report.metrics["overhead_at_16_slots" + of] = grid.overhead({double(active), 16.0});
         report.metrics["overhead_at_30_slots" + of] = grid.overhead({double(active), 30.0});
-        report.metrics["overhead_at_64_slots" + of] = grid.overhead({active, 64.0});
-        report.metrics["delayed_percent_at_30_slots" + of] = grid.find({active, 30.0})->delayed_percent;
+        report.metrics["overhead_at_64_slots" + of] = grid.overhead({double(active), 64.0});
+        report.metrics["delayed_percent_at_30_slots" + of] =
+            grid.find({double(active), 30.0})->delayed_percent;
     }
     return report;
 }

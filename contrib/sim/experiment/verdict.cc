@@ -29,6 +29,8 @@ Verdict judge_one(const nlohmann::json& entry, const Report& report, bool full) 
     const bool low = bounds.contains("min");
     const bool high = bounds.contains("max");
     if (!low && !high) throw std::runtime_error("\"" + verdict.metric + "\" has neither min nor max");
+    if (low && high && bounds["min"].get<double>() > bounds["max"].get<double>())
+        throw std::runtime_error("\"" + verdict.metric + "\" has a min above its max");
     verdict.bound = (low ? number(bounds["min"]) : "") + " .. " + (high ? number(bounds["max"]) : "");
     const auto found = report.metrics.find(verdict.metric);
     if (found == report.metrics.end()) return verdict;
@@ -39,16 +41,27 @@ Verdict judge_one(const nlohmann::json& entry, const Report& report, bool full) 
     return verdict;
 }
 
+nlohmann::json statements(const std::string& bounds_file, const std::string& experiment) {
+    std::ifstream file(bounds_file);
+    if (!file) throw std::runtime_error(bounds_file + ": cannot be read; name the bounds file with --bounds");
+    const nlohmann::json all = nlohmann::json::parse(file);
+    if (!all.contains(experiment) || !all.at(experiment).is_array() || all.at(experiment).empty())
+        throw std::runtime_error("there are no statements about it");
+    return all.at(experiment);
+}
+
 }  // namespace
+
+void check_bounds(const std::string& bounds_file, const std::string& experiment) {
+    judge(bounds_file, experiment, Report{}, true);
+    judge(bounds_file, experiment, Report{}, false);
+}
 
 std::vector<Verdict> judge(const std::string& bounds_file, const std::string& experiment,
                            const Report& report, bool full) {
-    std::ifstream file(bounds_file);
-    if (!file) throw std::runtime_error(bounds_file + ": cannot be read; name the bounds file with --bounds");
     try {
         std::vector<Verdict> verdicts;
-        for (const nlohmann::json& entry :
-             nlohmann::json::parse(file).value(experiment, nlohmann::json::array()))
+        for (const nlohmann::json& entry : statements(bounds_file, experiment))
             verdicts.push_back(judge_one(entry, report, full));
         return verdicts;
     } catch (const std::exception& error) {

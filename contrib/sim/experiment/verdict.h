@@ -23,6 +23,8 @@ struct Verdict {
     std::string note;  // why not, if it is known
 };
 
+// What of the bounds file can be wrong for one experiment, before it is run. Throws as judge does.
+void check_bounds(const std::string& bounds_file, const std::string& experiment);
 // Judges the report of one experiment. Throws std::runtime_error if the file cannot be read or is wrong.
 std::vector<Verdict> judge(const std::string& bounds_file, const std::string& experiment,
                            const Report& report, bool full);
