@@ -25,6 +25,19 @@ def test_a_verdict_that_is_not_as_expected_is_an_exit_status(velo_sim, tmp_path)
     assert "DOES NOT HOLD" in result.stdout and "UNEXPECTED" in result.stdout
 
 
+@pytest.mark.parametrize("entry, told", [
+    ('[{"statement": "s", "source": "t", "metric": "no_such", "min": 5}]', "NOT MEASURED"),
+    ('[{"statement": "s", "source": "t", "metric": "m", "min": 5, "max": 1}]', "min above its max"),
+    ("[]", "no statements"),
+])
+def test_statements_that_can_say_nothing_are_no_success(velo_sim, tmp_path, entry, told):
+    bounds = tmp_path / "bounds.json"
+    bounds.write_text(f'{{"literal": {entry}}}')
+    result = velo_sim("experiment", "literal", "--output", tmp_path, "--bounds", bounds, "--no-plot")
+    assert result.returncode == 1
+    assert told in result.stdout + result.stderr
+
+
 def test_the_same_seed_is_the_same_run(simulate):
     words = ["alltoall", "-n", 64, "--policy", "dynamic", "--slots", 16, "--iterations", 2]
     first, second, other = simulate(*words), simulate(*words), simulate(*words, "--seed", 5)
@@ -40,6 +53,13 @@ def test_the_same_seed_is_the_same_run(simulate):
     (["run", "alltoall", "--warm-up", 1], "--iterations"),
     (["run", "phases"], "--phases"),
     (["run", "phases", "--phases", "128"], "--processes"),
+    (["run", "phases", "-n", 4, "--phases", "0"], "--phases"),
+    (["run", "alltoall", "-n", 4, "--active", 9], "--active"),
+    (["run", "sparse", "-n", 4, "--neighbours", 9], "--neighbours"),
+    (["run", "alltoall", "--cost", "hop=nan"], "NAME=NANOSECONDS"),
+    (["run", "alltoall", "--header-bytes", 4294967295], "--header-bytes"),
+    (["run", "alltoall", "--bytes", 4294967295], "--bytes"),
+    (["run", "alltoall", "--per-process"], "--json"),
     (["run", "polka"], "polka"),
     (["experiment", "fig9.9"], "fig9.9"),
     (["experiment", "table7.1", "--bounds", "/nowhere"], "--bounds"),

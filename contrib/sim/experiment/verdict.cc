@@ -43,7 +43,7 @@ Verdict judge_one(const nlohmann::json& entry, const Report& report, bool full) 
 
 nlohmann::json statements(const std::string& bounds_file, const std::string& experiment) {
     std::ifstream file(bounds_file);
-    if (!file) throw std::runtime_error(bounds_file + ": cannot be read; name the bounds file with --bounds");
+    if (!file) throw std::runtime_error("cannot be read; name the bounds file with --bounds");
     const nlohmann::json all = nlohmann::json::parse(file);
     if (!all.contains(experiment) || !all.at(experiment).is_array() || all.at(experiment).empty())
         throw std::runtime_error("there are no statements about it");
