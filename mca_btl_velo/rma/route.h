@@ -63,7 +63,7 @@ class RouteChooser {
  private:
     static constexpr int kUncounted = 2;
     // Transfers of a trial. Long ones differ less from each other, and cost more.
-    static constexpr int trial_of(std::uint64_t bytes) { return bytes < 1024 * 1024 ? 8 : 4; }
+    static constexpr int trial_of(std::uint64_t bytes) { return bytes < 1024UL * 1024 ? 8 : 4; }
     // What the very first transfers cost, page faults included, is good for a short run only.
     static constexpr int kFirstRun = 16, kShortestRun = 64, kLongestRun = 4096;
     static constexpr float kClear = 1.5F, kHopeless = 4;
