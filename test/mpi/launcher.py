@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -60,6 +61,22 @@ def command_of(pid):
         return []
 
 
+def describe(pid):
+    """A process that does not end: what it executes and where it waits, a line for each of its threads."""
+    try:
+        stage = "" if "/mca_btl_" in pathlib.Path("/proc", str(pid), "maps").read_text() else " (no BTL loaded)"
+    except OSError:
+        stage = " (gone)"
+    lines = [f"{pid}: {shlex.join(command_of(pid)) or 'no command'}{stage}"]
+    for thread in pathlib.Path("/proc", str(pid), "task").glob("*"):
+        try:
+            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            lines.append(f"  {thread.name} {state} {(thread / 'wchan').read_text()} system call {(thread / 'syscall').read_text().strip()}")
+        except OSError:
+            pass
+    return "\n".join(lines)
+
+
 class Run:
     """A command in a session of its own. Whatever happens, `stop` leaves no process of it behind."""
 
@@ -114,8 +131,9 @@ class Run:
             if value:
                 return value
             if time.monotonic() > self._deadline:
+                left = "\n".join(describe(pid) for pid in self.members())
                 self.stop()
-                raise Hang(f"{what}: not within {self._time_limit} s\n{self.snapshot()}")
+                raise Hang(f"{what}: not within {self._time_limit} s\n{self.snapshot()}\nstill there:\n{left}")
             time.sleep(0.01)
 
     def until_printed(self, pattern):

@@ -1,6 +1,7 @@
 """Nothing stays behind, whatever the end; too little memory is told and not suffered."""
 
 import os
+import re
 import signal
 import stat
 import time
@@ -78,8 +79,10 @@ def test_nothing_is_left_after_a_kill_while_the_job_starts(start, flow, private_
     try:
         assert run.wait().returncode != 0
     except Hang as hang:
-        # A rank that dies before it has told mpirun its PID: mpirun of Open MPI 4.1 sometimes waits for it for ever.
-        if "with PID 0" not in str(hang):
+        # A rank that dies before it has told mpirun its PID: mpirun of Open MPI 4.1 sometimes waits for it for ever. And
+        # a rank whose mpirun dies while it is in PMIx_Init may wait there for ever, which is before it loads any BTL.
+        left = re.findall(r"^\d+: .*", str(hang), re.MULTILINE)
+        if "with PID 0" not in str(hang) and not (left and all(line.endswith("(no BTL loaded)") for line in left)):
             raise
     assert_empty(shm)
 
