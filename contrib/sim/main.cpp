@@ -22,8 +22,7 @@ int main(int argc, char** argv) {
         return app.exit(error) == 0 ? 0 : 2;
     } catch (const std::bad_alloc&) {
         std::fputs(
-            "velo-sim: not enough memory: a process has a state for each other one, but in the pattern "
-            "sparse. "
+            "velo-sim: not enough memory: a process has a state for each other one, but in the pattern sparse. "
             "Lower --processes or run sparse\n",
             stderr);
         return 1;

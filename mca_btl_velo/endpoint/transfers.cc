@@ -60,13 +60,9 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
         return single_copy(rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
-    rma::SharedGet get{*cell,
-                       generation,
-                       rma::Share(share_cells_.at(*cell), generation, bytes),
-                       &memory,
-                       static_cast<std::byte*>(local),
-                       remote,
-                       bytes,
+    rma::SharedGet get{*cell,     rma::Share(share_cells_.at(*cell), generation, bytes),
+                       &memory,   static_cast<std::byte*>(local),
+                       remote,    bytes,
                        completion};
     get.share.open();
     rma_.together_started(bytes);

@@ -17,7 +17,6 @@ namespace velo::rma {
 // A get that this process has started and its peer may help with.
 struct SharedGet {
     unsigned cell;
-    std::uint32_t generation;
     Share share;
     singlecopy::RemoteMemory* memory;
     std::byte* local;

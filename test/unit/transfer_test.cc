@@ -75,7 +75,7 @@ TEST(ShareTest, when_both_come_at_once_each_moves_the_same_part_every_time_with_
             for (bool left = true; left;) {
                 auto front = mine.claim_front();
                 // In step with the peer, as if both were equally fast.
-                auto back = generation % 2 == 0 || front ? theirs.claim_back() : std::nullopt;
+                auto back = theirs.claim_back();
                 own += front ? front->bytes : 0;
                 claims += (front ? 1 : 0) + (back ? 1 : 0);
                 left = front || back;
@@ -207,8 +207,6 @@ TEST(DozeTest, a_store_before_or_during_the_sleep_wakes_the_sleeper) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "a wake-up was lost";
 }
 
-// Both engines live in this process, so that the peer helps only when it is driven; the contents tell the
-// rest.
 // So large that it is dual copy without a measurement; nothing of it is touched.
 TEST(DualCopyTest, a_refused_address_is_reported_once_and_the_peer_goes_on) {
     constexpr std::size_t kBytes = 128UL << 20;
@@ -227,6 +225,8 @@ TEST(DualCopyTest, a_refused_address_is_reported_once_and_the_peer_goes_on) {
     EXPECT_EQ(party[0].received.size(), 1U);
 }
 
+// Both engines live in this process, so that the peer helps only when it is driven; the contents tell the
+// rest.
 TEST(DualCopyTest, large_gets_arrive_whole_whoever_has_copied_what) {
     PartyConfig config;
     config.slots_per_peer = 64;

@@ -80,13 +80,11 @@ Progress progress_of(const Experiment& experiment) {
     };
 }
 
-// What would be found out only after the runs.
-void check_files(const ExperimentOptions& o, const Experiment& experiment) {
-    check_bounds(o.bounds.string(), experiment.name);
+void make_output(const fs::path& output) {
     std::error_code error;
-    fs::create_directories(o.output, error);
-    if (error || access(o.output.c_str(), W_OK) != 0)
-        throw std::runtime_error(o.output.string() +
+    fs::create_directories(output, error);
+    if (error || access(output.c_str(), W_OK) != 0)
+        throw std::runtime_error(output.string() +
                                  ": no directory that can be written; choose another --output");
 }
 
@@ -144,7 +142,9 @@ void add_experiment_command(CLI::App& app, int& status) {
                     return name == "all" || name == experiment.name;
                 }))
                 chosen.push_back(&experiment);
-        for (const Experiment* experiment : chosen) check_files(*o, *experiment);
+        // What would be found out only after the runs.
+        for (const Experiment* experiment : chosen) check_bounds(o->bounds.string(), experiment->name);
+        make_output(o->output);
         for (const Experiment* experiment : chosen)
             if (!perform(*o, *experiment)) status = 1;
     });
