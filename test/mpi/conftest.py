@@ -26,7 +26,8 @@ from nodes import cluster, nodes_permitted  # noqa: E402, F401
 MPICC = os.environ.get("MPICC", "mpicc.openmpi")
 OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("ompi_info.openmpi") else "ompi_info")
 # MPI 4.1 deprecates calls that MPI 3, which Open MPI 4.1 has, offers nothing else for.
-CFLAGS = "-std=c11 -D_GNU_SOURCE -O2 -g -pthread -Wall -Wextra -Werror -Wno-deprecated-declarations".split()
+# -rdynamic: a program may stand in for a function that libraries call.
+CFLAGS = "-std=c11 -D_GNU_SOURCE -O2 -g -pthread -rdynamic -Wall -Wextra -Werror -Wno-deprecated-declarations".split()
 
 
 def pytest_addoption(parser):

@@ -44,3 +44,11 @@ def test_blocking_senders_wait_and_are_served(mpi, flow):
 def test_sixty_four_ranks_with_a_sleeping_receiver(mpi, flow, size):
     facts = mpi.run("incast", 5, size, 100, "nonblocking", np=64, params=flow.params, time_limit=180).facts()
     assert facts == {"received": 315, "senders": 63}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [40, 3000, RENDEZVOUS])
+@flows(4, 64)
+def test_a_hundred_and_ninety_two_ranks_with_a_sleeping_receiver(mpi, flow, size):
+    facts = mpi.run("incast", 5, size, 500, "nonblocking", np=192, params=flow.params, time_limit=300).facts()
+    assert facts == {"received": 955, "senders": 191}

@@ -1,0 +1,72 @@
+/* Sessions (MPI 4), one after the other and two at once, without MPI_Init.
+ * sessions ROUNDS: prints sessions=0 where MPI has none. Each round opens a session, talks over a communicator of it, and
+ * closes it; tells of the descriptors and the mappings in /dev/shm after the second round and after the last. */
+#include "common.h"
+
+#if MPI_VERSION >= 4
+
+static int entries_in(const char* path) {
+    DIR* directory = opendir(path);
+    int count = 0;
+    while (directory != NULL && readdir(directory) != NULL) ++count;
+    if (directory != NULL) closedir(directory);
+    return count;
+}
+
+static MPI_Comm communicator_of(MPI_Session session, const char* name) {
+    MPI_Group group;
+    MPI_Comm communicator;
+    CHECK(MPI_Group_from_session_pset(session, "mpi://WORLD", &group) == MPI_SUCCESS, "no group");
+    CHECK(MPI_Comm_create_from_group(group, name, MPI_INFO_NULL, MPI_ERRORS_RETURN, &communicator) == MPI_SUCCESS,
+          "no communicator");
+    MPI_Group_free(&group);
+    MPI_Comm_rank(communicator, &my_rank);
+    MPI_Comm_size(communicator, &ranks);
+    return communicator;
+}
+
+static void talk(MPI_Comm communicator, int round) {
+    static const int kBytes[] = {0, 8, 3000, 100000};
+    static unsigned char out[100000], in[100000];
+    int to = (my_rank + 1) % ranks, from = (my_rank + ranks - 1) % ranks;
+    for (int k = 0; k < 4; ++k) {
+        pattern_fill(out, (size_t)kBytes[k], seed_of(my_rank, (uint64_t)round, k));
+        MPI_Sendrecv(out, kBytes[k], MPI_BYTE, to, k, in, kBytes[k], MPI_BYTE, from, k, communicator, MPI_STATUS_IGNORE);
+        pattern_check(in, (size_t)kBytes[k], seed_of(from, (uint64_t)round, k), "sessions");
+    }
+}
+
+static void round_(int round) {
+    MPI_Session sessions[2];
+    MPI_Comm communicators[2];
+    int count = 1 + round % 2;
+    for (int i = 0; i < count; ++i) {
+        CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &sessions[i]) == MPI_SUCCESS, "no session in round %d", round);
+        communicators[i] = communicator_of(sessions[i], i == 0 ? "velo.one" : "velo.two");
+        talk(communicators[i], round);
+    }
+    for (int i = 0; i < count; ++i) {
+        MPI_Comm_free(&communicators[i]);
+        CHECK(MPI_Session_finalize(&sessions[i]) == MPI_SUCCESS, "no end of session %d in round %d", i, round);
+    }
+}
+
+int main(int argc, char** argv) {
+    int rounds = (int)argument(argc, argv, 1, 10), before = 0;
+    for (int round = 0; round < rounds; ++round) {
+        round_(round);
+        if (round == 1) before = entries_in("/proc/self/fd");
+    }
+    if (my_rank == 0) printf("sessions=%d\ndescriptors=%d\n", rounds, entries_in("/proc/self/fd") - before);
+    return 0;
+}
+
+#else
+
+int main(void) {
+    (void)fail, (void)let_runtime_settle;
+    if (getenv("OMPI_COMM_WORLD_RANK") != NULL && atoi(getenv("OMPI_COMM_WORLD_RANK")) == 0) printf("sessions=0\n");
+    return 0;
+}
+
+#endif

@@ -1,0 +1,40 @@
+"""Programs drawn at random, against a model of what has to arrive.
+
+A failure names its seed. VELO_TEST_SEED=N draws other programs: those of the seeds N to N + 23.
+"""
+
+import os
+import random
+
+import pytest
+
+from flows import LAYER, POLICIES, TRANSPORT, Flow
+
+FIRST_SEED = int(os.environ.get("VELO_TEST_SEED", "1"))
+ROUNDS, MESSAGES = 8, 120
+
+
+def draw(seed):
+    """Number of ranks and flow control of a seed."""
+    dice = random.Random(seed)
+    np, policy, slots = dice.randint(2, 6), POLICIES[seed % len(POLICIES)], dice.choice([4, 5, 8, 16, 64])
+    extra = {}
+    if dice.random() < 0.3:
+        extra["btl_velo_limic"] = 1
+    if dice.random() < 0.3:
+        extra["btl_velo_single_copy_mechanism"] = "copy"
+    if LAYER == "btl" and dice.random() < 0.3:
+        extra["btl_velo_eager_limit"] = dice.choice([128, 1000, 20_000])
+    if dice.random() < 0.3:
+        extra["btl_velo_packet_trains"] = 0
+    if policy in ("static", "dynamic") and dice.random() < 0.3:
+        extra["btl_velo_credit_slots"] = 1
+    return np, Flow(policy, slots, tuple(extra.items()))
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 24))
+def test_random_messages_are_those_of_the_model(mpi, seed):
+    np, flow = draw(seed) if TRANSPORT == "velo" else (seed % 5 + 2, Flow("none", 4))
+    facts = mpi.run("random_messages", seed, ROUNDS, MESSAGES, np=np, params=flow.params, time_limit=120).facts()
+    assert facts["rounds"] == ROUNDS
+    assert facts["messages"] > ROUNDS * MESSAGES // 2
