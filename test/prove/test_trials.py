@@ -46,6 +46,23 @@ def test_hpcc_is_judged_by_its_summary(tmp_path):
         applications.hpcc_answers("", tmp_path)
 
 
+def test_the_energies_of_a_program_are_numbered_and_have_to_be_there():
+    nwchem = next(application for application in applications.APPLICATIONS if application.name == "nwchem")
+    output = "         Total SCF energy =    -76.010496172412\n          Total MP2 energy           -76.199032714913\n"
+    assert nwchem.answers(output, None) == {"energy 0": -76.010496172412, "energy 1": -76.199032714913}
+    with pytest.raises(ValueError, match="there is no energy in the output: ...ARMCI died"):
+        nwchem.answers("ARMCI died", None)
+
+
+def test_a_failed_test_of_hdf5_is_an_error():
+    good = "Testing  -- multiple datasets write (cschunkw) \nTesting  -- one more (x)\nPHDF5 tests finished with no errors\n"
+    assert applications.hdf5_test_answers(good, None) == {"tests": 3.0}
+    with pytest.raises(ValueError, match="FAILED"):
+        applications.hdf5_test_answers(good + " collective write   *FAILED*\n", None)
+    with pytest.raises(ValueError, match="detected 2 errors"):
+        applications.hdf5_test_answers("***PHDF5 tests detected 2 errors***\n", None)
+
+
 def test_answers_differ_by_more_than_the_tolerance_or_by_being_absent():
     reference = {"a": 1.0, "b": 2.0, "zero": 0.0}
     assert applications.differences(dict(reference), reference, 1e-6) == []

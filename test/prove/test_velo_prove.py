@@ -116,6 +116,38 @@ def test_the_command_lists_its_phases_and_refuses_unknown_ones(tmp_path):
     assert wrong.returncode == 2 and "no phase unti" in wrong.stderr
 
 
-def test_results_are_kept_for_other_programs():
-    assert json.loads(table.as_json([running.Result("unit", "passed", "9 tests", 1.26)])) == [
-        {"phase": "unit", "outcome": "passed", "detail": "9 tests", "seconds": 1.3}]
+def test_results_are_kept_for_other_programs_and_for_a_run_that_goes_on():
+    results = [running.Result("unit", "passed", "9 tests", 1.26, "abc1234")]
+    assert json.loads(table.as_json(results)) == [
+        {"phase": "unit", "outcome": "passed", "detail": "9 tests", "seconds": 1.3, "source": "abc1234"}]
+    assert table.from_json(table.as_json(results))[0].detail == "9 tests"
+    for wrong in ("", "{}x", '[{"name": "unit"}]', "[3]"):
+        with pytest.raises(ValueError, match="no results of velo-prove"):
+            table.from_json(wrong)
+
+
+def test_phases_of_another_commit_are_named():
+    results = [running.Result("unit", "passed", "", 1, "abc1234"), running.Result("lint", "passed", "", 1, "def5678")]
+    assert "another commit than def5678: unit (abc1234)" in table.text(results, "def5678")
+    assert "another commit" not in table.text(results[:1], "abc1234")
+
+
+def resume(directory, *words):
+    return subprocess.run([COMMAND, "--resume", directory, *words], capture_output=True, text=True, check=False)
+
+
+def test_a_run_that_goes_on_does_not_repeat_what_has_passed(tmp_path):
+    kept = [running.Result("unit", "passed", "TOTAL: 8", 61.4, "abc1234"), running.Result("lint", "FAILED", "x", 3, "abc1234")]
+    (tmp_path / "results.json").write_text(table.as_json(kept))
+    result = resume(tmp_path, "--only", "unit")
+    assert result.returncode == 0 and "TOTAL: 8" in result.stdout and "lint" not in result.stdout
+    assert list(tmp_path.iterdir()) == [tmp_path / "results.json"]
+
+
+def test_a_run_goes_on_only_where_one_has_been(tmp_path):
+    result = resume(tmp_path)
+    assert result.returncode == 2 and "results.json" in result.stderr
+    (tmp_path / "results.json").write_text("nothing")
+    result = resume(tmp_path)
+    assert result.returncode == 2 and "no results of velo-prove" in result.stderr
+    assert resume(tmp_path, "--logs", tmp_path).returncode == 2

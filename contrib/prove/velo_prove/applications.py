@@ -75,6 +75,32 @@ def mumps_answers(output, _):
     return _numbers(found[1].splitlines()[:20])
 
 
+def _named_numbers(pattern, what):
+    """Finds the numbers that `pattern` captures, each time."""
+    def answers(output, _):
+        found = re.findall(pattern, output, re.MULTILINE)
+        if not found:
+            raise ValueError(f"there is no {what} in the output: ...{output[-600:]}")
+        return {f"{what} {index}": float(number) for index, number in enumerate(found)}
+    return answers
+
+
+def hdf5_answers(output, _):
+    """The sums of what was read."""
+    answers = {name: float(total) for name, total in re.findall(rf"^sum (\S+) ({_NUMBER})$", output, re.MULTILINE)}
+    if len(answers) != 12:
+        raise ValueError(f"{len(answers)} of 12 sums in the output: ...{output[-600:]}")
+    return answers
+
+
+def hdf5_test_answers(output, _):
+    """How many of its tests one of HDF5's parallel test programs has passed; it ends with an error if one fails."""
+    failed = re.findall(r"^.*(?:\*FAILED\*|detected \d+ errors|errors detected|TEST ERRORS? OCCURRED).*", output, re.MULTILINE)
+    if failed:
+        raise ValueError(f"HDF5's own test: {failed[0].strip()}")
+    return {"tests": float(len(re.findall(r"^(?:Testing|Doing|-- )|PASSED|finished (?:with no errors|successfully)", output, re.MULTILINE)))}
+
+
 def _copy(source, name=None):
     return lambda directory: shutil.copy(source, directory / (name or pathlib.Path(source).name))
 
@@ -87,7 +113,9 @@ def _copy_data(directory):
         shutil.copy(path, directory)
 
 
+_INPUTS = pathlib.Path(__file__).resolve().parents[1] / "inputs"
 _HPCC_INPUT = "/usr/share/doc/hpcc/examples/_hpccinf.txt"
+_CP2K_INPUT = "/usr/share/doc/cp2k/examples/H2O.inp"
 _MELT = "/usr/share/lammps/examples/melt/in.melt"
 APPLICATIONS = (
     Application("lammps melt", "lammps lammps-examples", ("/usr/bin/lmp", _MELT), ("-in", "in.melt"), lammps_answers,
@@ -98,7 +126,24 @@ APPLICATIONS = (
     *(Application(f"mumps {name}", "mumps-test", (f"/usr/lib/mumps/{name}", f"/usr/lib/mumps/{data}"), (), mumps_answers,
                   stdin=f"/usr/lib/mumps/{data}", tolerance=1e-5)
       for name, data in (("dsimpletest", "input_simpletest_real"), ("zsimpletest", "input_simpletest_cmplx"))),
+    Application("nwchem", "nwchem-openmpi", ("/usr/bin/nwchem.openmpi",), ("water.nw",),
+                _named_numbers(rf"Total (?:SCF|DFT|MP2) energy *=? *({_NUMBER})", "energy"), _copy(_INPUTS / "water.nw")),
+    Application("quantum espresso", "quantum-espresso quantum-espresso-data",
+                ("/usr/bin/pw.x", "/usr/share/espresso/pseudo/Si.pz-vbc.UPF"), ("-in", "silicon.in"),
+                _named_numbers(rf"^(?:!|     Total force) .*?= +({_NUMBER})", "energy or force"), _copy(_INPUTS / "silicon.in")),
+    Application("cp2k", "cp2k", ("/usr/bin/cp2k.psmp", _CP2K_INPUT), ("-i", "H2O.inp"),
+                _named_numbers(rf"^ ENERGY\|.*?({_NUMBER})$", "energy"), _copy(_CP2K_INPUT)),
+    Application("hdf5 by h5py", "python3-h5py-mpi",
+                ("/usr/bin/python3", "/usr/lib/python3/dist-packages/h5py/_debian_h5py_mpi/__init__.py"), (_INPUTS / "hdf5_parallel.py",),
+                hdf5_answers),
 )
+
+
+def hdf5_tests(directory):
+    """HDF5's own parallel tests, as built in testpar/ of its source; Debian has no package of them."""
+    programs = ("testphdf5", "t_mpi", "t_cache", "t_shapesame", "t_filters_parallel", "t_pread", "t_init_term")
+    return tuple(Application(f"hdf5 {name}", str(directory), (str(directory.resolve() / name),), (), hdf5_test_answers)
+                 for name in programs)
 
 
 def differences(mine, reference, tolerance):
@@ -145,8 +190,11 @@ def main(argv):
     parser = argparse.ArgumentParser(prog="applications", description=__doc__)
     parser.add_argument("names", nargs="*", help="run those whose name contains one of these (default: all that are installed)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-check", help="where Velo was built (default build-check)")
+    parser.add_argument("--hdf5-tests", type=pathlib.Path, metavar="DIR",
+                        help="also those of HDF5's own parallel tests that are built in DIR, testpar/ of its source")
     arguments = parser.parse_args(argv)
-    chosen = [application for application in APPLICATIONS
+    known = (*APPLICATIONS, *(hdf5_tests(arguments.hdf5_tests) if arguments.hdf5_tests else ()))
+    chosen = [application for application in known
               if not arguments.names or any(name in application.name for name in arguments.names)]
     there = [application for application in chosen if all(pathlib.Path(path).exists() for path in application.files)]
     absent = sorted({application.package for application in chosen} - {application.package for application in there})

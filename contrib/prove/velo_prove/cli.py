@@ -8,7 +8,7 @@ import sys
 
 from . import table
 from .phases import PHASES, choose, missing
-from .running import run
+from .running import PASSED, run, source_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -27,7 +27,16 @@ def _parser():
     parser.add_argument("--skip", type=_names, default=[], metavar="PHASE,...", help="all but these")
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="for each phase, in place of its own limit")
     parser.add_argument("--logs", type=pathlib.Path, help="where logs and results.json go (default results/prove-DATE)")
+    parser.add_argument("--resume", type=pathlib.Path, metavar="DIR",
+                        help="go on where a run with these logs has ended: what has passed there is not run again, but stays in the "
+                             "table, which names the commit if it was another")
     return parser
+
+
+def _passed_before(directory):
+    """Results of an earlier run by phase. Raises OSError, ValueError."""
+    results = table.from_json((directory / "results.json").read_text())
+    return {result.phase: result for result in results if result.outcome == PASSED}
 
 
 def _list():
@@ -43,19 +52,28 @@ def main(argv):
     if arguments.list:
         _list()
         return 0
+    if arguments.resume and arguments.logs:
+        parser.error("--resume names the directory of the logs, so there is nothing for --logs to say")
     try:
         phases = choose(arguments.only, arguments.skip)
-    except ValueError as error:
+        before = _passed_before(arguments.resume) if arguments.resume else {}
+    except (OSError, ValueError) as error:
         parser.error(str(error))
-    logs = arguments.logs or ROOT / "results" / f"prove-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    logs = arguments.resume or arguments.logs or ROOT / "results" / f"prove-{datetime.datetime.now():%Y%m%d-%H%M%S}"
     logs.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    results = []
+    results = dict(before)
     for phase in phases:
+        if phase.name in before:
+            continue
         print(f"{phase.name}: {phase.about} ...", file=sys.stderr, flush=True)
-        results.append(run(phase, ROOT, logs / f"{phase.name}.log", arguments.limit))
+        results[phase.name] = run(phase, ROOT, logs / f"{phase.name}.log", arguments.limit)
         # After each phase: a machine that goes down takes one phase with it.
-        (logs / "results.json").write_text(table.as_json(results))
-    print(table.text(results))
-    return table.exit_status(results)
+        (logs / "results.json").write_text(table.as_json(_in_order(results)))
+    print(table.text(_in_order(results), source_of(ROOT)))
+    return table.exit_status(results.values())
+
+
+def _in_order(results):
+    return [results[phase.name] for phase in PHASES if phase.name in results]

@@ -16,12 +16,20 @@ NOTHING_TO_RUN = 77
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """`detail`: what ran, or why not. `seconds`: 0 for what did not run."""
+    """`detail`: what ran, or why not. `seconds`: 0 for what did not run. `source`: the commit that was proved."""
 
     phase: str
     outcome: str
     detail: str
     seconds: float = 0
+    source: str = ""
+
+
+def source_of(root):
+    """The commit in `root`, "-dirty" if files differ from it; empty outside of a repository."""
+    found = subprocess.run(["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=root, stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, text=True, check=False)
+    return found.stdout.strip()
 
 
 def run(phase, root, log_path, limit_s=None):
@@ -29,6 +37,7 @@ def run(phase, root, log_path, limit_s=None):
     reason = missing(phase)
     if reason:
         return Result(phase.name, SKIPPED, reason)
+    source = source_of(root)
     limit_s = limit_s or phase.limit_s
     started = time.monotonic()
     with open(log_path, "wb") as log:
@@ -38,7 +47,7 @@ def run(phase, root, log_path, limit_s=None):
     outcome, detail = judge(phase, status, text, limit_s)
     if outcome == FAILED:
         detail += f"; see {log_path}"
-    return Result(phase.name, outcome, detail, seconds)
+    return Result(phase.name, outcome, detail, seconds, source)
 
 
 def judge(phase, status, text, limit_s):
