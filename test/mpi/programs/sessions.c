@@ -1,9 +1,9 @@
 /* Sessions (MPI 4), one after the other and two at once, without MPI_Init.
- * sessions ROUNDS: prints sessions=0 where MPI has none. Each round opens a session, talks over a communicator of it, and
+ * sessions ROUNDS PAUSE_MS: prints sessions=0 where MPI has none. Each round opens a session, talks over a communicator of it, and
  * closes it; tells of the descriptors and the mappings in /dev/shm after the second round and after the last. */
 #include "common.h"
 
-#if MPI_VERSION >= 4
+#ifdef MPI_SESSION_NULL /* Open MPI 5.0 has sessions, but calls itself MPI 3.1. */
 
 static int entries_in(const char* path) {
     DIR* directory = opendir(path);
@@ -54,6 +54,7 @@ static void round_(int round) {
 int main(int argc, char** argv) {
     int rounds = (int)argument(argc, argv, 1, 10), before = 0;
     for (int round = 0; round < rounds; ++round) {
+        sleep_ms(argument(argc, argv, 2, 0));
         round_(round);
         if (round == 1) before = entries_in("/proc/self/fd");
     }
