@@ -62,11 +62,16 @@ AC_DEFUN([VELO_OPENMPI_SOURCE],
    [/*],
    [AS_IF([test ! -f "$with_ompi_source/opal/mca/btl/btl.h"],
       [VELO_OPENMPI_REFUSE([--with-ompi-source=$with_ompi_source is not a source tree of Open MPI: it has no opal/mca/btl/btl.h.])])
-    velo_source_dirs="$with_ompi_source $with_ompi_source/opal/include $with_ompi_source/ompi/include"
-    # libevent and hwloc, where that Open MPI was configured to use its own.
-    for velo_dir in opal/mca/event/libevent2022/libevent opal/mca/hwloc/hwloc201/hwloc 3rd-party/libevent-*; do
-      for velo_dir in "$with_ompi_source"/$velo_dir; do
-        AS_IF([test -f "$velo_dir/config.status"], [AS_VAR_APPEND([velo_source_dirs], [" $velo_dir $velo_dir/include"])])
+    # orte: of 4.1 only.
+    velo_source_dirs="$with_ompi_source $with_ompi_source/opal/include $with_ompi_source/ompi/include $with_ompi_source/orte/include"
+    # libevent and hwloc, where that Open MPI was configured to use its own: the files that configure leaves then. (4.1 runs
+    # libevent's configure in any case, but makes its event-config.h only if it is used.)
+    for velo_made in opal/mca/event/libevent2022/libevent/include/event2/event-config.h \
+                     opal/mca/hwloc/hwloc201/hwloc/config.status 3rd-party/libevent-*/config.status; do
+      for velo_made in "$with_ompi_source"/$velo_made; do
+        AS_IF([test -f "$velo_made"],
+          [velo_dir=${velo_made%/config.status} velo_dir=${velo_dir%/include/event2/event-config.h}
+           AS_VAR_APPEND([velo_source_dirs], [" $velo_dir $velo_dir/include"])])
       done
     done],
    [AC_MSG_ERROR([--with-ompi-source=$with_ompi_source: give the absolute directory of a source tree of Open MPI.])])
@@ -135,8 +140,15 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
     VELO_OPENMPI_THREADS])
 
  velo_missing=
- # The MTL is written for 4.1.
- AS_CASE([$velo_major], [5 | 6], [velo_mtl_header=], [velo_mtl_header=ompi/mca/mtl/mtl.h])
+ # The MTL is written for 4.1. Without the room in ompi_proc_t that another MTL has asked for, there is none for its peers.
+ AS_CASE([$velo_major],
+   [5 | 6], [velo_mtl="no, it is for Open MPI 4.1" velo_mtl_header=],
+   [AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
+      #ifndef OMPI_PROC_ENDPOINT_TAG_MTL
+      #error
+      #endif]])],
+      [velo_mtl=yes velo_mtl_header=ompi/mca/mtl/mtl.h],
+      [velo_mtl="no, these headers are of an Open MPI without any MTL" velo_mtl_header=])])
  for velo_header in opal_config.h opal/mca/btl/btl.h $velo_mtl_header; do
    VELO_OPENMPI_SEE([$velo_header], [], [AS_VAR_APPEND([velo_missing], [" $velo_header"])])
  done
@@ -185,6 +197,10 @@ AC_DEFUN([VELO_OPENMPI_RUNTIME],
  AC_MSG_RESULT([${velo_runtime:-none}])
  AS_IF([test "$velo_runtime" != "$VELO_OPENMPI_VERSION"],
    [VELO_OPENMPI_REFUSE([The component headers are of Open MPI $VELO_OPENMPI_VERSION, but $OMPI_INFO is of ${velo_runtime:-an unknown version}.])])
+
+ # The headers of a source tree may have room for an MTL that the installed library does not have.
+ AS_CASE([$velo_mtl/$with_ompi_source/$velo_info], [yes/no/* | no* | *mca:mtl:*], [],
+   [velo_mtl="no, the installed Open MPI has no MTL"])
 
  AC_MSG_CHECKING([whether this Open MPI loads plugins])
  velo_dlopen=`AS_ECHO(["$velo_info"]) | sed -n 's/^option:dlopen://p'`

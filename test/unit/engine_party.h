@@ -73,6 +73,7 @@ struct PartyConfig {
     std::uint32_t stall_warning_seconds = 0;
     std::string trace = "";
     std::uint64_t trace_limit_bytes = 0;
+    bool threads = false;  // several threads call each engine
 };
 
 class Party {
@@ -179,6 +180,7 @@ class Party {
         config.limic_peer_count = static_cast<std::uint32_t>(local.size());
         config.limic_slots = config_.limic_slots;
         config.ranks_per_node = static_cast<std::uint32_t>(config_.ranks_per_node);
+        config.threads = config_.threads;
         config.context = member.get();
         config.message = [](void* context, std::uint8_t tag, void* data, std::size_t bytes) {
             auto* self = static_cast<Member*>(context);
