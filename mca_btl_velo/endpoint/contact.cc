@@ -38,11 +38,15 @@ int Engine::answer_doorbell() {
     });
 }
 
+bool Engine::has_ended(const Peer& peer) {
+    return peer.left ||
+           (peer.link && peer.segment.header().statistics_final.load(std::memory_order_acquire) != 0);
+}
+
 // Processes of other jobs end before this one, with windows open. All that they sent has been retrieved.
 void Engine::bury_departed() {
     for (const auto& peer : peers_) {
-        if (peer == nullptr || !peer->link || peer->departed || &peer->domain != &velo_) continue;
-        if (peer->segment.header().statistics_final.load(std::memory_order_acquire) == 0) continue;
+        if (peer == nullptr || peer->departed || &peer->domain != &velo_ || !has_ended(*peer)) continue;
         // Looked at before its last packets were counted: the next time is early enough.
         if (velo_.reader.occupancy() != 0) return;
         peer->departed = true;

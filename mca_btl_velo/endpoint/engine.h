@@ -146,10 +146,13 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void attach(Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
+    bool has_left(Peer& peer);
 
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.
-    bool rested(const Peer& peer) const { return empty_polls_ - peer.polls_at_send >= kRestPolls; }
+    bool rested(const Peer& peer) const {
+        return empty_polls_.load(std::memory_order_relaxed) - peer.polls_at_send >= kRestPolls;
+    }
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
@@ -182,6 +185,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void end_stall(Peer& peer);
     void count_stalls();
     void look_around();
+    std::uint64_t count_empty_poll();
     void warn_of_stall(Peer& peer, std::uint64_t quiet_ns);
     // For a policy on demand.
     void want_credit(Peer& peer);
@@ -189,6 +193,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     int answer_doorbell();
     void hurry_contact();
     bool contact_pending() const;
+    static bool has_ended(const Peer& peer);
     void bury_departed();
 
     void doze();
@@ -198,6 +203,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
     template <wire::PacketKind kKind>
     [[gnu::always_inline]] int retrieve_data(Peer& peer, const wire::Header& header);
+    void answer_came(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets);
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
@@ -230,9 +236,9 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     velo_config config_;
     Listener* listener_ = nullptr;
     std::vector<std::shared_ptr<void>> kept_;
-    flow::PeerIndex arriving_ = 0;  // whose message the callback is given
-    std::uint64_t empty_polls_ = 0;
-    std::uint32_t work_polls_ = 0;  // empty ones while something waits for room
+    flow::PeerIndex arriving_ = 0;               // whose message the callback is given
+    std::atomic<std::uint64_t> empty_polls_{0};  // written under the gate
+    std::uint32_t work_polls_ = 0;               // empty ones while something waits for room
     std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
@@ -278,7 +284,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::string description_;
     std::uint64_t first_node_peer_;
     bool single_copy_only_;  // no choice of the route
-    bool failed_ = false;
+    std::atomic<bool> failed_{false};
 };
 
 }  // namespace velo::endpoint

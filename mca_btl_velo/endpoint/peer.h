@@ -2,6 +2,8 @@
 // Lives from the first contact, in either direction, until the engine closes.
 #pragma once
 
+#include <atomic>
+
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
@@ -40,9 +42,10 @@ struct velo_peer {
     std::uint64_t name = 0;              // of the process, once connected
     velo::endpoint::SendQueue queue;
     velo::endpoint::Incoming incoming;
-    std::uint64_t polls_at_send = 0;  // Engine::empty_polls_ when something was sent to it last
-    bool departed = false;            // it has ended, and the policy knows
-    bool awaits_answer = false;       // nothing has come from it since
+    std::uint64_t polls_at_send = 0;         // Engine::empty_polls_ when something was sent to it last
+    bool left = false;                       // it has ended, and was never connected to
+    bool departed = false;                   // it has ended, and the policy knows
+    std::atomic<bool> awaits_answer{false};  // nothing has come from it since
     velo::endpoint::Stall stall;
     bool dozes = false;    // it may sleep
     bool stalled = false;  // listed in Engine::stalled_: the fabric was full (policy none)

@@ -59,7 +59,7 @@ int Engine::progress() {
         }
         if (handled > 0) {
             polls_to_sleep_ = 0;
-        } else if (++empty_polls_ % kPollsBetweenLooks == 0) [[unlikely]] {
+        } else if (count_empty_poll() % kPollsBetweenLooks == 0) [[unlikely]] {
             look_around();
         }
     } catch (const Failure& failure) {
@@ -67,6 +67,13 @@ int Engine::progress() {
     }
     gate_.leave();
     return handled;
+}
+
+// Only the thread that is in the gate counts.
+inline std::uint64_t Engine::count_empty_poll() {
+    const std::uint64_t polls = empty_polls_.load(std::memory_order_relaxed) + 1;
+    empty_polls_.store(polls, std::memory_order_relaxed);
+    return polls;
 }
 
 void Engine::doze() {
@@ -160,14 +167,20 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     return 1;
 }
 
+// The first packets of this peer since something was sent to it.
+inline void Engine::answer_came(Peer& peer, std::uint32_t packets) {
+    std::lock_guard lock(mutex_);
+    if (rested(peer)) peer.link.prepare(packets);
+    peer.awaits_answer.store(false, std::memory_order_relaxed);
+}
+
 template <wire::PacketKind kKind>
 inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
     reader.fetch_next(packets);
-    if (peer.awaits_answer && rested(peer)) peer.link.prepare(packets);
-    peer.awaits_answer = false;
+    if (peer.awaits_answer.load(std::memory_order_relaxed)) answer_came(peer, packets);
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
         return 0;
@@ -209,7 +222,7 @@ const char* Engine::take(const fabric::Delivery& delivery) {
         return "a packet that does not belong to a message";
     taken_ += static_cast<int>(delivery.packets);
     *peer.domain.high_water = std::max<std::uint64_t>(*peer.domain.high_water, delivery.packets);
-    peer.awaits_answer = false;
+    peer.awaits_answer.store(false, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
     if (!limited) {
         if (peer.domain.refuses) count_retrieved(peer, delivery.packets);

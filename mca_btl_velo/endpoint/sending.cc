@@ -48,8 +48,8 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.policy.take(peer.flow, packets);
     *peer.domain.sent_packets += packets;
     trace_.sent(peer, packets);
-    peer.polls_at_send = empty_polls_;
-    peer.awaits_answer = true;
+    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
+    peer.awaits_answer.store(true, std::memory_order_relaxed);
     peer.wake();
 }
 
@@ -179,8 +179,10 @@ void Engine::flush(Peer& peer) {
     }
 }
 
+// A process may have ended by the time that it is answered for the first time: its question came with the
+// last of its messages, and nobody waits for the answer.
 void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    dispatch(reachable_peer(to), kind, value);
+    if (Peer& peer = peer_at(to); !has_left(peer)) dispatch(reachable_peer(to), kind, value);
 }
 
 // A CREDIT that may wait does so until the process's next look at its mailbox or its next packet for another

@@ -2,6 +2,7 @@
 // long. Called where a message is queued and where a queue moves, never for a message that can go.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +33,8 @@ class Stalls {
 
     // There was a warning about this stall.
     bool warned(const Owner& peer) const { return peer.stall.warned; }
-    bool any() const { return !open_.empty(); }
+    // Any thread may ask; the rest is under the lock of the engine.
+    bool any() const { return open_count_.load(std::memory_order_relaxed) != 0; }
     std::uint64_t count() const { return count_; }
 
     void begin(Owner& peer, std::uint64_t now_ns) {
@@ -42,6 +44,7 @@ class Stalls {
         stall.moved = stall.warned = false;
         stall.place = static_cast<std::uint32_t>(open_.size());
         open_.push_back(&peer);
+        count_open();
         ++stall.count;
         ++count_;
     }
@@ -53,6 +56,7 @@ class Stalls {
         open_.back()->stall.place = stall.place;
         open_[stall.place] = open_.back();
         open_.pop_back();
+        count_open();
     }
 
     // Calls warn(peer, ns) for each peer to which nothing has moved for the warning time, for twice, four
@@ -78,9 +82,14 @@ class Stalls {
     }
 
  private:
+    void count_open() {
+        open_count_.store(static_cast<std::uint32_t>(open_.size()), std::memory_order_relaxed);
+    }
+
     std::uint64_t warning_ns_;
     std::uint64_t count_ = 0;
     std::vector<Owner*> open_;
+    std::atomic<std::uint32_t> open_count_{0};
 };
 
 }  // namespace velo::endpoint

@@ -182,6 +182,10 @@ void SharedFile::swap(SharedFile& other) noexcept {
     std::swap(published_, other.published_);
 }
 
+bool closed_by_owner(const FileAddress& address) {
+    return reachable_by_pid(address) && ::access(owner_path(address).c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
 bool reachable_by_pid(const FileAddress& address) {
     return see_each_other(own_namespaces(), address.namespaces);
 }

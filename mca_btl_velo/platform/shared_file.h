@@ -68,5 +68,7 @@ class SharedFile {
 
 // True if `address` can be opened without a name: the owner is visible from this process.
 bool reachable_by_pid(const FileAddress& address);
+// The owner of a file that is reachable so has closed it, or has ended.
+bool closed_by_owner(const FileAddress& address);
 
 }  // namespace velo::platform
