@@ -203,7 +203,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
     template <wire::PacketKind kKind>
     [[gnu::always_inline]] int retrieve_data(Peer& peer, const wire::Header& header);
-    void answer_came(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets);
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);

@@ -167,20 +167,16 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     return 1;
 }
 
-// The first packets of this peer since something was sent to it.
-inline void Engine::answer_came(Peer& peer, std::uint32_t packets) {
-    std::lock_guard lock(mutex_);
-    if (rested(peer)) peer.link.prepare(packets);
-    peer.awaits_answer.store(false, std::memory_order_relaxed);
-}
-
 template <wire::PacketKind kKind>
 inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
     reader.fetch_next(packets);
-    if (peer.awaits_answer.load(std::memory_order_relaxed)) answer_came(peer, packets);
+    // Not with several threads: the place to prepare is moved under the lock.
+    if (peer.awaits_answer.load(std::memory_order_relaxed) && !config_.threads && rested(peer))
+        peer.link.prepare(packets);
+    peer.awaits_answer.store(false, std::memory_order_relaxed);
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {
         fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
         return 0;
