@@ -3,18 +3,18 @@
 import shutil
 import pytest
 
-from flows import TRANSPORT, every_flow, flows
+from flows import POLICIES, TRANSPORT, every_flow, flows, velo_only
 from launcher import Hang, Run, finish
 
 pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not reach other jobs")
 
 
-def spawn(mpi, flow):
+def spawn(mpi, params, way):
     """mpirun of Open MPI 4.1 loses a spawn now and then. Then no process waits for Velo, which tells of that after 10 s."""
-    params = {**flow.params, "btl_velo_stall_warning": 10}
+    params = {**params, "btl_velo_stall_warning": 10}
     for _ in range(2):
         try:
-            return mpi.run("dynamic", "spawn", 2, np=2, params=params)
+            return mpi.run("dynamic", way, 2, np=2, params=params)
         except Hang as hang:
             assert "no progress towards" not in str(hang), hang
             last = hang
@@ -23,7 +23,14 @@ def spawn(mpi, flow):
 
 @every_flow(8, 64)
 def test_two_spawned_jobs_talk_merge_and_disconnect(mpi, flow):
-    assert spawn(mpi, flow).facts() == {"spawned": 4}
+    assert spawn(mpi, flow.params, "spawn").facts() == {"spawned": 4}
+
+
+@velo_only
+@pytest.mark.parametrize("policy", POLICIES)
+def test_spawned_processes_and_their_parents_leave_without_having_disconnected(mpi, policy):
+    """With the mailbox that each policy has by itself."""
+    assert spawn(mpi, {"btl_velo_flow_control": policy}, "leave").facts() == {"spawned": 2}
 
 
 @flows(8)

@@ -196,6 +196,9 @@ def main(argv):
     known = (*APPLICATIONS, *(hdf5_tests(arguments.hdf5_tests) if arguments.hdf5_tests else ()))
     chosen = [application for application in known
               if not arguments.names or any(name in application.name for name in arguments.names)]
+    if not chosen:
+        parser.error(f"there is no application {', '.join(arguments.names)}; there are "
+                     f"{', '.join(application.name for application in known)}")
     there = [application for application in chosen if all(pathlib.Path(path).exists() for path in application.files)]
     absent = sorted({application.package for application in chosen} - {application.package for application in there})
     hint = f"; not installed: {', '.join(absent)}" if absent else ""

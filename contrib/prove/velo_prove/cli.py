@@ -17,6 +17,12 @@ def _names(text):
     return [name for name in text.split(",") if name]
 
 
+def _seconds(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds, which is 1 at least")
+    return int(text)
+
+
 def _parser():
     parser = argparse.ArgumentParser(
         prog="velo-prove",
@@ -25,18 +31,17 @@ def _parser():
     parser.add_argument("--list", action="store_true", help="the phases, and which of them cannot run here")
     parser.add_argument("--only", type=_names, default=[], metavar="PHASE,...", help="these phases")
     parser.add_argument("--skip", type=_names, default=[], metavar="PHASE,...", help="all but these")
-    parser.add_argument("--limit", type=int, metavar="SECONDS", help="for each phase, in place of its own limit")
+    parser.add_argument("--limit", type=_seconds, metavar="SECONDS", help="for each phase, in place of its own limit")
     parser.add_argument("--logs", type=pathlib.Path, help="where logs and results.json go (default results/prove-DATE)")
     parser.add_argument("--resume", type=pathlib.Path, metavar="DIR",
-                        help="go on where a run with these logs has ended: what has passed there is not run again, but stays in the "
-                             "table, which names the commit if it was another")
+                        help="go on where a run with these logs has ended: what has passed there is not run again; its results stay "
+                             "in the table, which names their commit if it was another")
     return parser
 
 
-def _passed_before(directory):
+def _results_of(directory):
     """Results of an earlier run by phase. Raises OSError, ValueError."""
-    results = table.from_json((directory / "results.json").read_text())
-    return {result.phase: result for result in results if result.outcome == PASSED}
+    return {result.phase: result for result in table.from_json((directory / "results.json").read_text())}
 
 
 def _list():
@@ -56,7 +61,7 @@ def main(argv):
         parser.error("--resume names the directory of the logs, so there is nothing for --logs to say")
     try:
         phases = choose(arguments.only, arguments.skip)
-        before = _passed_before(arguments.resume) if arguments.resume else {}
+        before = _results_of(arguments.resume) if arguments.resume else {}
     except (OSError, ValueError) as error:
         parser.error(str(error))
     logs = arguments.resume or arguments.logs or ROOT / "results" / f"prove-{datetime.datetime.now():%Y%m%d-%H%M%S}"
@@ -65,7 +70,7 @@ def main(argv):
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     results = dict(before)
     for phase in phases:
-        if phase.name in before:
+        if phase.name in before and before[phase.name].outcome == PASSED:
             continue
         print(f"{phase.name}: {phase.about} ...", file=sys.stderr, flush=True)
         results[phase.name] = run(phase, ROOT, logs / f"{phase.name}.log", arguments.limit)

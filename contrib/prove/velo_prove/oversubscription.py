@@ -10,6 +10,7 @@ from .job import ROOT, VADER, JobFailed, Launcher, velo
 
 # Benchmark, and bytes as a power of two; none for Barrier.
 BENCHMARKS = (("Alltoall", 11), ("Allreduce", 11), ("Barrier", None))
+_NAMES = [name for name, _ in BENCHMARKS]
 # How much slower the best run may be: what the same transport differs by from one series of runs to the next.
 TOLERANCE = 1.1
 
@@ -52,7 +53,7 @@ def main(argv):
     parser.add_argument("--repeat", type=int, default=5, help="runs of each, of which the best counts (default 5)")
     parser.add_argument("--seconds", type=float, default=2, help="for which a benchmark repeats itself (default 2)")
     parser.add_argument("--policies", nargs="+", default=["dynamic"], help="default dynamic")
-    parser.add_argument("--only", nargs="+", default=[name for name, _ in BENCHMARKS], metavar="BENCHMARK")
+    parser.add_argument("--only", nargs="+", default=_NAMES, choices=_NAMES)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-check", help="where Velo was built (default build-check)")
     arguments = parser.parse_args(argv)
     try:

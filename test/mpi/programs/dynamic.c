@@ -1,5 +1,6 @@
 /* Processes of several jobs talk to each other.
  * dynamic spawn CHILDREN          spawns twice, talks to the children, merges and talks again
+ * dynamic leave CHILDREN          spawns once, merges, sums up, and finalizes without having disconnected
  * dynamic halves                  the two halves of one job connect through a port
  * dynamic accept FILE ROUNDS      opens a port, writes its name to FILE, accepts
  * dynamic connect FILE ROUNDS     connects to the port in FILE */
@@ -54,6 +55,23 @@ static void child(MPI_Comm parent) {
     merge_and_talk(parent, 1, parents + ranks);
     talk(parent, 2);
     MPI_Comm_disconnect(&parent);
+}
+
+/* Whoever has its sum may leave at once, whatever the others still have to do. */
+static void sum_up_and_leave(MPI_Comm bridge, bool child, int expected) {
+    MPI_Comm merged;
+    int sum, one = 1;
+    MPI_Intercomm_merge(bridge, child, &merged);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
+    CHECK(sum == expected, "%d processes in the sum", sum);
+}
+
+static void leave(char* program, int children) {
+    MPI_Comm bridge;
+    char* arguments[] = {"leaver", NULL};
+    MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge, MPI_ERRCODES_IGNORE);
+    sum_up_and_leave(bridge, false, ranks + children);
+    if (my_rank == 0) printf("spawned=%d\n", children);
 }
 
 static void spawn(char* program, int children) {
@@ -139,10 +157,16 @@ int main(int argc, char** argv) {
     start(&argc, &argv);
     MPI_Comm_get_parent(&parent);
     const char* way = argc > 1 ? argv[1] : "";
-    if (parent != MPI_COMM_NULL) {
+    if (parent != MPI_COMM_NULL && strcmp(way, "leaver") == 0) {
+        int parents;
+        MPI_Comm_remote_size(parent, &parents);
+        sum_up_and_leave(parent, true, parents + ranks);
+    } else if (parent != MPI_COMM_NULL) {
         child(parent);
     } else if (strcmp(way, "spawn") == 0) {
         spawn(argv[0], (int)argument(argc, argv, 2, 2));
+    } else if (strcmp(way, "leave") == 0) {
+        leave(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "halves") == 0) {
         halves();
     } else if (strcmp(way, "accept") == 0 || strcmp(way, "connect") == 0) {

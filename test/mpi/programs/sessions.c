@@ -1,6 +1,7 @@
 /* Sessions (MPI 4), one after the other and two at once, without MPI_Init.
  * sessions ROUNDS PAUSE_MS: prints sessions=0 where MPI has none. Each round opens a session, talks over a communicator of it, and
- * closes it; tells of the descriptors and the mappings in /dev/shm after the second round and after the last. */
+ * closes it; tells how many descriptors and mappings of files in /dev/shm there are more after the last round than after the
+ * second. */
 #include "common.h"
 
 #ifdef MPI_SESSION_NULL /* Open MPI 5.0 has sessions, but calls itself MPI 3.1. */
@@ -10,6 +11,16 @@ static int entries_in(const char* path) {
     int count = 0;
     while (directory != NULL && readdir(directory) != NULL) ++count;
     if (directory != NULL) closedir(directory);
+    return count;
+}
+
+/* Nameless files too: the kernel shows the directory where they were made. */
+static int shared_mappings(void) {
+    char line[600];
+    int count = 0;
+    FILE* maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) count += strstr(line, "/dev/shm/") != NULL;
+    if (maps != NULL) fclose(maps);
     return count;
 }
 
@@ -52,13 +63,16 @@ static void round_(int round) {
 }
 
 int main(int argc, char** argv) {
-    int rounds = (int)argument(argc, argv, 1, 10), before = 0;
+    int rounds = (int)argument(argc, argv, 1, 10), descriptors = 0, mappings = 0;
     for (int round = 0; round < rounds; ++round) {
         sleep_ms(argument(argc, argv, 2, 0));
         round_(round);
-        if (round == 1) before = entries_in("/proc/self/fd");
+        if (round == 1) descriptors = entries_in("/proc/self/fd"), mappings = shared_mappings();
     }
-    if (my_rank == 0) printf("sessions=%d\ndescriptors=%d\n", rounds, entries_in("/proc/self/fd") - before);
+    if (my_rank == 0) {
+        printf("sessions=%d\ndescriptors=%d\nmappings=%d\n", rounds, entries_in("/proc/self/fd") - descriptors,
+               shared_mappings() - mappings);
+    }
     return 0;
 }
 
