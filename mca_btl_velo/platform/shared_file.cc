@@ -183,7 +183,11 @@ void SharedFile::swap(SharedFile& other) noexcept {
 }
 
 bool closed_by_owner(const FileAddress& address) {
-    return reachable_by_pid(address) && ::access(owner_path(address).c_str(), F_OK) != 0 && errno == ENOENT;
+    if (!reachable_by_pid(address)) return false;
+    struct stat status {};
+    if (::stat(owner_path(address).c_str(), &status) != 0) return errno == ENOENT;
+    // The number of the descriptor may stand for another file by now.
+    return status.st_ino != address.inode;
 }
 
 bool reachable_by_pid(const FileAddress& address) {

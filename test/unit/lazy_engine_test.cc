@@ -39,6 +39,36 @@ TEST(LazyEngineTest, a_peer_that_is_never_spoken_to_is_not_mapped) {
     EXPECT_EQ(mapped_segments() - before, 8U) << "the two that spoke map each other";
 }
 
+// A process of another job may end when it has what it wanted, and before its last question was seen.
+TEST(LazyEngineTest, a_question_of_a_peer_that_has_ended_is_not_answered_and_no_error) {
+    for (bool descriptor_taken : {false, true}) {
+        PartyConfig small = config(3);
+        small.lazy_slots = 3;
+        small.lazy_peers = 1;
+        Party party(small);
+        party.send(1, 0, 1, "never sent");
+        velo_progress(party[1].engine);
+        velo_engine_close(std::exchange(party[1].engine, nullptr));
+        // The lowest free numbers are those that the engine has given back.
+        std::vector<std::ifstream> files(descriptor_taken ? 8 : 0);
+        for (std::ifstream& file : files) file.open("/dev/null");
+        for (int i = 0; i < 100; ++i) {
+            velo_progress(party[0].engine);
+            velo_progress(party[2].engine);
+        }
+        EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
+        // The window that was meant for it is free again.
+        party.send(2, 0, 1, pattern(500, 7));
+        for (int i = 0; i < 300 && party[0].received.empty(); ++i) {
+            velo_progress(party[0].engine);
+            velo_progress(party[2].engine);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ASSERT_EQ(party[0].received.size(), 1U);
+        EXPECT_EQ(party[0].received.front().data, pattern(500, 7));
+    }
+}
+
 TEST(LazyEngineTest, more_active_peers_than_windows_take_turns) {
     PartyConfig small = config(6);
     small.lazy_slots = 3;
