@@ -46,7 +46,9 @@ TEST(LazyEngineTest, a_question_of_a_peer_that_has_ended_is_not_answered_and_no_
         small.lazy_slots = 3;
         small.lazy_peers = 1;
         Party party(small);
-        party.send(1, 0, 1, "never sent");
+        velo_send question{};
+        question.done = [](velo_send*, velo_status) {};
+        ASSERT_EQ(velo_send_start(party[1].engine, party[1].peers[0], &question), VELO_QUEUED);
         velo_progress(party[1].engine);
         velo_engine_close(std::exchange(party[1].engine, nullptr));
         // The lowest free numbers are those that the engine has given back.
