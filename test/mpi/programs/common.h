@@ -54,11 +54,23 @@ static void let_runtime_settle(void) {
     for (int i = 0; i < 1000 && busy_threads() > 0; ++i) usleep(1000);
 }
 
-__attribute__((unused)) static void start(int* argc, char*** argv) {
-    MPI_Init(argc, argv);
+static void settle(void) {
     let_runtime_settle();
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+
+__attribute__((unused)) static void start(int* argc, char*** argv) {
+    MPI_Init(argc, argv);
+    settle();
+}
+
+/* For programs whose threads all call MPI. */
+__attribute__((unused)) static void start_threads(int* argc, char*** argv) {
+    int provided;
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    settle();
+    CHECK(provided == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
 }
 
 __attribute__((unused)) static long argument(int argc, char** argv, int index, long otherwise) {

@@ -36,41 +36,48 @@ static void talk(MPI_Comm comm, uint64_t round) {
     free(out), free(in);
 }
 
+static void sum_up(MPI_Comm merged, int expected) {
+    int sum, one = 1;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
+    CHECK(sum == expected, "%d processes in the sum", sum);
+}
+
 static void merge_and_talk(MPI_Comm bridge, int high, int expected) {
     MPI_Comm merged;
-    int size, sum, one = 1;
+    int size;
     MPI_Intercomm_merge(bridge, high, &merged);
     MPI_Comm_size(merged, &size);
     CHECK(size == expected, "merged communicator of %d processes", size);
     talk(merged, 1);
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
-    CHECK(sum == expected, "%d processes in the sum", sum);
+    sum_up(merged, expected);
     MPI_Comm_free(&merged);
 }
 
-static void child(MPI_Comm parent) {
+/* Whoever has its sum may leave at once, whatever the others still have to do. */
+static void sum_up_and_leave(MPI_Comm bridge, int high, int expected) {
+    MPI_Comm merged;
+    MPI_Intercomm_merge(bridge, high, &merged);
+    sum_up(merged, expected);
+}
+
+static void child(MPI_Comm parent, bool leaves) {
     int parents;
     MPI_Comm_remote_size(parent, &parents);
+    if (leaves) {
+        sum_up_and_leave(parent, 1, parents + ranks);
+        return;
+    }
     talk(parent, 0);
     merge_and_talk(parent, 1, parents + ranks);
     talk(parent, 2);
     MPI_Comm_disconnect(&parent);
 }
 
-/* Whoever has its sum may leave at once, whatever the others still have to do. */
-static void sum_up_and_leave(MPI_Comm bridge, bool child, int expected) {
-    MPI_Comm merged;
-    int sum, one = 1;
-    MPI_Intercomm_merge(bridge, child, &merged);
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
-    CHECK(sum == expected, "%d processes in the sum", sum);
-}
-
 static void leave(char* program, int children) {
     MPI_Comm bridge;
     char* arguments[] = {"leaver", NULL};
     MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge, MPI_ERRCODES_IGNORE);
-    sum_up_and_leave(bridge, false, ranks + children);
+    sum_up_and_leave(bridge, 0, ranks + children);
     if (my_rank == 0) printf("spawned=%d\n", children);
 }
 
@@ -157,12 +164,8 @@ int main(int argc, char** argv) {
     start(&argc, &argv);
     MPI_Comm_get_parent(&parent);
     const char* way = argc > 1 ? argv[1] : "";
-    if (parent != MPI_COMM_NULL && strcmp(way, "leaver") == 0) {
-        int parents;
-        MPI_Comm_remote_size(parent, &parents);
-        sum_up_and_leave(parent, true, parents + ranks);
-    } else if (parent != MPI_COMM_NULL) {
-        child(parent);
+    if (parent != MPI_COMM_NULL) {
+        child(parent, strcmp(way, "leaver") == 0);
     } else if (strcmp(way, "spawn") == 0) {
         spawn(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "leave") == 0) {

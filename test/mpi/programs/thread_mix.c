@@ -141,12 +141,7 @@ static void prepare(Thread* thread, int number, int steps, long seed) {
 }
 
 int main(int argc, char** argv) {
-    int provided;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    let_runtime_settle();
-    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(provided == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
+    start_threads(&argc, &argv);
     int count = (int)argument(argc, argv, 1, 4), steps = (int)argument(argc, argv, 2, 40);
     one_sided = argc < 5;
     Thread* threads = allocate(sizeof *threads * (size_t)count);

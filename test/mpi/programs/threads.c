@@ -35,12 +35,7 @@ static void* exchange(void* argument_) {
 }
 
 int main(int argc, char** argv) {
-    int provided;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    let_runtime_settle();
-    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(provided == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
+    start_threads(&argc, &argv);
     int count = (int)argument(argc, argv, 1, 4);
     messages = (int)argument(argc, argv, 2, 100);
     bytes = (int)argument(argc, argv, 3, 8);
