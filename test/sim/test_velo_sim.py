@@ -1,8 +1,19 @@
 """velo-sim from the command line: files, plots, verdicts and what it says about wrong input."""
 
 import csv
+import json
+import pathlib
+import subprocess
+import sys
 
 import pytest
+
+PLOT = pathlib.Path(__file__).resolve().parent.parent.parent / "contrib" / "sim" / "velo-sim-plot"
+
+
+def entry(**of):
+    """A statement of a bounds file, as JSON."""
+    return json.dumps({"kind": "predicted", "statement": "s", "source": "t", "reduced": "holds", "full": "not run", **of})
 
 
 def test_an_experiment_writes_table_plot_and_verdict(velo_sim, tmp_path):
@@ -19,15 +30,17 @@ def test_an_experiment_writes_table_plot_and_verdict(velo_sim, tmp_path):
 
 def test_a_verdict_that_is_not_as_expected_is_an_exit_status(velo_sim, tmp_path):
     bounds = tmp_path / "bounds.json"
-    bounds.write_text('{"table7.1": [{"statement": "s", "source": "t", "metric": "dynamic_mb_1k", "min": 5}]}')
+    bounds.write_text(f'{{"table7.1": [{entry(metric="velo_dynamic_mb_1k", min=5)}]}}')
     result = velo_sim("experiment", "table7.1", "--output", tmp_path, "--bounds", bounds, "--no-plot")
     assert result.returncode == 1
-    assert "DOES NOT HOLD" in result.stdout and "UNEXPECTED" in result.stdout
+    assert "DOES NOT HOLD (predicted): s [t]" in result.stdout and "UNEXPECTED" in result.stdout
+    assert "count: predicted: 0 of 1 hold, 1 do not" in result.stdout
 
 
 @pytest.mark.parametrize("entry, told", [
-    ('[{"statement": "s", "source": "t", "metric": "no_such", "min": 5}]', "NOT MEASURED"),
-    ('[{"statement": "s", "source": "t", "metric": "m", "min": 5, "max": 1}]', "min above its max"),
+    (f'[{entry(metric="no_such", min=5)}]', "NOT MEASURED (predicted): s [t]"),
+    (f'[{entry(metric="m", min=5, max=1)}]', "a lower bound above the upper one"),
+    (f'[{entry(metric="m", min=5, kind="sure")}]', 'kind is "sure"'),
     ("[]", "no statements"),
 ])
 def test_statements_that_can_say_nothing_are_no_success(velo_sim, tmp_path, entry, told):
@@ -36,6 +49,16 @@ def test_statements_that_can_say_nothing_are_no_success(velo_sim, tmp_path, entr
     result = velo_sim("experiment", "literal", "--output", tmp_path, "--bounds", bounds, "--no-plot")
     assert result.returncode == 1
     assert told in result.stdout + result.stderr
+
+
+def test_a_plot_leaves_out_what_was_not_measured_and_joins_the_seeds(tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("seed,policy,slots_per_peer,overhead_percent\n1,static,8,4\n2,static,8,\n1,static,16,2\n2,static,16,3\n")
+    picture = tmp_path / "x.svg"
+    command = [sys.executable, PLOT, table, picture, "--x", "slots_per_peer", "--y", "overhead_percent"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert picture.read_text().count('id="line2d_') > 0 and "policy static" in picture.read_text()
 
 
 def test_the_same_seed_is_the_same_run(simulate):

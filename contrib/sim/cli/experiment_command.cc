@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,6 +30,7 @@ struct ExperimentOptions {
     fs::path output = "results";
     fs::path bounds;
     Context context;
+    unsigned seeds = kSeeds;
     bool no_plot = false;
 };
 
@@ -88,32 +88,32 @@ void make_output(const fs::path& output) {
                                  ": no directory that can be written; choose another --output");
 }
 
-// Returns false if a run failed or a verdict is not the one that the bounds file expects.
-bool perform(const ExperimentOptions& o, const Experiment& experiment) {
-    std::printf("== %s: %s (%s size)\n", experiment.name.c_str(), experiment.title.c_str(),
-                o.context.full ? "full" : "reduced");
+// Adds to `all`. Returns false if a run failed or a verdict is not the one that the bounds file expects.
+bool perform(const ExperimentOptions& o, const Experiment& experiment, std::vector<Verdict>& all) {
+    std::printf("== %s: %s (%s size, %u %s)\n", experiment.name.c_str(), experiment.title.c_str(),
+                o.context.full ? "full" : "reduced", experiment.random ? o.seeds : 1,
+                experiment.random && o.seeds > 1 ? "seeds" : "run");
     std::fflush(stdout);
     Context context = o.context;
     context.progress = progress_of(experiment);
-    const Report report = experiment.run(context);
-    const std::vector<Verdict> verdicts = judge(o.bounds.string(), experiment.name, report, o.context.full);
-    std::string text = to_text(verdicts);
-    for (const std::string& remark : report.remarks) text += "remark: " + remark + "\n";
+    const Sample measured = sample(experiment, context, o.seeds);
+    const std::vector<Verdict> verdicts = judge(o.bounds.string(), experiment.name, measured, o.context.full);
+    all.insert(all.end(), verdicts.begin(), verdicts.end());
+    std::string text = to_text(verdicts) + "count: " + count_text(verdicts) + "\n";
+    for (const std::string& remark : measured.remarks) text += "remark: " + remark + "\n";
     std::printf("%s", text.c_str());
 
     const std::string name = experiment.name + (o.context.full ? "-full" : "");
     const fs::path table = o.output / (name + ".csv");
-    write_file(table, csv(report));
+    write_file(table, csv(measured));
     write_file(o.output / (name + "-verdict.txt"), text);
-    write_file(o.output / (name + "-metrics.json"), nlohmann::json(report.metrics).dump(2) + "\n");
+    write_file(o.output / (name + "-metrics.json"), metrics_json(measured));
     if (!o.no_plot && !plot(find_file("velo-sim-plot"), table, experiment))
         std::fprintf(stderr,
                      "velo-sim: no plot of %s: is python3-matplotlib installed? --no-plot leaves plots out\n",
                      experiment.name.c_str());
-    const auto failed = report.metrics.find("failed_runs");
-    bool good = failed == report.metrics.end() || failed->second == 0;
-    for (const Verdict& v : verdicts) good = good && v.measured && v.holds == v.expected;
-    return good;
+    return !measured.failed() &&
+           std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.is_as_expected(); });
 }
 
 }  // namespace
@@ -131,6 +131,11 @@ void add_experiment_command(CLI::App& app, int& status) {
     command->add_option("-j,--jobs", o->context.jobs, "runs side by side")
         ->check(CLI::Range(1U, 1024U))
         ->capture_default_str();
+    command
+        ->add_option("--seeds", o->seeds,
+                     "runs of what is random, each with another seed; a statement holds if it does with each")
+        ->check(CLI::Range(1U, 1000U))
+        ->capture_default_str();
     command->add_option("-o,--output", o->output, "directory for the files")->capture_default_str();
     command->add_option("--bounds", o->bounds, "the statements and their bounds (default: as installed)");
     command->add_flag("--no-plot", o->no_plot);
@@ -145,8 +150,10 @@ void add_experiment_command(CLI::App& app, int& status) {
         // What would be found out only after the runs.
         for (const Experiment* experiment : chosen) check_bounds(o->bounds.string(), experiment->name);
         make_output(o->output);
+        std::vector<Verdict> all;
         for (const Experiment* experiment : chosen)
-            if (!perform(*o, *experiment)) status = 1;
+            if (!perform(*o, *experiment, all)) status = 1;
+        if (chosen.size() > 1) std::printf("== all statements: %s\n", count_text(all).c_str());
     });
 }
 

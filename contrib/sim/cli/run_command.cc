@@ -96,9 +96,12 @@ void print(const RunOptions& o, const Measured& m) {
     std::printf("%s of %u processes on %s nodes, %s, %u slots per peer\n", o.run.pattern.c_str(),
                 o.run.options.processes, to_string(o.run.machine.dimensions).c_str(),
                 o.run.flow.policy.c_str(), o.run.flow.slots_per_peer);
-    std::printf("  iteration          %.2f us\n", m.time_us);
-    std::printf("  messages           %llu, %.1f %% delayed\n", static_cast<unsigned long long>(t.messages),
-                m.delayed_percent);
+    if (m.outcome.failed())
+        std::printf("  iteration          not measured\n");
+    else
+        std::printf("  iteration          %.2f us\n", m.time_us);
+    std::printf("  messages           %llu, %llu delayed\n", static_cast<unsigned long long>(t.messages),
+                static_cast<unsigned long long>(t.messages_delayed));
     std::printf("  data packets       %llu\n", static_cast<unsigned long long>(t.data_packets));
     std::printf("  credit packets     %llu\n", static_cast<unsigned long long>(t.flow.credit_packets));
     std::printf("  piggybacks         %llu\n", static_cast<unsigned long long>(t.flow.piggybacks));
@@ -191,7 +194,9 @@ void add_run_command(CLI::App& app, int& status) {
         ->capture_default_str();
     run->add_option("--max-train", m.max_train, "packets that are simulated as one; 0: no limit")
         ->capture_default_str();
-    run->add_option("--seed", m.seed, "of the skew between processes in alltoall; nothing else is random")
+    run->add_option(
+           "--seed", m.seed,
+           "of the skew between processes at the start and after synchronisations; nothing else is random")
         ->capture_default_str();
     run->add_option("--cost", o->costs, "NAME=NANOSECONDS, may be repeated; velo-sim list shows the names");
     CLI::Option* json = run->add_flag("--json", o->json);

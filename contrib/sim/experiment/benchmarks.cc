@@ -1,11 +1,10 @@
 // Section 7.4 of the thesis: the Intel MPI benchmarks by class of pattern, and Liu & Panda's measurements in
 // shape.
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <stdexcept>
 
 #include "experiment/grid.h"
+#include "experiment/numbers.h"
 #include "machine/simulation.h"
 
 namespace velo::sim {
@@ -21,8 +20,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"sendrecv", "localized", 200},
     {"exchange", "localized", 100},
     {"allreduce", "localized", 100},
-    {"bcast", "rooted", 200},
-    {"reduce", "rooted", 200},
+    {"bcast", "localized", 200},
+    {"reduce", "localized", 200},
     {"alltoall_pairwise", "balanced", 4},
     {"alltoall", "balanced", 4},
     {"gather", "rma", 40},
@@ -50,14 +49,12 @@ Trial benchmark_run(const Benchmark& benchmark, std::uint32_t processes, const s
 
 // Mean overhead of the benchmarks of a class, or of all.
 double mean_overhead(const Grid& grid, const std::string& kind, const std::string& policy, double slots) {
-    double sum = 0;
-    int count = 0;
-    for (const Benchmark& benchmark : kBenchmarks) {
-        if (!kind.empty() && kind != benchmark.kind) continue;
-        sum += grid.overhead({std::string(benchmark.kind), std::string(benchmark.pattern), policy, slots});
-        ++count;
-    }
-    return sum / count;
+    std::vector<double> overheads;
+    for (const Benchmark& benchmark : kBenchmarks)
+        if (kind.empty() || kind == benchmark.kind)
+            overheads.push_back(
+                grid.overhead({std::string(benchmark.kind), std::string(benchmark.pattern), policy, slots}));
+    return mean(overheads);
 }
 
 Report figure_7_5(const Context& context) {
@@ -74,24 +71,16 @@ Report figure_7_5(const Context& context) {
     Report report = grid.report();
     for (const std::string policy : {"static", "dynamic"}) {
         for (const std::uint32_t s : kSlots) {
-            for (const std::string kind : {"localized", "rooted", "balanced", "rma"})
+            for (const std::string kind : {"localized", "balanced", "rma"})
                 report.metrics[kind + "_" + policy + "_" + std::to_string(s)] =
                     mean_overhead(grid, kind, policy, s);
             report.metrics["average_" + policy + "_" + std::to_string(s)] =
                 mean_overhead(grid, "", policy, s);
         }
-        for (const std::string kind : {"average", "localized"}) {
-            double needed = 1e9;
-            for (const std::uint32_t s : {64U, 32U, 16U, 8U}) {
-                if (report.metrics[kind + "_" + policy + "_" + std::to_string(s)] > 3) break;
-                needed = s;
-            }
-            report.metrics[kind + "_slots_for_3_percent_" + policy] = needed;
-        }
     }
     auto& m = report.metrics;
-    m["localized_static_over_dynamic_8"] = m["localized_static_8"] / std::max(0.1, m["localized_dynamic_8"]);
-    m["average_static_minus_dynamic_8"] = m["average_static_8"] - m["average_dynamic_8"];
+    for (const std::string kind : {"average", "localized"})
+        m[kind + "_static_minus_dynamic_8"] = m[kind + "_static_8"] - m[kind + "_dynamic_8"];
     return report;
 }
 
@@ -129,20 +118,20 @@ Report eight_slots(const Context& context) {
     grid.execute(context);
     Report report = grid.report();
     // `clipped`: some patterns get faster when they are held up, which is nobody's merit.
-    const auto mean = [&](const std::string& policy, double windows, double ahead, bool clipped) {
-        double sum = 0;
+    const auto average = [&](const std::string& policy, double windows, double ahead, bool clipped) {
+        std::vector<double> overheads;
         for (const Benchmark& benchmark : kBenchmarks) {
             const double overhead = grid.overhead(cell(benchmark, policy, windows, ahead));
-            sum += clipped ? std::max(0.0, overhead) : overhead;
+            overheads.push_back(clipped && overhead < 0 ? 0 : overhead);
         }
-        return sum / std::size(kBenchmarks);
+        return mean(overheads);
     };
     const std::uint32_t windows = processes / 4;
-    report.metrics["average_dynamic"] = mean("dynamic", 0, 0, false);
-    report.metrics["average_lazy"] = mean("lazy", windows, 4, false);
-    report.metrics["average_lazy_no_gains"] = mean("lazy", windows, 4, true);
+    report.metrics["average_dynamic"] = average("dynamic", 0, 0, false);
+    report.metrics["average_lazy"] = average("lazy", windows, 4, false);
+    report.metrics["average_lazy_no_gains"] = average("lazy", windows, 4, true);
     report.metrics["saved_by_windows_ahead"] =
-        mean("lazy", windows, 0, true) - mean("lazy", windows, 4, true);
+        average("lazy", windows, 0, true) - average("lazy", windows, 4, true);
     return report;
 }
 
@@ -165,18 +154,25 @@ Report figure_7_10(const Context& context) {
     }
     grid.execute(context);
     Report report = grid.report();
-    const auto time = [&](const std::string& policy, double r) { return grid.find({policy, r})->time_us; };
-    report.metrics["reference_50_over_1"] = time("none", 50) / time("none", 1);
-    report.metrics["static_50_over_1"] = time("static", 50) / time("static", 1);
-    report.metrics["dynamic_overhead_1"] = grid.overhead({std::string("dynamic"), 1.0});
-    report.metrics["dynamic_overhead_50"] = grid.overhead({std::string("dynamic"), 50.0});
-    report.metrics["static_overhead_1"] = grid.overhead({std::string("static"), 1.0});
+    const auto growth = [&](const std::string& policy) {
+        return grid.find({policy, 50.0})->time_us / grid.find({policy, 1.0})->time_us;
+    };
+    const std::string fixed = "static", moving = "dynamic";
+    auto& m = report.metrics;
+    m["reference_50_over_1"] = growth("none");
+    m["static_50_over_1"] = growth(fixed);
+    m["dynamic_overhead_1"] = grid.overhead({moving, 1.0});
+    m["static_overhead_1"] = grid.overhead({fixed, 1.0});
+    m["least_overhead_1"] = least({m["dynamic_overhead_1"], m["static_overhead_1"]});
+    m["dynamic_overhead_50"] = grid.overhead({moving, 50.0});
+    m["dynamic_overhead_1_minus_50"] = m["dynamic_overhead_1"] - m["dynamic_overhead_50"];
     return report;
 }
 
 // ---- Liu & Panda ---
 
 constexpr std::uint32_t kEnoughBuffers = 100;
+constexpr const char* kSchemes[] = {"rnr", "mvapich_static", "mvapich_dynamic"};
 
 // Eight nodes at one switch; the costs stay EXTOLL's, so that only shapes compare. `buffers` are what each
 // peer has: the user-level dynamic scheme starts there and has room to grow to the 100 that are enough.
@@ -225,17 +221,25 @@ Report liu_panda_bandwidth(const Context& context) {
         }
     grid.execute(context);
     Report report = grid.report();
+    auto& m = report.metrics;
+    std::vector<double> apart;
+    for (const std::uint32_t window : windows) {
+        std::vector<double> overheads;
+        for (const char* scheme : kSchemes)
+            overheads.push_back(grid.overhead({100.0, std::string(scheme), double(window)}));
+        apart.push_back(largest(overheads) - least(overheads));
+    }
+    m["schemes_apart_100_buffers"] = largest(apart);
     for (const std::string& policy : bounding_policies()) {
-        double enough = 0;
-        for (const std::uint32_t window : windows)
-            enough = std::max(enough, grid.overhead({100.0, policy, double(window)}));
-        report.metrics["worst_overhead_100_buffers_" + policy] = enough;
-        report.metrics["overhead_10_buffers_window_100_" + policy] = grid.overhead({10.0, policy, 100.0});
+        m["worst_overhead_100_buffers_" + policy] = largest(grid.overheads({100.0, policy}, windows));
+        m["overhead_10_buffers_window_100_" + policy] = grid.overhead({10.0, policy, 100.0});
     }
     const auto few = [&](const char* policy) { return grid.overhead({10.0, std::string(policy), 100.0}); };
     const double hardware = few("rnr"), fixed = few("mvapich_static"), grown = few("mvapich_dynamic");
-    report.metrics["few_buffers_dynamic_minus_best_other"] = grown - std::min(hardware, fixed);
-    report.metrics["few_buffers_static_minus_worst_other"] = fixed - std::max(hardware, grown);
+    m["few_buffers_dynamic_minus_best_other"] = grown - least({hardware, fixed});
+    m["few_buffers_static_minus_worst_other"] = fixed - largest({hardware, grown});
+    m["buffers_10_window_100_mvapich_dynamic"] =
+        grid.find({10.0, std::string("mvapich_dynamic"), 100.0})->outcome.totals.largest_quota;
     return report;
 }
 
@@ -250,35 +254,53 @@ struct Nas {
 constexpr Nas kNas[] = {{"IS", "alltoall_pairwise", 1}, {"FT", "alltoall", 1}, {"LU", "wavefront", 60},
                         {"CG", "allreduce", 1},         {"MG", "exchange", 1}, {"SP", "sendrecv", 1}};
 
-// Their figure 10: the same scheme with 1 buffer against itself with 100. Their table 2: the buffers that the
-// user-level dynamic scheme has come to, from 1 on.
-void summarise_nas(const Grid& grid, Report& report) {
+// Their figure 10: the same scheme with 1 buffer against itself with 100. A policy that does not run with 1
+// has no number.
+void summarise_losses(const Grid& grid, Report& report) {
     auto& m = report.metrics;
-    const std::string grown = "mvapich_dynamic";
     for (const std::string& policy : bounding_policies()) {
-        double other = -100;
-        double local = -100;
+        std::vector<double> other, local;
         for (const Nas& nas : kNas) {
             const std::string code = nas.name;
             const Measured* one = grid.find({code, policy, 1.0});
             const Measured* enough = grid.find({code, policy, double(kEnoughBuffers)});
-            if (one == nullptr || enough == nullptr) continue;
-            const double loss = overhead_percent(one->time_us, enough->time_us);
+            const double loss = one == nullptr || enough == nullptr
+                                    ? kNotMeasured
+                                    : overhead_percent(one->time_us, enough->time_us);
             m["loss_" + code + "_" + policy] = loss;
-            if (code != "LU") other = std::max(other, loss);
-            if (code == "IS" || code == "FT" || code == "SP") local = std::max(local, loss);
+            if (code != "LU") other.push_back(loss);
+            if (code == "IS" || code == "FT" || code == "SP") local.push_back(loss);
         }
-        if (other == -100) continue;
-        m["loss_worst_but_LU_" + policy] = other;
-        m["loss_worst_of_IS_FT_SP_" + policy] = local;
-        m["loss_LU_minus_worst_other_" + policy] = m["loss_LU_" + policy] - other;
+        m["loss_worst_but_LU_" + policy] = largest(other);
+        m["loss_worst_of_IS_FT_SP_" + policy] = largest(local);
+        m["loss_LU_minus_worst_other_" + policy] = m["loss_LU_" + policy] - largest(other);
     }
-    double others = 0;
-    for (const Nas& nas : kNas)
-        if (nas.name != std::string("LU"))
-            others = std::max(others, m["buffers_" + std::string(nas.name) + "_" + grown + "_1"]);
-    m["buffers_most_but_LU"] = others;
-    m["buffers_LU_over_others"] = m["buffers_LU_" + grown + "_1"] / others;
+}
+
+// Their figure 9 and tables 1 and 2: with 100 buffers the schemes beside each other; credit messages; the
+// buffers that the user-level dynamic scheme has come to, from 1 on.
+void summarise_nas(const Grid& grid, Report& report) {
+    auto& m = report.metrics;
+    const std::string hardware = kSchemes[0], fixed = kSchemes[1], grown = kSchemes[2];
+    std::vector<double> apart, credit_percents, buffers;
+    for (const Nas& nas : kNas) {
+        const std::string code = nas.name;
+        const auto overhead = [&](const std::string& policy) {
+            return grid.overhead({code, policy, double(kEnoughBuffers)});
+        };
+        const std::vector<double> overheads = {overhead(hardware), overhead(fixed), overhead(grown)};
+        if (code == "LU") {
+            m["LU_fixed_behind_hardware"] = overheads[1] - overheads[0];
+            m["LU_grown_behind_hardware"] = overheads[2] - overheads[0];
+            continue;
+        }
+        apart.push_back(largest(overheads) - least(overheads));
+        credit_percents.push_back(m["credit_percent_" + code + "_" + fixed + "_100"]);
+        buffers.push_back(m["buffers_" + code + "_" + grown + "_1"]);
+    }
+    m["schemes_apart_but_LU_100_buffers"] = largest(apart);
+    m["credit_percent_but_LU_mvapich_static_100"] = largest(credit_percents);
+    m["buffers_most_but_LU"] = largest(buffers);
 }
 
 Report liu_panda_nas(const Context& context) {
@@ -318,6 +340,7 @@ Report liu_panda_nas(const Context& context) {
             static_cast<double>(totals.flow.credit_packets + totals.data_packets);
         report.metrics["buffers_" + name] = totals.largest_quota;
     }
+    summarise_losses(grid, report);
     summarise_nas(grid, report);
     return report;
 }
@@ -331,9 +354,9 @@ std::vector<Experiment> benchmark_experiments() {
         {"eight", "the memory of 8 slots for each peer: dynamic, and lazy with windows ahead", "windows",
          "overhead_percent", eight_slots},
         {"fig7.10", "Scatterv, the root changes after some repetitions", "repetitions", "time_us",
-         figure_7_10},
+         figure_7_10, false},
         {"liu3", "Liu & Panda: streams of small messages, 100 and 10 buffers (their figures 3 to 6)",
-         "window", "overhead_percent", liu_panda_bandwidth},
+         "window", "overhead_percent", liu_panda_bandwidth, false},
         {"liu10",
          "Liu & Panda: NAS-like patterns with 100, 10 and 1 buffers (their figure 10, tables 1 and 2)",
          "buffers", "overhead_percent", liu_panda_nas},

@@ -1,62 +1,55 @@
 // Chapter 6 of the thesis and sections 7.1 to 7.3: static and dynamic side by side.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "experiment/grid.h"
+#include "experiment/numbers.h"
 
 namespace velo::sim {
 namespace {
 
-constexpr double kUnreached = 1e9;
+// The slots from which on the overhead is acceptable with a static mailbox (Spanish paper, section 4).
+constexpr std::uint32_t kAcceptable = 58;
 const std::vector<std::string> kBoth = {"static", "dynamic"};
 
+// Measured are three; under a policy after as many as its credits need to find the active ones.
 Trial grouped_alltoall(std::uint32_t processes, std::uint32_t active, const std::string& policy,
-                       std::uint32_t slots) {
+                       std::uint32_t slots, bool full) {
     Trial run = thesis_run("alltoall", processes, policy, slots);
     run.options.active = active;
-    run.options.iterations = policy == "none" ? 3 : 9;
-    run.warm_up = policy == "none" ? 0 : 6;  // the credits have to find the active ones
+    run.warm_up = policy == "none" ? 0 : full ? 6 : 3;
+    run.options.iterations = run.warm_up + 3;
     return run;
-}
-
-// The smallest size from which on the overhead stays below `percent`.
-double needed_slots(const Grid& grid, const std::vector<Cell>& key, const std::vector<std::uint32_t>& slots,
-                    double percent) {
-    double needed = kUnreached;
-    for (auto s = slots.rbegin(); s != slots.rend(); ++s) {
-        std::vector<Cell> full = key;
-        full.emplace_back(double(*s));
-        if (!(grid.overhead(full) < percent)) break;
-        needed = *s;
-    }
-    return needed;
 }
 
 Report groups(const Context& context, const std::string& policy) {
     const std::uint32_t processes = context.full ? 1024 : 128;
     const std::vector<std::uint32_t> parts =
         context.full ? std::vector<std::uint32_t>{1, 2, 4, 8} : std::vector<std::uint32_t>{1, 2, 4};
-    const auto slots = context.full ? std::vector<std::uint32_t>{8, 12, 16, 24, 30, 40, 50, 57, 64}
-                                    : std::vector<std::uint32_t>{8, 16, 30, 40, 57, 64};
+    const auto slots = context.full ? std::vector<std::uint32_t>{8, 12, 15, 24, 29, 40, 50, 55, 58, 64}
+                                    : std::vector<std::uint32_t>{8, 15, 29, 40, 55, 58};
     Grid grid({"active", "slots_per_peer"});
     for (const std::uint32_t part : parts) {
         const std::uint32_t active = processes / part;
-        const std::size_t reference = grid.reference(grouped_alltoall(processes, active, "none", 64));
+        const std::size_t reference =
+            grid.reference(grouped_alltoall(processes, active, "none", 64, context.full));
         for (const std::uint32_t s : slots)
-            grid.add({double(active), double(s)}, grouped_alltoall(processes, active, policy, s), reference);
+            grid.add({double(active), double(s)},
+                     grouped_alltoall(processes, active, policy, s, context.full), reference);
     }
     grid.execute(context);
     Report report = grid.report();
     for (const std::uint32_t part : parts) {
         const std::uint32_t active = processes / part;
         const std::string of = "_1_of_" + std::to_string(part);
-        report.metrics["slots_for_5_percent" + of] = needed_slots(grid, {double(active)}, slots, 5);
-        report.metrics["overhead_at_16_slots" + of] = grid.overhead({double(active), 16.0});
-        report.metrics["overhead_at_30_slots" + of] = grid.overhead({double(active), 30.0});
-        report.metrics["overhead_at_64_slots" + of] = grid.overhead({double(active), 64.0});
-        report.metrics["delayed_percent_at_30_slots" + of] =
-            grid.find({double(active), 30.0})->delayed_percent;
+        const auto overheads = [&](std::uint32_t low, std::uint32_t high) {
+            return grid.overheads({double(active)}, between(slots, low, high));
+        };
+        report.metrics["least_overhead_to_55_slots" + of] = least(overheads(0, 55));
+        report.metrics["overhead_from_58_slots" + of] = largest(overheads(kAcceptable, 64));
+        // The same part of the slots as of the processes.
+        report.metrics["overhead_from_that_part" + of] =
+            largest(overheads((kAcceptable + part - 1) / part, 64));
     }
     return report;
 }
@@ -94,25 +87,25 @@ Report figure_7_1(const Context& context) {
     }
     grid.execute(context);
     Report report = grid.report();
-    const auto computation = [&](const std::string& pattern, const std::string& policy, double s) {
-        return grid.overhead({pattern, policy, std::string("total"), s}) -
-               grid.overhead({pattern, policy, std::string("stalls_and_traffic"), s});
+    const auto of = [&](const std::string& pattern, const std::string& policy, const char* component) {
+        return grid.overheads({pattern, policy, std::string(component)}, slots);
     };
-    double worst = 0, static_total = 0, dynamic_total = 0, static_work = 0, dynamic_work = 0;
-    const std::string total = "total", pingpong = "multi_pingpong";
-    for (const double s : {8.0, 16.0, 32.0, 64.0}) {
-        worst = std::max(worst, std::fabs(grid.overhead({std::string("alltoall"), kBoth[1], total, s}) -
-                                          grid.overhead({std::string("alltoall"), kBoth[0], total, s})));
-        static_total += grid.overhead({pingpong, kBoth[0], total, s}) / 4;
-        dynamic_total += grid.overhead({pingpong, kBoth[1], total, s}) / 4;
-        static_work += computation(pingpong, kBoth[0], s) / 4;
-        dynamic_work += computation(pingpong, kBoth[1], s) / 4;
-    }
-    report.metrics["alltoall_dynamic_and_static_apart"] = worst;
-    report.metrics["pingpong_static_overhead"] = static_total;
-    report.metrics["pingpong_dynamic_overhead"] = dynamic_total;
-    report.metrics["pingpong_static_minus_dynamic_overhead"] = static_total - dynamic_total;
-    report.metrics["pingpong_static_minus_dynamic_computation"] = static_work - dynamic_work;
+    const auto computation = [&](const std::string& pattern, const std::string& policy) {
+        return differences(of(pattern, policy, "total"), of(pattern, policy, "stalls_and_traffic"));
+    };
+    const auto balanced = differences(of("alltoall", kBoth[1], "total"), of("alltoall", kBoth[0], "total"));
+    auto& m = report.metrics;
+    m["alltoall_dynamic_and_static_apart"] = largest(magnitudes(balanced));
+    m["alltoall_dynamic_minus_static_8"] = balanced[0];
+    m["alltoall_computation_apart"] = largest(
+        magnitudes(differences(computation("alltoall", kBoth[1]), computation("alltoall", kBoth[0]))));
+    const std::string pingpong = "multi_pingpong";
+    m["pingpong_static_overhead"] = mean(of(pingpong, kBoth[0], "total"));
+    m["pingpong_dynamic_overhead"] = mean(of(pingpong, kBoth[1], "total"));
+    m["pingpong_static_minus_dynamic_overhead"] =
+        m["pingpong_static_overhead"] - m["pingpong_dynamic_overhead"];
+    m["pingpong_static_minus_dynamic_computation"] =
+        mean(computation(pingpong, kBoth[0])) - mean(computation(pingpong, kBoth[1]));
     return report;
 }
 
@@ -137,30 +130,20 @@ Report figure_7_3(const Context& context) {
     grid.execute(context);
     Report report = grid.report();
     for (const std::uint32_t count : counts) {
-        double difference = 0;
-        for (const std::uint32_t s : slots)
-            difference += grid.overhead({double(count), kBoth[0], double(s)}) -
-                          grid.overhead({double(count), kBoth[1], double(s)});
-        report.metrics["static_minus_dynamic_" + std::to_string(count)] =
-            difference / static_cast<double>(slots.size());
+        const double difference = mean(differences(grid.overheads({double(count), kBoth[0]}, slots),
+                                                   grid.overheads({double(count), kBoth[1]}, slots)));
+        report.metrics["static_minus_dynamic_" + std::to_string(count)] = difference;
+        report.metrics["apart_" + std::to_string(count)] = std::fabs(difference);
     }
     return report;
 }
 
-struct Spread {
-    double mean, least, most;
-};
-
 // Credits of process 0 towards the processes of a range.
-Spread credits(const Simulation& simulation, std::uint32_t from, std::uint32_t to) {
-    Spread spread{0, 1e9, 0};
-    for (std::uint32_t q = std::max(from, 1U); q < to; ++q) {
-        const double credit = simulation.policy(0).credits(simulation.peers().index_of(0, q));
-        spread.mean += credit / (to - std::max(from, 1U));
-        spread.least = std::min(spread.least, credit);
-        spread.most = std::max(spread.most, credit);
-    }
-    return spread;
+std::vector<double> credits(const Simulation& simulation, std::uint32_t from, std::uint32_t to) {
+    std::vector<double> values;
+    for (std::uint32_t q = std::max(from, 1U); q < to; ++q)
+        values.push_back(simulation.policy(0).credits(simulation.peers().index_of(0, q)));
+    return values;
 }
 
 Report figure_7_4(const Context& context) {
@@ -170,29 +153,38 @@ Report figure_7_4(const Context& context) {
     Trial run = thesis_run("phases", n, "dynamic", 30);
     run.options.phases = phases;
     run.options.iterations = each;
+    run.machine.seed = context.seed;
     const auto workload = make_pattern(run.pattern, run.options);
     Simulation simulation(run.machine, run.flow, *workload);
     Report report;
     report.columns = {"alltoall", "ranks", "mean_credits", "least_credits", "most_credits"};
     const std::uint32_t edge[] = {0, n / 4, n / 2, n};
     const char* names[] = {"first quarter", "second quarter", "second half"};
-    double mean[7][3] = {};  // in the last alltoall of each phase
+    // After each alltoall; the last one of a phase is followed by a barrier of all.
+    std::vector<double> history[3];
     simulation.on_iteration([&](std::uint32_t iteration) {
         for (int part = 0; part < 3; ++part) {
-            const Spread s = credits(simulation, edge[part], edge[part + 1]);
-            report.rows.push_back({double(iteration), std::string(names[part]), s.mean, s.least, s.most});
-            if (iteration % each == each - 1) mean[iteration / each][part] = s.mean;
+            const auto values = credits(simulation, edge[part], edge[part + 1]);
+            history[part].push_back(mean(values));
+            report.rows.push_back(
+                {double(iteration), std::string(names[part]), mean(values), least(values), largest(values)});
         }
     });
     const Outcome outcome = simulation.run();
     report.metrics["failed_runs"] = outcome.failed();
-    if (outcome.failed()) report.remarks.push_back("the run FAILED: " + outcome.fault + outcome.deadlock);
+    if (outcome.failed()) {
+        report.remarks.push_back("the run FAILED: " + outcome.fault + outcome.deadlock);
+        return report;
+    }
+    const auto at_end = [&](std::size_t phase, int part) { return history[part][(phase + 1) * each - 1]; };
+    const auto ratio = [](double a, double b) { return b > 0 ? a / b : kNotMeasured; };
     auto& m = report.metrics;
-    m["quarter_phase_first_over_second_half"] = mean[1][0] / std::max(1.0, mean[1][2]);
-    m["quarter_phase_first_over_second_quarter"] = mean[1][0] / std::max(1.0, mean[1][1]);
-    m["half_phase_second_quarter_over_second_half"] = mean[2][1] / std::max(1.0, mean[2][2]);
-    m["full_phase_second_half_over_half_phase"] = mean[6][2] / mean[5][2];
-    m["quarter_phase_gain"] = mean[1][0] / mean[0][0];
+    m["quarter_phase_first_minus_second_half"] = at_end(1, 0) - at_end(1, 2);
+    m["quarter_phase_first_minus_second_quarter"] = at_end(1, 0) - at_end(1, 1);
+    m["quarter_phase_gain"] = ratio(at_end(1, 0), at_end(0, 0));
+    m["half_phase_second_quarter_minus_second_half"] = at_end(2, 1) - at_end(2, 2);
+    m["last_phase_second_half_gain"] = ratio(at_end(6, 2), at_end(5, 2));
+    m["second_half_gain_by_the_barrier"] = at_end(1, 2) - history[2][2 * each - 2];
     return report;
 }
 

@@ -1,19 +1,57 @@
 #include "experiment/grid.h"
 
-#include <cmath>
+#include <algorithm>
+
+#include "experiment/numbers.h"
 
 namespace velo::sim {
+namespace {
+
+std::vector<Cell> with(std::vector<Cell> key, std::uint32_t size) {
+    key.emplace_back(static_cast<double>(size));
+    return key;
+}
+
+}  // namespace
+
+void Grid::execute(const Context& context) {
+    for (Trial& run : runs_) run.machine.seed = context.seed;
+    results_ = execute_all(runs_, context.jobs, context.progress);
+}
 
 double Grid::overhead(const std::vector<Cell>& key) const {
     for (const Point& point : points_)
         if (point.key == key) return overhead(point);
-    return std::nan("");
+    return kNotMeasured;
+}
+
+double Grid::delayed_percent(const std::vector<Cell>& key) const {
+    const Measured* measured = find(key);
+    return measured != nullptr ? measured->delayed_percent : kNotMeasured;
+}
+
+std::vector<double> Grid::overheads(const std::vector<Cell>& key,
+                                    const std::vector<std::uint32_t>& sizes) const {
+    std::vector<double> values;
+    for (const std::uint32_t size : sizes) values.push_back(overhead(with(key, size)));
+    return values;
+}
+
+std::vector<double> Grid::delayed_percents(const std::vector<Cell>& key,
+                                           const std::vector<std::uint32_t>& sizes) const {
+    std::vector<double> values;
+    for (const std::uint32_t size : sizes) values.push_back(delayed_percent(with(key, size)));
+    return values;
 }
 
 const Measured* Grid::find(const std::vector<Cell>& key) const {
     for (const Point& point : points_)
         if (point.key == key) return &results_[point.run];
     return nullptr;
+}
+
+bool Grid::has(const std::vector<Cell>& key) const {
+    return std::any_of(points_.begin(), points_.end(), [&](const Point& point) { return point.key == key; });
 }
 
 Report Grid::report() const {

@@ -1,6 +1,7 @@
 // A table of runs, each compared with a reference run: what most experiments are.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,8 @@ class Grid {
         points_.push_back({std::move(key), runs_.size(), reference});
         runs_.push_back(run);
     }
-    void execute(const Context& context) { results_ = execute_all(runs_, context.jobs, context.progress); }
+    // With the context's seed.
+    void execute(const Context& context);
 
     struct Point {
         std::vector<Cell> key;
@@ -37,9 +39,16 @@ class Grid {
     double overhead(const Point& point) const {
         return overhead_percent(of(point).time_us, results_[point.reference].time_us);
     }
-    // Overhead of the point with exactly these labels; NaN if there is none.
+    // Of the point with exactly these labels; NaN if there is none.
     double overhead(const std::vector<Cell>& key) const;
+    double delayed_percent(const std::vector<Cell>& key) const;
+    // Of the points with these labels and each of `sizes` as the last one.
+    std::vector<double> overheads(const std::vector<Cell>& key,
+                                  const std::vector<std::uint32_t>& sizes) const;
+    std::vector<double> delayed_percents(const std::vector<Cell>& key,
+                                         const std::vector<std::uint32_t>& sizes) const;
     const Measured* find(const std::vector<Cell>& key) const;
+    bool has(const std::vector<Cell>& key) const;
 
     // The rows: labels, time, reference, overhead, delayed messages, credit packets, steals.
     Report report() const;

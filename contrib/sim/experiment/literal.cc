@@ -48,7 +48,7 @@ Report literal(const Context&) {
 
 std::vector<Experiment> literal_experiments() {
     return {{"literal", "alltoall of 6 processes under the literal rules of the thesis and under Velo's",
-             "slots_per_peer", "literal_deadlocks,literal_overflows,checked_failures", literal}};
+             "slots_per_peer", "literal_deadlocks,literal_overflows,checked_failures", literal, false}};
 }
 
 }  // namespace velo::sim

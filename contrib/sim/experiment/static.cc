@@ -1,13 +1,13 @@
 // Chapter 5 of the thesis: the parameters of the static flow control.
-#include <algorithm>
-#include <cmath>
-
 #include "experiment/grid.h"
+#include "experiment/numbers.h"
 
 namespace velo::sim {
 namespace {
 
-constexpr double kNever = 1e9;  // slots, of a bound that no size reached
+constexpr std::uint32_t kMessagePackets = 37;
+// Table 5.2: the slots from which on the overhead is stable, by credit slots.
+constexpr std::uint32_t kStable[] = {0, 0, 57, 52, 50, 49};
 
 std::vector<std::uint32_t> range(std::uint32_t from, std::uint32_t to, std::uint32_t step) {
     std::vector<std::uint32_t> values;
@@ -22,19 +22,6 @@ Trial multi_pingpong(std::uint32_t hops, const std::string& policy, std::uint32_
     run.options.iterations = 120;
     run.warm_up = 20;
     return run;
-}
-
-// The smallest size in the grid from which on no message was delayed.
-double break_even(const Grid& grid, const std::vector<Cell>& key, const std::vector<std::uint32_t>& slots) {
-    double first = kNever;
-    for (auto s = slots.rbegin(); s != slots.rend(); ++s) {
-        std::vector<Cell> full = key;
-        full.emplace_back(static_cast<double>(*s));
-        const Measured* m = grid.find(full);
-        if (m == nullptr || m->delayed_percent > 0) break;
-        first = *s;
-    }
-    return first;
 }
 
 Report figure_5_3(const Context& context) {
@@ -52,27 +39,31 @@ Report figure_5_3(const Context& context) {
     auto& m = report.metrics;
     m["half_round_trip_1_hop_us"] = grid.of(grid.points().front().reference).time_us / 2;
     m["half_round_trip_14_hops_us"] = grid.of(grid.points().back().reference).time_us / 2;
-    double near_small = 0, far_small = 0, apart_large = 0, stalls[6] = {}, overhead_large[6] = {};
+    const auto small = between(slots, 0, 29), large = between(slots, 30);
+    std::vector<double> low_apart, high_apart, delayed_apart, break_even_apart, delayed, overhead;
     for (const std::uint32_t n : range(1, 5, 1)) {
-        for (const std::uint32_t s : slots) {
-            const double near = grid.overhead({1.0, double(n), double(s)});
-            const double far = grid.overhead({14.0, double(n), double(s)});
-            if (s < 30) near_small += near, far_small += far;
-            if (s >= 48) apart_large = std::max(apart_large, std::fabs(near - far));
-            if (s >= 76) overhead_large[n] = near;
-            stalls[n] += grid.find({1.0, double(n), double(s)})->delayed_percent;
-        }
+        const std::vector<Cell> near = {1.0, double(n)}, far = {14.0, double(n)};
+        low_apart.push_back(mean(differences(grid.overheads(far, small), grid.overheads(near, small))));
+        high_apart.push_back(
+            largest(magnitudes(differences(grid.overheads(far, large), grid.overheads(near, large)))));
+        const auto delayed_near = grid.delayed_percents(near, slots);
+        const auto delayed_far = grid.delayed_percents(far, slots);
+        delayed_apart.push_back(mean(differences(delayed_far, delayed_near)));
+        if (n >= 2)
+            break_even_apart.push_back(settles_at(slots, delayed_far) - settles_at(slots, delayed_near));
+        delayed.push_back(mean({mean(delayed_near), mean(delayed_far)}));
+        overhead.push_back(mean({mean(grid.overheads(near, slots)), mean(grid.overheads(far, slots))}));
     }
-    m["far_minus_near_below_30_slots"] = (far_small - near_small) / static_cast<double>(slots.size());
-    m["far_minus_near_from_48_slots"] = apart_large;
-    double apart = 0;
-    for (const std::uint32_t n : range(2, 5, 1))
-        apart = std::max(apart, std::fabs(break_even(grid, {1.0, double(n)}, slots) -
-                                          break_even(grid, {14.0, double(n)}, slots)));
-    m["break_even_differs_by"] = apart;
-    m["stalls_5_credit_slots_over_1"] = stalls[5] / stalls[1];
+    m["far_minus_near_below_30_slots"] = mean(low_apart);
+    m["far_and_near_apart_from_30_slots"] = largest(high_apart);
+    m["delayed_far_minus_near"] = mean(delayed_apart);
+    m["break_even_apart"] = largest(magnitudes(break_even_apart));
+    m["delayed_rise_with_credit_slots"] = largest(rises(delayed));
     m["overhead_1_credit_slot_minus_least_other"] =
-        overhead_large[1] - *std::min_element(overhead_large + 2, overhead_large + 6);
+        overhead[0] - least({overhead.begin() + 1, overhead.end()});
+    const auto enough = between(slots, 57);
+    m["overhead_from_57_slots"] =
+        largest({largest(grid.overheads({1.0, 2.0}, enough)), largest(grid.overheads({14.0, 2.0}, enough))});
     return report;
 }
 
@@ -86,85 +77,118 @@ Trial alltoall(std::uint32_t processes, const std::string& policy, std::uint32_t
 }
 
 Report figure_5_5(const Context& context) {
-    const std::uint32_t small = context.full ? 256 : 64;
-    const std::uint32_t large = context.full ? 1024 : 128;
-    const auto slots = context.full ? std::vector<std::uint32_t>{8, 16, 24, 32, 36, 40, 44, 48, 52, 57, 64}
-                                    : std::vector<std::uint32_t>{8, 24, 36, 40, 44, 50, 57, 64};
+    const std::uint32_t small = context.full ? 256 : 32;
+    const std::uint32_t large = context.full ? 1024 : 96;
+    const auto slots = context.full ? std::vector<std::uint32_t>{10, 20, 30, 36, 40, 44, 50, 57, 60, 64}
+                                    : std::vector<std::uint32_t>{10, 20, 30, 40, 50, 57, 60, 64};
+    const auto credit_slots = range(1, context.full ? 5 : 3, 1);
     Grid grid({"processes", "credit_slots", "slots_per_peer"});
     for (const std::uint32_t processes : {small, large}) {
         const std::size_t reference = grid.reference(alltoall(processes, "none", 64, 2));
-        for (const std::uint32_t n : context.full ? range(1, 5, 1) : range(2, 3, 1))
-            for (const std::uint32_t s : slots)
+        const auto add = [&](std::uint32_t n, std::uint32_t s) {
+            if (!grid.has({double(processes), double(n), double(s)}))
                 grid.add({double(processes), double(n), double(s)}, alltoall(processes, "static", s, n),
                          reference);
+        };
+        for (const std::uint32_t n : credit_slots)
+            for (const std::uint32_t s : slots) add(n, s);
+        if (processes == large)
+            for (const std::uint32_t n : range(2, 5, 1)) add(n, kStable[n]);
     }
     const std::size_t at_256 = grid.reference(alltoall(256, "none", 64, 2));
-    const std::size_t at_1024 = grid.reference(alltoall(1024, "none", 64, 2));
+    const std::size_t at_1024 = context.full ? grid.reference(alltoall(1024, "none", 64, 2)) : at_256;
     grid.execute(context);
     Report report = grid.report();
     auto& m = report.metrics;
     m["alltoall_256_us"] = grid.of(at_256).time_us;
-    m["alltoall_1024_us"] = grid.of(at_1024).time_us;
-    double before = 0, after = 0, small_low = 0, large_low = 0;
-    int count_before = 0, count_after = 0;
-    for (const std::uint32_t s : slots) {
-        const double o = grid.overhead({double(large), 2.0, double(s)});
-        if (s <= 40) {
-            before += o, ++count_before;
-            large_low += o, small_low += grid.overhead({double(small), 2.0, double(s)});
-        }
-        if (s >= 57) after += o, ++count_after;
-    }
-    m["overhead_up_to_40_slots"] = before / count_before;
-    m["overhead_from_57_slots"] = after / count_after;
-    m["drop_from_40_to_57_slots"] = before / count_before - after / count_after;
-    m["large_minus_small_up_to_40_slots"] = (large_low - small_low) / count_before;
-    m["delayed_percent_apart"] = 0;
-    for (const std::uint32_t s : slots)
-        m["delayed_percent_apart"] =
-            std::max(m["delayed_percent_apart"],
-                     std::fabs(grid.find({double(large), 2.0, double(s)})->delayed_percent -
-                               grid.find({double(small), 2.0, double(s)})->delayed_percent));
+    if (context.full) m["alltoall_1024_us"] = grid.of(at_1024).time_us;
+    const std::vector<Cell> few = {double(small), 2.0}, many = {double(large), 2.0};
+    const auto falls = rises(grid.overheads(many, {60, 50, 40, 30, 20, 10}));
+    m["fall_40_to_50_minus_largest_other"] = falls[1] - largest({falls[0], falls[2], falls[3], falls[4]});
+    m["overhead_from_57_slots"] = largest(grid.overheads(many, between(slots, 57)));
+    const auto low = between(slots, 0, 40);
+    m["large_minus_small_up_to_40_slots"] =
+        mean(differences(grid.overheads(many, low), grid.overheads(few, low)));
+    m["large_and_small_apart_at_50_slots"] =
+        largest(magnitudes(differences(grid.overheads(many, {50}), grid.overheads(few, {50}))));
+    m["delayed_percent_apart"] = largest(
+        magnitudes(differences(grid.delayed_percents(many, slots), grid.delayed_percents(few, slots))));
+    std::vector<double> delayed_at_table_5_2, overhead;
+    for (const std::uint32_t n : range(2, 5, 1))
+        delayed_at_table_5_2.push_back(grid.delayed_percent({double(large), double(n), double(kStable[n])}));
+    m["delayed_percent_at_table_5_2"] = largest(delayed_at_table_5_2);
+    for (const std::uint32_t n : credit_slots)
+        overhead.push_back(mean(grid.overheads({double(large), double(n)}, slots)));
+    m["overhead_2_credit_slots_minus_1"] = overhead[1] - overhead[0];
+    m["overhead_2_credit_slots_minus_least_other"] =
+        overhead[1] - least({overhead[0], least({overhead.begin() + 2, overhead.end()})});
     return report;
 }
 
-// The smallest buffer from which on no message of a series of alltoalls is delayed. What a receiver has not
-// returned differs from one alltoall to the next, so that the series must be long; no credit packet may be on
-// its way when the next one begins, so that the pause between them is, too.
-double stable_size(std::uint32_t processes, std::uint32_t n, const Context& context) {
-    constexpr std::uint32_t kFirst = 38, kLast = 96;
+// A series of alltoalls for table 5.2. What a receiver has not returned differs from one alltoall to the
+// next, so that the series must be long; no credit packet may be on its way when the next one begins, so that
+// the pause between them is, too.
+Trial paused_alltoalls(std::uint32_t processes, std::uint32_t slots, std::uint32_t n) {
+    Trial run = alltoall(processes, "static", slots, n);
+    run.machine.processes_per_node = 4;
+    run.machine.dimensions = mesh_for(processes, 4);
+    run.machine.costs.barrier_ns = 50000;
+    run.options.iterations = 40;
+    return run;
+}
+
+// The smallest of the sizes from which on no message is delayed.
+template <class Make>
+double stable_size(const std::vector<std::uint32_t>& sizes, const Context& context, const Make& make) {
     std::vector<Trial> runs;
-    for (std::uint32_t slots = kFirst; slots <= kLast; ++slots) {
-        Trial run = alltoall(processes, "static", slots, n);
-        run.machine.processes_per_node = 4;
-        run.machine.dimensions = mesh_for(processes, 4);
-        run.machine.costs.barrier_ns = 50000;
-        run.options.iterations = 40;
-        runs.push_back(run);
+    for (const std::uint32_t slots : sizes) {
+        runs.push_back(make(slots));
+        runs.back().machine.seed = context.seed;
     }
-    const std::vector<Measured> measured = execute_all(runs, context.jobs, context.progress);
-    double first = kNever;
-    for (std::uint32_t slots = kLast; slots >= kFirst && measured[slots - kFirst].delayed_percent == 0;
-         --slots)
-        first = slots;
-    return first;
+    std::vector<double> delayed;
+    for (const Measured& measured : execute_all(runs, context.jobs, context.progress))
+        delayed.push_back(measured.delayed_percent);
+    return settles_at(sizes, delayed);
+}
+
+// How much less the overhead is where the data region has the 37 slots of a message, than with one slot less;
+// the least of 1 to 5 credit slots.
+double fall_at_a_message(std::uint32_t processes, const Context& context) {
+    Grid grid({"credit_slots", "data_slots"});
+    const std::size_t reference = grid.reference(alltoall(processes, "none", 64, 2));
+    for (const std::uint32_t n : range(1, 5, 1))
+        for (const std::uint32_t data : {kMessagePackets - 1, kMessagePackets})
+            grid.add({double(n), double(data)}, alltoall(processes, "static", data + n, n), reference);
+    grid.execute(context);
+    std::vector<double> falls;
+    for (const std::uint32_t n : range(1, 5, 1))
+        falls.push_back(grid.overhead({double(n), double(kMessagePackets - 1)}) -
+                        grid.overhead({double(n), double(kMessagePackets)}));
+    return least(falls);
 }
 
 Report table_5_2(const Context& context) {
     Report report;
-    report.columns = {"credit_slots", "slots_per_peer", "data_region", "equation_5_5"};
+    report.columns = {"credit_slots", "slots_per_peer", "pingpong_slots", "data_region", "equation_5_5"};
     const std::uint32_t processes = context.full ? 64 : 12;
+    std::vector<double> apart;
     for (const std::uint32_t n : range(1, 5, 1)) {
-        const double slots = stable_size(processes, n, context);
-        const std::uint32_t predicted = 37 * (n + 1) / n + n;
-        report.rows.push_back({double(n), slots, slots - n, double(predicted)});
+        const double slots = stable_size(range(38, n == 1 ? 96 : 64, 1), context,
+                                         [&](std::uint32_t s) { return paused_alltoalls(processes, s, n); });
+        // The search is about the paper's sizes: a smaller one comes out as the first.
+        const double pingpong =
+            n == 1 ? kNotMeasured : stable_size(range(kStable[n] - 4, 64, 1), context, [&](std::uint32_t s) {
+                return multi_pingpong(1, "static", s, n);
+            });
+        if (n > 1) apart.push_back(pingpong - slots);
+        const std::uint32_t predicted = kMessagePackets * (n + 1) / n + n;
+        report.rows.push_back({double(n), slots, pingpong, slots - n, double(predicted)});
         report.metrics["stable_slots_" + std::to_string(n)] = slots;
     }
-    // The size at which a sender first owns a whole message: the first one is not delayed.
-    const Measured before = execute(alltoall(processes, "static", 38, 2));
-    const Measured at = execute(alltoall(processes, "static", 39, 2));
-    report.metrics["delayed_percent_36_data_slots"] = before.delayed_percent;
-    report.metrics["delayed_percent_37_data_slots"] = at.delayed_percent;
+    report.metrics["pingpong_apart"] = largest(magnitudes(apart));
+    report.metrics["least_fall_at_37_data_slots"] = fall_at_a_message(processes, context);
+    report.metrics["delayed_percent_36_data_slots"] =
+        execute(alltoall(processes, "static", kMessagePackets + 1, 2)).delayed_percent;
     return report;
 }
 
@@ -181,16 +205,15 @@ Report figure_5_8(const Context& context) {
         }
     grid.execute(context);
     Report report = grid.report();
-    double least = 100, without = 0, with = 0;
+    std::vector<double> saved;
     for (const std::uint32_t s : slots) {
         const double off = static_cast<double>(grid.find({0.0, double(s)})->credit_packets);
         const double on = static_cast<double>(grid.find({1.0, double(s)})->credit_packets);
-        least = std::min(least, (1 - on / off) * 100);
-        without += grid.overhead({0.0, double(s)}) / static_cast<double>(slots.size());
-        with += grid.overhead({1.0, double(s)}) / static_cast<double>(slots.size());
+        saved.push_back(off > 0 ? (1 - on / off) * 100 : kNotMeasured);
     }
-    report.metrics["least_credit_packet_reduction_percent"] = least;
-    report.metrics["overhead_saved"] = without - with;
+    report.metrics["least_credit_packet_reduction_percent"] = least(saved);
+    report.metrics["overhead_saved"] =
+        mean(grid.overheads({0.0}, slots)) - mean(grid.overheads({1.0}, slots));
     return report;
 }
 
@@ -199,11 +222,11 @@ Report figure_5_8(const Context& context) {
 std::vector<Experiment> static_experiments() {
     return {
         {"fig5.3", "static: multi-ping-pong 2 KB, 16+16 processes, at 1 and 14 hops (figures 5.3 and 5.4)",
-         "slots_per_peer", "overhead_percent,delayed_percent", figure_5_3},
+         "slots_per_peer", "overhead_percent,delayed_percent", figure_5_3, false},
         {"fig5.5", "static: alltoall 2 KB (figures 5.5 and 5.6)", "slots_per_peer",
          "overhead_percent,delayed_percent", figure_5_5},
         {"table5.2", "static: smallest buffer without delayed sends", "credit_slots",
-         "slots_per_peer,equation_5_5", table_5_2},
+         "slots_per_peer,pingpong_slots,equation_5_5", table_5_2},
         {"fig5.8", "static: alltoall of 2044 bytes with and without piggybacking", "slots_per_peer",
          "overhead_percent,credit_packets_per_message", figure_5_8},
     };

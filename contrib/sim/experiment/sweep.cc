@@ -14,11 +14,12 @@ Measured execute(const Trial& run) {
     Measured measured;
     measured.outcome = Simulation(run.machine, run.flow, *workload).run();
     const Totals& totals = measured.outcome.totals;
+    measured.credit_packets = totals.flow.credit_packets;
+    if (measured.outcome.failed()) return measured;
     measured.time_us = measured.outcome.iteration_us(run.warm_up);
     if (totals.messages > 0)
         measured.delayed_percent =
             100.0 * static_cast<double>(totals.messages_delayed) / static_cast<double>(totals.messages);
-    measured.credit_packets = totals.flow.credit_packets;
     return measured;
 }
 

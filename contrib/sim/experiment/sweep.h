@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "experiment/numbers.h"
 #include "machine/parameters.h"
 #include "machine/simulation.h"
 #include "workload/patterns.h"
@@ -25,8 +26,9 @@ struct Trial {
 
 struct Measured {
     Outcome outcome;
-    double time_us = 0;          // of an iteration
-    double delayed_percent = 0;  // of messages
+    // Not measured in a run that failed.
+    double time_us = kNotMeasured;          // of an iteration
+    double delayed_percent = kNotMeasured;  // of messages
     std::uint64_t credit_packets = 0;
 };
 
@@ -43,7 +45,7 @@ Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std:
                  std::uint32_t slots = 64, std::uint32_t credit_slots = 2);
 
 inline double overhead_percent(double time, double reference) {
-    return reference > 0 ? (time / reference - 1) * 100 : 0;
+    return reference > 0 ? (time / reference - 1) * 100 : kNotMeasured;
 }
 
 }  // namespace velo::sim

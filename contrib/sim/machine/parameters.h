@@ -37,8 +37,8 @@ struct Costs {
     // Rendezvous: larger messages travel by RMA.
     double rma_packet_bytes = 64;
 
-    // A synchronisation takes as long as a barrier: so much for each doubling of the processes. After it the
-    // processes go on within the skew, at random.
+    // A synchronisation takes as long as a barrier: so much for each doubling of the processes. After it, and
+    // at the start, the processes go on within the skew, at random.
     double barrier_ns = 2500;
     double skew_ns = 2000;
 };

@@ -113,10 +113,7 @@ bool Simulation::synchronised(std::uint32_t p) {
     synchronising_ = 0;
     const Time released =
         clock_ + from_ns(machine_.costs.barrier_ns) * std::bit_width(peers_.processes() - 1);
-    for (std::uint32_t q = 0; q < peers_.processes(); ++q) {
-        const Time skew = from_ns(machine_.costs.skew_ns * random_.below(1U << 20) / (1U << 20));
-        events_.push(released + skew, kRelease, q, 0);
-    }
+    for (std::uint32_t q = 0; q < peers_.processes(); ++q) events_.push(released + skew(), kRelease, q, 0);
     return false;
 }
 

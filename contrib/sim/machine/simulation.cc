@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 #include <stdexcept>
 
 namespace velo::sim {
@@ -17,7 +18,7 @@ double processor_seconds() {
 }  // namespace
 
 double Outcome::iteration_us(std::uint32_t warm_up) const {
-    if (iteration_end.size() <= warm_up) return 0;
+    if (iteration_end.size() <= warm_up) return std::numeric_limits<double>::quiet_NaN();
     const Time begin = warm_up > 0 ? iteration_end[warm_up - 1] : 0;
     return to_us(iteration_end.back() - begin) / static_cast<double>(iteration_end.size() - warm_up);
 }
@@ -96,12 +97,17 @@ void Simulation::adapt_to(const flow::Policy& policy) {
 Outcome Simulation::run() {
     const double begin = processor_seconds();
     unfinished_ = peers_.processes();
-    for (std::uint32_t p = 0; p < peers_.processes(); ++p) events_.push(0, kWake, p, 0);
+    for (std::uint32_t p = 0; p < peers_.processes(); ++p) events_.push(skew(), kWake, p, 0);
     while (!events_.empty() && fault_.empty()) dispatch(events_.pop());
     Outcome outcome;
     conclude(outcome);
     outcome.seconds = processor_seconds() - begin;
     return outcome;
+}
+
+// Processes that start together do so within the skew, at random.
+Time Simulation::skew() {
+    return from_ns(machine_.costs.skew_ns * random_.below(1U << 20) / (1U << 20));
 }
 
 void Simulation::dispatch(const Event& event) {

@@ -59,7 +59,7 @@ struct Outcome {
     std::uint64_t digest = 0;  // of all deliveries, in order: equal runs have equal digests
 
     bool failed() const { return !fault.empty() || !deadlock.empty(); }
-    // Mean time of an iteration without the first `warm_up` ones.
+    // Mean time of an iteration without the first `warm_up` ones; NaN if there are no others.
     double iteration_us(std::uint32_t warm_up) const;
 };
 
@@ -140,6 +140,7 @@ class Simulation : private flow::Emitter {
 
     void connect(const PolicyMaker& make);
     void adapt_to(const flow::Policy& policy);
+    Time skew();
     void dispatch(const Event& event);
     void arrive(std::uint32_t train);
     void accept(std::uint32_t train);

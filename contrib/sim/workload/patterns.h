@@ -19,7 +19,6 @@ struct PatternOptions {
     std::uint32_t repetitions = 1;  // with the same root, before it changes
     std::uint32_t neighbours = 0;   // sparse patterns: peers of a process, 0: the pattern's own number
     std::uint32_t processes_per_node = 16;
-    std::uint32_t seed = 1;
     std::vector<std::uint32_t> phases;  // sizes of the groups of a phase change
 };
 
