@@ -28,11 +28,8 @@ def pytest_sessionfinish(session, exitstatus):
 def pytest_terminal_summary(terminalreporter, config):
     if nothing_ran(config):
         terminalreporter.write_line("nothing was tested: no test was chosen, or all of them were skipped", red=True)
-    tell(terminalreporter, "skipped", [report.longrepr[2].removeprefix("Skipped: ") for report in outcomes(config, "skipped")])
-    tell(terminalreporter, "excused", excuses.all_of_them())
-
-
-def tell(terminalreporter, what, reasons):
-    terminalreporter.write_line(f"{what}: {len(reasons)}")
-    for reason, count in collections.Counter(reasons).most_common():
-        terminalreporter.write_line(f"{count:6} {reason}")
+    skipped = [report.longrepr[2].removeprefix("Skipped: ") for report in outcomes(config, "skipped")]
+    for what, reasons in (("skipped", skipped), ("excused", excuses.all_of_them())):
+        for reason, count in collections.Counter(reasons).most_common():
+            terminalreporter.write_line(f"{count:6} {what}: {reason}")
+    terminalreporter.write_line(f"skipped {len(skipped)}, excused {len(excuses.all_of_them())}")

@@ -44,12 +44,12 @@ def session(tmp_path):
 def test_skips_are_told_by_reason_with_their_number(session):
     result = session("passes or skipped")
     assert result.returncode == 0
-    assert "skipped: 4\n     3 no namespaces permitted here\n     1 about another layer\nexcused: 0\n" in result.stdout
+    assert "     3 skipped: no namespaces permitted here\n     1 skipped: about another layer\nskipped 4, excused 0\n" in result.stdout
 
 
 def test_excuses_are_told_by_reason_with_their_number(session):
     result = session("excused")
-    assert result.returncode == 0 and "skipped: 0\nexcused: 1\n     1 a crash of mpirun\n" in result.stdout
+    assert result.returncode == 0 and "     1 excused: a crash of mpirun\nskipped 0, excused 1\n" in result.stdout
 
 
 @pytest.mark.parametrize("selection", ["skipped", "no_such_test"])
