@@ -56,11 +56,13 @@ chroot_settings() {
 }
 
 # chroot_run DIRECTORY COMMAND...: the command as root in the chroot, with processes, mounts, a /dev/shm and a /tmp of its
-# own: mpirun names its session after its process number, which comes again in each namespace.
+# own: mpirun names its session after its process number, which comes again in each namespace. The root is a mount of its own,
+# as unshare -m in it wants.
 chroot_run() {
     unshare --mount --pid --ipc --fork --kill-child sh -c '
         root=$1; shift
         mount --make-rprivate / &&
+        mount --bind "$root" "$root" &&
         mount -t proc proc "$root/proc" &&
         mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" &&

@@ -98,6 +98,15 @@ def start(mpi):
         run.stop()
 
 
+@pytest.fixture(scope="session")
+def pid_namespace():
+    """Words before a program that put it into a PID namespace of its own, in which it is process 1."""
+    words = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-current-user"]), "--pid", "--fork", "--kill-child"]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no PID namespaces permitted here (unshare --pid)")
+    return words
+
+
 @pytest.fixture
 def private_shm():
     """Makes a /dev/shm of its own for one job: what is left in it can only be of that job."""

@@ -11,23 +11,38 @@ import threading
 import time
 
 MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
+SECONDS_BETWEEN_LOOKS = 0.1
 ROOT_CONSENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class Hang(AssertionError):
-    """A command was still running when its time was over."""
+    """A command was still running when its time was over. `left`: the processes of it that were there still."""
+
+    def __init__(self, text, left):
+        super().__init__(text)
+        self.left = left
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
+    """`command_without_velo`: whether mpirun itself, whenever it was looked at, had no Velo in its memory."""
+
     command: str
     returncode: int
     stdout: str
     stderr: str
+    command_without_velo: bool
 
     @property
     def output(self):
         return self.stdout + self.stderr
+
+    def crash_of_mpirun(self):
+        """Why this is a crash of mpirun alone, in which no Velo runs; empty if that is not shown. A rank that crashes is
+        told by mpirun's exit status, 139; this is the signal that ended mpirun itself."""
+        if self.returncode != -signal.SIGSEGV or not self.command_without_velo:
+            return ""
+        return "mpirun itself ended by SIGSEGV and had no Velo in its memory"
 
     def facts(self):
         """The `key=value` words that the programs print, as numbers."""
@@ -61,20 +76,39 @@ def command_of(pid):
         return []
 
 
-def describe(pid):
-    """A process that does not end: what it executes and where it waits, a line for each of its threads."""
+def has_velo(pid):
+    """Whether Velo is in the memory of a process; None if the process does not tell."""
     try:
-        stage = "" if "/mca_btl_" in pathlib.Path("/proc", str(pid), "maps").read_text() else " (no BTL loaded)"
+        maps = pathlib.Path("/proc", str(pid), "maps").read_text()
     except OSError:
-        stage = " (gone)"
-    lines = [f"{pid}: {shlex.join(command_of(pid)) or 'no command'}{stage}"]
-    for thread in pathlib.Path("/proc", str(pid), "task").glob("*"):
-        try:
-            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
-            lines.append(f"  {thread.name} {state} {(thread / 'wchan').read_text()} system call {(thread / 'syscall').read_text().strip()}")
-        except OSError:
-            pass
-    return "\n".join(lines)
+        return None
+    return re.search(r"/mca_[bm]tl_velo", maps) is not None if maps else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Survivor:
+    """A process that does not end: what it executes, whether Velo is in its memory, and where each of its threads waits."""
+
+    pid: int
+    words: list
+    has_velo: bool | None
+    threads: list
+
+    @classmethod
+    def of(cls, pid):
+        threads = []
+        for thread in pathlib.Path("/proc", str(pid), "task").glob("*"):
+            try:
+                state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+                threads.append(f"{thread.name} {state} {(thread / 'wchan').read_text()} "
+                               f"system call {(thread / 'syscall').read_text().strip()}")
+            except OSError:
+                pass
+        return cls(pid, command_of(pid), has_velo(pid), threads)
+
+    def __str__(self):
+        velo = {True: "Velo loaded", False: "no Velo loaded", None: "gone"}[self.has_velo]
+        return "\n  ".join([f"{self.pid}: {shlex.join(self.words) or 'no command'} ({velo})", *self.threads])
 
 
 class Run:
@@ -85,6 +119,8 @@ class Run:
         self._deadline = time.monotonic() + time_limit
         self._time_limit = time_limit
         self._text = {"stdout": [], "stderr": []}
+        self._without_velo = True
+        self._next_look = 0
         # Without restore_signals SIGPIPE stays ignored: mpirun may write to a rank that has just ended.
         self._process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                          stderr=subprocess.PIPE, start_new_session=True, restore_signals=False)
@@ -130,11 +166,19 @@ class Run:
             value = condition()
             if value:
                 return value
+            self._look_at_command()
             if time.monotonic() > self._deadline:
-                left = "\n".join(describe(pid) for pid in self.members())
+                left = [Survivor.of(pid) for pid in self.members()]
                 self.stop()
-                raise Hang(f"{what}: not within {self._time_limit} s\n{self.snapshot()}\nstill there:\n{left}")
+                there = "\n".join(map(str, left))
+                raise Hang(f"{what}: not within {self._time_limit} s\n{self.snapshot()}\nstill there:\n{there}", left)
             time.sleep(0.01)
+
+    def _look_at_command(self):
+        """Once it has crashed it cannot be asked any more."""
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
+            self._without_velo = self._without_velo and not has_velo(self.pid)
 
     def until_printed(self, pattern):
         def found():
@@ -161,7 +205,7 @@ class Run:
 
     def snapshot(self):
         code = self._process.poll()
-        return Result(self.command, -signal.SIGALRM if code is None else code, self.stdout, self.stderr)
+        return Result(self.command, -signal.SIGALRM if code is None else code, self.stdout, self.stderr, self._without_velo)
 
     def stop(self):
         for _ in range(500):
@@ -236,10 +280,10 @@ class Launcher:
 
     def run_any(self, *arguments, **keywords):
         """Runs to the end, whatever it is."""
-        return finish_without_crash_of_mpirun(lambda: self.start(*arguments, **keywords))
+        return finish(self.start(*arguments, **keywords))
 
     def run_parts(self, parts, **keywords):
-        return finish_without_crash_of_mpirun(lambda: self.start_parts(parts, **keywords))
+        return finish(self.start_parts(parts, **keywords))
 
 
 def one_part(parts):
@@ -262,13 +306,6 @@ def finish(run):
         return run.wait()
     finally:
         run.stop()
-
-
-def finish_without_crash_of_mpirun(start):
-    """When mpirun itself crashes, in which no Velo runs, it gets a second chance: that of Open MPI 4.1 sometimes does, in
-    PMIx_server_finalize, after a job that has failed."""
-    result = finish(start())
-    return finish(start()) if result.returncode == -signal.SIGSEGV else result
 
 
 def run_command(words, environment, time_limit=30):

@@ -21,7 +21,8 @@ class PrivateShm:
                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             if holder.stdout.readline().strip() == "mounted":
                 user = ["-U", "--preserve-credentials"] if "-U" in namespaces else []
-                return cls(holder, ["nsenter", "-t", str(holder.pid), *user, "-m", f"-w{os.getcwd()}"])
+                # With the holder's root: in a chroot, the mount namespace alone would lead out of it.
+                return cls(holder, ["nsenter", "-t", str(holder.pid), *user, "-m", "-r", f"-w{os.getcwd()}"])
             holder.kill()
             holder.wait()
         pytest.skip("no mount namespace permitted here (unshare -m, unshare -mUr)")

@@ -46,16 +46,29 @@ def test_a_descriptor_for_its_own_segment_is_all_that_a_rank_keeps(mpi, flow):
     assert mpi.run("faults", "descriptors", 64, np=16, params=flow.params, time_limit=120).facts()["rounds"] == 20
 
 
-@pytest.mark.parametrize("limit", range(8, 40, 2))
+CRASHES = re.compile(r"signal (4|6|7|8|11)\b|Segmentation fault|Bus error|terminate called|Assertion")
+
+
+@pytest.mark.parametrize("limit", range(14, 24))
 @flows(8, policies=("dynamic",))
-def test_too_few_descriptors_end_in_an_error_and_never_in_a_hang(mpi, flow, private_shm, limit):
-    """Where Open MPI itself needs more, it says so; where Velo does, its error names the resource."""
+def test_too_few_descriptors_end_in_an_error_and_never_in_a_crash_or_hang(mpi, flow, private_shm, limit):
+    """Open MPI itself needs more than Velo, and says so; with fewer it crashes in PMIx_Init, long before it loads a BTL."""
     shm = private_shm()
     result = mpi.run_any("faults", "descriptors", limit, np=2, params=flow.params, prefix=shm.enter)
+    assert not CRASHES.search(result.output), str(result)
     if result.returncode == 0:
         assert result.facts()["rounds"] == 20
-    elif "velo" in result.stderr:
-        assert re.search(r"Too many open files|descriptor", result.stderr), str(result)
     else:
-        assert result.output.strip(), "it failed without a word"
+        assert re.search(r"Too many open files|descriptor|PMIX ERROR|unable to open|cannot open", result.output), str(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("whose, words", [("own", "cannot create a shared memory segment of"),
+                                          ("peers", "cannot open the mailbox of process")])
+@flows(8, policies=("dynamic", "lazy"))
+def test_no_descriptor_left_for_shared_memory_ends_in_an_error_that_names_it(mpi, flow, private_shm, whose, words):
+    shm = private_shm()
+    result = mpi.run_any("faults", "none_left", whose, np=2, params=flow.params, prefix=shm.enter)
+    assert result.returncode != 0 and not CRASHES.search(result.output), str(result)
+    assert any(words in line and "Too many open files" in line for line in result.stderr.splitlines()), str(result)
     assert_empty(shm)

@@ -1,13 +1,13 @@
 """Nothing stays behind, whatever the end; too little memory is told and not suffered."""
 
 import os
-import re
 import signal
 import stat
 import time
 
 import pytest
 
+import excuses
 from flows import flows, velo_only
 from launcher import Hang
 
@@ -42,7 +42,12 @@ def test_nothing_is_left_after_a_normal_end(mpi, flow, private_shm):
 def test_nothing_is_left_after_mpi_abort(mpi, flow, private_shm, moment):
     shm = private_shm()
     result = mpi.run_any("traffic", "abort", 1, moment, np=4, params=flow.params, prefix=shm.enter)
-    assert result.returncode == 42, str(result)
+    crash = result.crash_of_mpirun()
+    if crash:  # of Open MPI 4.1, in PMIx_server_finalize, after a job that has failed
+        assert "errorcode 42" in result.stderr, str(result)
+        excuses.add(crash)
+    else:
+        assert result.returncode == 42, str(result)
     assert_empty(shm)
 
 
@@ -81,9 +86,9 @@ def test_nothing_is_left_after_a_kill_while_the_job_starts(start, flow, private_
     except Hang as hang:
         # A rank that dies before it has told mpirun its PID: mpirun of Open MPI 4.1 sometimes waits for it for ever. And
         # a rank whose mpirun dies while it is in PMIx_Init may wait there for ever, which is before it loads any BTL.
-        left = re.findall(r"^\d+: .*", str(hang), re.MULTILINE)
-        if "with PID 0" not in str(hang) and not (left and all(line.endswith("(no BTL loaded)") for line in left)):
+        if not hang.left or any(process.has_velo is not False for process in hang.left):
             raise
+        excuses.add(f"a hang after {victim} was killed: no Velo in the memory of all {len(hang.left)} processes that were left")
     assert_empty(shm)
 
 
@@ -122,6 +127,27 @@ def test_no_name_is_visible_while_the_job_runs(start, flow, private_shm):
     run.until_printed(r"traffic pid=\d+")
     assert shm.names() == []
     assert shm.bytes_used() > 0
+
+
+def velo_names(shm):
+    return [name for name in shm.names() if name.startswith("velo-")]
+
+
+@flows(8, policies=("dynamic", "lazy"))
+def test_ranks_in_pid_namespaces_of_their_own_meet_by_name_and_leave_none(mpi, flow, private_shm, pid_namespace):
+    shm = private_shm()
+    result = mpi.run("exchange", 5, 300_000, np=3, params=flow.params, before=pid_namespace, prefix=shm.enter)
+    assert result.facts() == {"rounds": 5, "received": 160}
+    assert_empty(shm)
+
+
+@flows(8, policies=("dynamic",))
+def test_names_for_other_pid_namespaces_go_when_a_job_is_aborted(start, flow, private_shm, pid_namespace):
+    shm = private_shm()
+    run = start("traffic", "abort", 1, 3000, np=3, params=flow.params, before=pid_namespace, prefix=shm.enter)
+    run.until(lambda: velo_names(shm), "names of segments")
+    assert run.wait().returncode != 0
+    assert_empty(shm)
 
 
 def assert_told(result, directory):

@@ -1,11 +1,14 @@
 """What only the MTL promises: bounded memory for unmatched messages, one mailbox beside the BTL, matching at scale."""
 
+import os
 import re
 import shutil
+import signal
 
 import pytest
 
 from flows import every_flow, flows, mtl_only
+from test_hygiene import assert_empty
 
 pytestmark = mtl_only
 
@@ -138,3 +141,77 @@ def test_the_mtl_is_not_used_unless_it_is_named(mpi):
     result = mpi.run("traffic", "rounds", 3, np=2, transport="", params={"mtl_base_verbose": 20})
     assert result.facts()["rounds"] == 3
     assert "btl:velo" not in result.stderr
+
+
+# --- between nodes, and what goes wrong around a job
+
+
+@pytest.mark.parametrize("program, facts", [(("exchange", 4, 300_000), {"rounds": 4, "received": 4 * 48}),
+                                            (("collectives", 3, 5000), {"rounds": 3})], ids=["exchange", "collectives"])
+@flows(8, policies=("static", "dynamic", "lazy"))
+def test_between_nodes_and_inside_them(mpi, cluster, flow, program, facts):
+    params = {**flow.params, "btl_velo_report": "json"}
+    result = mpi.run(*program, np=4, params=params, prefix=cluster.prefix(2, 2), time_limit=120)
+    assert result.facts() == facts
+    carried = [int(packets) for packets in re.findall(r'"network_packets":(\d+)', result.stderr.replace(" ", ""))]
+    assert carried and min(carried) > 0, "the network carried nothing"
+
+
+@pytest.mark.parametrize("mode", ["ssend", "bsend", "rsend", "persistent", "cancel"])
+@pytest.mark.parametrize("size", [8, 100_000])
+@flows(8, policies=("dynamic",))
+def test_send_mode_between_nodes(mpi, cluster, flow, mode, size):
+    result = mpi.run("modes", mode, size, np=2, params=flow.params, prefix=cluster.prefix(2, 1), time_limit=120)
+    assert result.facts() == {"rounds": 20}
+
+
+@flows(8, policies=("dynamic", "lazy"))
+def test_a_flood_from_another_node_stays_within_the_pool(mpi, cluster, flow):
+    messages, pool = 5000, 256 << 10
+    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": pool}
+    result = mpi.run("unmatched", messages, 1024, 1500, "nonblocking", np=2, params=params, prefix=cluster.prefix(2, 1),
+                     time_limit=150)
+    assert result.facts()["received"] == messages
+    receiver = max(states(result), key=lambda rank: rank["used"])
+    assert 0 < receiver["used"] <= receiver["pool"] == pool
+    assert receiver["headers"] <= receiver["share_headers"]
+
+
+@pytest.mark.parametrize("np", [2, 4])
+@flows(8, policies=("dynamic", "lazy"))
+def test_a_program_that_forks_goes_on(mpi, flow, np):
+    assert mpi.run("faults", "fork", np=np, params=flow.params).facts()["rounds"] == 12
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+@flows(8, policies=("dynamic",))
+def test_a_rank_killed_in_a_rendezvous_ends_the_job_and_nothing_is_left(start, flow, private_shm, victim):
+    shm = private_shm()
+    run = start("faults", "rendezvous", np=3, params=flow.params, prefix=shm.enter)
+    os.kill(int(run.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
+    result = run.wait()
+    assert result.returncode != 0
+    assert "signal 9" in result.output or "Killed" in result.output, str(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("victim", ["rank", "mpirun"])
+@flows(8, policies=("dynamic",))
+def test_nothing_is_left_after_a_kill_in_traffic(start, flow, private_shm, mpi, victim):
+    shm = private_shm()
+    run = start("traffic", "endless", np=4, params=flow.params, prefix=shm.enter)
+    run.until_printed(r"traffic pid=\d+")
+    assert shm.bytes_used() > 0
+    os.kill(run.pid if victim == "mpirun" else run.ranks(mpi.program("traffic"))[-1], signal.SIGKILL)
+    assert run.wait().returncode != 0
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("which", ["all", "first", "second"])
+@flows(8, policies=("static", "dynamic", "lazy"))
+def test_large_messages_pass_where_the_kernel_refuses_access_to_memory(mpi, flow, which):
+    program, filtered = [mpi.program("exchange"), "5", "300000"], [mpi.program("without_cma")]
+    parts = [(1, [*(filtered if which in ("all", name) else []), *program]) for name in ("first", "second")]
+    result = mpi.run_parts(parts, params=flow.params)
+    assert result.returncode == 0 and result.stderr == "", str(result)
+    assert result.facts() == {"rounds": 5, "received": 80}

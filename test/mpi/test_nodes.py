@@ -110,11 +110,12 @@ def test_parameters_that_differ_between_nodes_end_in_an_error_that_names_them(mp
 @pytest.mark.parametrize("size", [2048, 65536])
 @flows(64, policies=("static", "dynamic"))
 def test_seven_nodes_send_to_one_whose_mailbox_stays_bounded_and_starves_nobody(run, flow, size):
-    params = {**flow.params, "btl_velo_report": "json", "mpi_yield_when_idle": 1, "btl_velo_spare_peers": 1}
-    result = run("fair", 3, size, np=8, nodes=8, slots=1, params=params)
+    """None of them ends before messages of each have come: who gets no credits while the others send holds up all."""
+    least = 200
+    params = {**flow.params, "btl_velo_report": "json", "btl_velo_spare_peers": 1}
+    result = run("fair", 1, size, least, np=8, nodes=8, slots=1, params=params)
     counts = [int(count) for count in re.findall(r"messages_of_\d+=(\d+)", result.stdout)]
-    # Within 20 % on an idle machine; processors that are shared with others give less equal turns.
-    assert len(counts) == 7 and max(counts) < 10 * min(counts), counts
+    assert len(counts) == 7 and min(counts) >= least, counts
     credit_slots = 2
     bound = 7 * 64 + 1 * 2 * credit_slots
     assert 0 < max(node["total"]["network_high_water"] for node in reports(result.stderr)) <= bound

@@ -2,10 +2,10 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
-import time
 
 import pytest
 
@@ -259,10 +259,26 @@ def assert_quota_follows_the_phases(reader, directory, printed):
     assert at_end[5] > at_end[6], at_end
 
 
-def test_the_switched_off_trace_leaves_no_file(mpi, tmp_path):
-    before = time.time()
-    mpi.run("traffic", "rounds", 3, np=2)
-    assert not [path for path in tmp_path.iterdir() if path.stat().st_mtime > before]
+def traces_of(pid):
+    """The traces that a process has open, wherever they are."""
+    files = (os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    return [file for file in files if file.endswith(".vtrace")]
+
+
+@pytest.mark.parametrize("switched_on", [True, False])
+def test_a_trace_is_written_where_it_is_switched_on_and_nowhere_else(start, mpi, tmp_path, switched_on):
+    run = start("traffic", "endless", np=2, params={"btl_velo_trace": tmp_path} if switched_on else {})
+    run.until_printed(r"traffic pid=\d+")
+    ranks = run.ranks(mpi.program("traffic"))
+    traces = [os.path.dirname(trace) for pid in ranks for trace in traces_of(pid)]
+    assert len(ranks) == 2 and traces == ([str(tmp_path)] * 2 if switched_on else [])
+
+
+@pytest.mark.parametrize("switched_on", [True, False])
+def test_the_directory_of_a_run_has_traces_only_if_one_is_switched_on(mpi, tmp_path, switched_on):
+    params = {"btl_velo_trace": "here"} if switched_on else {}
+    mpi.run("traffic", "rounds", 3, np=2, params=params, options=["--wdir", str(tmp_path)])
+    assert len(list(tmp_path.iterdir())) == (2 if switched_on else 0)
 
 
 def test_velo_phases_refuses_wrong_arguments(mpi):

@@ -1,6 +1,7 @@
 """The report at the end of a job, and the laws that its counters obey."""
 
 import json
+import os
 import re
 
 import pytest
@@ -16,7 +17,10 @@ COUNTERS = ["messages_sent", "messages_delayed", "data_packets", "credit_packets
 
 def report_of(mpi, *arguments, **keywords):
     params = {**keywords.pop("params"), "btl_velo_report": "json"}
-    result = mpi.run(*arguments, params=params, **keywords)
+    return report_in(mpi.run(*arguments, params=params, **keywords))
+
+
+def report_in(result):
     lines = [line for line in result.output.splitlines() if "VELO-REPORT" in line]
     assert len(lines) == 1, str(result)
     return json.loads(lines[0].partition("VELO-REPORT ")[2])
@@ -106,12 +110,26 @@ def test_groups_among_eight_ranks_take_slots_from_idle_ones(mpi, flow):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_mailbox_does_not_grow_with_the_load(mpi, policy):
-    flow = Flow(policy, 16)
-    little = report_of(mpi, "traffic", "rounds", 1, np=3, params=flow.params)
-    much = report_of(mpi, "exchange", 30, 300_000, np=3, params=flow.params)
-    assert little["mailbox_bytes"] == much["mailbox_bytes"]
-    assert much["total"]["data_packets"] > 20 * little["total"]["data_packets"]
+def test_under_load_a_job_takes_the_shared_memory_that_the_report_tells_and_no_more(start, private_shm, policy):
+    shm, taken = private_shm(), set()
+    params = {**Flow(policy, 16).params, "btl_velo_report": "json"}
+    run = start("exchange", 30, 300_000, np=3, params=params, prefix=shm.enter)
+    run.until(lambda: taken.add(shm.bytes_used()) or run.finished(), "the end of mpirun")
+    result = run.wait()
+    assert result.returncode == 0, str(result)
+    report = report_in(result)
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert max(taken) == sum(-(-process["segment_bytes"] // page) * page for process in report["per_rank"]) > 0
+    assert report["total"]["data_packets"] > 10_000
+    assert_laws(report, 3)
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+@flows(4, 8, 64)
+def test_the_mailbox_has_the_slots_that_the_parameters_ask_for(mpi, flow, ranks):
+    report = exchange_report(mpi, flow, {"btl_velo_spare_peers": 3, "btl_velo_credit_slots": 1}, np=ranks)
+    assert report["mailbox_slots"] == (ranks - 1) * flow.slots + 3 * 2 * 1
+    assert_laws(report, ranks)
 
 
 @flows(8)

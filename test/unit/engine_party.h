@@ -47,6 +47,7 @@ inline std::uint64_t counter(Member& member, const std::string& name) {
 
 struct PartyConfig {
     std::size_t size = 2;
+    std::size_t absent = 0;  // more peers, which are expected and never come
     const char* flow_control = "dynamic";
     std::uint32_t slots_per_peer = 8;
     std::uint32_t credit_slots = 2;
@@ -148,6 +149,7 @@ class Party {
                 config_.ranks_per_node != 0 && peer / config_.ranks_per_node == rank / config_.ranks_per_node;
             (here ? local : names).push_back(100 + peer);
         }
+        for (std::size_t peer = 0; peer < config_.absent; ++peer) names.push_back(100 + config_.size + peer);
         velo_config config{};
         config.flow_control = config_.flow_control;
         config.slots_per_peer = config_.slots_per_peer;

@@ -1,7 +1,9 @@
 // The policy lazy in the engine: connections with the first packet, turns, peers that do not answer.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -9,6 +11,10 @@
 
 #include "engine_party.h"
 #include "fabric/shm/doorbell.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include <sanitizer/allocator_interface.h>
+#endif
 
 namespace velo::test {
 namespace {
@@ -27,6 +33,40 @@ std::size_t mapped_segments() {
     for (std::string line; std::getline(maps, line);)
         count += line.find("/dev/shm/#") != std::string::npos ? 1 : 0;
     return count;
+}
+
+// What this process has allocated, and its segments; each is counted by the allocator and the kernel, not by the engine.
+std::size_t memory_in_use() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    std::size_t bytes = __sanitizer_get_current_allocated_bytes();
+#else
+    struct mallinfo2 heap = mallinfo2();
+    std::size_t bytes = heap.uordblks + heap.hblkhd;
+#endif
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long begin = 0, end = 0;
+        if (line.find("/dev/shm/#") != std::string::npos && std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
+            bytes += end - begin;
+    }
+    return bytes;
+}
+
+std::size_t memory_of_an_engine_with(std::size_t peers) {
+    PartyConfig one = config(1);
+    one.absent = peers;
+    one.lazy_slots = 1024;
+    one.lazy_peers = 64;
+    const std::size_t before = memory_in_use();
+    Party party(one);
+    return memory_in_use() - before;
+}
+
+TEST(LazyEngineTest, a_peer_that_is_never_spoken_to_costs_88_bytes_and_a_bit) {
+    constexpr std::size_t kMore = 30'000, kPages = 8 * 4096;  // large blocks are whole pages
+    const std::size_t grown = memory_of_an_engine_with(2 * kMore) - memory_of_an_engine_with(kMore);
+    EXPECT_LE(grown, 88 * kMore + kMore / 8 + kPages);
+    EXPECT_GE(grown, 64 * kMore) << "the directory alone takes as much: this has not measured it";
 }
 
 TEST(LazyEngineTest, a_peer_that_is_never_spoken_to_is_not_mapped) {

@@ -1,14 +1,15 @@
-/* All ranks send to rank 0 as fast as they can, for some seconds. Rank 0 tells what came from each by then.
- * fair SECONDS BYTES */
+/* All ranks send to rank 0 as fast as they can, for some seconds, and until some messages of each have come. Rank 0 tells what came
+ * from each by then.
+ * fair SECONDS BYTES [LEAST] */
 #include "common.h"
 
 enum { kData = 1, kLast = 2, kStop = 3 };
 
-/* Messages that arrive until each sender has sent its last; those of the first `seconds` are counted. */
-static void receive_all(double seconds, int bytes, long* counted) {
+/* Messages that arrive until each sender has sent its last; those are counted that come before the senders are told to stop. */
+static void receive_all(double seconds, int bytes, long least, long* counted) {
     char* data = allocate((size_t)bytes);
     double begin = MPI_Wtime();
-    int stopped = 0;
+    int stopped = 0, served = least > 0 ? 0 : ranks - 1;
     for (int left = ranks - 1; left > 0;) {
         MPI_Status status;
         MPI_Recv(data, bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
@@ -16,8 +17,8 @@ static void receive_all(double seconds, int bytes, long* counted) {
             --left;
         } else if (!stopped) {
             CHECK(bytes_received(&status) == bytes, "%d bytes instead of %d", bytes_received(&status), bytes);
-            ++counted[status.MPI_SOURCE];
-            stopped = MPI_Wtime() - begin > seconds;
+            served += ++counted[status.MPI_SOURCE] == least;
+            stopped = served == ranks - 1 && MPI_Wtime() - begin > seconds;
             for (int rank = 1; stopped && rank < ranks; ++rank)
                 MPI_Send(NULL, 0, MPI_BYTE, rank, kStop, MPI_COMM_WORLD);
         }
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
     long* counted = calloc((size_t)ranks, sizeof *counted);
     MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == 0) {
-        receive_all(seconds, bytes, counted);
+        receive_all(seconds, bytes, argument(argc, argv, 3, 0), counted);
         for (int rank = 1; rank < ranks; ++rank) printf("messages_of_%d=%ld\n", rank, counted[rank]);
     } else {
         send_all(bytes);

@@ -1,8 +1,12 @@
-/* What goes wrong around a program: faults rendezvous|fork|descriptors
+/* What goes wrong around a program: faults rendezvous|fork|descriptors|none_left
  *   rendezvous        rank 0 sends messages of 8 MiB to rank 1 for ever; both tell their process numbers
  *   fork              between messages every rank forks a child that exits at once, one that runs a program, and one that
  *                     lives for a while after its parent's memory has changed
- *   descriptors N     all ranks talk with N descriptors at most */
+ *   descriptors N     all ranks talk with N descriptors at most
+ *   none_left WHOSE   Velo finds no descriptor left when it opens the shared memory of this process (own) or of others (peers) */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +14,30 @@
 #include "common.h"
 
 enum { kBytes = 8 << 20 };
+
+static int takes_flags; /* of open(): those of the calls that find no descriptor left */
+
+/* In place of the C library's, for the calls of Velo's plugin: its own shared memory has no name (O_TMPFILE), that of peers is
+ * opened for reading and writing. */
+__attribute__((visibility("default"))) int open(const char* path, int flags, ...) {
+    static int (*next)(const char*, int, ...);
+    if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "open");
+    va_list arguments;
+    va_start(arguments, flags);
+    int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    Dl_info caller;
+    bool velo = dladdr(__builtin_return_address(0), &caller) != 0 && strstr(caller.dli_fname, "tl_velo.so") != NULL;
+    if (!velo || takes_flags == 0 || (flags & (O_TMPFILE | O_RDWR)) != takes_flags) return next(path, flags, mode);
+    struct rlimit all, none;
+    getrlimit(RLIMIT_NOFILE, &all);
+    none = (struct rlimit){0, all.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    int file = next(path, flags, mode), error = errno;
+    setrlimit(RLIMIT_NOFILE, &all);
+    errno = error;
+    return file;
+}
 
 static void rendezvous(void) {
     char* data = calloc(1, kBytes);
@@ -71,11 +99,14 @@ int main(int argc, char** argv) {
         struct rlimit limit = {(rlim_t)atol(argv[2]), (rlim_t)atol(argv[2])};
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+    if (argc > 2 && strcmp(argv[1], "none_left") == 0) {
+        takes_flags = strcmp(argv[2], "own") == 0 ? O_TMPFILE | O_RDWR : O_RDWR;
+    }
     start(&argc, &argv);
     const char* what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "rendezvous") == 0) rendezvous();
     if (strcmp(what, "fork") == 0) forking();
-    if (strcmp(what, "descriptors") == 0) few_descriptors();
+    if (strcmp(what, "descriptors") == 0 || strcmp(what, "none_left") == 0) few_descriptors();
     MPI_Finalize();
     return 0;
 }

@@ -70,9 +70,9 @@ int mca_btl_velo_check_version(void)
         return OPAL_SUCCESS;
     }
     opal_output(0,
-                "btl:velo: this plugin was built for Open MPI %s and does not serve Open MPI %s; rebuild Velo for the "
+                "btl:velo: this plugin was built for Open MPI %s and does not serve %.*s; rebuild Velo for the "
                 "Open MPI that runs",
-                VELO_BUILD_OPENMPI_VERSION, opal_version_string);
+                VELO_BUILD_OPENMPI_VERSION, (int) strcspn(opal_version_string, ","), opal_version_string);
     return OPAL_ERR_NOT_AVAILABLE;
 }
 

@@ -1,0 +1,35 @@
+"""What a session must not keep to itself: which tests were skipped and why, what was excused, and that nothing ran."""
+
+import collections
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "shared"))
+
+import excuses  # noqa: E402
+
+
+def outcomes(config, kind):
+    return config.pluginmanager.get_plugin("terminalreporter").stats.get(kind, [])
+
+
+def nothing_ran(config):
+    """Tests that were all skipped have shown as little as none."""
+    return not (config.option.collectonly or any(outcomes(config, kind) for kind in ("passed", "failed", "error")))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if exitstatus == pytest.ExitCode.OK and nothing_ran(session.config):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if nothing_ran(config):
+        terminalreporter.write_line("nothing was tested: no test was chosen, or all of them were skipped", red=True)
+    skipped = [report.longrepr[2].removeprefix("Skipped: ") for report in outcomes(config, "skipped")]
+    for what, reasons in (("skipped", skipped), ("excused", excuses.all_of_them())):
+        for reason, count in collections.Counter(reasons).most_common():
+            terminalreporter.write_line(f"{count:6} {what}: {reason}")
+    terminalreporter.write_line(f"skipped {len(skipped)}, excused {len(excuses.all_of_them())}")

@@ -1,0 +1,63 @@
+"""test/conftest.py: a session tells what it skipped and excused, and fails if nothing ran."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+TEST = pathlib.Path(__file__).resolve().parents[1]
+TESTS = """
+import excuses, pytest
+
+def test_passes(): pass
+
+def test_fails(): assert False
+
+@pytest.mark.parametrize("number", range(3))
+def test_skipped(number): pytest.skip("no namespaces permitted here")
+
+@pytest.mark.skipif(True, reason="about another layer")
+def test_skipped_by_a_mark(): pass
+
+def test_excused(): excuses.add("a crash of mpirun")
+"""
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Runs some of TESTS."""
+    for name in ("conftest.py", "pytest.ini", "shared/excuses.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(TEST / name, tmp_path / name)
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "test_sample.py").write_text(TESTS)
+
+    def run(selection):
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", selection]
+        return subprocess.run(words, cwd=tmp_path / "below", capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+def test_skips_are_told_by_reason_with_their_number(session):
+    result = session("passes or skipped")
+    assert result.returncode == 0
+    assert "     3 skipped: no namespaces permitted here\n     1 skipped: about another layer\nskipped 4, excused 0\n" in result.stdout
+
+
+def test_excuses_are_told_by_reason_with_their_number(session):
+    result = session("excused")
+    assert result.returncode == 0 and "     1 excused: a crash of mpirun\nskipped 0, excused 1\n" in result.stdout
+
+
+@pytest.mark.parametrize("selection", ["skipped", "no_such_test"])
+def test_a_session_in_which_nothing_ran_fails_and_says_so(session, selection):
+    result = session(selection)
+    assert result.returncode == pytest.ExitCode.NO_TESTS_COLLECTED and "nothing was tested" in result.stdout
+
+
+def test_a_failure_is_a_failure_of_the_session(session):
+    result = session("fails or skipped")
+    assert result.returncode == pytest.ExitCode.TESTS_FAILED and "nothing was tested" not in result.stdout
