@@ -47,16 +47,15 @@ std::string owner_path(const FileAddress& address) {
     throw Failure(VELO_ERR_RESOURCE, what);
 }
 
-[[noreturn]] void fail_open(const FileAddress& address, bool by_pid, int error) {
-    std::string what = "cannot open the mailbox of process " + std::to_string(address.pid) + " (" +
-                       (by_pid ? owner_path(address) : published_path(address)) +
+[[noreturn]] void fail_open(const FileAddress& address, const std::string& path, int error) {
+    std::string what = "cannot open the mailbox of process " + std::to_string(address.pid) + " (" + path +
                        "): " + std::strerror(error);
-    if (!by_pid) {
+    if (!reachable_by_pid(address)) {
         what += ". Containers of one job must share " + std::string(address.directory) + ".";
-    } else if (error == EACCES || error == EPERM) {
+    } else if (!openable_by_pid(address)) {
         what +=
-            ". It has another group or more capabilities than this one, has become not dumpable "
-            "(PR_SET_DUMPABLE) since MPI_Init, or a security module keeps them apart.";
+            ". The kernel lets the other process look into this one but not the reverse, as if it had more "
+            "capabilities or had become not dumpable (PR_SET_DUMPABLE) after MPI_Init.";
     }
     throw Failure(VELO_ERR_UNREACHABLE, what);
 }
@@ -152,10 +151,10 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
     SharedFile file;
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
-    bool by_pid = reachable_by_pid(address);
+    bool by_pid = openable_by_pid(address);
     int fd = by_pid ? ::open(owner_path(address).c_str(), O_RDWR | O_CLOEXEC)
                     : open_by_name(file.address_, patience_ms);
-    if (fd < 0) fail_open(file.address_, by_pid, errno);
+    if (fd < 0) fail_open(file.address_, by_pid ? owner_path(address) : published_path(file.address_), errno);
     file.fd_ = fd;
     check_identity(fd, file.address_);
     file.data_ = map(fd, address.bytes, address.bytes <= kPopulateBytes ? MAP_POPULATE : 0);
@@ -204,6 +203,12 @@ bool closed_by_owner(const FileAddress& address) {
 
 bool reachable_by_pid(const FileAddress& address) {
     return see_each_other(own_namespaces(), address.namespaces);
+}
+
+bool openable_by_pid(const FileAddress& address) {
+    struct stat status {};
+    return reachable_by_pid(address) &&
+           (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM));
 }
 
 }  // namespace velo::platform

@@ -46,6 +46,36 @@ def test_one_process_that_is_not_dumpable_among_others(mpi, flow, without_rights
     assert_exchanged(result, 3)
 
 
+@pytest.fixture
+def sandboxed(mpi):
+    """Words before a program that put it into a sandbox of its own."""
+    words = [mpi.program("sandboxed")]
+    tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"no sandboxes (Landlock, Linux 5.19) here: {tried.stderr.strip()}")
+    return words
+
+
+@every_flow(8)
+def test_ranks_in_sandboxes_of_their_own(mpi, flow, sandboxed, private_shm):
+    shm = private_shm()
+    result = mpi.run("exchange", *SIZES, np=3, params=flow.params, before=sandboxed, prefix=shm.enter)
+    assert_exchanged(result, 3)
+    assert_empty(shm)
+
+
+@pytest.mark.slow
+@flows(8, policies=("dynamic",))
+def test_a_rank_that_may_not_look_into_the_others_says_so(mpi, flow, sandboxed, private_shm):
+    """They may look into it, so that nothing tells them of its trouble."""
+    shm = private_shm()
+    program = [mpi.program("exchange"), *map(str, SIZES)]
+    result = mpi.run_parts([(1, [*sandboxed, *program]), (1, program)], params=flow.params, prefix=shm.enter)
+    assert result.returncode != 0
+    assert "The kernel lets the other process look into this one but not the reverse" in result.stderr, str(result)
+    assert_empty(shm)
+
+
 @flows(8, policies=("dynamic", "lazy"))
 def test_an_executable_that_may_not_be_read(mpi, flow, without_rights, tmp_path):
     """The kernel makes its processes not dumpable."""
