@@ -11,6 +11,7 @@
 #include "endpoint/engine.h"
 #include "flow/policy.h"
 #include "platform/failure.h"
+#include "platform/layout.h"
 #include "platform/process_identity.h"
 #include "report/report.h"
 #include "rma/atomic.h"
@@ -18,6 +19,7 @@
 using velo::Failure;
 using velo::api::guarded;
 using velo::endpoint::Engine;
+using velo::platform::check_layout;
 
 namespace {
 
@@ -111,7 +113,7 @@ velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t by
                              char* error, size_t error_bytes) {
     return guarded(error, error_bytes, [&] {
         velo::fabric::shm::Address copy;
-        if (bytes < sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        check_layout({static_cast<const std::byte*>(address), bytes}, copy.kMagic, sizeof copy);
         std::memcpy(&copy, address, sizeof copy);
         *place = engine->engine.expect(copy);
     });
@@ -120,9 +122,10 @@ velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t by
 velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
                                     char* error, size_t error_bytes) {
     return guarded(error, error_bytes, [&] {
-        constexpr std::size_t kLocalPart = sizeof(velo::fabric::shm::Address);
-        if (bytes < kLocalPart) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        using Local = velo::fabric::shm::Address;
+        constexpr std::size_t kLocalPart = sizeof(Local);
         auto* first = static_cast<const std::byte*>(address);
+        check_layout({first, bytes}, Local::kMagic, kLocalPart);
         *place = engine->engine.expect_remote({first + kLocalPart, bytes - kLocalPart});
     });
 }

@@ -5,6 +5,7 @@
 
 #include "api/handle.h"
 #include "messaging/messenger.h"
+#include "platform/layout.h"
 
 using velo::Failure;
 using velo::api::guarded;
@@ -59,7 +60,8 @@ velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, c
                                    size_t bytes) {
     return guarded(messenger->engine, [&] {
         velo::messaging::Address copy;
-        if (bytes != sizeof copy) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+        velo::platform::check_layout({static_cast<const std::byte*>(address), bytes}, copy.kMagic,
+                                     sizeof copy, "a peer");
         std::memcpy(&copy, address, sizeof copy);
         messenger->messenger.connect(*peer, copy);
         return VELO_OK;

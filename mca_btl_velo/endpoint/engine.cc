@@ -241,20 +241,31 @@ bool Engine::may_wait(flow::PeerIndex index, const fabric::shm::Address& address
     const bool by_velo = !limic_ || index < limic_->first_peer;
     return by_velo && velo_.policy->on_demand() && !reports && !mechanisms_.forced() &&
            address.magic == fabric::shm::Address::kMagic &&
-           address.agreement == mailbox_.address().agreement && platform::reachable_by_pid(address.file);
+           address.agreement == mailbox_.address().agreement && platform::openable_by_pid(address.file);
 }
 
 void Engine::introduce_to_rma(const Peer& peer, const fabric::shm::Address& address) {
     rma_.connect(peer.index, {address.file.pid, address.probe, address.file.nonce, address.xpmem_segment});
 }
 
-void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
-    if (!platform::reachable_by_pid(address.file)) {
-        mailbox_.file().publish();
-        awaited_.push_back(peer.index);
-        want_housekeeping();
+// Where this process cannot look into the other, the other cannot look into this one either, most of the
+// time: both give their mailboxes names.
+fabric::shm::Segment Engine::open_segment(const Peer& peer, const fabric::shm::Address& address) {
+    if (platform::openable_by_pid(address.file)) return fabric::shm::Segment::attach(address);
+    mailbox_.file().publish();
+    awaited_.push_back(peer.index);
+    want_housekeeping();
+    try {
+        return fabric::shm::Segment::attach(address);
+    } catch (const Failure&) {
+        std::erase(awaited_, peer.index);
+        withdraw_name();
+        throw;
     }
-    fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
+}
+
+void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
+    fabric::shm::Segment segment = open_segment(peer, address);
     std::string reason = fabric::shm::difference(mailbox_.header().agreement, segment.header().agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
 

@@ -144,6 +144,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     const char* take(const fabric::Delivery& delivery) override;
     bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
+    fabric::shm::Segment open_segment(const Peer& peer, const fabric::shm::Address& address);
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
     bool has_left(Peer& peer);
@@ -273,7 +274,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::vector<Peer*> stalled_;
     SendQueue completed_;  // user messages whose callback is due
     std::vector<flow::PeerIndex>
-        awaited_;  // peers in other namespaces that have yet to open the named mailbox
+        awaited_;  // peers that cannot look into this process and have yet to open the named mailbox
     // kWork: one of the lists above is not empty, or a contact is pending.
     enum class Housekeeping : std::uint8_t { kNone, kListen, kWork };
     std::atomic<Housekeeping> housekeeping_{Housekeeping::kNone};

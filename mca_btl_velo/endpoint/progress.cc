@@ -385,7 +385,6 @@ void Engine::flush_stalled() {
 
 // Takes the mailbox's name away once every peer that needed it has attached.
 void Engine::withdraw_name() {
-    if (awaited_.empty()) return;
     std::erase_if(awaited_, [this](flow::PeerIndex index) { return mailbox_.is_introduced(index); });
     if (awaited_.empty()) mailbox_.file().unpublish();
 }

@@ -64,8 +64,8 @@ Messenger::~Messenger() {
 }
 
 void Messenger::connect(Peer& peer, const Address& address) {
-    if (address.magic != Address::kMagic || address.share > std::numeric_limits<std::int32_t>::max())
-        throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+    if (address.share > std::numeric_limits<std::int32_t>::max())
+        throw Failure(VELO_ERR_PROTOCOL, "the address of a peer's messages is damaged");
     std::lock_guard lock(mutex_);
     Share& share = share_of(peer);
     if (share.connected) return;

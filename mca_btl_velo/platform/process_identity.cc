@@ -1,5 +1,6 @@
 #include "platform/process_identity.h"
 
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -21,7 +22,11 @@ std::uint64_t inode_of(const char* path) {
 }  // namespace
 
 Namespaces own_namespaces() {
-    static const Namespaces own = {inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")};
+    static const Namespaces own = [] {
+        constexpr int kDumpable = 1;
+        if (prctl(PR_GET_DUMPABLE) != kDumpable) return Namespaces{0, 0};
+        return Namespaces{inode_of("/proc/self/ns/pid"), inode_of("/proc/self/ns/user")};
+    }();
     return own;
 }
 

@@ -8,8 +8,9 @@
 
 namespace velo::platform {
 
-// The namespaces that decide who may look into whose /proc entry: inodes, 0 if /proc does not tell. Those at
-// the first call; so is machine_identity.
+// The namespaces that decide who may look into whose /proc entry: inodes, 0 if nobody may. That is so where
+// /proc does not tell, and for a process that is not dumpable, as those of an executable that its user may
+// not read. Those at the first call; so is machine_identity.
 struct Namespaces {
     std::uint64_t pid;
     std::uint64_t user;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,10 +39,25 @@ std::string owner_path(const FileAddress& address) {
                 directory +
                 "), lower btl_velo_slots_per_peer, or set btl_velo_backing_directory to a larger local file "
                 "system.";
+    } else if (error == EFBIG) {
+        what += "Raise ulimit -f, or lower btl_velo_slots_per_peer.";
     } else {
         what += "Set btl_velo_backing_directory to a writable directory on a local file system.";
     }
     throw Failure(VELO_ERR_RESOURCE, what);
+}
+
+[[noreturn]] void fail_open(const FileAddress& address, const std::string& path, int error) {
+    std::string what = "cannot open the mailbox of process " + std::to_string(address.pid) + " (" + path +
+                       "): " + std::strerror(error);
+    if (!reachable_by_pid(address)) {
+        what += ". Containers of one job must share " + std::string(address.directory) + ".";
+    } else if (!openable_by_pid(address)) {
+        what +=
+            ". The kernel lets the other process look into this one but not the reverse, as if it had more "
+            "capabilities or had become not dumpable (PR_SET_DUMPABLE) after MPI_Init.";
+    }
+    throw Failure(VELO_ERR_UNREACHABLE, what);
 }
 
 // A file without a name. Where the file system has no O_TMPFILE, a name that exists for a moment only.
@@ -114,6 +130,9 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     file.fd_ = open_nameless(directory, file.address_);
     if (file.fd_ < 0) fail_create(directory, bytes, errno);
     file.address_.fd = file.fd_;
+    rlimit limit{};  // going beyond it would be a signal
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
+        fail_create(directory, bytes, EFBIG);
     if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) fail_create(directory, bytes, errno);
     file.data_ = map(file.fd_, bytes);
     // The pages are allocated here, by their owner, near to it.
@@ -132,18 +151,10 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
     SharedFile file;
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
-    bool by_pid = reachable_by_pid(address);
+    bool by_pid = openable_by_pid(address);
     int fd = by_pid ? ::open(owner_path(address).c_str(), O_RDWR | O_CLOEXEC)
                     : open_by_name(file.address_, patience_ms);
-    if (fd < 0) {
-        std::string path = by_pid ? owner_path(address) : published_path(file.address_);
-        throw Failure(VELO_ERR_UNREACHABLE, "cannot open the mailbox of process " +
-                                                std::to_string(address.pid) + " (" + path +
-                                                "): " + std::strerror(errno) +
-                                                (by_pid ? ""
-                                                        : ". Containers of one job must share " +
-                                                              std::string(file.address_.directory) + "."));
-    }
+    if (fd < 0) fail_open(file.address_, by_pid ? owner_path(address) : published_path(file.address_), errno);
     file.fd_ = fd;
     check_identity(fd, file.address_);
     file.data_ = map(fd, address.bytes, address.bytes <= kPopulateBytes ? MAP_POPULATE : 0);
@@ -192,6 +203,12 @@ bool closed_by_owner(const FileAddress& address) {
 
 bool reachable_by_pid(const FileAddress& address) {
     return see_each_other(own_namespaces(), address.namespaces);
+}
+
+bool openable_by_pid(const FileAddress& address) {
+    struct stat status {};
+    return reachable_by_pid(address) &&
+           (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM));
 }
 
 }  // namespace velo::platform

@@ -1,9 +1,9 @@
 // Memory shared between processes of one user on one machine, in a file that has no name.
 //
 // The owner creates the file with O_TMPFILE, so that nothing can stay behind however the processes die; a
-// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID or user namespaces does
-// the owner give the file a name (`publish`), for as long as that peer needs to attach.
-// design/shared-memory.md has the reasons.
+// peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID or user namespaces, or
+// may not look into each other, does the owner give the file a name (`publish`), for as long as that peer
+// needs to attach. design/shared-memory.md has the reasons.
 #pragma once
 
 #include <cstddef>
@@ -66,8 +66,11 @@ class SharedFile {
     bool published_ = false;
 };
 
-// True if `address` can be opened without a name: the owner is visible from this process.
+// True if the owner is visible from this process.
 bool reachable_by_pid(const FileAddress& address);
+// True if `address` can be opened without a name. Where not, it is mostly the same the other way round, as
+// with processes of different groups or sandboxes, so that the owner publishes its file, too.
+bool openable_by_pid(const FileAddress& address);
 // The owner of a file that is reachable so has closed it, or has ended.
 bool closed_by_owner(const FileAddress& address);
 

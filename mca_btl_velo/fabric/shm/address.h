@@ -7,7 +7,7 @@
 
 namespace velo::fabric::shm {
 
-// Travels through the job's start-up exchange. Trivially copyable.
+// Travels through the job's start-up exchange. Trivially copyable. Other builds know where the first two are.
 struct Address {
     static constexpr std::uint64_t kMagic = 0x35304f4c4556ULL;  // "VELO05": changes with the layout
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <span>
 #include <type_traits>
 
 #include "platform/failure.h"
+#include "platform/layout.h"
 #include "platform/locality.h"
 #include "platform/process_identity.h"
 
@@ -188,7 +190,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
 }
 
 Segment Segment::attach(const Address& address) {
-    check(address.magic == Address::kMagic, address, "another version of Velo");
+    platform::check_layout(std::as_bytes(std::span(&address, 1)), Address::kMagic, sizeof address);
     check(address.file.bytes >= sizeof(SegmentHeader), address, "too small");
     Segment segment;
     segment.address_ = address;

@@ -10,6 +10,7 @@
 #include "fabric/ucx/traffic.h"
 #include "fabric/ucx/ucx_link.h"
 #include "platform/failure.h"
+#include "platform/layout.h"
 #include "platform/process_identity.h"
 
 namespace velo::fabric::ucx {
@@ -174,7 +175,9 @@ void UcxNetwork::learn(flow::PeerIndex index, Address address) {
 
 flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
     Address address;
-    if (!parse(bytes, &address)) throw Failure(VELO_ERR_MISMATCH, "the peer runs another version of Velo");
+    platform::check_layout(bytes, AddressHeader::kMagic, sizeof(AddressHeader));
+    if (!parse(bytes, &address))
+        throw Failure(VELO_ERR_PROTOCOL, "the address of a process on another node is damaged");
     std::string reason = shm::difference(own_.agreement, address.agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
     flow::PeerIndex index = index_of(address.name, true);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +55,12 @@ static void let_runtime_settle(void) {
     for (int i = 0; i < 1000 && busy_threads() > 0; ++i) usleep(1000);
 }
 
+/* With VELO_TEST_CONCEALED a program does as those that guard secrets: nobody but root may look into it. */
+static void conceal(void) {
+    if (getenv("VELO_TEST_CONCEALED") != NULL)
+        CHECK(prctl(PR_SET_DUMPABLE, 0) == 0 && prctl(PR_GET_DUMPABLE) == 0, "still dumpable");
+}
+
 static void settle(void) {
     let_runtime_settle();
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
@@ -61,6 +68,7 @@ static void settle(void) {
 }
 
 __attribute__((unused)) static void start(int* argc, char*** argv) {
+    conceal();
     MPI_Init(argc, argv);
     settle();
 }
@@ -68,6 +76,7 @@ __attribute__((unused)) static void start(int* argc, char*** argv) {
 /* For programs whose threads all call MPI. */
 __attribute__((unused)) static void start_threads(int* argc, char*** argv) {
     int provided;
+    conceal();
     MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
     settle();
     CHECK(provided == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
