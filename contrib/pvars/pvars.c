@@ -241,7 +241,7 @@ static void show_table(void) {
     }
     if (count == 0) {
         if (my_rank == 0) {
-            show("velo-pvars: there are no variables " PREFIX "*: the program does not use Velo (--mca pml ob1 --mca btl velo,self)\n");
+            show("velo-pvars: there are no variables " PREFIX "*: the program does not use Velo (--mca pml ob1 --mca btl velo)\n");
         }
         return;
     }

@@ -40,7 +40,7 @@ def test_command_selects_policy_slots_and_report():
     command = mpirun_command(LAUNCH, Case("Alltoall", 2048), Setup("dynamic", 16), "/tmp/lengths")
     assert parameters(command) == {
         "pml": "ob1",
-        "btl": "velo,self",
+        "btl": "velo",
         "btl_velo_flow_control": "dynamic",
         "btl_velo_slots_per_peer": "16",
         "btl_velo_report": "json",

@@ -256,7 +256,7 @@ class Launcher:
             words += ["--mca", "pml", "ob1"]
         chosen = self.transport if transport is None else transport
         if chosen and transport_btl:
-            words += ["--mca", "btl", f"{chosen},self"]
+            words += ["--mca", "btl", chosen if chosen == "velo" else f"{chosen},self"]
         for key, value in (params or {}).items():
             words += ["--mca", key, str(value)]
         count, program = one_part(parts)

@@ -53,6 +53,33 @@ def test_windows_between_nodes(run, flow, topic):
     assert run("rma", topic, "create", params={**flow.params, "osc": "pt2pt"}).facts() == {"passed": 1}
 
 
+TOPICS = ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap", "compare_and_swap_at_home", "sizes"]
+
+
+@pytest.mark.parametrize("window", ["allocate", "create"])
+@pytest.mark.parametrize("topic", TOPICS)
+@flows(8, policies=("dynamic",))
+def test_one_module_reaches_every_process_of_windows_between_nodes(run, flow, topic, window):
+    params = {**flow.params, "osc": "rdma"}
+    assert run("rma", topic, window, params=params).facts() == {"passed": 1}
+
+
+@pytest.mark.parametrize("btl", ["velo", "velo,self"])
+@pytest.mark.parametrize("topic", ["lock", "accumulate", "sizes"])
+def test_windows_of_ranks_that_lie_on_nodes_in_turn(run, topic, btl):
+    options = ["--mca", "btl", btl, "--mca", "osc", "rdma", "--map-by", "node"]
+    assert run("rma", topic, "create", np=5, nodes=2, slots=3, options=options, transport_btl=False).facts() == {"passed": 1}
+
+
+@pytest.mark.parametrize("btl, itself", [("velo", "velo"), ("velo,self", "self")])
+def test_messages_on_a_node_go_by_the_module_for_the_node(run, btl, itself):
+    options = ["--mca", "btl", btl, "--mca", "btl_base_verbose", "1"]
+    result = run("exchange", 1, 100_000, options=options, transport_btl=False)
+    chosen = re.findall(r"bml: Using (\w+) btl for send to", result.stderr)
+    # One for each pair of ranks: the module that reaches all of them is none for messages on this node.
+    assert sorted(chosen) == sorted([itself] * 4 + ["velo"] * 12)
+
+
 @pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap"])
 @flows(8, policies=("dynamic",))
 def test_windows_between_nodes_with_one_rank_each(run, flow, topic):
@@ -95,7 +122,7 @@ def test_one_node_opens_no_network(mpi, flow):
 
 @flows(64, policies=("dynamic",))
 def test_network_none_leaves_other_nodes_to_another_btl(run, flow):
-    params = {**flow.params, "btl_velo_network": "none", "btl": "velo,tcp,self", "btl_velo_report": "json"}
+    params = {**flow.params, "btl_velo_network": "none", "btl": "velo,tcp", "btl_velo_report": "json"}
     nodes = reports(run("collectives", 1, 3000, params=params, transport="").stderr)
     assert all(node["total"]["network_packets"] == 0 and node["total"]["data_packets"] > 0 for node in nodes)
 

@@ -33,7 +33,7 @@ def measure(serial_program):
     def run(pattern, rounds, size, policy, slots, piggyback=True):
         mpirun = os.environ.get("MPIRUN", "mpirun.openmpi")
         words = [mpirun, "--oversubscribe", "--bind-to", "none", "-np", str(RANKS), "--mca", "pml", "ob1", "--mca",
-                 "btl", "velo,self", "--mca", "btl_velo_flow_control", policy, "--mca", "btl_velo_slots_per_peer",
+                 "btl", "velo", "--mca", "btl_velo_flow_control", policy, "--mca", "btl_velo_slots_per_peer",
                  str(slots), "--mca", "btl_velo_piggyback", str(int(piggyback)), "--mca", "btl_velo_spare_peers", "0",
                  # The model has a header in every packet and sends credit packets at once, as the thesis has it.
                  "--mca", "btl_velo_packet_trains", "0", "--mca", "btl_velo_delay_credits", "0", "--mca", "btl_velo_report", "json", "--mca",

@@ -15,7 +15,7 @@ class Launch:
     mpirun: str
     bench: str
     processes: int
-    transport: str = "velo,self"
+    transport: str = "velo"
     iterations: int = 10000
     sample_seconds: float = 0.25
     mca: list = field(default_factory=list)  # further (name, value) pairs

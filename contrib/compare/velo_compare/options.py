@@ -60,8 +60,8 @@ def _add_how(parser):
     how.add_argument("--ompi-info", metavar="PATH", help="default: the one beside mpirun")
     how.add_argument("--bench", metavar="PATH",
                      help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
-    how.add_argument("--transport", default="velo,self", metavar="BTLS",
-                     help="value of --mca btl (default velo,self); another one shows how much the machine varies")
+    how.add_argument("--transport", default="velo", metavar="BTLS",
+                     help="value of --mca btl (default velo); another one shows how much the machine varies")
     how.add_argument("--mca", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                      help="a further MCA parameter; may be repeated")
     how.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help="default ./results")

@@ -20,7 +20,7 @@ class Transport:
     parameters: dict = dataclasses.field(default_factory=dict)
 
 
-VADER = Transport("vader", "vader")
+VADER = Transport("vader", "vader,self")
 
 
 def velo(policy, slots=0):
@@ -61,7 +61,7 @@ class Launcher:
     def run(self, transport, ranks, program, directory, limit_s, stdin=None):
         """Output and seconds. Raises JobFailed."""
         command = [self._mpirun, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "pml", "ob1",
-                   "--mca", "btl", f"{transport.btl},self"]
+                   "--mca", "btl", transport.btl]
         for name, value in transport.parameters.items():
             command += ["--mca", name, str(value)]
         command += ["-np", str(ranks), *map(str, program)]

@@ -13,7 +13,7 @@ from .series import default_groups, parse_groups
 EXIT_OK, EXIT_USAGE = 0, 2
 _EPILOG = """examples:
   mkdir traces
-  mpirun --mca btl velo,self --mca btl_velo_trace traces -np 16 velo-phases > phases.txt
+  mpirun --mca btl velo --mca btl_velo_trace traces -np 16 velo-phases > phases.txt
   velo-trace info traces
   velo-trace json traces -o trace.json        # open it in https://ui.perfetto.dev or chrome://tracing
   velo-trace csv traces -o trace.csv

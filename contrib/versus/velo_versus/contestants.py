@@ -99,7 +99,7 @@ class OpenMpi:
         if not self.component("btl", "velo"):
             return Missing("velo", f"Open MPI {self.version} ({self.mpirun}) finds no btl component velo; run make "
                            "install, and ompi_info --show-failed if that is done")
-        return self._contestant("velo", "--mca pml ob1 --mca btl velo,self", is_velo=True)
+        return self._contestant("velo", "--mca pml ob1 --mca btl velo", is_velo=True)
 
     def matching(self, name, words):
         """The MTL: messages with a matching of Velo's own."""
@@ -110,7 +110,7 @@ class OpenMpi:
     def variant(self, name, words):
         if not self.component("btl", "velo"):
             return Missing(name, "a variant of velo, which is missing")
-        return self._contestant(name, f"--mca pml ob1 --mca btl velo,self {words}", is_velo=True)
+        return self._contestant(name, f"--mca pml ob1 --mca btl velo {words}", is_velo=True)
 
     def shared_memory(self):
         """Open MPI's own: vader, which 5.0 calls sm."""

@@ -44,7 +44,7 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
         char text[240];
         snprintf(text, sizeof(text),
                  "mtl velo cannot reach process %s: it serves processes on one machine that all use it. With others: "
-                 "--mca pml ob1 --mca btl velo,tcp,self",
+                 "--mca pml ob1 --mca btl velo,tcp",
                  OPAL_NAME_PRINT(proc->super.proc_name));
         mca_mtl_velo_give_up(text);
     }

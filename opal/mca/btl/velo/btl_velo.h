@@ -64,7 +64,7 @@ typedef struct mca_btl_velo_module_t {
 
 /* Lives as long as the module: r2 keeps copies of the pointer and may name it again after del_procs. */
 struct mca_btl_base_endpoint_t {
-    velo_peer *peer; /* NULL until something is sent to it */
+    velo_peer *peer; /* NULL until something is sent to it, and for this process */
     struct mca_btl_base_endpoint_t *next;
     mca_btl_base_module_t *btl; /* that ob1 knows it by */
     uint32_t place;
@@ -86,7 +86,8 @@ OBJ_CLASS_DECLARATION(mca_btl_velo_descriptor_t);
 OPAL_DECLSPEC extern mca_btl_velo_component_t mca_btl_velo_component;
 extern mca_btl_velo_module_t mca_btl_velo_module;
 /* The same engine for peers on other nodes, where other limits are best: ob1 has them by module. Offered only in a job on
- * several nodes. */
+ * several nodes. It reaches every process, this one too: osc/rdma wants one module for all. Messages on this node go by the
+ * other one, which is above it in exclusivity. */
 extern mca_btl_base_module_t mca_btl_velo_network;
 
 static inline bool mca_btl_velo_has_network(void)
@@ -94,7 +95,16 @@ static inline bool mca_btl_velo_has_network(void)
     return NULL != mca_btl_velo_network.btl_component;
 }
 
-/* For whatever sends: the peer exists from now on. */
+/* The place of this process, which is no peer of its own. */
+#define MCA_BTL_VELO_OWN_PLACE UINT32_MAX
+
+/* Whether the endpoint is that of this process. */
+static inline bool mca_btl_velo_is_own(const struct mca_btl_base_endpoint_t *endpoint)
+{
+    return OPAL_UNLIKELY(NULL == endpoint->peer) && MCA_BTL_VELO_OWN_PLACE == endpoint->place;
+}
+
+/* For whatever sends to another process: the peer exists from now on. */
 static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpoint)
 {
     if (OPAL_UNLIKELY(NULL == endpoint->peer)) {
@@ -180,8 +190,8 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints);
-/* The endpoint of the peer in that place, if add_procs has made one, or NULL. */
-struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(uint32_t place);
+/* The module's endpoint of the peer in that place, if add_procs has made one, or NULL. */
+struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const mca_btl_base_module_t *btl, uint32_t place);
 void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module);
 
 /* send */

@@ -16,7 +16,7 @@ static int translate(mca_btl_base_atomic_op_t op)
     }
 }
 
-/* osc/rdma asks for its own process too, to which there is no endpoint. 1: done, and nobody is called back. */
+/* On this process's own memory. 1: done, and nobody is called back. */
 static int execute_here(void *local_address, uint64_t address, int operation, unsigned width, uint64_t operand,
                         uint64_t compare)
 {
@@ -38,7 +38,8 @@ static int start(struct mca_btl_base_endpoint_t *endpoint, void *local_address, 
     if (operation < 0 || (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    if (NULL == endpoint) {
+    /* osc/rdma asks for its own process too where BTL self serves it, and there is no endpoint. */
+    if (NULL == endpoint || mca_btl_velo_is_own(endpoint)) {
         return execute_here(local_address, remote_address, operation, width, operand, compare);
     }
     mca_btl_velo_operation_t *started = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);

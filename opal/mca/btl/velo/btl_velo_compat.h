@@ -20,7 +20,6 @@
 #define MCA_BTL_VELO_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
 #define MCA_BTL_VELO_STRING OPAL_STRING
 #define MCA_BTL_VELO_JOB_SIZE OPAL_PMIX_JOB_SIZE
-#define MCA_BTL_VELO_NODE_COUNT OPAL_PMIX_NUM_NODES
 #define MCA_BTL_VELO_UINT32 OPAL_UINT32
 
 /* Ends the job. Returns if the process manager is not there (any more). */
@@ -41,7 +40,6 @@ static inline void mca_btl_velo_abort(int status, const char *text)
 #define MCA_BTL_VELO_LOCAL_PEERS PMIX_LOCAL_PEERS
 #define MCA_BTL_VELO_STRING PMIX_STRING
 #define MCA_BTL_VELO_JOB_SIZE PMIX_JOB_SIZE
-#define MCA_BTL_VELO_NODE_COUNT PMIX_NUM_NODES
 #define MCA_BTL_VELO_UINT32 PMIX_UINT32
 
 static inline void mca_btl_velo_abort(int status, const char *text)
@@ -66,7 +64,7 @@ static inline int mca_btl_velo_choices(mca_base_var_enum_t *enumerator, char **c
 #endif
 }
 
-/* --- receiving: `data` is valid during the call only */
+/* --- receiving: the segments, the first of which has the header, are valid during the call only */
 
 /* From 5.0 on the base offers RMA by active messages and answers to the endpoint that a message came from. It is the only
  * one to ask for it. */
@@ -77,17 +75,16 @@ static inline int mca_btl_velo_choices(mca_base_var_enum_t *enumerator, char **c
 #endif
 
 static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *source, uint8_t tag,
-                                        void *data, size_t bytes)
+                                        mca_btl_base_segment_t *segments, size_t count)
 {
     mca_btl_active_message_callback_t *callback = mca_btl_base_active_message_trigger + tag;
-    mca_btl_base_segment_t segment = {.seg_addr = {.pval = data}, .seg_len = bytes};
 #if BTL_VERSION == 310
     (void) source;
-    mca_btl_base_descriptor_t descriptor = {.des_segments = &segment, .des_segment_count = 1};
+    mca_btl_base_descriptor_t descriptor = {.des_segments = segments, .des_segment_count = count};
     callback->cbfunc(module, tag, &descriptor, callback->cbdata);
 #else
     const mca_btl_base_receive_descriptor_t descriptor = {
-        .endpoint = source, .des_segments = &segment, .des_segment_count = 1, .tag = tag, .cbdata = callback->cbdata};
+        .endpoint = source, .des_segments = segments, .des_segment_count = count, .tag = tag, .cbdata = callback->cbdata};
     callback->cbfunc(module, &descriptor);
 #endif
 }

@@ -203,11 +203,12 @@ static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, ui
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
 {
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
-    struct mca_btl_base_endpoint_t *source =
-        MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(velo_message_source(module->engine)) : NULL;
     mca_btl_base_module_t *btl =
         OPAL_UNLIKELY(mca_btl_velo_has_network()) && velo_message_is_remote(module->engine) ? &mca_btl_velo_network : &module->super;
-    mca_btl_velo_deliver(btl, source, tag, data, bytes);
+    struct mca_btl_base_endpoint_t *source =
+        MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(btl, velo_message_source(module->engine)) : NULL;
+    mca_btl_base_segment_t segment = {.seg_addr = {.pval = data}, .seg_len = bytes};
+    mca_btl_velo_deliver(btl, source, tag, &segment, 1);
 }
 
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
@@ -258,11 +259,6 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     split_peers(names, count, &config, peers, peers + count);
     uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
     config.remote_peers = remote;
-    if (0 < config.remote_peer_count && ask_of_job(MCA_BTL_VELO_NODE_COUNT) != mca_btl_velo_job_size()) {
-        /* osc/rdma of Open MPI 4.1 wants one module that reaches every other process. Where there are several on a node it
-         * must decline in all of them, which it does for want of atomics; osc/pt2pt then serves windows where it is enabled. */
-        module->super.btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
-    }
     config.network_timeout_ms = 1000 * component->network_timeout;
     char error[512];
     mca_btl_velo_component.closed = false;

@@ -3,6 +3,7 @@
 #include "btl_velo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "opal/mca/hwloc/base/base.h"
 
@@ -18,20 +19,20 @@ static void report_failure(velo_status status, const char *reason)
     reported = true;
 }
 
-struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(uint32_t place)
+struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const mca_btl_base_module_t *btl, uint32_t place)
 {
     struct mca_btl_base_endpoint_t *known = mca_btl_velo_module.endpoints;
-    while (NULL != known && known->place != place) {
+    while (NULL != known && (known->btl != btl || known->place != place)) {
         known = known->next;
     }
     return known;
 }
 
-/* The endpoint of a peer, the same one each time. */
+/* The endpoint of a peer in a module, the same one each time. */
 static struct mca_btl_base_endpoint_t *endpoint_for(mca_btl_base_module_t *btl, uint32_t place)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
-    struct mca_btl_base_endpoint_t *known = mca_btl_velo_endpoint_of(place);
+    struct mca_btl_base_endpoint_t *known = mca_btl_velo_endpoint_of(btl, place);
     if (NULL != known) {
         return known;
     }
@@ -52,10 +53,23 @@ static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
     return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!same_job && velo_address_is_here(address, bytes));
 }
 
-/* Whether this module is the one for peers that are here, or that are not; NULL is for both. */
+/* The module for this node leaves processes on other nodes to that of the network, if there is one. */
 static bool serves(const mca_btl_base_module_t *btl, bool here)
 {
-    return NULL == btl || !mca_btl_velo_has_network() || (&mca_btl_velo_network == btl) != here;
+    return here || &mca_btl_velo_module.super != btl || !mca_btl_velo_has_network();
+}
+
+/* Open MPI asks for modules in the order of their exclusivity, in which this one comes before BTL self: where that is there
+ * too it is the one for messages of a process to itself. */
+static bool self_is_there(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+        if (0 == strcmp("self", selected->btl_module->btl_component->btl_version.mca_component_name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The place of a process in the engine; false if velo cannot reach it, or not through this module. */
@@ -105,11 +119,13 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
         /* Open MPI does not know where the processes of another mpirun are. */
         bool candidate = OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || mca_btl_velo_spans_nodes() ||
                          procs[i]->proc_name.jobid != self->proc_name.jobid;
-        if (procs[i] == self || !candidate) {
-            continue;
+        uint32_t place = MCA_BTL_VELO_OWN_PLACE;
+        if (procs[i] == self) {
+            candidate = &mca_btl_velo_network == btl || !self_is_there();
+        } else {
+            candidate = candidate && expect(btl, procs[i], &place);
         }
-        uint32_t place;
-        endpoints[i] = expect(btl, procs[i], &place) ? endpoint_for(btl, place) : NULL;
+        endpoints[i] = candidate ? endpoint_for(btl, place) : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             (void) opal_bitmap_set_bit(reachable, (int) i);
         }

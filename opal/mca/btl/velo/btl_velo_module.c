@@ -89,10 +89,22 @@ static size_t network_eager_limit(void)
     return larger(half < most ? half : most, MCA_BTL_VELO_SMALL_EAGER_LIMIT);
 }
 
+/* The exclusivity that comes after this one and after that of BTL self. */
+static uint32_t below(uint32_t exclusivity)
+{
+    const uint32_t most = exclusivity < MCA_BTL_EXCLUSIVITY_HIGH ? exclusivity : MCA_BTL_EXCLUSIVITY_HIGH;
+    return most > 0 ? most - 1 : 0;
+}
+
 void mca_btl_velo_module_prepare_network(void)
 {
     mca_btl_base_module_t *network = &mca_btl_velo_network;
     *network = mca_btl_velo_module.super;
+    /* Of the processes here, this node's module and BTL self serve the messages; ob1 uses those alone if most of the bandwidth
+     * is theirs, and osc/rdma the one with the least latency of those that reach all processes of a window. */
+    network->btl_exclusivity = below(network->btl_exclusivity);
+    network->btl_bandwidth = 1;
+    network->btl_latency += 10;
     if (mca_btl_velo_is_default("eager_limit")) {
         network->btl_eager_limit = network_eager_limit();
         if (mca_btl_velo_is_default("rndv_eager_limit")) {

@@ -49,9 +49,22 @@ int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_sta
 
 enum direction { GET, PUT };
 
+/* From this process to itself. */
+static int transfer_here(enum direction direction, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                         size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    void *other = (void *) (uintptr_t) remote;
+    memmove(GET == direction ? local : other, GET == direction ? other : local, size);
+    cbfunc(endpoint->btl, endpoint, local, NULL, cbcontext, cbdata, OPAL_SUCCESS);
+    return OPAL_SUCCESS;
+}
+
 static int transfer(enum direction direction, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
                     size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
+    if (mca_btl_velo_is_own(endpoint)) {
+        return transfer_here(direction, endpoint, local, remote, size, cbfunc, cbcontext, cbdata);
+    }
     velo_engine *engine = mca_btl_velo_module.engine;
     mca_btl_velo_operation_t *operation = mca_btl_velo_operation_new(endpoint, local, cbfunc, cbcontext, cbdata);
     if (NULL == operation) {

@@ -24,12 +24,46 @@ static void queued_send_done(velo_send *send, velo_status status)
     complete(descriptor_of(send), VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
 }
 
+/* To this process: not through the mailbox. As with BTL self the upper layer takes the message within the call, so that
+ * nothing waits anywhere and messages arrive in the order in which they are sent. */
+static int send_to_self(struct mca_btl_base_endpoint_t *endpoint, mca_btl_velo_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+{
+    mca_btl_velo_deliver(endpoint->btl, endpoint, tag, descriptor->super.des_segments, descriptor->super.des_segment_count);
+    complete(descriptor, OPAL_SUCCESS);
+    return 1;
+}
+
+static int sendi_to_self(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                         opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                         uint8_t order, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+{
+    const uint32_t flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    /* Without data the convertor is not prepared. */
+    mca_btl_base_descriptor_t *base =
+        payload_size > 0
+            ? mca_btl_velo_prepare_src(btl, endpoint, convertor, order, header_size, &payload_size, flags)
+            : mca_btl_velo_alloc(btl, endpoint, order, header_size, flags);
+    if (NULL == base) {
+        if (NULL != descriptor) {
+            *descriptor = NULL;
+        }
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    memcpy(base->des_segments[0].seg_addr.pval, header, header_size);
+    (void) send_to_self(endpoint, (mca_btl_velo_descriptor_t *) base, tag);
+    return OPAL_SUCCESS;
+}
+
 int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       mca_btl_base_descriptor_t *base, mca_btl_base_tag_t tag)
 {
     (void) btl;
     mca_btl_velo_descriptor_t *descriptor = (mca_btl_velo_descriptor_t *) base;
     velo_send *send = &descriptor->send;
+    if (mca_btl_velo_is_own(endpoint)) {
+        descriptor->endpoint = endpoint;
+        return send_to_self(endpoint, descriptor, tag);
+    }
     /* A queued message must call back, and it may be on its way before velo_send_start returns. */
     uint32_t flags = base->des_flags;
     base->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
@@ -78,6 +112,9 @@ int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
                        opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
                        uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
+    if (mca_btl_velo_is_own(endpoint)) {
+        return sendi_to_self(btl, endpoint, convertor, header, header_size, payload_size, order, tag, descriptor);
+    }
     velo_peer *peer = mca_btl_velo_peer(endpoint);
     bool may_queue = velo_peer_queued_bytes(peer) < MCA_BTL_VELO_QUEUE_LIMIT;
     if (payload_size > 0 && opal_convertor_need_buffers(convertor)) {

@@ -1,0 +1,68 @@
+"""Messages of a process to itself: `--mca btl velo` needs no other BTL, and leaves them to BTL self where that is named too."""
+
+import re
+
+import pytest
+
+from flows import LAYER, TRANSPORT, every_flow, flows, velo_only
+
+OVER_BTL = {"osc": "rdma"}
+# What the answers of a protocol need must not grow with the messages that wait.
+SMALL_STACK = ["sh", "-c", 'ulimit -s 256; exec "$0" "$@"']
+BOTH = {"options": ["--mca", "btl", "velo,self"], "transport_btl": False}
+KINDS, SIZES, WAITING = 8, 17, 2 * 300
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("np", [1, 3])
+@flows(8, policies=("dynamic",))
+def test_messages_of_all_sizes_arrive_in_order_and_leave_no_memory_behind(mpi, flow, np, threads):
+    facts = mpi.run("oneself", threads, np=np, params=flow.params, before=SMALL_STACK).facts()
+    assert facts["received"] == threads * (KINDS * SIZES + WAITING)
+    assert facts["growth_kib"] < 256
+
+
+def servers(result):
+    """How often bml/r2 chose each BTL for messages to each rank."""
+    chosen = {}
+    for btl, rank in re.findall(r"bml: Using (\w+) btl for send to \[\[\d+,\d+\],(\d+)\]", result.stderr):
+        chosen[btl, int(rank)] = chosen.get((btl, int(rank)), 0) + 1
+    return chosen
+
+
+@velo_only
+def test_velo_alone_serves_every_process(mpi):
+    result = mpi.run("exchange", 1, 100_000, np=2, params={"btl_base_verbose": 1})
+    assert servers(result) == {("velo", 0): 2, ("velo", 1): 2}
+
+
+@velo_only
+def test_where_both_are_named_self_serves_the_process_itself(mpi):
+    result = mpi.run("exchange", 1, 100_000, np=2, params={"btl_base_verbose": 1}, **BOTH)
+    assert servers(result) == {("velo", 0): 1, ("velo", 1): 1, ("self", 0): 1, ("self", 1): 1}
+
+
+@velo_only
+@pytest.mark.parametrize("program", [("oneself", 2), ("random_messages", 7, 4, 120)])
+def test_programs_with_both_named(mpi, program):
+    mpi.run(*program, np=3, **BOTH)
+
+
+@pytest.mark.skipif(TRANSPORT != "velo", reason="about velo itself")
+@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "compare_and_swap_at_home"])
+def test_one_sided_with_both_named(mpi, topic):
+    assert mpi.run("rma", topic, "create", np=3, params=OVER_BTL, **BOTH).facts() == {"passed": 1}
+
+
+@pytest.mark.parametrize("window", ["allocate", "create"])
+@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap_at_home", "sizes"])
+@flows(8, policies=("dynamic",))
+def test_windows_of_a_process_that_is_alone(mpi, flow, topic, window):
+    params = {**flow.params, **OVER_BTL}
+    assert mpi.run("rma", topic, window, np=1, params=params).facts() == {"passed": 1}
+
+
+@pytest.mark.skipif(LAYER != "btl", reason="the MTL has no rendezvous of ob1")
+@every_flow(4)
+def test_a_rank_that_is_alone_needs_no_peer(mpi, flow):
+    assert mpi.run("oneself", 2, np=1, params=flow.params).facts()["received"] == 2 * (KINDS * SIZES + WAITING)
