@@ -161,11 +161,13 @@ ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker, const ucp_am_ha
     return UCS_OK;
 }
 unsigned ucp_worker_progress(ucp_worker_h worker) {
-    if (worker->inbox.empty()) return 0;
-    const FakeUcx::Message message = std::move(worker->inbox.front());
-    worker->inbox.pop_front();
-    deliver(*worker, message);
-    return 1;
+    unsigned delivered = 0;
+    for (; !worker->inbox.empty(); ++delivered) {
+        const FakeUcx::Message message = std::move(worker->inbox.front());
+        worker->inbox.pop_front();
+        deliver(*worker, message);
+    }
+    return delivered;
 }
 ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h, const ucp_request_param_t*) {
     return nullptr;
