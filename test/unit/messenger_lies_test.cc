@@ -190,6 +190,18 @@ TEST_F(MessengerLies, answers_to_probes_that_were_not_made_have_no_effect) {
     EXPECT_EQ(failures(), 0U);
 }
 
+TEST_F(MessengerLies, a_message_that_was_only_asked_about_is_not_handed_over) {
+    say(first_, header(Kind::kHolding, {0, 0, 1}));
+    velo_key found;
+    std::size_t bytes;
+    EXPECT_FALSE(velo_message_probe(party_.at(0), {0, 1, 5}, &found, &bytes));
+    say(first_, ProbeHeader{header(Kind::kTaken), 1, 5, 9, 100, 4096});
+    EXPECT_EQ(party_.state(0).headers, 0U);
+    say(first_, ProbeHeader{header(Kind::kSeen), 1, 5, 9, 100, 0});
+    EXPECT_TRUE(velo_message_probe(party_.at(0), {0, 1, 5}, &found, &bytes)) << "the answer that was due";
+    EXPECT_EQ(bytes, 100U);
+}
+
 // Neither end touches what is not the message's or the receive's: both are exactly so long.
 TEST_F(MessengerLies, no_more_is_fetched_than_there_is_room_for) {
     const std::string sent = pattern(10, 1);

@@ -57,5 +57,27 @@ TEST_F(NetworkCredits, that_fall_due_twice_at_one_look_travel_in_one_packet) {
     EXPECT_GE(twice[0], 2 * once[0]);
 }
 
+class RefusingNetwork : public PlayedPeers {
+ protected:
+    RefusingNetwork() : PlayedPeers("rnr") {}
+
+    velo_status send() { return velo_send_now(engine_, remotes_[0].peer, 1, "text", 4, nullptr, 0); }
+    void report(std::uint64_t retrieved) {
+        PlayedPeers::send(fabric::ucx::kRetrievedId, bytes_of(Introduction{victim_.key, kNames[0]}),
+                          bytes_of(retrieved));
+    }
+};
+
+TEST_F(RefusingNetwork, reports_that_overtake_each_other_do_not_count_backwards) {
+    EXPECT_EQ(send(), VELO_OK);
+    EXPECT_EQ(send(), VELO_OK);
+    EXPECT_EQ(send(), VELO_WOULD_BLOCK);
+    report(2);
+    report(1);
+    EXPECT_EQ(send(), VELO_OK);
+    EXPECT_EQ(send(), VELO_OK);
+    EXPECT_EQ(send(), VELO_WOULD_BLOCK);
+}
+
 }  // namespace
 }  // namespace velo::test
