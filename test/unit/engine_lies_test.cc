@@ -13,7 +13,12 @@ namespace {
 
 class EngineLies : public ::testing::TestWithParam<std::string> {
  protected:
-    EngineLies() : party_(config()), first_(party_[0].engine, 0), other_(party_[0].engine, 1) {}
+    EngineLies() : party_(config()), first_(party_[0].engine, 0), other_(party_[0].engine, 1) {
+        // Under a policy that opens windows on demand they have some.
+        for (std::size_t from : {1U, 2U}) party_.send(from, 0, 1, "hello");
+        party_.settle();
+        party_[0].received.clear();
+    }
 
     static PartyConfig config() {
         PartyConfig config;

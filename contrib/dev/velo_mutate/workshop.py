@@ -37,7 +37,7 @@ def copy_sources(root, to):
     """What belongs to the tree, whether it is committed or not; nothing that was built."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root,
                             capture_output=True, text=True, check=False)
-    if listed.returncode != 0:
+    if listed.returncode != 0 or not listed.stdout:
         shutil.copytree(root, to, symlinks=True)
         return
     for name in filter(None, listed.stdout.split("\0")):
