@@ -11,6 +11,9 @@ namespace velo::messaging {
 
 class AwaitedSends {
  public:
+    // A receiver that does not know of the send yet, see tell.
+    static constexpr std::uint32_t kNobody = UINT32_MAX;
+
     // The id of the send, to be told to `peer`.
     std::uint64_t add(velo_message_send* send, std::uint32_t peer) {
         if (free_.empty()) {
@@ -24,6 +27,8 @@ class AwaitedSends {
         entry.peer = peer;
         return std::uint64_t{entry.generation} << 32 | place;
     }
+    // From here on the peer may say that the send with this id, which was added for nobody, is done.
+    void tell(std::uint64_t id, std::uint32_t peer) { entries_[static_cast<std::uint32_t>(id)].peer = peer; }
     // The send that waits for this peer under this id, which is over with that; nullptr if there is none.
     velo_message_send* remove(std::uint64_t id, std::uint32_t peer) {
         const auto place = static_cast<std::uint32_t>(id);

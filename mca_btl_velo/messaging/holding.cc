@@ -26,7 +26,7 @@ velo_status Messenger::hold(Peer& to, const matching::Key& key, const std::byte*
     auto held = std::make_unique<Held>();
     held->key = key;
     held->send = send;
-    held->id = awaited_.add(send, to.index);
+    held->id = awaited_.add(send, AwaitedSends::kNobody);
     held->data = data;
     held->bytes = bytes;
     // The receiver's DONE, unless it leaves in its turn.
@@ -52,7 +52,7 @@ void Messenger::drain(Peer& to) {
     for (Held* held; share.headers > 0 && (held = backlog.oldest()) != nullptr && !held->offered;) {
         const RendezvousHeader rendezvous = rendezvous_of(*held, Kind::kRendezvous);
         velo_message_send* send = held->send;
-        release_held(held, backlog);
+        release_held(to, held, backlog);
         --share.headers;
         send->takes_header = true;
         std::memcpy(send->header, &rendezvous, sizeof rendezvous);
@@ -64,7 +64,9 @@ void Messenger::drain(Peer& to) {
     stop_holding_if_empty(to);
 }
 
-void Messenger::release_held(Held* held, Backlog& backlog) {
+// Only now may its receiver end it: until it leaves the backlog, the send must not go back to the program.
+void Messenger::release_held(Peer& to, Held* held, Backlog& backlog) {
+    awaited_.tell(held->id, to.index);
     backlog.remove(held);
     --state_.held;
 }
@@ -104,7 +106,7 @@ void Messenger::answer_arrived(Peer& from, const AnswerHeader& answer) {
     const matching::Key key = held->key;
     held->offered = false;
     if (answer.verdict != Answer::kLater) backlog->answered({answer.header.key, answer.ticket});
-    if (answer.verdict == Answer::kAccepted) release_held(held, *backlog);
+    if (answer.verdict == Answer::kAccepted) release_held(from, held, *backlog);
     offer(from, key);
     drain(from);
 }
@@ -132,7 +134,7 @@ void Messenger::take_arrived(Peer& from, const ProbeHeader& take) {
     taken.id = take.id;
     taken.bytes = first->bytes;
     taken.address = reinterpret_cast<std::uint64_t>(first->data);
-    release_held(first, *backlog);
+    release_held(from, first, *backlog);
     say(from, taken.header, taken);
     drain(from);
 }

@@ -139,7 +139,7 @@ class Messenger final : private endpoint::Listener {
     void answer_arrived(Peer& from, const AnswerHeader& answer);
     void peek_arrived(Peer& from, const ProbeHeader& peek);
     void take_arrived(Peer& from, const ProbeHeader& take);
-    void release_held(Held* held, Backlog& backlog);
+    void release_held(Peer& to, Held* held, Backlog& backlog);
 
     // asking.cc: the receiver's. All but offer_arrived and take_held under the mutex.
     void holding_arrived(Peer& from, bool holds);

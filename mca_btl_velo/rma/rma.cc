@@ -11,10 +11,7 @@
 namespace velo::rma {
 namespace {
 
-// Part of a transfer that travels as one message. Small messages to the same peer slip in between parts; two
-// parts are asked for at a time, so that one is on its way while the other is being unpacked.
 constexpr std::uint64_t kPartBytes = 128UL * 1024;
-constexpr std::uint64_t kPartsAhead = 2;
 // Past the mailbox small messages have a way of their own, and each part costs a round trip.
 constexpr std::uint64_t kLargePartBytes = 8UL * 1024 * 1024;
 
@@ -105,11 +102,11 @@ void Rma::start(Direction direction, PeerIndex peer, void* local, std::uint64_t 
     Operation operation = direction == Direction::kGet ? Operation::kGet : Operation::kPut;
     bool measured = direction == Direction::kGet && RouteChooser::covers(bytes);
     if (measured) routes_.by_mailbox.started(platform::ticks());
-    transfer =
-        Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion, measured};
+    transfer = Transfer{peer,     operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion,
+                        measured, {}};
     mailbox_bytes_ += bytes;
     request_part(id, transfer);  // an empty transfer is one empty part
-    for (std::uint64_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
+    for (std::size_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
 }
 
 void Rma::request_part(std::uint64_t id, Transfer& transfer) {
@@ -119,6 +116,7 @@ void Rma::request_part(std::uint64_t id, Transfer& transfer) {
     header.address = transfer.remote + transfer.requested;
     header.bytes = std::min(part_bytes(transfer.peer), transfer.bytes - transfer.requested);
     header.position = transfer.requested;
+    *transfer.find(0, Part::State::kNone) = {header.position, header.bytes, Part::State::kAsked};
     const std::byte* data = transfer.local + transfer.requested;
     transfer.requested += header.bytes;
     bool carries = transfer.operation == Operation::kPut;
@@ -129,7 +127,7 @@ velo_status Rma::start_atomic(PeerIndex peer, velo_atomic operation, unsigned wi
                               std::uint64_t operand, std::uint64_t compare, Completion completion) {
     if (!atomic_valid(operation, width, remote)) return VELO_ERR_UNSUPPORTED;
     std::uint64_t id = next_id_++;
-    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion, false};
+    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion, false, {}};
     MessageHeader header{};
     header.operation = Operation::kAtomic;
     header.atomic = static_cast<std::uint8_t>(operation);
@@ -171,6 +169,24 @@ Rma::Transfer* Rma::find(PeerIndex peer, std::uint64_t id, Operation operation) 
     return transfer.peer == peer && transfer.operation == operation ? &transfer : nullptr;
 }
 
+Rma::Part* Rma::Transfer::find(std::uint64_t position, Part::State state) {
+    for (Part& part : parts) {
+        if (part.state == state && (part.position == position || state == Part::State::kNone)) return &part;
+    }
+    return nullptr;
+}
+
+// The transfer that a reply with this header belongs to; nullptr if nothing like it was asked for, or if it
+// has come already.
+Rma::Transfer* Rma::begin_reply(PeerIndex peer, const MessageHeader& header, Operation operation) {
+    Transfer* transfer = find(peer, header.id, operation);
+    if (transfer == nullptr) return nullptr;
+    Part* part = transfer->find(header.position, Part::State::kAsked);
+    if (part == nullptr || part->bytes != header.bytes) return nullptr;
+    part->state = Part::State::kArriving;
+    return transfer;
+}
+
 bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placement) {
     *placement = Placement{};
     switch (header.operation) {
@@ -180,16 +196,13 @@ bool Rma::begin(PeerIndex peer, const MessageHeader& header, Placement* placemen
             *placement = Placement{reinterpret_cast<std::byte*>(header.address), header.bytes};
             return header.bytes <= part_bytes(peer);
         case Operation::kGetReply: {
-            Transfer* transfer = find(peer, header.id, Operation::kGet);
-            if (transfer == nullptr || header.position > transfer->requested ||
-                header.bytes > transfer->requested - header.position) {
-                return false;
-            }
+            Transfer* transfer = begin_reply(peer, header, Operation::kGet);
+            if (transfer == nullptr) return false;
             *placement = Placement{transfer->local + header.position, header.bytes};
             return true;
         }
         case Operation::kPutReply:
-            return find(peer, header.id, Operation::kPut) != nullptr;
+            return begin_reply(peer, header, Operation::kPut) != nullptr;
         case Operation::kAtomic:
             return atomic_valid(header.atomic, header.width, header.address);
         case Operation::kAtomicReply:
@@ -237,6 +250,7 @@ Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
 Completion Rma::part_arrived(const MessageHeader& header) {
     Transfer& transfer = transfers_[header.id];
     transfer.arrived += header.bytes;
+    transfer.find(header.position, Part::State::kArriving)->state = Part::State::kNone;
     if (transfer.requested < transfer.bytes) {
         request_part(header.id, transfer);
         return {};

@@ -6,6 +6,8 @@
 // released.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -103,6 +105,14 @@ class Rma {
         bool probed = false;
         bool past_mailbox = false;
     };
+    // Part of a transfer that travels as one message. Small messages to the same peer slip in between parts;
+    // so many are asked for at a time that one is on its way while the other is being unpacked.
+    static constexpr std::size_t kPartsAhead = 2;
+    struct Part {
+        enum class State : std::uint8_t { kNone, kAsked, kArriving };
+        std::uint64_t position = 0, bytes = 0;
+        State state = State::kNone;
+    };
     struct Transfer {
         PeerIndex peer;
         Operation operation;
@@ -111,6 +121,11 @@ class Rma {
         std::uint64_t requested = 0, arrived = 0;
         Completion completion;
         bool measured = false;
+        // Each is answered once and as a whole: no reply reaches memory that is not waiting for it, nor a
+        // transfer that is complete.
+        std::array<Part, kPartsAhead> parts{};
+
+        Part* find(std::uint64_t position, Part::State state);
     };
     struct Message;
 
@@ -120,6 +135,7 @@ class Rma {
     void overlapped(Route route, OverlappingGets& gets, std::uint64_t bytes);
     Completion part_arrived(const MessageHeader& header);
     Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
+    Transfer* begin_reply(PeerIndex peer, const MessageHeader& header, Operation operation);
 
     const singlecopy::Mechanisms& mechanisms_;
     Routes routes_;  // of all peers: the sooner it is settled

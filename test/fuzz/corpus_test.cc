@@ -24,6 +24,7 @@ std::vector<Sample> corpus(const std::string& target) {
         Sample sample;
         for (std::size_t i = 0; i + 1 < line.size(); i += 2)
             sample.push_back(static_cast<std::uint8_t>(std::stoul(line.substr(i, 2), nullptr, 16)));
+        sample.shrink_to_fit();  // for AddressSanitizer, which knows the memory and not the vector
         samples.push_back(std::move(sample));
     }
     return samples;

@@ -50,12 +50,11 @@ class Player {
     void transfer(unsigned kind) {
         done_.push_back(std::make_unique<int>(0));
         const std::size_t bytes = input_.take<std::uint16_t>() * std::size_t{8} % kLongestTransfer;
+        std::byte* memory = memory_.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
         if (kind % 3 == 0)
-            velo_get(victim_.engine(), victim_.peer(), victim_.memory(), 4096, bytes, count,
-                     done_.back().get());
+            velo_get(victim_.engine(), victim_.peer(), memory, 4096, bytes, count, done_.back().get());
         if (kind % 3 == 1)
-            velo_put(victim_.engine(), victim_.peer(), victim_.memory(), 4096, bytes, count,
-                     done_.back().get());
+            velo_put(victim_.engine(), victim_.peer(), memory, 4096, bytes, count, done_.back().get());
         if (kind % 3 == 2)
             velo_atomic_start(victim_.engine(), victim_.peer(), VELO_ATOMIC_ADD, 8, 4096, 1, 0, count,
                               done_.back().get());
@@ -105,6 +104,7 @@ class Player {
 
     Input input_;
     std::vector<std::unique_ptr<int>> done_;
+    std::vector<std::unique_ptr<std::byte[]>> memory_;  // of transfers: each is exactly so long
     std::vector<std::unique_ptr<Message>> messages_;
     Victim victim_;
 };

@@ -1,5 +1,6 @@
 #include "victim.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -11,10 +12,14 @@ namespace velo::fuzz {
 namespace {
 
 constexpr std::uint64_t kVictim = 1, kPeer = 2, kSilentPeer = 3;
-// More than a part of a transfer, from any place in the first half.
-constexpr std::size_t kMemoryBytes = 512 * 1024;
+// A part of a transfer.
+constexpr std::size_t kMemoryBytes = 128 * 1024;
 
-alignas(64) std::array<std::byte, kMemoryBytes> shared_memory;
+// What peers read and write ends where this memory does: AddressSanitizer sees a byte more.
+std::uint64_t end_of_memory() {
+    static const auto memory = std::make_unique<std::byte[]>(kMemoryBytes);
+    return reinterpret_cast<std::uint64_t>(memory.get()) + kMemoryBytes;
+}
 
 velo_config config_for(const char* policy, std::uint64_t name, const std::uint64_t* peers) {
     velo_config config{};
@@ -110,19 +115,14 @@ Victim::~Victim() {
     velo_engine_close(engine_);
 }
 
-std::byte* Victim::memory() {
-    return shared_memory.data();
-}
-
 void Victim::confine(std::byte* message, std::size_t bytes) {
     rma::MessageHeader header;
     if (bytes < sizeof header) return;
     std::memcpy(&header, message, sizeof header);
-    if (header.operation == rma::Operation::kGet || header.operation == rma::Operation::kPut ||
-        header.operation == rma::Operation::kAtomic) {
-        const auto memory = reinterpret_cast<std::uint64_t>(shared_memory.data());
-        header.address = memory + header.address % (kMemoryBytes / 2);
-    }
+    if (header.operation == rma::Operation::kGet || header.operation == rma::Operation::kPut)
+        header.address = end_of_memory() - std::min<std::uint64_t>(header.bytes, kMemoryBytes);
+    if (header.operation == rma::Operation::kAtomic)
+        header.address = end_of_memory() - header.width - header.address % 16;
     header.id %= 16;
     std::memcpy(message, &header, sizeof header);
 }

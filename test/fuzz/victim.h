@@ -2,7 +2,6 @@
 // far as the victim can see, but makes no progress of its own.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -31,8 +30,6 @@ class Victim {
     // message is changed for one that the peer may use: it may name any, and is trusted with it.
     void store(wire::Header header, Bytes payload);
     void progress() { velo_progress(engine_); }
-    // Memory that RMA operations use.
-    std::byte* memory();
 
  private:
     static void confine(std::byte* message, std::size_t bytes);

@@ -70,6 +70,7 @@ struct PartyConfig {
     const char* single_copy = "auto";
     std::uint32_t spare_peers = 0;
     std::size_t max_message_bytes = 32 * 1024;
+    std::uint32_t idle_sleep_us = 0;
     velo_report report = VELO_REPORT_NONE;
     std::uint32_t stall_warning_seconds = 0;
     std::string trace = "";
@@ -171,6 +172,7 @@ class Party {
         config.backing_directory = "/dev/shm";
         config.spare_peers = config_.spare_peers;
         config.max_message_bytes = config_.max_message_bytes;
+        config.idle_sleep_us = config_.idle_sleep_us;
         config.report = config_.report;
         config.stall_warning_seconds = config_.stall_warning_seconds;
         config.trace = config_.trace.c_str();

@@ -11,6 +11,7 @@
 
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
+#include "lying_peer.h"
 
 namespace velo::test {
 namespace {
@@ -174,34 +175,6 @@ TEST_P(EngineTest, an_impossible_packet_is_reported_and_nothing_else_happens) {
     EXPECT_NE(party[1].fatal[0].find("src 77"), std::string::npos) << party[1].fatal[0];
     EXPECT_TRUE(party[1].received.empty());
 }
-
-// What a peer may store is in Header::plausible; what it may store now, in the state of the pair.
-class LyingPeer {
- public:
-    explicit LyingPeer(velo_engine* victim) {
-        std::size_t bytes = 0;
-        fabric::shm::Address address;
-        std::memcpy(&address, velo_engine_address(victim, &bytes), sizeof address);
-        segment_ = fabric::shm::Segment::attach(address);
-#ifdef VELO_CHECKED
-        endpoint::Engine::violations_abort = false;
-#endif
-    }
-    ~LyingPeer() {
-#ifdef VELO_CHECKED
-        endpoint::Engine::violations_abort = true;
-#endif
-    }
-    void store(wire::PacketKind kind, std::uint8_t flags, std::uint16_t length, std::uint32_t value = 0) {
-        auto writer = segment_.writer();
-        const mailbox::Cursor at = writer.reserve(1);
-        std::memcpy(writer.payload(at), &value, sizeof value);
-        writer.publish(at, wire::Header{kind, flags, 1, length, 0, 0});
-    }
-
- private:
-    fabric::shm::Segment segment_;
-};
 
 TEST_P(EngineTest, a_run_longer_than_the_ring_is_refused_in_the_middle_of_a_message_too) {
     Party party(config());

@@ -326,6 +326,21 @@ TEST_P(MessengerTest, a_receive_gets_a_message_that_is_held_back_behind_others) 
     }
 }
 
+TEST_P(MessengerTest, a_cancelled_receive_leaves_its_turn_to_the_next_one) {
+    MessengerParty party(config(), {8192, 0, 4, 0});
+    for (int i = 0; i < 5; ++i) party.send(1, 0, 9, "fills the headers");
+    party.settle();
+    ASSERT_GT(party.state(1).held, 0U);
+    Transfer& first = party.receive(0, 1, 5);
+    const Transfer& next = party.receive(0, 1, 5);
+    party.settle();
+    ASSERT_TRUE(velo_message_cancel(party.at(0), &first.receive));
+    party.send(1, 0, 5, "for the next one");
+    party.settle();
+    EXPECT_TRUE(next.done);
+    EXPECT_EQ(next.text(), "for the next one");
+}
+
 TEST_P(MessengerTest, a_probe_finds_what_is_held_back_and_take_gets_it) {
     MessengerParty party(config(), kFewHeaders);
     for (unsigned i = 0; i < 20; ++i) party.send(0, 1, static_cast<std::int32_t>(i % 10), pattern(50 + i, i));

@@ -133,6 +133,29 @@ TEST(UcxIntake, a_parcel_that_the_ring_could_not_hold_does_not_pass_it) {
     EXPECT_STREQ(intake.arrive(0, parcel, std::vector<std::byte>(parcel.bytes)), "more packets than credits");
 }
 
+TEST(UcxIntake, credits_without_room_for_them_are_refused) {
+    const auto fault = [](std::size_t bytes, std::uint32_t credits,
+                          std::uint8_t flags = wire::kFirst | wire::kLast) {
+        Parcel parcel = data_parcel(0, bytes, 2);
+        parcel.value = credits;
+        parcel.flags = flags;
+        return std::string(
+            fault_of(parcel, bytes, kCapacity) == nullptr ? "" : fault_of(parcel, bytes, kCapacity));
+    };
+    for (std::size_t packets : {1, 2, 3, 4}) {
+        // The last run ends with its last packet.
+        const std::size_t runs = (packets - 1) / 2, last = packets - 2 * runs;
+        const std::size_t full = runs * wire::run_capacity(2) + wire::run_capacity(last);
+        EXPECT_EQ(fault(full - wire::kPiggybackBytes, 1), "");
+        EXPECT_EQ(fault(full - wire::kPiggybackBytes + 1, 1), "credits without room for them");
+        EXPECT_EQ(fault(full, 0), "");
+    }
+    EXPECT_EQ(fault(10, 0xffff), "");
+    EXPECT_EQ(fault(10, 0x10000), "too many piggybacked credits");
+    EXPECT_EQ(fault(10, 1, wire::kFirst), "credits in the middle of a message");
+    EXPECT_EQ(fault(10, 0, wire::kFirst | wire::kPiggyback), "unknown flags");
+}
+
 // Random headers, many of them near the truth: whatever is accepted must leave the mailbox readable.
 TEST(UcxIntake, rubbish_neither_overflows_nor_confuses_the_mailbox) {
     std::mt19937 random(20260);

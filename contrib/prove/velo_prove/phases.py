@@ -39,6 +39,8 @@ PHASES = (
     Phase("lint", "clang-tidy and cppcheck", ("contrib/lint",), 3600, needs=("clang-tidy", "cppcheck"), ran=r"^lint: .*"),
     Phase("fuzz", "libFuzzer on what reads bytes of peers", ("contrib/fuzz", "--seconds", "120"), 3600, needs=("clang++",),
           ran=r"^in all .*"),
+    Phase("mutations", "one line of the engine is broken at a time, and a test sees it", ("contrib/dev/mutate",), 5400,
+          ran=r"^mutate: .*"),
     Phase("applications", "real programs, their answers beside vader's", ("contrib/applications",), 7200,
           ran=r"^applications: .*"),
     Phase("oversubscription", "64 and 128 ranks, beside vader", ("contrib/oversubscription",), 3600,

@@ -1,0 +1,1 @@
+"""Mutations of the engine, and the tests that must see them."""

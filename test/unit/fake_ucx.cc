@@ -1,0 +1,210 @@
+#include "fake_ucx.h"
+
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <utility>
+
+using velo::test::FakeUcx;
+
+namespace {
+
+struct Handler {
+    ucp_am_recv_callback_t callback = nullptr;
+    void* argument = nullptr;
+    bool persistent = false;
+};
+
+// Data that its receiver has kept, or that it was only told of.
+struct Kept {
+    std::vector<std::byte> data;
+};
+
+// An empty vector has no memory at all; a byte that nobody may read is as good.
+std::vector<std::byte> exactly(const std::byte* first, std::size_t bytes) {
+    std::vector<std::byte> copy;
+    copy.reserve(bytes);
+    copy.assign(first, first + bytes);
+    return copy;
+}
+
+}  // namespace
+
+struct ucp_config {};
+struct ucp_context {};
+struct ucp_worker {
+    std::uint64_t number;
+    std::array<Handler, 64> handlers{};
+    std::deque<FakeUcx::Message> inbox;
+    std::map<void*, std::unique_ptr<Kept>> kept;  // by what the receiver knows it by
+};
+struct ucp_ep {
+    std::uint64_t to;
+};
+
+namespace {
+
+std::map<std::uint64_t, std::unique_ptr<ucp_worker>>& workers() {
+    static std::map<std::uint64_t, std::unique_ptr<ucp_worker>> all;
+    return all;
+}
+
+ucp_worker* make_worker() {
+    static std::uint64_t last = 0;
+    auto worker = std::make_unique<ucp_worker>();
+    worker->number = ++last;
+    return (workers()[last] = std::move(worker)).get();
+}
+
+std::uint64_t number_of(std::span<const std::byte> address) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, address.data(), std::min(address.size(), sizeof number));
+    return number;
+}
+
+void put(std::uint64_t to, FakeUcx::Message message) {
+    if (const auto found = workers().find(to); found != workers().end())
+        found->second->inbox.push_back(std::move(message));
+}
+
+void deliver(ucp_worker& worker, const FakeUcx::Message& message) {
+    const Handler& handler = worker.handlers[message.id];
+    if (handler.callback == nullptr) return;
+    auto kept = std::make_unique<Kept>(Kept{exactly(message.data.data(), message.data.size())});
+    const auto header = exactly(message.header.data(), message.header.size());
+    ucp_am_recv_param_t param{};
+    void* data = kept->data.data();
+    if (message.announced) {
+        param.recv_attr = UCP_AM_RECV_ATTR_FLAG_RNDV;
+        data = kept.get();
+    } else if (handler.persistent) {
+        param.recv_attr = UCP_AM_RECV_ATTR_FLAG_DATA;
+    }
+    Kept* place = kept.get();
+    if (param.recv_attr != 0) worker.kept[data] = std::move(kept);
+    const ucs_status_t status =
+        handler.callback(handler.argument, header.data(), header.size(), data, place->data.size(), &param);
+    if (param.recv_attr != 0 && status != UCS_INPROGRESS) worker.kept.erase(data);
+}
+
+}  // namespace
+
+namespace velo::test {
+
+std::vector<std::byte> FakeUcx::open_worker() {
+    const std::uint64_t number = make_worker()->number;
+    std::vector<std::byte> address(sizeof number);
+    std::memcpy(address.data(), &number, sizeof number);
+    return address;
+}
+
+void FakeUcx::close_worker(std::span<const std::byte> address) {
+    workers().erase(number_of(address));
+}
+
+void FakeUcx::send(std::span<const std::byte> to, Message message) {
+    put(number_of(to), std::move(message));
+}
+
+std::deque<FakeUcx::Message> FakeUcx::take_all(std::span<const std::byte> at) {
+    return std::exchange(workers().at(number_of(at))->inbox, {});
+}
+
+}  // namespace velo::test
+
+extern "C" {
+
+ucs_status_t ucp_config_read(const char*, const char*, ucp_config_t** config) {
+    *config = new ucp_config;
+    return UCS_OK;
+}
+ucs_status_t ucp_config_modify(ucp_config_t*, const char*, const char*) {
+    return UCS_OK;
+}
+void ucp_config_release(ucp_config_t* config) {
+    delete config;
+}
+
+ucs_status_t ucp_init_version(unsigned, unsigned, const ucp_params_t*, const ucp_config_t*,
+                              ucp_context_h* context) {
+    *context = new ucp_context;
+    return UCS_OK;
+}
+void ucp_cleanup(ucp_context_h context) {
+    delete context;
+}
+void ucp_context_print_info(const ucp_context_h, FILE* stream) {
+    std::fputs("#  resource 0 : md 0 dev 0 flags -- tcp/eth0\n", stream);
+}
+
+ucs_status_t ucp_worker_create(ucp_context_h, const ucp_worker_params_t*, ucp_worker_h* worker) {
+    *worker = make_worker();
+    return UCS_OK;
+}
+void ucp_worker_destroy(ucp_worker_h worker) {
+    workers().erase(worker->number);
+}
+ucs_status_t ucp_worker_query(ucp_worker_h worker, ucp_worker_attr_t* attributes) {
+    attributes->address = reinterpret_cast<ucp_address_t*>(new std::uint64_t(worker->number));
+    attributes->address_length = sizeof worker->number;
+    return UCS_OK;
+}
+void ucp_worker_release_address(ucp_worker_h, ucp_address_t* address) {
+    delete reinterpret_cast<std::uint64_t*>(address);
+}
+ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker, const ucp_am_handler_param_t* param) {
+    worker->handlers.at(param->id) = {param->cb, param->arg,
+                                      (param->flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0};
+    return UCS_OK;
+}
+unsigned ucp_worker_progress(ucp_worker_h worker) {
+    unsigned delivered = 0;
+    for (; !worker->inbox.empty(); ++delivered) {
+        const FakeUcx::Message message = std::move(worker->inbox.front());
+        worker->inbox.pop_front();
+        deliver(*worker, message);
+    }
+    return delivered;
+}
+ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h, const ucp_request_param_t*) {
+    return nullptr;
+}
+
+ucs_status_t ucp_ep_create(ucp_worker_h, const ucp_ep_params_t* params, ucp_ep_h* endpoint) {
+    std::uint64_t to;
+    std::memcpy(&to, params->address, sizeof to);
+    *endpoint = new ucp_ep{to};
+    return UCS_OK;
+}
+ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_param_t*) {
+    delete endpoint;
+    return nullptr;
+}
+
+// The data leaves at once: no request is ever open.
+ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h endpoint, unsigned id, const void* header, std::size_t header_bytes,
+                                 const void* data, std::size_t bytes, const ucp_request_param_t*) {
+    put(endpoint->to, {id, exactly(static_cast<const std::byte*>(header), header_bytes),
+                       exactly(static_cast<const std::byte*>(data), bytes)});
+    return nullptr;
+}
+ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void* descriptor, void* buffer, std::size_t bytes,
+                                      const ucp_request_param_t*) {
+    const auto found = worker->kept.find(descriptor);
+    std::memcpy(buffer, found->second->data.data(), std::min(bytes, found->second->data.size()));
+    worker->kept.erase(found);
+    return nullptr;
+}
+void ucp_am_data_release(ucp_worker_h worker, void* data) {
+    worker->kept.erase(data);
+}
+
+ucs_status_t ucp_request_check_status(void*) {
+    return UCS_OK;
+}
+void ucp_request_free(void*) {}
+
+}  // extern "C"

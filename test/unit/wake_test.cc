@@ -1,0 +1,111 @@
+// Whoever stores something into the mailbox of a process that sleeps wakes it.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "engine_party.h"
+#include "fabric/shm/segment.h"
+#include "platform/doze.h"
+
+namespace velo::test {
+namespace {
+
+// Says for a member that it sleeps, as it does itself before it does; nobody is asleep in these tests, so
+// that what counts is whether the word is taken back.
+class Sleeper {
+ public:
+    explicit Sleeper(Member& member) {
+        std::size_t bytes = 0;
+        fabric::shm::Address address;
+        std::memcpy(&address, velo_engine_address(member.engine, &bytes), sizeof address);
+        segment_ = fabric::shm::Segment::attach(address);
+    }
+    bool woken_by(const std::function<void()>& action) {
+        platform::DozeWord& word = segment_.header().pointers.doze;
+        word = 1;
+        action();
+        return word.exchange(0) == 0;
+    }
+
+ private:
+    fabric::shm::Segment segment_;
+};
+
+class WakeTest : public ::testing::TestWithParam<std::string> {
+ protected:
+    PartyConfig config(std::uint32_t idle_sleep_us) const {
+        PartyConfig config;
+        config.flow_control = GetParam().c_str();
+        config.slots_per_peer = config.lazy_slots = 64;
+        config.preposted_buffers = config.initial_buffers = 16;
+        config.delay_credits = false;
+        config.idle_sleep_us = idle_sleep_us;
+        return config;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, WakeTest, ::testing::ValuesIn(policies()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(WakeTest, every_message_wakes_its_receiver) {
+    Party party(config(1));
+    party.send(1, 0, 1, "the first one opens a window where one is needed");
+    party.send(0, 1, 1, "in both directions");
+    party.settle();
+    Sleeper sleeper(party[1]);
+    for (std::size_t bytes : {0, 10, 56, 57, 100}) {
+        velo_status status = VELO_QUEUED;
+        const std::string text = pattern(bytes, 1);
+        EXPECT_TRUE(sleeper.woken_by([&] { status = party.send(0, 1, 1, text); })) << bytes;
+        EXPECT_EQ(status, VELO_OK);
+        party.settle();
+        EXPECT_TRUE(sleeper.woken_by([&] {
+            status = velo_send_now(party[0].engine, party[0].peers[1], 1, text.data(), bytes, nullptr, 0);
+        })) << bytes;
+        EXPECT_EQ(status, VELO_OK);
+        party.settle();
+    }
+}
+
+// Of a policy that opens windows on demand: the question, which rings a bell, and its answer.
+TEST(WakeRules, a_question_and_its_answer_wake) {
+    PartyConfig config{.flow_control = "lazy"};
+    config.delay_credits = false;
+    config.idle_sleep_us = 1;
+    Party party(config);
+    Sleeper first(party[0]), other(party[1]);
+    EXPECT_TRUE(other.woken_by([&] { EXPECT_EQ(party.send(0, 1, 1, "?"), VELO_QUEUED); }));
+    EXPECT_TRUE(first.woken_by([&] { velo_progress(party[1].engine); }));
+}
+
+TEST(WakeRules, credits_wake_a_sender_that_waits_for_them) {
+    PartyConfig config{.flow_control = "static"};
+    config.delay_credits = false;
+    config.idle_sleep_us = 1;
+    Party party(config);
+    EXPECT_EQ(party.send(0, 1, 1, pattern(5000, 1)), VELO_QUEUED);
+    Sleeper sender(party[0]);
+    EXPECT_TRUE(sender.woken_by([&] { velo_progress(party[1].engine); }));
+    EXPECT_GT(counter(party[1], "credit_packets"), 0U);
+}
+
+TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
+    Party party(config(0));
+    Sleeper sleeper(party[1]);
+    EXPECT_FALSE(sleeper.woken_by([&] {
+        party.send(0, 1, 1, "text");
+        velo_progress(party[0].engine);
+    }));
+}
+
+// A process with nothing to do comes back from each poll; one with something to do does not sleep before.
+TEST_P(WakeTest, an_engine_that_sleeps_gets_everything) {
+    Party party(config(1));
+    for (unsigned i = 0; i < 300; ++i) party.step();
+    for (unsigned i = 0; i < 20; ++i) party.send(i % 2, 1 - i % 2, 1, pattern(i * 100, i));
+    party.settle();
+    EXPECT_EQ(party[0].received.size() + party[1].received.size(), 20U);
+}
+
+}  // namespace
+}  // namespace velo::test
