@@ -71,7 +71,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
 };
 
-#define MCA_BTL_VELO_NOWHERE UINT32_MAX
+#define MCA_BTL_VELO_NOWHERE (UINT32_MAX - 1)
 
 /* A BTL descriptor and the engine's message in one: segment 0 is the item's own buffer, segment 1, if there is one,
  * the user's memory. */
