@@ -90,7 +90,7 @@ void Messenger::departed(Peer& peer) {
         unanswered = awaited_.remove_all(peer.index);
         Share& share = share_of(peer);
         if (share.backlog != nullptr)
-            while (Held* held = share.backlog->oldest()) release_held(held, *share.backlog);
+            while (Held* held = share.backlog->oldest()) release_held(peer, held, *share.backlog);
         std::vector<Peek> peeks = std::move(share.peeks);
         std::erase_if(peeks, [](const Peek& peek) { return peek.state < Peek::State::kTaking; });
         for (Peek& peek : peeks) {
