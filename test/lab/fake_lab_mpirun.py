@@ -4,7 +4,7 @@
 An alltoall takes 1000 us. Under static flow control it takes 50 % longer, with all messages delayed, unless the data region
 has room for the 37 packets of a message and the sender keeps 37 credits (equation 5.3); under dynamic flow control the
 mailbox counts as many times as there are more ranks than active ones. FAKE_FLAT=1: every run takes 1000 us. FAKE_HANG and
-FAKE_FAIL name a policy and slots ("static:8"), FAKE_DEFECT too, FAKE_FAIL also a policy alone; FAKE_LOG names a file that gets a line for each call.
+FAKE_FAIL name a policy and slots ("static:8"), FAKE_DEFECT too, FAKE_FAIL also a policy alone; FAKE_WITHOUT names a counter that no rank reports; FAKE_LOG names a file that gets a line for each call.
 """
 
 import json
@@ -48,6 +48,8 @@ def report(delayed):
     if POLICY != "none":
         total["credit_packets"] = (6 if MCA.get("piggyback") == "0" else 3) * (1 if POLICY == "dynamic" else 2)
     ranks = [{"rank": rank, "mailbox_bytes": SLOTS * 64 * RANKS, "mailbox_high_water": SLOTS} for rank in range(RANKS)]
+    for of_rank in ranks:
+        of_rank.pop(os.environ.get("FAKE_WITHOUT"), None)
     print("VELO-REPORT " + json.dumps({"version": 1, "total": total, "per_rank": ranks}), file=sys.stderr)
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from velo_compare import policies
 from velo_lab import judging, trace
-from velo_lab.experiments import overhead_parts, reallocation
+from velo_lab.experiment import NOT_SHOWN, OPEN, SHOWN, Context
+from velo_lab.experiments import benchmark_suite, localised, overhead_parts, reallocation
+
+CONTEXT = Context(plugin=None, ranks=16, cores=16)
 
 
 def test_a_curve_settles_where_it_stays_below_the_limit():
@@ -35,6 +38,37 @@ def test_credits_return_as_often_from_a_large_mailbox(slots):
     small = (slots - 2) // 3 + 1
     assert abs((512 - credit_slots) // (credit_slots + 1) + 1 - small) <= 1
     assert 2 * credit_slots <= 512
+
+
+@pytest.mark.parametrize("dynamic, static, noise, status", [
+    ({8: 9, 16: 2.9, 32: 1, 64: 0}, {8: 90, 16: 50, 32: 9, 64: 3}, "", SHOWN),
+    ({8: 93, 16: 12, 32: -4, 64: -16}, {8: 773, 16: 502, 32: 238, 64: 94}, "", NOT_SHOWN),  # 12 % is no 3 %
+    ({8: 9, 16: 2, 32: 1, 64: 0}, {8: 90, 16: 50, 32: 9, 64: 94}, "", NOT_SHOWN),  # static never settles
+    ({8: 2, 16: 2, 32: 1, 64: 0}, {8: 90, 16: 50, 32: 9, 64: 3}, "", NOT_SHOWN),  # 8 are enough already
+    ({8: 9, 16: 2, 32: 1, 64: 0}, {8: 90, 16: 50, 32: 2, 64: 3}, "", NOT_SHOWN),
+    ({16: 2, 64: 0}, {16: 50, 64: 3}, "", OPEN),
+    ({8: 9, 16: 2.9, 32: 1, 64: 0}, {8: 90, 16: 50, 32: 9, 64: 3}, "noisy", OPEN),
+])
+def test_sixteen_slots_instead_of_64_are_those_of_three_per_cent(dynamic, static, noise, status):
+    verdict = benchmark_suite._judge_needs(static, dynamic, noise, CONTEXT)
+    assert verdict.status == status
+    assert verdict.kind == "predicted"
+
+
+@pytest.mark.parametrize("curve, is_shown", [
+    ({8: 90, 32: 40, 54: 9, 57: 2}, True),
+    ({8: 90, 37: 3, 54: 2, 57: 2}, False),  # acceptable from 37 on
+    ({8: 90, 32: 40, 57: 2}, None),  # where it falls between 32 and 57 is not measured
+    ({8: 90, 32: 40, 54: 9, 57: 8}, None),  # never acceptable: no limit was seen
+])
+def test_static_mailboxes_are_unacceptable_below_55_slots_and_not_below_37(curve, is_shown):
+    limits = {active: (judging.settles_at(curve, 5), curve) for active in (16, 8)}
+    assert localised._is_unacceptable_below(limits) is is_shown
+
+
+def test_a_part_of_what_all_need_is_unknown_where_all_never_have_enough():
+    enough, never = {8: 9, 57: 2}, {8: 90, 57: 8}
+    assert localised._is_proportional({16: (None, never), 8: (57, enough)}, 16) is None
 
 
 def test_phases_and_groups_follow_the_thesis():

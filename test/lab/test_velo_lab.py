@@ -53,7 +53,7 @@ def test_rounds_take_turns(lab, tmp_path):
     assert kinds == ["none", "piggyback 0", "piggyback 1", "piggyback 0", "piggyback 1", "none"]
 
 
-@pytest.mark.parametrize("name, shown", [("5.4", [0]), ("5.5", [0, 1]), ("6.8", [0, 1]), ("7.1", [2]), ("5.3", [0, 1, 2])])
+@pytest.mark.parametrize("name, shown", [("5.4", [0]), ("5.5", [0, 1]), ("6.8", [0, 1]), ("7.1", [3]), ("5.3", [0, 1, 2])])
 def test_what_the_machine_shows_is_said(lab, tmp_path, name, shown):
     done = lab(name, "--rounds", "1")
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_what_the_machine_does_not_show_is_not_tuned_away(lab, tmp_path, name):
     done = lab(name, "--rounds", "1", "--quick", FAKE_FLAT="1")
     assert done.returncode == 0
     assert "shown" not in verdicts(tmp_path, name)
-    assert "NOT SHOWN here: " in done.stdout
+    assert "NOT SHOWN here (predicted): " in done.stdout
 
 
 def test_overheads_within_the_noise_are_not_judged(lab, tmp_path):
@@ -97,6 +97,25 @@ def test_suite_runs_every_benchmark_and_averages_them(lab, data):
 def test_counters_that_are_newer_than_the_program_are_kept(lab, data):
     lab("incast", "--quick", "--slots", "16")
     assert data("incast")["incast", "static", "16"]["refused"] == "7"
+
+
+def test_a_counter_that_is_missing_is_not_measured(lab, tmp_path):
+    assert lab("incast", "--quick", "--slots", "16").returncode == 0
+    assert verdicts(tmp_path, "incast") == ["shown", "shown"]
+    done = lab("incast", "--quick", "--slots", "16", FAKE_WITHOUT="mailbox_high_water")
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "incast") == ["shown", "cannot be judged"]
+    assert "not measured: none 16, static 16, dynamic 16" in done.stdout
+
+
+def test_verdicts_say_whose_their_bounds_are_and_are_counted_by_it(lab, tmp_path):
+    done = lab("7.1", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    kinds = [verdict["kind"] for verdict in json.loads((tmp_path / "out" / "7.1" / "result.json").read_text())["verdicts"]]
+    assert kinds == ["fitted", "predicted", "predicted", "predicted"]
+    for kind in kinds:
+        assert f" here ({kind}): " in done.stdout
+    assert "\npredicted: 2 of 3 shown, 0 not, 1 cannot be judged; fitted: 1 of 1 shown, 0 not, 0 cannot be judged\n" in done.stdout
 
 
 def test_phases_plot_the_credits_of_the_trace(lab, tmp_path):
@@ -233,14 +252,15 @@ def test_every_experiment_states_what_it_is_held_against():
 
 
 def test_the_report_takes_in_what_was_simulated(velo_lab, tmp_path):
-    (tmp_path / "fig5.3-verdict.txt").write_text("HOLDS: less < more [thesis]\n    metric = 1, bound  .. 2\nDOES NOT HOLD: far [thesis]\n")
+    (tmp_path / "fig5.3-verdict.txt").write_text("HOLDS (fitted): less < more [thesis]\n    metric: 1; bound: at most 2\nDOES NOT HOLD (predicted): far [thesis]\n"
+                                                 "NOT MEASURED (input): put in [thesis]\n")
     (tmp_path / "fig5.3.png").write_bytes(b"\x89PNG")
     command = [sys.executable, str(velo_lab), "report", str(tmp_path), "--simulated"]
     done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "report.html").read_text()
-    assert "less &lt; more" in page and "metric = 1" in page and "data:image/png;base64,iVBORw==" in page
-    assert page.count('badge shown') == page.count('badge not-shown') == 1
+    assert "less &lt; more [thesis] (fitted)" in page and "far [thesis] (predicted)" in page and "metric: 1" in page and "data:image/png;base64,iVBORw==" in page
+    assert page.count('badge shown') == page.count('badge not-shown') == page.count('badge open') == 1
 
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -129,24 +129,11 @@ def test_no_name_is_visible_while_the_job_runs(start, flow, private_shm):
     assert shm.bytes_used() > 0
 
 
-def velo_names(shm):
-    return [name for name in shm.names() if name.startswith("velo-")]
-
-
 @flows(8, policies=("dynamic", "lazy"))
 def test_ranks_in_pid_namespaces_of_their_own_meet_by_name_and_leave_none(mpi, flow, private_shm, pid_namespace):
     shm = private_shm()
     result = mpi.run("exchange", 5, 300_000, np=3, params=flow.params, before=pid_namespace, prefix=shm.enter)
     assert result.facts() == {"rounds": 5, "received": 160}
-    assert_empty(shm)
-
-
-@flows(8, policies=("dynamic",))
-def test_names_for_other_pid_namespaces_go_when_a_job_is_aborted(start, flow, private_shm, pid_namespace):
-    shm = private_shm()
-    run = start("traffic", "abort", 1, 3000, np=3, params=flow.params, before=pid_namespace, prefix=shm.enter)
-    run.until(lambda: velo_names(shm), "names of segments")
-    assert run.wait().returncode != 0
     assert_empty(shm)
 
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 SHOWN, NOT_SHOWN, OPEN = "shown", "not shown", "cannot be judged"
+# Whose the bound is: the paper's (a number that it gives, or a direction, which needs none), or ours for a word such as
+# "similar" or "close", chosen in the knowledge of results.
+PREDICTED, FITTED = "predicted", "fitted"
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,10 @@ class Verdict:
     statement: str
     status: str
     because: str
+    kind: str = PREDICTED
 
     def text(self):
-        return f"{self.statement} {self.status.upper()} here: {self.because}"
+        return f"{self.statement} {self.status.upper()} here ({self.kind}): {self.because}"
 
 
 @dataclass(frozen=True)

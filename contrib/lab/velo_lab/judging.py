@@ -2,7 +2,7 @@
 
 import statistics
 
-from .experiment import NOT_SHOWN, OPEN, SHOWN, Verdict
+from .experiment import NOT_SHOWN, OPEN, PREDICTED, SHOWN, Verdict
 
 # Overheads apart by less than this are not told apart; in points of a percent.
 _LEAST_TOLERANCE = 3.0
@@ -12,9 +12,16 @@ _MOST_TOLERANCE = 30.0
 _OF_A_MEDIAN = 0.5
 
 
-def verdict(statement, is_shown, because):
+def verdict(statement, is_shown, because, kind=PREDICTED):
     """`is_shown` None: the runs do not tell."""
-    return Verdict(statement, OPEN if is_shown is None else SHOWN if is_shown else NOT_SHOWN, because)
+    return Verdict(statement, OPEN if is_shown is None else SHOWN if is_shown else NOT_SHOWN, because, kind)
+
+
+def count_text(verdicts):
+    """How many of each kind are shown."""
+    kinds = {kind: [v.status for v in verdicts if v.kind == kind] for kind in sorted({v.kind for v in verdicts}, reverse=True)}
+    return "; ".join(f"{kind}: {found.count(SHOWN)} of {len(found)} shown, {found.count(NOT_SHOWN)} not, {found.count(OPEN)} "
+                     "cannot be judged" for kind, found in kinds.items())
 
 
 def tolerance(results, workload):

@@ -7,7 +7,7 @@ from velo_compare.progress import Progress
 
 from . import measurement, output
 from .experiment import Results
-from .judging import noise_text
+from .judging import count_text, noise_text
 
 _ROUNDS, _QUICK_ROUNDS = 3, 1
 
@@ -68,6 +68,7 @@ class Laboratory:
         print(f"{settings['scale']}")
         for verdict in verdicts:
             print(f"- {verdict.text()}")
+        print(count_text(verdicts))
         print(f"wrote {directory}/: {output.DATA}, {output.RESULT}, {output.PNG}, {output.SVG}", flush=True)
         return not any(outcome.failure for outcome in outcomes)
 

@@ -5,7 +5,7 @@ import json
 import time
 
 DATA, RESULT, PNG, SVG, PHASES = "data.csv", "result.json", "plot.png", "plot.svg", "phases.csv"
-VERSION = 1
+VERSION = 2
 _FIELDS = ("workload", "series", "policy", "x", "is_reference", "ranks", "rounds", "time_usec", "time_min_usec",
            "time_max_usec", "spread_percent", "overhead_percent", "mbytes_per_second")
 

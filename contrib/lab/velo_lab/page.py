@@ -11,7 +11,7 @@ from velo_versus import machine
 
 from . import output, simulated
 from .catalogue import BY_NAME
-from .experiment import NOT_SHOWN, OPEN, SHOWN
+from .experiment import FITTED, NOT_SHOWN, OPEN, PREDICTED, SHOWN
 
 _STYLE = Path(__file__).resolve().with_name("page.css")
 _CLASSES = {SHOWN: "shown", NOT_SHOWN: "not-shown", OPEN: "open"}
@@ -75,8 +75,9 @@ def _document(found, more):
 def _overview(found):
     rows = []
     for _, result in found:
-        statuses = [verdict["status"] for verdict in result["verdicts"]]
-        counts = ", ".join(f"{statuses.count(status)} {status}" for status in _CLASSES if status in statuses)
+        kinds = {kind: [v["status"] for v in result["verdicts"] if v["kind"] == kind] for kind in (PREDICTED, FITTED)}
+        counts = "; ".join(f"{kind}: " + ", ".join(f"{found.count(status)} {status}" for status in _CLASSES if status in found)
+                           for kind, found in kinds.items() if found)
         rows.append(f'<tr><td><a href="#{_anchor(result)}">{_text(result["name"])}</a></td><td>{_text(result["title"])}</td>'
                     f'<td>{_text(counts or "skipped")}</td></tr>')
     return ('<div class="wide"><table class="overview"><thead><tr><th>experiment</th><th></th><th>statements of the paper</th></tr>'
@@ -104,7 +105,7 @@ def _section(directory, result):
 
 
 def _verdicts(result):
-    items = [f'<li><span class="badge {_CLASSES[v["status"]]}">{_text(v["status"])}</span> {_text(v["statement"])}'
+    items = [f'<li><span class="badge {_CLASSES[v["status"]]}">{_text(v["status"])}</span> {_text(v["statement"])} ({_text(v["kind"])})'
              f'<br><span class="because">{_text(v["because"])}</span></li>' for v in result["verdicts"]]
     return f'<ul class="verdicts">{"".join(items)}</ul>' if items else ""
 

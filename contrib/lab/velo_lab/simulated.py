@@ -2,9 +2,11 @@
 
 import base64
 import html
+import re
 
 _VERDICT = "-verdict.txt"
-_BADGES = (("HOLDS: ", "shown"), ("DOES NOT HOLD: ", "not-shown"), ("NOT MEASURED: ", "open"))
+_CLASSES = {"HOLDS": "shown", "DOES NOT HOLD": "not-shown", "NOT MEASURED": "open"}
+_FINDING = re.compile(r"(HOLDS|DOES NOT HOLD|NOT MEASURED) \((\w+)\): (.*)")
 
 
 def find(directory):
@@ -26,9 +28,9 @@ def _verdicts(path):
 
 
 def _line(line):
-    for words, kind in _BADGES:
-        if line.startswith(words):
-            return f'<li><span class="badge {kind}">{kind.replace("-", " ")}</span> {_text(line.removeprefix(words))}</li>'
+    if found := _FINDING.fullmatch(line):
+        words, kind, statement = found.groups()
+        return f'<li><span class="badge {_CLASSES[words]}">{words.lower()}</span> {_text(statement)} ({kind})</li>'
     return f'<li class="because">{_text(line.strip())}</li>'
 
 

@@ -5,7 +5,7 @@ import statistics
 from velo_compare import policies
 
 from .. import building
-from ..experiment import Experiment, Panel
+from ..experiment import FITTED, PREDICTED, Experiment, Panel
 from ..judging import because, verdict
 from ..measurement import Point, Workload
 from ..runner import PATTERNS
@@ -83,12 +83,12 @@ def _judge(results, context):
     missing = ", ".join(context.plugin.missing_policies(_SCHEMES))
     note = f"not all of the paper's schemes are there: {missing} missing" if missing else ""
     return [
-        _judged("With 100 buffers, more than a window, all schemes perform alike (figures 3, 4).", enough, _alike, note),
+        _judged("With 100 buffers, more than a window, all schemes perform alike (figures 3, 4).", enough, _alike, note, FITTED),
         _judged("With 10 buffers and larger windows the user-level dynamic scheme is best and the user-level static one "
                 "worst (figures 5, 6).", scarce,
                 lambda v: max(v, key=v.get) == "mvapich_dynamic" and min(v, key=v.get) == "mvapich_static", note),
         _judged("With 32 KB messages all schemes do well with 10 buffers, because the rendezvous makes the pattern "
-                "symmetric (figures 7, 8).", large, _alike, note),
+                "symmetric (figures 7, 8).", large, _alike, note, FITTED),
         _judge_overlap(large),
     ]
 
@@ -97,15 +97,16 @@ def _alike(values):
     return max(values.values()) <= _SIMILAR * min(values.values())
 
 
-def _judged(statement, found, holds, note):
+def _judged(statement, found, holds, note, kind=PREDICTED):
     of_paper = _of_paper(found)
-    return verdict(statement, all(map(holds, of_paper)) if of_paper else None, because(_text(found), note))
+    measured = of_paper and len(of_paper) == len(found)
+    return verdict(statement, all(map(holds, of_paper)) if measured else None, because(_text(found), note), kind)
 
 
 def _judge_overlap(large):
     pairs = [(large["blocking"][p], value) for p, value in large["nonblocking"].items() if p in large["blocking"]]
     shown = all(free > blocked for blocked, free in pairs) if pairs else None
-    return verdict("For large messages non-blocking calls are much faster than blocking ones: they overlap (figures 7, 8).",
+    return verdict("For large messages non-blocking calls are faster than blocking ones: they overlap (figures 7, 8).",
                    shown, because(_text(large)))
 
 

@@ -26,13 +26,15 @@ def _plan(context):
 def _judge(results, context):
     lines = [line for line in results.lines if not line.is_reference]
     failed = [f"{line.series} with {line.x:g} slots" for line in lines if line.time_usec is None]
-    over = [line for line in lines if _is_over(line)]
+    over = [line for line in lines if (_share(line) or 0) > 100]
+    unknown = [line for line in lines if _share(line) is None]
+    within = None if not lines or unknown else True
     return [
         verdict("Every policy ends, with any mailbox, and delivers the right data.", not failed if lines else None,
                 because("failed: " + ", ".join(failed) if failed else f"{len(lines)} setups of {context.ranks} ranks ended")),
-        verdict("No mailbox ever holds more than its slots.", not over if lines else None,
-                because("over: " + ", ".join(f"{line.series} {line.x:g}" for line in over) if over else
-                        "fullest, in % of the slots: " + ", ".join(_fill(line) for line in lines if _fill(line)))),
+        verdict("No mailbox ever holds more than its slots.", False if over else within,
+                because("over: " + _names(over) if over else "", "not measured: " + _names(unknown) if unknown else "",
+                        "fullest, in % of the slots: " + (", ".join(_fill(line) for line in lines if _fill(line)) or "none"))),
     ]
 
 
@@ -41,8 +43,8 @@ def _share(line):
     return None if water is None or not size else 100.0 * 64 * water / size
 
 
-def _is_over(line):
-    return (_share(line) or 0) > 100
+def _names(lines):
+    return ", ".join(f"{line.series} {line.x:g}" for line in lines)
 
 
 def _fill(line):

@@ -1,7 +1,7 @@
 """Thesis, section 7.2: alltoall when a part of the destinations is reached without credits, by LiMIC."""
 
 from .. import building
-from ..experiment import Experiment, Panel
+from ..experiment import FITTED, Experiment, Panel
 from ..judging import because, common, mean, tolerance, too_noisy, verdict
 
 _SHARES = (2, 4, 8, 16)  # nodes: one out of so many destinations is local
@@ -50,7 +50,7 @@ def _judge(results, context):
     return [verdict("With 25 % or more of the destinations local, the dynamic one has a lower overhead (figure 7.3).", lower,
                     because(_text(many), noisy, "" if lower else context.crowded())),
             verdict("With 12.5 % and 6.25 % both are similar (figure 7.3).", similar,
-                    because(_text(few), noisy, "" if similar else context.crowded()))]
+                    because(_text(few), noisy, "" if similar else context.crowded()), FITTED)]
 
 
 def _text(entries):

@@ -1,13 +1,15 @@
 """Thesis, sections 5.5 and 6.8: alltoall among a part of the ranks while the others wait in a barrier."""
 
 from .. import building
-from ..experiment import Experiment, Panel
+from ..experiment import FITTED, Experiment, Panel
 from ..judging import because, common, mean, numbers, settles_at, tolerance, too_noisy, verdict
 
 # What the thesis calls not acceptable.
 _LIMIT_PERCENT = 5.0
 # Below that a static mailbox has an overhead that is not acceptable, whoever is active.
 _STATIC_SLOTS = 55
+# A size below it is next to it from here on: only such a one tells it from a smaller limit.
+_NEXT_TO_IT = 50
 _DELAYED = "delayed_of_pattern_percent"
 # A sender that is delayed more often than that stalls in every second message.
 _HALF_PERCENT = 50.0
@@ -25,7 +27,7 @@ def _name(context, active):
 def _plan_for(default_policy):
     def plan(context):
         chosen, skipped = building.chosen_policies(context, (default_policy,))
-        slots = building.chosen_slots(context, (8, 12, 16, 24, 32, 40, 48, 57, 64), (8, 16, 32, 57))
+        slots = building.chosen_slots(context, (8, 12, 16, 24, 32, 40, 48, 54, 57, 64), (8, 16, 32, 54, 57))
         fixed = building.thesis_format(context, piggyback=False)
         points = [building.reference(context, fixed)] + [
             building.point(context, policy, count, fixed) for policy in chosen for count in slots]
@@ -65,13 +67,19 @@ def _judge_static(results, context):
                  "(figure 5.9).")
     if not limits:
         return [verdict(statement, None, "static was not run.")]
-    below = {active: [x for x in curve if x < building.MESSAGE_PACKETS] for active, (_, curve) in limits.items()}
-    measured = all(below.values())
-    shown = all(slots is None or slots > max(below[active]) for active, (slots, _) in limits.items()) if measured else None
     noisy = _too_noisy(results, context)
-    shown = None if noisy else shown
+    shown = None if noisy or limits.keys() != set(_active(context)) else _is_unacceptable_below(limits)
     return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
             _judge_static_delays(results, context)]
+
+
+def _is_unacceptable_below(limits):
+    """None: no size next to the paper's was measured, or with none the overhead is acceptable, which tells of no limit."""
+    settled = [slots for slots, _ in limits.values()]
+    if any(slots is not None and slots < _STATIC_SLOTS for slots in settled):
+        return False
+    near = all(any(_NEXT_TO_IT <= x < _STATIC_SLOTS for x in curve) for _, curve in limits.values())
+    return True if near and None not in settled else None
 
 
 def _delayed(results, context, policy):
@@ -90,23 +98,25 @@ def _judge_static_delays(results, context):
     curves = _delayed(results, context, "static")
     shown = all(min(curve.values()) > _HALF_PERCENT for curve in curves.values()) if curves else None
     return verdict("The slots of idle senders help nobody: where a quota cannot hold a message, sends are delayed whoever is active.",
-                   shown, because(_delayed_text(curves)))
+                   shown, because(_delayed_text(curves)), FITTED)
 
 
 def _judge_dynamic_delays(results, context):
     curves = _delayed(results, context, "dynamic")
     shown = None
     if len(curves) > 1 and context.ranks in curves:
-        of_all, of_few = common(curves[context.ranks], curves[min(curves)])
-        shown = mean(of_few) < 0.5 * mean(of_all) if of_all else None
+        means = [mean(curve) for curve in common(*(curves[active] for active in sorted(curves)))]
+        shown = means == sorted(means) and means[0] < means[-1] if None not in means else None
     return verdict("With the same mailbox, fewer sends are delayed the fewer ranks communicate: they have the slots of the others.",
                    shown, because(_delayed_text(curves)))
 
 
 def _is_proportional(limits, ranks):
-    """Each part of the ranks needs that part of the slots, as exactly as the measured sizes tell."""
-    slots_of_all, curve_of_all = limits[ranks]
-    slots_of_all = slots_of_all or max(curve_of_all)
+    """Each part of the ranks needs that part of the slots, as exactly as the measured sizes tell. None: what all need was not
+    reached."""
+    slots_of_all, _ = limits[ranks]
+    if slots_of_all is None:
+        return None
     for active, (slots, curve) in limits.items():
         share = slots_of_all * active / ranks
         enough = next((x for x in sorted(curve) if x > share), max(curve))

@@ -10,7 +10,7 @@ from velo_compare.plot import style_of, use_overhead_scale
 from velo_compare.policies import mca
 
 from .. import building, trace
-from ..experiment import Experiment
+from ..experiment import FITTED, Experiment
 from ..judging import because, verdict
 from ..measurement import Point, Workload
 from ..runner import PHASES
@@ -110,6 +110,8 @@ def _judge_credits(results, context):
     if points is None:
         return verdict(statement, None, because("there is no trace", _steals_text(results)))
     means = _by_phase(points, results)
+    if any(value is None for values in means.values() for value in values):
+        return verdict(statement, None, because("the trace has no credits at the end of some phases", _steals_text(results)))
     active, _, rest = (means[name] for name in _three(means))
     everyone = [i for i, count in enumerate(phases(context.ranks)) if count == context.ranks]
     part = [i for i in range(len(active)) if i not in everyone]
@@ -130,7 +132,7 @@ def _by_phase(points, results):
     ends = _phase_ends(_traced_run(results))
     names = points[0][1].keys()
     at = {name: [(done, of[name][0]) for done, of in points if of[name]] for name in names}
-    return {name: [next((value for done, value in reversed(known) if done <= end), 0) for end in ends]
+    return {name: [next((value for done, value in reversed(known) if done <= end), None) for end in ends]
             for name, known in at.items()}
 
 
@@ -153,7 +155,7 @@ def _judge_time(results, context):
     return verdict(f"{_SLOTS} slots per peer are enough for alltoall among a half of the ranks almost without overhead, and not "
                    "among all of them (sections 6.8, 7.3).", shown,
                    because(f"overhead in % by phase: {text or 'not measured'}",
-                           f"phases of the same kind differ by {noise:.0f} % in the reference", "" if shown else context.crowded()))
+                           f"phases of the same kind differ by {noise:.0f} % in the reference", "" if shown else context.crowded()), FITTED)
 
 
 def _noise(results, context):
