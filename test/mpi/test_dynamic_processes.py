@@ -1,5 +1,6 @@
 """Jobs that grow and jobs that meet: peers that were unknown at the start."""
 
+import os
 import shutil
 import pytest
 
@@ -9,21 +10,30 @@ from launcher import Run, finish
 pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not reach other jobs")
 
 
-def spawn(mpi, params, way):
+def spawn(mpi, params, *way, time_limit=60):
     """If it hangs, a process that waits for Velo tells of that before the time is over."""
-    return mpi.run("dynamic", way, 2, np=2, params={**params, "btl_velo_stall_warning": 10})
+    return mpi.run("dynamic", *way, np=2, params={**params, "btl_velo_stall_warning": 10}, time_limit=time_limit)
 
 
 @every_flow(8, 64)
 def test_two_spawned_jobs_talk_merge_and_disconnect(mpi, flow):
-    assert spawn(mpi, flow.params, "spawn").facts() == {"spawned": 4}
+    assert spawn(mpi, flow.params, "spawn", 2).facts() == {"spawned": 4}
 
 
 @velo_only
 @pytest.mark.parametrize("policy", POLICIES)
 def test_spawned_processes_and_their_parents_leave_without_having_disconnected(mpi, policy):
     """With the mailbox that each policy has by itself."""
-    assert spawn(mpi, {"btl_velo_flow_control": policy}, "leave").facts() == {"spawned": 2}
+    assert spawn(mpi, {"btl_velo_flow_control": policy}, "leave", 2).facts() == {"spawned": 2}
+
+
+@velo_only
+@pytest.mark.parametrize("policy", ["none", "static", "dynamic", "lazy"])
+def test_more_processes_than_there_are_places_come_and_go(mpi, policy):
+    """With 16 spare peers, the default. VELO_GUESTS=200 for more of them."""
+    guests = int(os.environ.get("VELO_GUESTS", 24))
+    result = spawn(mpi, {"btl_velo_flow_control": policy}, "guests", guests, time_limit=25 + guests)
+    assert result.facts() == {"guests": guests}
 
 
 @flows(8)

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine_party.h"
+#include "messenger_party.h"
 
 namespace velo::test {
 namespace {
@@ -136,6 +137,93 @@ TEST_P(DepartingTest, what_is_sent_to_a_process_that_is_gone_is_lost_and_its_mem
     next.settle();
     EXPECT_TRUE(next.member().received.empty());
     EXPECT_TRUE(party[0].fatal.empty());
+}
+
+// A process with a messenger, and what it does with the messenger of another one.
+struct Speaker {
+    Speaker(Member& on, Member& other) : member(on), peer(meet(on, other)) {
+        const velo_messenger_config config{
+            .eager_limit = 1000, .unexpected_pool = 1 << 20, .sharers = 4, .header_pool = 1 << 16};
+        char error[512] = "";
+        EXPECT_EQ(velo_messenger_open(on.engine, &config, &messenger, error, sizeof error), VELO_OK) << error;
+    }
+    ~Speaker() { velo_messenger_close(messenger); }
+    void connect(const Speaker& other) {
+        std::size_t bytes = 0;
+        const void* address = velo_messenger_address(other.messenger, &bytes);
+        EXPECT_EQ(velo_messenger_connect(messenger, peer, address, bytes), VELO_OK);
+    }
+    void send(Transfer& transfer, const std::string& data, std::int32_t tag) {
+        transfer.data = data;
+        transfer.send.done = [](velo_message_send* send, velo_status status) {
+            auto* self = reinterpret_cast<Transfer*>(send);
+            self->done = true;
+            self->status = status;
+        };
+        transfer.status = velo_message_start(messenger, peer, 0, 0, tag, transfer.data.data(),
+                                             transfer.data.size(), VELO_SEND_STANDARD, &transfer.send);
+        transfer.done = transfer.status == VELO_OK;
+    }
+    void receive(Transfer& transfer, std::int32_t tag) {
+        transfer.data.assign(10'000, '\0');
+        transfer.receive.buffer = transfer.data.data();
+        transfer.receive.capacity = transfer.data.size();
+        transfer.receive.done = [](velo_message_receive* receive, velo_status status) {
+            auto* self =
+                reinterpret_cast<Transfer*>(reinterpret_cast<char*>(receive) - offsetof(Transfer, receive));
+            self->done = true;
+            self->status = status;
+        };
+        EXPECT_EQ(velo_message_receive_start(messenger, 0, VELO_ANY_SOURCE, tag, &transfer.receive), VELO_OK);
+    }
+
+    Member& member;
+    velo_peer* peer;
+    velo_messenger* messenger = nullptr;
+};
+
+TEST_P(DepartingTest, messages_that_nobody_has_received_yet_stay_those_of_the_process_that_sent_them) {
+    Party party(hosts(GetParam()));
+    std::unique_ptr<Speaker> host;
+    Transfer lost[3], unanswered[3];
+    for (int round = 0; round < 3; ++round) {
+        SCOPED_TRACE(round);
+        Guest guest(party, GetParam(), 1000 + static_cast<std::uint64_t>(round));
+        if (host == nullptr) host = std::make_unique<Speaker>(party[0], guest.member());
+        Speaker speaker(guest.member(), party[0]);
+        host->peer = party[0].peers[kGuest];
+        host->connect(speaker);
+        speaker.connect(*host);
+        // One that is sent at once and one whose data waits at its sender, both before their receives.
+        Transfer small, large, small_there, large_there;
+        speaker.send(small, pattern(900, 1), 1);
+        speaker.send(large, pattern(5000, 2), 2);
+        guest.settle();
+        host->receive(small_there, 1);
+        host->receive(large_there, 2);
+        guest.settle();
+        for (Transfer* transfer : {&small, &large, &small_there, &large_there})
+            EXPECT_TRUE(transfer->done && transfer->status == VELO_OK);
+        EXPECT_EQ(small_there.text(), pattern(900, 1));
+        EXPECT_EQ(large_there.text(), pattern(5000, 2));
+        // Of the last ones nobody hears but the next guest's host.
+        speaker.send(lost[round], pattern(800, 3), 3);
+        host->send(unanswered[round], pattern(5000, 4), 4);
+        EXPECT_FALSE(unanswered[round].done);
+        guest.settle();
+        velo_messenger_close(std::exchange(speaker.messenger, nullptr));
+        guest.end();
+        ASSERT_TRUE(comes_true(party, [&] { return unanswered[round].done; }));
+        EXPECT_EQ(unanswered[round].status, VELO_ERR_REMOTE);
+        ASSERT_TRUE(comes_true(party, [&] { return party[0].gone.size() == 1U + static_cast<unsigned>(round); }));
+    }
+    for (Transfer& each : lost) {
+        Transfer late;
+        host->receive(late, 3);
+        EXPECT_TRUE(late.done && late.status == VELO_OK);
+        EXPECT_EQ(late.text(), each.data);
+    }
+    EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
 }
 
 // Peers of the own job keep their places. What they held does not stay with them.

@@ -1,6 +1,7 @@
 /* Processes of several jobs talk to each other.
  * dynamic spawn CHILDREN          spawns twice, talks to the children, merges and talks again
  * dynamic leave CHILDREN          spawns once, merges, sums up, and finalizes without having disconnected
+ * dynamic guests ROUNDS CHILDREN  spawns so many, talks to them and disconnects, again and again: no trace of them is left
  * dynamic halves                  the two halves of one job connect through a port
  * dynamic accept FILE ROUNDS      opens a port, writes its name to FILE, accepts
  * dynamic connect FILE ROUNDS     connects to the port in FILE */
@@ -60,10 +61,15 @@ static void sum_up_and_leave(MPI_Comm bridge, int high, int expected) {
     sum_up(merged, expected);
 }
 
-static void child(MPI_Comm parent, bool leaves) {
+static void child(MPI_Comm parent, const char* way) {
     int parents;
     MPI_Comm_remote_size(parent, &parents);
-    if (leaves) {
+    if (strcmp(way, "guest") == 0) {
+        talk(parent, 0);
+        MPI_Comm_disconnect(&parent);
+        return;
+    }
+    if (strcmp(way, "leaver") == 0) {
         sum_up_and_leave(parent, 1, parents + ranks);
         return;
     }
@@ -95,6 +101,60 @@ static void spawn(char* program, int children) {
         MPI_Comm_disconnect(&bridges[i]);
     }
     if (my_rank == 0) printf("spawned=%d\n", 2 * children);
+}
+
+/* Shared memory of Velo's that this process has mapped. */
+static int mapped_segments(void) {
+    char line[4096];
+    int count = 0;
+    FILE* maps = fopen("/proc/self/maps", "r");
+    CHECK(maps != NULL, "no /proc/self/maps");
+    while (fgets(line, sizeof line, maps) != NULL) count += strstr(line, "/dev/shm/#") != NULL;
+    fclose(maps);
+    return count;
+}
+
+static unsigned long long counter(const char* name) {
+    static MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
+    unsigned long long value = 0;
+    int provided, index, count;
+    if (session == MPI_T_PVAR_SESSION_NULL) {
+        CHECK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS, "MPI_T_init_thread");
+        CHECK(MPI_T_pvar_session_create(&session) == MPI_SUCCESS, "session");
+    }
+    CHECK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS, "no variable %s", name);
+    MPI_T_pvar_handle handle;
+    CHECK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) == MPI_SUCCESS && count == 1, "%s", name);
+    CHECK(MPI_T_pvar_read(session, handle, &value) == MPI_SUCCESS, "reading %s", name);
+    MPI_T_pvar_handle_free(session, &handle);
+    return value;
+}
+
+/* More processes than there are places for those of other jobs, each of which ends before the next one comes. */
+static void guests(char* program, int rounds, int children) {
+    const int job = ranks; /* its mailboxes */
+    const int places = 16;
+    int most_mapped = 0;
+    unsigned long long middle = 0;
+    for (int round = 0; round < rounds; ++round) {
+        MPI_Comm bridge;
+        char* arguments[] = {"guest", NULL};
+        MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge, MPI_ERRCODES_IGNORE);
+        talk(bridge, 0);
+        MPI_Comm_disconnect(&bridge);
+        const int now = mapped_segments();
+        most_mapped = now > most_mapped ? now : most_mapped;
+        if (round == rounds / 2) middle = counter("btl_velo_messages_delayed");
+    }
+    CHECK(most_mapped <= job + places, "%d segments are mapped", most_mapped);
+    const unsigned long long end = counter("btl_velo_messages_delayed");
+    CHECK(end <= 3 * middle + 100, "messages delayed: %llu in the first half, %llu then", middle, end - middle);
+    /* The last ones have yet to end, and this process to notice. */
+    while (mapped_segments() > job) {
+        int flag;
+        MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    if (my_rank == 0) printf("guests=%d\n", rounds * children);
 }
 
 static void halves(void) {
@@ -165,11 +225,13 @@ int main(int argc, char** argv) {
     MPI_Comm_get_parent(&parent);
     const char* way = argc > 1 ? argv[1] : "";
     if (parent != MPI_COMM_NULL) {
-        child(parent, strcmp(way, "leaver") == 0);
+        child(parent, way);
     } else if (strcmp(way, "spawn") == 0) {
         spawn(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "leave") == 0) {
         leave(argv[0], (int)argument(argc, argv, 2, 2));
+    } else if (strcmp(way, "guests") == 0) {
+        guests(argv[0], (int)argument(argc, argv, 2, 2), (int)argument(argc, argv, 3, 1));
     } else if (strcmp(way, "halves") == 0) {
         halves();
     } else if (strcmp(way, "accept") == 0 || strcmp(way, "connect") == 0) {

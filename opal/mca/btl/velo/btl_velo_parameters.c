@@ -148,8 +148,8 @@ static int register_flow_parameters(mca_btl_velo_component_t *component)
               &component->ranks_per_node);
     component->spare_peers = 16;
     rc |= add("spare_peers",
-              "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may connect to this process in its "
-              "lifetime, 0 to 1024; each takes 2 * credit_slots more slots of the mailbox (default 16)",
+              "How many processes of other jobs (MPI_Comm_spawn, MPI_Comm_connect) may be connected to this process at "
+              "one time, 0 to 1024; each takes 2 * credit_slots more slots of the mailbox (default 16)",
               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL, &component->spare_peers);
     return rc;
 }
