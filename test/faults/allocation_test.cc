@@ -171,19 +171,22 @@ class Scenario {
         }
     }
 
-    void send() {
-        for (Rank& rank : ranks_) {
-            for (velo_send& send : rank.sends) {
-                send.part[0] = rank.out.data();
-                send.bytes[0] = 14;
-                send.part[1] = rank.out.data() + 14;
-                send.bytes[1] = (&send - rank.sends.data()) * 150U;
-                send.tag = 7;
-                send.done = [](velo_send*, velo_status) {};
-                if (told_) return;
-                expect(call([&] { return velo_send_start(rank.engine, rank.peer, &send); }));
-            }
+    // More than there are credits for.
+    void fill(Rank& rank) {
+        for (velo_send& send : rank.sends) {
+            send.part[0] = rank.out.data();
+            send.bytes[0] = 14;
+            send.part[1] = rank.out.data() + 14;
+            send.bytes[1] = (&send - rank.sends.data()) * 150U;
+            send.tag = 7;
+            send.done = [](velo_send*, velo_status) {};
+            if (told_) return;
+            expect(call([&] { return velo_send_start(rank.engine, rank.peer, &send); }));
         }
+    }
+
+    void send() {
+        for (Rank& rank : ranks_) fill(rank);
         settle();
         for (Rank& rank : ranks_) {
             if (told_) return;
@@ -288,7 +291,11 @@ class Scenario {
         velo_message_receive& unmatched = prepared(receiver);
         if (told_) return;
         expect(call([&] { return velo_message_receive_start(receiver.messenger, 0, 0, 99, &unmatched); }));
+        velo_message_receive& next = prepared(receiver);
+        if (told_) return;
+        expect(call([&] { return velo_message_receive_start(receiver.messenger, 0, 0, 99, &next); }));
         settle();
+        fill(receiver);  // the next receive's question has to wait
         if (told_) return;
         const bool cancelled = call([&] { return velo_message_cancel(receiver.messenger, &unmatched); });
         EXPECT_TRUE(told_ || cancelled);
@@ -305,6 +312,10 @@ class Scenario {
             settle();
         }
         const velo_key here{0, VELO_ANY_SOURCE, 10};
+        if (told_) return;
+        const velo_key unasked{0, VELO_ANY_SOURCE, 17};
+        EXPECT_EQ(call([&] { return velo_message_take(receiver.messenger, unasked, &key, &bytes); }),
+                  nullptr);
         if (told_) return;
         velo_message* message =
             call([&] { return velo_message_take(receiver.messenger, here, &key, &bytes); });
