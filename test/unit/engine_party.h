@@ -30,6 +30,8 @@ struct Member {
     std::vector<std::uint64_t> gone;  // names of processes of other jobs
     // Called for each message, before it is stored; may send.
     std::function<void(const Received&)> on_message;
+    // Called for each failure and for each line of the log, before it is stored.
+    std::function<void()> on_fatal, on_log;
 
     ~Member() { velo_engine_close(engine); }
 };
@@ -195,13 +197,17 @@ class Party {
             self->received.push_back(std::move(message));
         };
         config.fatal = [](void* context, velo_status, const char* text) {
-            static_cast<Member*>(context)->fatal.emplace_back(text);
+            auto* self = static_cast<Member*>(context);
+            if (self->on_fatal) self->on_fatal();
+            self->fatal.emplace_back(text);
         };
         config.gone = [](void* context, std::uint32_t, std::uint64_t name) {
             static_cast<Member*>(context)->gone.push_back(name);
         };
         config.log = [](void* context, int, const char* text) {
-            static_cast<Member*>(context)->log.emplace_back(text);
+            auto* self = static_cast<Member*>(context);
+            if (self->on_log) self->on_log();
+            self->log.emplace_back(text);
         };
         char error[512] = "";
         EXPECT_EQ(velo_engine_open(&config, &member->engine, error, sizeof error), VELO_OK) << error;
