@@ -53,7 +53,7 @@ def test_programs_with_both_named(mpi, program):
 def test_velo_serves_the_atomics_of_windows(mpi):
     """On 5.0 and later osc/rdma uses those of a BTL only if it reaches the process itself too."""
     params = {**OVER_BTL, "btl_velo_report": "json"}
-    result = mpi.run("rma", "compare_and_swap", "create", np=3, params=params)
+    result = mpi.run("rma", "fetch_and_op", "create", np=3, params=params)
     total = json.loads(re.search(r"VELO-REPORT (\{.*\})", result.stderr)[1])["total"]
     assert total["atomics"] > 0
 
