@@ -53,7 +53,8 @@ def test_windows_between_nodes(run, flow, topic):
     assert run("rma", topic, "create", params={**flow.params, "osc": "pt2pt"}).facts() == {"passed": 1}
 
 
-TOPICS = ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap", "compare_and_swap_at_home", "sizes"]
+TOPICS = ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "narrow", "compare_and_swap", "compare_and_swap_at_home",
+          "sizes"]
 
 
 @pytest.mark.parametrize("window", ["allocate", "create"])

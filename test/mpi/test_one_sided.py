@@ -9,7 +9,7 @@ OVER_BTL = {"osc": "rdma"}
 
 
 @pytest.mark.parametrize("window", ["allocate", "create"])
-@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "sizes"])
+@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "narrow", "sizes"])
 @flows(8)
 def test_one_sided(mpi, flow, topic, window):
     assert mpi.run("rma", topic, window, np=4, params={**flow.params, **OVER_BTL}).facts() == {"passed": 1}

@@ -1,10 +1,11 @@
 """Messages of a process to itself: `--mca btl velo` needs no other BTL, and leaves them to BTL self where that is named too."""
 
+import json
 import re
 
 import pytest
 
-from flows import LAYER, TRANSPORT, every_flow, flows, velo_only
+from flows import LAYER, any_velo, every_flow, flows, velo_only
 
 OVER_BTL = {"osc": "rdma"}
 # What the answers of a protocol need must not grow with the messages that wait.
@@ -48,14 +49,32 @@ def test_programs_with_both_named(mpi, program):
     mpi.run(*program, np=3, **BOTH)
 
 
-@pytest.mark.skipif(TRANSPORT != "velo", reason="about velo itself")
+@any_velo
+def test_velo_serves_the_atomics_of_windows(mpi):
+    """On 5.0 and later osc/rdma uses those of a BTL only if it reaches the process itself too."""
+    params = {**OVER_BTL, "btl_velo_report": "json"}
+    result = mpi.run("rma", "fetch_and_op", "create", np=3, params=params)
+    total = json.loads(re.search(r"VELO-REPORT (\{.*\})", result.stderr)[1])["total"]
+    assert total["atomics"] > 0
+
+
+@pytest.mark.parametrize("component", ["sm", "pt2pt"])
+@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "sizes"])
+def test_other_components_for_windows(mpi, ompi_info, topic, component):
+    if f"mca:osc:{component}:" not in ompi_info("--param", "osc", component, "--parsable").stdout:
+        pytest.skip(f"this Open MPI has no osc/{component}")
+    assert mpi.run("rma", topic, "allocate", np=3, params={"osc": component}).facts() == {"passed": 1}
+
+
+@any_velo
 @pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "compare_and_swap_at_home"])
 def test_one_sided_with_both_named(mpi, topic):
     assert mpi.run("rma", topic, "create", np=3, params=OVER_BTL, **BOTH).facts() == {"passed": 1}
 
 
 @pytest.mark.parametrize("window", ["allocate", "create"])
-@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap_at_home", "sizes"])
+@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "narrow", "compare_and_swap_at_home",
+                                   "sizes"])
 @flows(8, policies=("dynamic",))
 def test_windows_of_a_process_that_is_alone(mpi, flow, topic, window):
     params = {**flow.params, **OVER_BTL}

@@ -1,5 +1,6 @@
 /* One-sided communication.
- * rma fence|lock|pscw|accumulate|fetch_and_op|compare_and_swap|compare_and_swap_at_home|sizes allocate|create
+ * rma fence|lock|pscw|accumulate|fetch_and_op|narrow|compare_and_swap|compare_and_swap_at_home|sizes
+ * allocate|create
  */
 #include "common.h"
 
@@ -133,6 +134,37 @@ static void fetch_and_op(void) {
     free(drawn), free(all);
 }
 
+/* 4-byte words of every rank, own ones too: what is fetched goes into its 4 bytes and nowhere else. */
+static void narrow(void) {
+    enum { kGuard = 0x5a5a5a5a };
+    int32_t one = 1, next = my_rank + 1;
+    MPI_Win_lock_all(0, window);
+    for (int rank = 0; rank < ranks; ++rank) {
+        int32_t found[3][3] = {{kGuard, -1, kGuard}, {kGuard, -1, kGuard}, {kGuard, -1, kGuard}};
+        const MPI_Aint mine = 1 + my_rank;
+        MPI_Fetch_and_op(&one, &found[0][1], MPI_INT32_T, rank, 0, MPI_SUM, window);
+        MPI_Fetch_and_op(&next, &found[1][1], MPI_INT32_T, rank, mine, MPI_REPLACE, window);
+        MPI_Win_flush(rank, window);
+        MPI_Compare_and_swap(&one, &next, &found[2][1], MPI_INT32_T, rank, mine, window);
+        MPI_Win_flush(rank, window);
+        for (int i = 0; i < 3; ++i) {
+            CHECK(found[i][0] == kGuard && found[i][2] == kGuard, "%d of rank %d: bytes beside the result", i,
+                  rank);
+        }
+        CHECK(found[0][1] >= 0 && found[0][1] < ranks, "%d fetched from rank %d", found[0][1], rank);
+        CHECK(found[1][1] == 0 && found[2][1] == next, "%d and %d in rank %d", found[1][1], found[2][1],
+              rank);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, my_rank, 0, window);
+    CHECK(*(int32_t*)memory == ranks, "%d updates", *(int32_t*)memory);
+    for (int rank = 0; rank < ranks; ++rank) {
+        CHECK(*(int32_t*)&memory[1 + rank] == 1, "the word of rank %d", rank);
+    }
+    MPI_Win_unlock(my_rank, window);
+}
+
 /* A spin lock in rank 0 by compare and swap protects a word that is read and written separately. */
 static void locked_update(int64_t mine) {
     int64_t zero = 0, found, value;
@@ -198,6 +230,7 @@ int main(int argc, char** argv) {
                    {"pscw", pscw},
                    {"accumulate", accumulate},
                    {"fetch_and_op", fetch_and_op},
+                   {"narrow", narrow},
                    {"compare_and_swap", compare_and_swap},
                    {"compare_and_swap_at_home", compare_and_swap_at_home},
                    {"sizes", sizes}};

@@ -16,9 +16,11 @@ static int translate(mca_btl_base_atomic_op_t op)
     }
 }
 
-/* On this process's own memory. 1: done, and nobody is called back. */
-static int execute_here(void *local_address, uint64_t address, int operation, unsigned width, uint64_t operand,
-                        uint64_t compare)
+/* On this process's own memory: done within the call. It calls back all the same: where a BTL says that nobody will be called,
+ * osc/rdma of Open MPI 4.1 takes 8 bytes of the old value, whatever the width (ompi_osc_rdma_btl_fop). */
+static int execute_here(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                        uint64_t address, int operation, unsigned width, uint64_t operand, uint64_t compare,
+                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     uint64_t old_value;
     if (VELO_OK != velo_atomic_here((velo_atomic) operation, width, address, operand, compare, &old_value)) {
@@ -27,12 +29,13 @@ static int execute_here(void *local_address, uint64_t address, int operation, un
     if (NULL != local_address) {
         mca_btl_velo_store_result(local_address, width, old_value);
     }
-    return 1;
+    cbfunc(btl, endpoint, local_address, NULL, cbcontext, cbdata, OPAL_SUCCESS);
+    return OPAL_SUCCESS;
 }
 
-static int start(struct mca_btl_base_endpoint_t *endpoint, void *local_address, uint64_t remote_address, int operation,
-                 uint64_t operand, uint64_t compare, int flags, mca_btl_base_rdma_completion_fn_t cbfunc,
-                 void *cbcontext, void *cbdata)
+static int start(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
+                 uint64_t remote_address, int operation, uint64_t operand, uint64_t compare, int flags,
+                 mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     unsigned width = (flags & MCA_BTL_ATOMIC_FLAG_32BIT) ? 4 : 8;
     if (operation < 0 || (flags & MCA_BTL_ATOMIC_FLAG_FLOAT)) {
@@ -40,7 +43,8 @@ static int start(struct mca_btl_base_endpoint_t *endpoint, void *local_address, 
     }
     /* osc/rdma asks for its own process too where BTL self serves it, and there is no endpoint. */
     if (NULL == endpoint || mca_btl_velo_is_own(endpoint)) {
-        return execute_here(local_address, remote_address, operation, width, operand, compare);
+        return execute_here(btl, endpoint, local_address, remote_address, operation, width, operand, compare, cbfunc,
+                            cbcontext, cbdata);
     }
     mca_btl_velo_operation_t *started = mca_btl_velo_operation_new(endpoint, local_address, cbfunc, cbcontext, cbdata);
     if (NULL == started) {
@@ -57,8 +61,8 @@ int mca_btl_velo_atomic_op(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
                            mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
                            mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    (void) btl, (void) remote_handle, (void) order;
-    return start(endpoint, NULL, remote_address, translate(op), operand, 0, flags, cbfunc, cbcontext, cbdata);
+    (void) remote_handle, (void) order;
+    return start(btl, endpoint, NULL, remote_address, translate(op), operand, 0, flags, cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_velo_atomic_fop(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
@@ -67,8 +71,8 @@ int mca_btl_velo_atomic_fop(mca_btl_base_module_t *btl, struct mca_btl_base_endp
                             uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc,
                             void *cbcontext, void *cbdata)
 {
-    (void) btl, (void) local_handle, (void) remote_handle, (void) order;
-    return start(endpoint, local_address, remote_address, translate(op), operand, 0, flags, cbfunc, cbcontext, cbdata);
+    (void) local_handle, (void) remote_handle, (void) order;
+    return start(btl, endpoint, local_address, remote_address, translate(op), operand, 0, flags, cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_velo_atomic_cswap(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -78,7 +82,7 @@ int mca_btl_velo_atomic_cswap(mca_btl_base_module_t *btl, struct mca_btl_base_en
                               int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
                               void *cbdata)
 {
-    (void) btl, (void) local_handle, (void) remote_handle, (void) order;
-    return start(endpoint, local_address, remote_address, VELO_ATOMIC_CSWAP, value, compare, flags, cbfunc, cbcontext,
+    (void) local_handle, (void) remote_handle, (void) order;
+    return start(btl, endpoint, local_address, remote_address, VELO_ATOMIC_CSWAP, value, compare, flags, cbfunc, cbcontext,
                  cbdata);
 }
