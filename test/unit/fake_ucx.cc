@@ -8,6 +8,9 @@
 #include <map>
 #include <utility>
 
+#include "exact_memory.h"
+
+using velo::test::ExactMemory;
 using velo::test::FakeUcx;
 
 namespace {
@@ -18,17 +21,9 @@ struct Handler {
     bool persistent = false;
 };
 
-// Data that its receiver has kept, or that it was only told of.
-struct Kept {
-    std::vector<std::byte> data;
-};
-
-// An empty vector has no memory at all; a byte that nobody may read is as good.
-std::vector<std::byte> exactly(const std::byte* first, std::size_t bytes) {
-    std::vector<std::byte> copy;
-    copy.reserve(bytes);
-    copy.assign(first, first + bytes);
-    return copy;
+std::vector<std::byte> copy_of(const void* data, std::size_t bytes) {
+    auto* first = static_cast<const std::byte*>(data);
+    return {first, first + bytes};
 }
 
 }  // namespace
@@ -39,7 +34,8 @@ struct ucp_worker {
     std::uint64_t number;
     std::array<Handler, 64> handlers{};
     std::deque<FakeUcx::Message> inbox;
-    std::map<void*, std::unique_ptr<Kept>> kept;  // by what the receiver knows it by
+    // Data that its receiver keeps, or was only told of, by what it knows it by.
+    std::map<void*, std::unique_ptr<ExactMemory>> kept;
 };
 struct ucp_ep {
     std::uint64_t to;
@@ -73,21 +69,22 @@ void put(std::uint64_t to, FakeUcx::Message message) {
 void deliver(ucp_worker& worker, const FakeUcx::Message& message) {
     const Handler& handler = worker.handlers[message.id];
     if (handler.callback == nullptr) return;
-    auto kept = std::make_unique<Kept>(Kept{exactly(message.data.data(), message.data.size())});
-    const auto header = exactly(message.header.data(), message.header.size());
+    auto kept = std::make_unique<ExactMemory>(message.data.data(), message.data.size());
+    const ExactMemory header(message.header.data(), message.header.size());
     ucp_am_recv_param_t param{};
-    void* data = kept->data.data();
+    void* data = kept->data();
     if (message.announced) {
         param.recv_attr = UCP_AM_RECV_ATTR_FLAG_RNDV;
         data = kept.get();
     } else if (handler.persistent) {
         param.recv_attr = UCP_AM_RECV_ATTR_FLAG_DATA;
     }
-    Kept* place = kept.get();
-    if (param.recv_attr != 0) worker.kept[data] = std::move(kept);
+    const std::size_t bytes = kept->size();
+    const bool keeps = param.recv_attr != 0;
+    if (keeps) worker.kept[data] = std::move(kept);
     const ucs_status_t status =
-        handler.callback(handler.argument, header.data(), header.size(), data, place->data.size(), &param);
-    if (param.recv_attr != 0 && status != UCS_INPROGRESS) worker.kept.erase(data);
+        handler.callback(handler.argument, header.data(), header.size(), data, bytes, &param);
+    if (keeps && status != UCS_INPROGRESS) worker.kept.erase(data);
 }
 
 }  // namespace
@@ -187,14 +184,13 @@ ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_param_t*)
 // The data leaves at once: no request is ever open.
 ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h endpoint, unsigned id, const void* header, std::size_t header_bytes,
                                  const void* data, std::size_t bytes, const ucp_request_param_t*) {
-    put(endpoint->to, {id, exactly(static_cast<const std::byte*>(header), header_bytes),
-                       exactly(static_cast<const std::byte*>(data), bytes)});
+    put(endpoint->to, {id, copy_of(header, header_bytes), copy_of(data, bytes)});
     return nullptr;
 }
 ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void* descriptor, void* buffer, std::size_t bytes,
                                       const ucp_request_param_t*) {
     const auto found = worker->kept.find(descriptor);
-    std::memcpy(buffer, found->second->data.data(), std::min(bytes, found->second->data.size()));
+    std::memcpy(buffer, found->second->data(), std::min(bytes, found->second->size()));
     worker->kept.erase(found);
     return nullptr;
 }

@@ -1,8 +1,8 @@
 // Stands in for UCX in the unit tests: workers of one process, whose active messages arrive when the receiver
-// makes progress, all that are there, in the order of sending. A test has workers of its own, through which it
-// sends any bytes at all, and finds what was sent to them.
+// makes progress, all that are there, in the order of sending. A test has workers of its own, through which
+// it sends any bytes at all, and finds what was sent to them.
 //
-// Headers and data come in memory of exactly their size: AddressSanitizer sees the byte behind it.
+// Headers and data come in memory of exactly their size.
 #pragma once
 
 #include <cstddef>

@@ -156,6 +156,16 @@ TEST_F(LazyTest, ReleasesTheLeastRecentSenderForOneThatWaits) {
     EXPECT_EQ(policy_->in(5), LazyPolicy::In::kCold);
 }
 
+TEST_F(LazyTest, HasNoMoreSendersWithCreditsThanItHasFlows) {
+    open(lazy_config(8, 20, 2));
+    control(5, PacketKind::kHello);
+    control(1, PacketKind::kHello);
+    out_.take();
+    control(3, PacketKind::kHello);
+    EXPECT_EQ(out_.take(), SentList{release(5)});
+    EXPECT_EQ(policy_->in(3), LazyPolicy::In::kWaiting);
+}
+
 TEST_F(LazyTest, RemembersAHelloThatOvertakesItsBye) {
     open(lazy_config(8, 2, 8));
     control(5, PacketKind::kHello);

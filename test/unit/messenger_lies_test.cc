@@ -3,8 +3,8 @@
 
 #include <cstring>
 #include <string>
-#include <vector>
 
+#include "exact_memory.h"
 #include "lying_peer.h"
 #include "messaging/protocol.h"
 #include "messenger_party.h"
@@ -205,7 +205,7 @@ TEST_F(MessengerLies, a_message_that_was_only_asked_about_is_not_handed_over) {
 // Neither end touches what is not the message's or the receive's: both are exactly so long.
 TEST_F(MessengerLies, no_more_is_fetched_than_there_is_room_for) {
     const std::string sent = pattern(10, 1);
-    const std::vector<char> source(sent.begin(), sent.end());
+    const ExactMemory source(sent.data(), sent.size());
     const Transfer& receive = party_.receive(0, 1, 5, source.size());
     say(first_, RendezvousHeader{header(Kind::kRendezvous), 9, reinterpret_cast<std::uint64_t>(source.data()),
                                  ~std::uint64_t{0}});

@@ -119,6 +119,11 @@ TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothin
         party.settle();
     }
     EXPECT_LE(party.state(0).degraded, before + 20);
+
+    // And no more than it was.
+    for (unsigned i = 0; i < kMessages; ++i) party.send(0, 1, 1, pattern(1000, i));
+    party.settle();
+    EXPECT_LE(party.state(1).pool_most_bytes, 2 * kSmall.unexpected_pool / kSmall.sharers);
 }
 
 TEST_P(MessengerTest, a_pool_of_nothing_makes_every_message_a_rendezvous) {

@@ -10,6 +10,7 @@
 
 #include "api/velo.h"
 #include "endpoint/engine.h"
+#include "exact_memory.h"
 #include "fabric/shm/address.h"
 #include "fabric/ucx/address.h"
 #include "fabric/ucx/messages.h"
@@ -153,9 +154,9 @@ class PlayedPeers : public ::testing::Test {
     // Starts a get from the peer; the header of the answer that it waits for.
     MessageHeader get(Remote& from, std::uint64_t bytes) {
         FakeUcx::take_all(from.worker);
-        memory_.push_back(std::make_unique<std::byte[]>(bytes));
+        memory_.push_back(std::make_unique<ExactMemory>(bytes));
         const auto done = [](void* argument, velo_status, std::uint64_t) { ++*static_cast<int*>(argument); };
-        EXPECT_EQ(velo_get(engine_, from.peer, memory_.back().get(), 4096, bytes, done, &completed_),
+        EXPECT_EQ(velo_get(engine_, from.peer, memory_.back()->data(), 4096, bytes, done, &completed_),
                   VELO_QUEUED);
         settle();
         MessageHeader header{};
@@ -174,7 +175,7 @@ class PlayedPeers : public ::testing::Test {
     fabric::ucx::Address victim_;
     Remote remotes_[2];
     std::vector<std::string> received_, fatal_;
-    std::vector<std::unique_ptr<std::byte[]>> memory_;
+    std::vector<std::unique_ptr<ExactMemory>> memory_;
     int completed_ = 0;
     velo_engine* engine_ = nullptr;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine_party.h"
+#include "exact_memory.h"
 #include "lying_peer.h"
 #include "rma/rma.h"
 
@@ -47,9 +48,8 @@ struct FakeOutbox final : rma::Outbox {
 
 class RmaLies : public ::testing::Test {
  protected:
-    // Memory of exactly that size: AddressSanitizer sees the byte behind it.
     std::byte* start(Direction direction, flow::PeerIndex peer, std::uint64_t bytes, int* completed) {
-        std::byte* memory = memory_.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
+        std::byte* memory = memory_.emplace_back(std::make_unique<ExactMemory>(bytes))->data();
         const auto done = [](void* argument, velo_status, std::uint64_t) { ++*static_cast<int*>(argument); };
         rma_.start(direction, peer, memory, 4096, bytes, {done, completed});
         return memory;
@@ -73,7 +73,7 @@ class RmaLies : public ::testing::Test {
     FakeOutbox outbox_;
     Rma rma_{mechanisms_, 3, outbox_};
     Placement placement_;
-    std::vector<std::unique_ptr<std::byte[]>> memory_;
+    std::vector<std::unique_ptr<ExactMemory>> memory_;
 };
 
 TEST_F(RmaLies, a_reply_of_another_length_than_was_asked_for_is_refused) {
@@ -267,10 +267,10 @@ class EngineRmaLies : public ::testing::Test {
         return header;
     }
     void get(std::uint64_t bytes) {
-        local_ = std::make_unique<std::byte[]>(bytes);
+        local_ = std::make_unique<ExactMemory>(bytes);
         const auto done = [](void* argument, velo_status, std::uint64_t) { ++*static_cast<int*>(argument); };
         ASSERT_EQ(
-            velo_get(party_[0].engine, party_[0].peers[1], local_.get(), 4096, bytes, done, &completed_),
+            velo_get(party_[0].engine, party_[0].peers[1], local_->data(), 4096, bytes, done, &completed_),
             VELO_QUEUED);
     }
     void expect_refusal() {
@@ -281,7 +281,7 @@ class EngineRmaLies : public ::testing::Test {
 
     Party party_;
     LyingPeer liar_;
-    std::unique_ptr<std::byte[]> local_;
+    std::unique_ptr<ExactMemory> local_;
     int completed_ = 0;
 };
 
@@ -290,7 +290,7 @@ TEST_F(EngineRmaLies, the_right_answer_would_be_taken) {
     liar_.store(reply(200), 200);
     velo_progress(party_[0].engine);
     EXPECT_EQ(completed_, 1);
-    EXPECT_EQ(local_[199], std::byte{'L'});
+    EXPECT_EQ((*local_)[199], std::byte{'L'});
     EXPECT_TRUE(party_[0].fatal.empty());
 }
 

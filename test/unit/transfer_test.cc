@@ -281,6 +281,42 @@ TEST(DualCopyTest, a_refused_address_is_reported_once_and_the_peer_goes_on) {
     EXPECT_EQ(party[0].received.size(), 1U);
 }
 
+// What a helper has claimed is waited for, unless it cannot do it.
+TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
+    struct HereMemory final : singlecopy::RemoteMemory {
+        int read(void* local, std::uint64_t remote, std::size_t bytes) override {
+            std::memcpy(local, reinterpret_cast<const void*>(remote), bytes);
+            return 0;
+        }
+        int write(const void*, std::uint64_t, std::size_t) override { return EPERM; }
+    } memory;
+    for (bool refused : {false, true}) {
+        std::string source = pattern(1 << 20, 1), target(source.size(), '\0');
+        rma::ShareCell cell{};
+        rma::SharedGet get{0,
+                           rma::Share(&cell, 5, source.size()),
+                           &memory,
+                           reinterpret_cast<std::byte*>(target.data()),
+                           reinterpret_cast<std::uint64_t>(source.data()),
+                           source.size(),
+                           {}};
+        get.share.open();
+        rma::Share helper(&cell, 5, source.size());
+        const auto range = helper.claim_back();
+        ASSERT_TRUE(range);
+        get.copy_own_part();
+        EXPECT_FALSE(get.complete());
+        if (refused) {
+            helper.give_up();
+        } else {
+            std::memcpy(target.data() + range->offset, source.data() + range->offset, range->bytes);
+            helper.finish(*range);
+        }
+        EXPECT_TRUE(get.complete());
+        EXPECT_EQ(target, source);
+    }
+}
+
 // Both engines live in this process, so that the peer helps only when it is driven; the contents tell the
 // rest.
 TEST(DualCopyTest, large_gets_arrive_whole_whoever_has_copied_what) {

@@ -133,6 +133,16 @@ TEST(UcxIntake, a_parcel_that_the_ring_could_not_hold_does_not_pass_it) {
     EXPECT_STREQ(intake.arrive(0, parcel, std::vector<std::byte>(parcel.bytes)), "more packets than credits");
 }
 
+// It would wait for room for ever.
+TEST(UcxIntake, a_run_that_the_ring_never_has_room_for_is_refused) {
+    Parcel parcel = data_parcel(0, 10, kCapacity);
+    EXPECT_EQ(fault_of(parcel, 10, kCapacity), nullptr);
+    parcel.run_packets = kCapacity + 1;
+    EXPECT_STREQ(fault_of(parcel, 10, kCapacity), "runs that do not fit");
+    parcel.run_packets = 0;
+    EXPECT_STREQ(fault_of(parcel, 10, kCapacity), "runs that do not fit");
+}
+
 TEST(UcxIntake, credits_without_room_for_them_are_refused) {
     const auto fault = [](std::size_t bytes, std::uint32_t credits,
                           std::uint8_t flags = wire::kFirst | wire::kLast) {

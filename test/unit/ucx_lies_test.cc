@@ -50,7 +50,7 @@ TEST_F(UcxLies, a_fragment_with_a_wrong_key_reaches_no_memory) {
     Fragment fragment = fragment_of(remotes_[0], reply);
     fragment.key ^= 1;
     say(fragment, reply, 8192);
-    EXPECT_EQ(memory_[0][0], std::byte{0});
+    EXPECT_EQ((*memory_[0])[0], std::byte{0});
     expect_no_effect();
 }
 
@@ -118,7 +118,7 @@ TEST_F(UcxLies, the_right_fragments_complete_a_get) {
     fragment.offset = 5000;
     say(fragment, reply, 3192);
     EXPECT_EQ(completed_, 1);
-    EXPECT_EQ(memory_[0][8191], std::byte{'D'});
+    EXPECT_EQ((*memory_[0])[8191], std::byte{'D'});
     EXPECT_TRUE(fatal_.empty());
 }
 
@@ -136,7 +136,7 @@ TEST_F(UcxLies, a_fragment_that_announces_one_byte_more_than_was_asked_for_is_re
     reply.bytes = 8193;
     say(fragment_of(remotes_[0], reply), reply, 4096);
     expect_the_end(remotes_[0], "nobody has asked for");
-    EXPECT_EQ(memory_[0][0], std::byte{0});
+    EXPECT_EQ((*memory_[0])[0], std::byte{0});
 }
 
 TEST_F(UcxLies, a_total_that_is_not_the_headers_is_refused) {
@@ -151,7 +151,7 @@ TEST_F(UcxLies, the_other_peer_cannot_answer_a_get) {
     const MessageHeader reply = get(remotes_[0], 8192);
     say(fragment_of(remotes_[1], reply), reply, 8192);
     expect_the_end(remotes_[1], "nobody has asked for");
-    EXPECT_EQ(memory_[0][0], std::byte{0});
+    EXPECT_EQ((*memory_[0])[0], std::byte{0});
 }
 
 TEST_F(UcxLies, the_other_peer_cannot_go_on_with_a_transfer) {
@@ -161,7 +161,7 @@ TEST_F(UcxLies, the_other_peer_cannot_go_on_with_a_transfer) {
     fragment.offset = 4096;
     say(fragment, first, 4096);
     expect_the_end(remotes_[1], "nobody has asked for");
-    EXPECT_EQ(memory_[1][0], std::byte{0});
+    EXPECT_EQ((*memory_[1])[0], std::byte{0});
     EXPECT_EQ(second.operation, Operation::kGetReply);
 }
 
@@ -226,7 +226,7 @@ TEST_F(UcxLies, the_right_bulk_data_completes_a_get) {
         const MessageHeader reply = get(remotes_[1], 8192);
         send(fabric::ucx::kBulkId, joined(bytes_of(Introduction{victim_.key, kNames[1]}), bytes_of(reply)),
              Bytes(8192, std::byte{'B'}), announced);
-        EXPECT_EQ(memory_.back()[8191], std::byte{'B'});
+        EXPECT_EQ((*memory_.back())[8191], std::byte{'B'});
     }
     EXPECT_EQ(completed_, 2);
     EXPECT_TRUE(fatal_.empty());

@@ -76,6 +76,7 @@ TEST(WakeRules, a_question_and_its_answer_wake) {
     Sleeper first(party[0]), other(party[1]);
     EXPECT_TRUE(other.woken_by([&] { EXPECT_EQ(party.send(0, 1, 1, "?"), VELO_QUEUED); }));
     EXPECT_TRUE(first.woken_by([&] { velo_progress(party[1].engine); }));
+    party.settle();
 }
 
 TEST(WakeRules, credits_wake_a_sender_that_waits_for_them) {
@@ -87,6 +88,7 @@ TEST(WakeRules, credits_wake_a_sender_that_waits_for_them) {
     Sleeper sender(party[0]);
     EXPECT_TRUE(sender.woken_by([&] { velo_progress(party[1].engine); }));
     EXPECT_GT(counter(party[1], "credit_packets"), 0U);
+    party.settle();
 }
 
 TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
@@ -96,6 +98,7 @@ TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
         party.send(0, 1, 1, "text");
         velo_progress(party[0].engine);
     }));
+    party.settle();
 }
 
 // A process with nothing to do comes back from each poll; one with something to do does not sleep before.

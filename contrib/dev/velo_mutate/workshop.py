@@ -107,6 +107,7 @@ class Tree:
             (here / name).unlink()
         for name, stamp in theirs.items():
             if ours.get(name) != stamp:
+                (here / name).unlink(missing_ok=True)  # a link is not written through
                 shutil.copy2(there / name, here / name, follow_symlinks=False)
 
 
