@@ -1,4 +1,5 @@
-"""What a session must not keep to itself: which tests were skipped and why, what was excused, and that nothing ran."""
+"""What a session must not keep to itself: which tests were skipped and why, what was excused or expected to fail, and that
+nothing ran."""
 
 import collections
 import pathlib
@@ -29,7 +30,10 @@ def pytest_terminal_summary(terminalreporter, config):
     if nothing_ran(config):
         terminalreporter.write_line("nothing was tested: no test was chosen, or all of them were skipped", red=True)
     skipped = [report.longrepr[2].removeprefix("Skipped: ") for report in outcomes(config, "skipped")]
-    for what, reasons in (("skipped", skipped), ("excused", excuses.all_of_them())):
+    told = {"skipped": skipped, "excused": excuses.all_of_them(),
+            "expected to fail, and did": [report.wasxfail for report in outcomes(config, "xfailed")],
+            "expected to fail, and passed": [report.wasxfail for report in outcomes(config, "xpassed")]}
+    for what, reasons in told.items():
         for reason, count in collections.Counter(reasons).most_common():
             terminalreporter.write_line(f"{count:6} {what}: {reason}")
-    terminalreporter.write_line(f"skipped {len(skipped)}, excused {len(excuses.all_of_them())}")
+    terminalreporter.write_line(f"skipped {len(skipped)}, excused {len(told['excused'])}")

@@ -21,6 +21,10 @@ def test_skipped(number): pytest.skip("no namespaces permitted here")
 @pytest.mark.skipif(True, reason="about another layer")
 def test_skipped_by_a_mark(): pass
 
+@pytest.mark.xfail(reason="a defect of Open MPI")
+@pytest.mark.parametrize("number", range(2))
+def test_expected(number): assert number == 0
+
 def test_excused(): excuses.add("a crash of mpirun")
 """
 
@@ -50,6 +54,12 @@ def test_skips_are_told_by_reason_with_their_number(session):
 def test_excuses_are_told_by_reason_with_their_number(session):
     result = session("excused")
     assert result.returncode == 0 and "     1 excused: a crash of mpirun\nskipped 0, excused 1\n" in result.stdout
+
+
+def test_what_was_expected_to_fail_is_told(session):
+    result = session("passes or expected")
+    assert "     1 expected to fail, and did: a defect of Open MPI\n" in result.stdout
+    assert "     1 expected to fail, and passed: a defect of Open MPI\n" in result.stdout
 
 
 @pytest.mark.parametrize("selection", ["skipped", "no_such_test"])
