@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,24 @@ TEST_F(SharedFileTest, a_peer_in_other_namespaces_waits_until_the_owner_publishe
     EXPECT_EQ(files_in(directory_), 0U);
     peer.data()[9] = std::byte{3};
     EXPECT_EQ(file.data()[9], std::byte{3});
+}
+
+TEST_F(SharedFileTest, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit limit{8192, 8192};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        (void)SharedFile::create(directory_, 8192);
+        try {
+            (void)SharedFile::create(directory_, 12288);
+        } catch (const Failure& failure) {
+            _exit(std::strstr(failure.what(), "ulimit -f") != nullptr ? 0 : 2);
+        }
+        _exit(1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(SharedFileTest, a_full_or_missing_directory_is_named_together_with_the_size) {
