@@ -35,7 +35,7 @@ PHASES = (
     Phase("mpi", "all tests with real mpirun runs, over the BTL and over the MTL", ("contrib/check", "--slow"), 10800,
           _check("mpi")),
     Phase("user", "the programs with MPI as an ordinary user, who is made for it", ("contrib/check",), 7200, _check("user"),
-          root=True),
+          root=True, needs=("useradd", "setpriv")),
     Phase("lint", "clang-tidy and cppcheck", ("contrib/lint",), 3600, needs=("clang-tidy", "cppcheck"), ran=r"^lint: .*"),
     Phase("fuzz", "libFuzzer on what reads bytes of peers", ("contrib/fuzz", "--seconds", "120"), 3600, needs=("clang++",),
           ran=r"^in all .*"),
