@@ -1,9 +1,13 @@
 """As ordinary users run it: processes that may not look into each other."""
 
 import os
+import pathlib
+import re
 import shutil
+import signal
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -85,3 +89,212 @@ def test_an_executable_that_may_not_be_read(mpi, flow, without_rights, tmp_path)
     result = mpi.run_parts([(3, [*without_rights, str(program), *map(str, SIZES)])], params=flow.params)
     assert result.returncode == 0, str(result)
     assert_exchanged(result, 3)
+
+
+def resident_kib(pid):
+    return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+@flows(8, policies=("none", "dynamic", "lazy"))
+def test_a_rank_that_is_stopped_and_goes_on(start, mpi, flow, victim, private_shm):
+    """As by a debugger, a batch system or Ctrl-Z: the others wait, with what they have, and nobody gives up."""
+    shm = private_shm()
+    params = {**flow.params, "btl_velo_stall_warning": 2}
+    run = start("traffic", "rounds", 4000, np=3, params=params, prefix=shm.enter)
+    run.until_printed(r"traffic pid=\d+")
+    ranks = run.ranks(mpi.program("traffic"))
+    pid = ranks[victim]
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(1)
+    before = {rank: resident_kib(rank) for rank in ranks}
+    used = shm.bytes_used()
+    time.sleep(4)
+    assert not run.finished()
+    assert shm.bytes_used() == used
+    for rank in ranks:
+        assert resident_kib(rank) - before[rank] < 1024
+    os.kill(pid, signal.SIGCONT)
+    result = run.wait()
+    assert result.returncode == 0, str(result)
+    assert result.facts()["rounds"] == 4000
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("where", ["operation", "later_operation", "handler", "request", "attribute"])
+@flows(8, policies=("dynamic", "lazy"))
+def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
+    shm = private_shm()
+    run = {"np": 3, "params": flow.params, "prefix": shm.enter}
+    assert mpi.run("callbacks", "return", where, **run).facts() == {"passed": 1}
+    result = mpi.run_any("callbacks", "abort", where, **run)
+    assert result.returncode == 42, str(result)
+    assert "velo" not in result.stderr.replace("btl_velo", ""), str(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("threads", [2, 6])
+@flows(8, policies=("dynamic", "lazy"))
+def test_threads_that_are_cancelled_inside_mpi(mpi, flow, threads, private_shm):
+    shm = private_shm()
+    result = mpi.run_any("cancelled", threads, np=2, params=flow.params, prefix=shm.enter)
+    assert result.returncode == 42, str(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("size", [100, 5000])
+@every_flow(8)
+def test_truncated_messages_are_errors_that_are_returned(mpi, flow, size):
+    assert mpi.run("errors", "truncate", size, np=3, params=flow.params).facts() == {"truncated": 10}
+
+
+@pytest.mark.parametrize("size", [100, 300_000])
+@flows(8, policies=("dynamic", "lazy"))
+def test_a_peer_that_is_gone_with_errors_returned(mpi, flow, size, private_shm):
+    """mpirun ends the job; what Velo sees until then is a peer that is silent."""
+    shm = private_shm()
+    result = mpi.run_any("errors", "die", size, np=3, params=flow.params, prefix=shm.enter)
+    assert result.returncode in (3, 7), str(result)
+    assert_empty(shm)
+
+
+PIDS_HIDDEN = 'mount -t proc -o hidepid=2 proc /proc && grep -q hidepid= /proc/self/mounts && "$@"'
+
+
+@pytest.fixture(scope="session")
+def hidden_processes():
+    """Words before a command whose /proc shows to each process only those that it may look into."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    words = ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", PIDS_HIDDEN, "sh"]
+    tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"no /proc with hidepid permitted here: {tried.stderr.strip()}")
+    return words
+
+
+@pytest.mark.parametrize("concealed", [{}, {CONCEALED: "1"}], ids=["dumpable", "concealed"])
+@flows(8, policies=("dynamic", "lazy"))
+def test_processes_that_are_hidden_from_others(mpi, flow, hidden_processes, concealed):
+    """Whoever is root in there has rights left, so that they are taken away before the program."""
+    before = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "env"]
+    result = mpi.run("exchange", *SIZES, np=3, params=flow.params, env=concealed, before=before, prefix=hidden_processes)
+    assert_exchanged(result, 3)
+
+
+@pytest.fixture
+def only_children(mpi, without_rights):
+    """Words before a program as under ptrace_scope 1: it may trace its children alone, and so copy from no other process."""
+    return [*without_rights, mpi.program("without_cma")]
+
+
+@pytest.mark.parametrize("program, facts", [
+    (("large", (8 << 20) + 1), {"received": (8 << 20) + 1}),
+    (("rma", "fence", "create"), {"passed": 1}),
+    (("rma", "compare_and_swap", "create"), {"passed": 1}),
+    (("dynamic", "halves"), {"remote": 2}),
+    (("thread_mix", 3, 30, 1, "two-sided"), {"steps": 90}),
+], ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "")
+@flows(8, policies=("dynamic", "lazy"))
+def test_ptrace_scope_one(mpi, flow, only_children, program, facts):
+    np = 2 if program[0] == "large" else 4
+    params = {**flow.params, "osc": "rdma"}
+    assert mpi.run(*program, np=np, params=params, before=only_children, time_limit=120).facts() == facts
+
+
+MEBIBYTE = 1 << 20
+
+
+class MemoryGroup:
+    """A control group with a limit on memory, pages in /dev/shm included."""
+
+    def __init__(self, path, limit_file, events_file):
+        self._path, self._limit_file, self._events_file = path, limit_file, events_file
+        # Words before a program that is to be in it.
+        self.enter = ["sh", "-c", f'echo $$ >{path}/cgroup.procs && exec "$@"', "sh"]
+
+    @classmethod
+    def make(cls):
+        name = f"velo-test-{os.getpid()}"
+        for root, limit, events in (("/sys/fs/cgroup", "memory.max", "memory.events"),
+                                    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control")):
+            path = pathlib.Path(root, name)
+            try:
+                path.mkdir()
+            except OSError:
+                continue
+            if (path / limit).exists():
+                return cls(path, path / limit, path / events)
+            path.rmdir()
+        pytest.skip("no control group for memory may be made here")
+
+    def limit(self, bytes_):
+        self._limit_file.write_text(str(bytes_))
+
+    def kills(self):
+        return int(re.search(r"^oom_kill (\d+)", self._events_file.read_text(), re.MULTILINE)[1])
+
+    def close(self):
+        for _ in range(100):
+            try:
+                return self._path.rmdir()
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError(f"processes are left in {self._path}")
+
+
+@pytest.fixture
+def memory_group():
+    group = MemoryGroup.make()
+    yield group
+    group.close()
+
+
+# With four ranks the mailbox of each takes 46 MB, most of it for processes of other jobs.
+LARGE_MAILBOX = {"btl_velo_spare_peers": 1024, "btl_velo_credit_slots": 255, "btl_velo_slots_per_peer": 65000}
+
+
+def assert_no_crash(result):
+    for word in ("Bus error", "Segmentation fault", "signal 7", "signal 11"):
+        assert word not in result.output, str(result)
+
+
+@pytest.mark.parametrize("policy", ["static", "dynamic"])
+def test_a_limit_on_memory_that_the_mailboxes_exceed_ends_the_job_while_it_starts(mpi, memory_group, private_shm, policy):
+    """The kernel kills who exceeds it, and does so when the mailbox is made, never later."""
+    shm = private_shm()
+    memory_group.limit(120 * MEBIBYTE)
+    params = {"btl_velo_flow_control": policy, **LARGE_MAILBOX}
+    result = mpi.run_any("traffic", "rounds", 20, np=4, params=params, before=memory_group.enter, prefix=shm.enter)
+    assert result.returncode != 0
+    assert memory_group.kills() > 0
+    assert "signal 9 (Killed)" in result.output and "traffic pid" not in result.stdout, str(result)
+    assert_no_crash(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("policy", ["static", "dynamic"])
+def test_a_flood_takes_no_memory_beyond_what_there_was_at_the_start(mpi, memory_group, private_shm, policy):
+    shm = private_shm()
+    memory_group.limit(400 * MEBIBYTE)
+    params = {"btl_velo_flow_control": policy, **LARGE_MAILBOX}
+    facts = mpi.run("incast", 300, 20_000, 100, "blocking", np=4, params=params, before=memory_group.enter, prefix=shm.enter).facts()
+    assert facts["received"] == 900 and memory_group.kills() == 0
+    assert_empty(shm)
+
+
+# What `ulimit` sets for a program, and what the error has to say then.
+@pytest.mark.parametrize("limit, words", [
+    ("-f 1024", "File too large. Raise ulimit -f"),
+    ("-v 100000", "Check ulimit -v"),
+    ("-v 250000", "Check ulimit -v"),
+])
+@pytest.mark.parametrize("policy", ["static", "dynamic"])
+def test_limits_of_the_shell_that_are_too_low_are_named(mpi, private_shm, policy, limit, words):
+    shm = private_shm()
+    params = {"btl_velo_flow_control": policy, **LARGE_MAILBOX}
+    result = mpi.run_any("traffic", "rounds", 20, np=4, params=params, before=["sh", "-c", f'ulimit {limit}; exec "$@"', "sh"],
+                         prefix=shm.enter)
+    assert result.returncode != 0
+    assert words in result.stderr, str(result)
+    assert_no_crash(result)
+    assert_empty(shm)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -211,6 +212,24 @@ TEST_F(SharedFileTest, the_name_of_an_owner_that_was_killed_goes_when_the_next_o
     EXPECT_EQ(SharedFile::open(foreign, 0).bytes(), 4096U);
     file.unpublish();
     EXPECT_EQ(files_in(directory_), 2U);
+}
+
+TEST_F(SharedFileTest, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit limit{8192, 8192};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        (void)SharedFile::create(directory_, 8192);
+        try {
+            (void)SharedFile::create(directory_, 12288);
+        } catch (const Failure& failure) {
+            _exit(std::strstr(failure.what(), "ulimit -f") != nullptr ? 0 : 2);
+        }
+        _exit(1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(SharedFileTest, a_full_or_missing_directory_is_named_together_with_the_size) {

@@ -36,6 +36,8 @@ PHASES = (
     Phase("mtl", "the programs over the MTL", ("contrib/check", "--slow"), 5400, _check("mtl")),
     Phase("checked", "programs over a plugin that asserts the invariants of flow control", ("contrib/check",), 5400,
           _check("checked")),
+    Phase("user", "the programs with MPI as an ordinary user, who is made for it", ("contrib/check",), 7200, _check("user"),
+          root=True, needs=("useradd", "setpriv")),
     Phase("lint", "clang-tidy and cppcheck", ("contrib/lint",), 3600, needs=("clang-tidy", "cppcheck"), ran=r"^lint: .*"),
     Phase("fuzz", "libFuzzer on what reads bytes of peers", ("contrib/fuzz", "--seconds", "120"), 3600, needs=("clang++",),
           ran=r"^in all .*"),
