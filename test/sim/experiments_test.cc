@@ -191,14 +191,20 @@ TEST(Sample, KeepsEverySeedAndWritesNothingWhereNothingWasMeasured) {
     EXPECT_EQ(sample({"x", "", "", "", half_failing, false}, Context{}, 3).seeds, 1U);
 }
 
-TEST(Run, ThatFailsHasNoTimes) {
-    Trial run = thesis_run("alltoall", 6, "none", 8);
-    run.machine.processes_per_node = 1;
-    run.machine.dimensions = {3, 2};
-    run.options.iterations = 2;
-    EXPECT_GT(execute(run).time_us, 0);
-    run.warm_up = 2;
-    EXPECT_TRUE(std::isnan(execute(run).time_us));
+TEST(Run, ThatFailsHasNoTimesAndNoOverhead) {
+    Outcome outcome;
+    outcome.iteration_end = {1000000, 2000000};
+    outcome.totals.messages = 4;
+    const Measured good = measured(outcome, 1);
+    EXPECT_EQ(good.time_us, 1);
+    EXPECT_EQ(good.delayed_percent, 0);
+    EXPECT_TRUE(std::isnan(measured(outcome, 2).time_us)) << "no iteration is left";
+
+    outcome.deadlock = "process 1 waits for ever";
+    const Measured failed = measured(outcome, 1);
+    EXPECT_TRUE(std::isnan(failed.time_us));
+    EXPECT_TRUE(std::isnan(failed.delayed_percent));
+    EXPECT_TRUE(std::isnan(overhead_percent(failed.time_us, good.time_us)));
 }
 
 // 38.8 million packets in a minute and 2 GB is the goal for an optimised build; this is a bound on the

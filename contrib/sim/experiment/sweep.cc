@@ -5,22 +5,27 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace velo::sim {
+
+Measured measured(Outcome outcome, std::uint32_t warm_up) {
+    Measured m;
+    m.outcome = std::move(outcome);
+    const Totals& totals = m.outcome.totals;
+    m.credit_packets = totals.flow.credit_packets;
+    if (m.outcome.failed()) return m;
+    m.time_us = m.outcome.iteration_us(warm_up);
+    if (totals.messages > 0)
+        m.delayed_percent =
+            100.0 * static_cast<double>(totals.messages_delayed) / static_cast<double>(totals.messages);
+    return m;
+}
 
 Measured execute(const Trial& run) {
     const std::unique_ptr<Workload> workload = make_pattern(run.pattern, run.options);
     if (workload == nullptr) throw std::runtime_error("there is no pattern \"" + run.pattern + "\"");
-    Measured measured;
-    measured.outcome = Simulation(run.machine, run.flow, *workload).run();
-    const Totals& totals = measured.outcome.totals;
-    measured.credit_packets = totals.flow.credit_packets;
-    if (measured.outcome.failed()) return measured;
-    measured.time_us = measured.outcome.iteration_us(run.warm_up);
-    if (totals.messages > 0)
-        measured.delayed_percent =
-            100.0 * static_cast<double>(totals.messages_delayed) / static_cast<double>(totals.messages);
-    return measured;
+    return measured(Simulation(run.machine, run.flow, *workload).run(), run.warm_up);
 }
 
 std::vector<Measured> execute_all(const std::vector<Trial>& runs, unsigned jobs, const Progress& progress) {

@@ -32,6 +32,7 @@ struct Measured {
     std::uint64_t credit_packets = 0;
 };
 
+Measured measured(Outcome outcome, std::uint32_t warm_up);
 // Throws std::runtime_error if the run cannot be made; a deadlock is a result.
 Measured execute(const Trial& run);
 // Each run is a deterministic thing of its own, so that `jobs` threads change nothing but the time it takes.
