@@ -11,6 +11,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -96,6 +97,14 @@ int open_by_name(const FileAddress& address, int patience_ms) {
         if (fd >= 0 || errno != ENOENT || std::chrono::steady_clock::now() >= deadline) return fd;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+}
+
+// Until its parent has waited for it, a process that has ended is there, without memory, and the kernel
+// refuses a look into it to all but root.
+bool has_ended(std::int32_t pid) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> pages;
+    return pages == 0;
 }
 
 void check_identity(int fd, const FileAddress& address) {
@@ -207,8 +216,9 @@ bool reachable_by_pid(const FileAddress& address) {
 
 bool openable_by_pid(const FileAddress& address) {
     struct stat status {};
-    return reachable_by_pid(address) &&
-           (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM));
+    if (!reachable_by_pid(address)) return false;
+    if (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM)) return true;
+    return has_ended(address.pid);
 }
 
 }  // namespace velo::platform
