@@ -142,12 +142,16 @@ void remove_orphans(const FileAddress& address) {
     }
 }
 
-// As /proc shows it; '\0' where it shows nothing: there is no such process, or hidepid conceals it.
-char state_of(std::int32_t pid) {
-    const SmallFile status(("/proc/" + std::to_string(pid) + "/stat").c_str());
-    // Behind the name, which may contain anything.
-    const std::size_t state = std::min(status.text().rfind(") "), status.text().size()) + 2;
-    return state < status.text().size() ? status.text()[state] : '\0';
+struct Sight {
+    bool shown;  // by /proc, and not concealed by hidepid
+    bool ended;
+};
+
+// Until its parent has waited for it, a process that has ended is there, without memory.
+Sight look_at(std::int32_t pid) {
+    const SmallFile memory(("/proc/" + std::to_string(pid) + "/statm").c_str());
+    if (!memory.text().empty()) return {true, memory.text().starts_with("0 ")};
+    return {false, ::kill(pid, 0) != 0 && errno == ESRCH};
 }
 
 void check_identity(int fd, const FileAddress& address) {
@@ -254,9 +258,8 @@ bool closed_by_owner(const FileAddress& address) {
     const bool absent = errno == ENOENT;
     // The kernel denies the look to all but root if the owner has ended and its parent has not waited for it
     // yet, and also if it lives and is not dumpable. In the second case hidepid makes it appear absent.
-    if (const char state = state_of(address.pid); state != '\0')
-        return absent || state == 'Z' || state == 'X';
-    return ::kill(address.pid, 0) != 0 && errno == ESRCH;
+    const Sight owner = look_at(address.pid);
+    return owner.ended || (owner.shown && absent);
 }
 
 bool reachable_by_pid(const FileAddress& address) {
@@ -265,8 +268,9 @@ bool reachable_by_pid(const FileAddress& address) {
 
 bool openable_by_pid(const FileAddress& address) {
     struct stat status {};
-    return reachable_by_pid(address) &&
-           (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM));
+    if (!reachable_by_pid(address)) return false;
+    if (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM)) return true;
+    return look_at(address.pid).ended;
 }
 
 }  // namespace velo::platform

@@ -69,8 +69,9 @@ class SharedFile {
 
 // True if the owner is visible from this process.
 bool reachable_by_pid(const FileAddress& address);
-// True if `address` can be opened without a name. Where not, it is mostly the same the other way round, as
-// with processes of different groups or sandboxes, so that the owner publishes its file, too.
+// True if `address` can be opened without a name, or its owner has ended. Where not, it is mostly the same
+// the other way round, as with processes of different groups or sandboxes, so that the owner publishes its
+// file, too.
 bool openable_by_pid(const FileAddress& address);
 // The owner of a file that is reachable so has closed it, or has ended.
 bool closed_by_owner(const FileAddress& address);

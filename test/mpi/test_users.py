@@ -12,7 +12,8 @@ import time
 import pytest
 
 from flows import every_flow, flows, velo_only
-from test_hygiene import assert_empty
+from launcher import Hang
+from test_hygiene import assert_empty, without_velo
 
 pytestmark = velo_only
 CONCEALED = "VELO_TEST_CONCEALED"
@@ -127,9 +128,14 @@ def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
     shm = private_shm()
     run = {"np": 3, "params": flow.params, "prefix": shm.enter}
     assert mpi.run("callbacks", "return", where, **run).facts() == {"passed": 1}
-    result = mpi.run_any("callbacks", "abort", where, **run)
-    assert result.returncode == 42, str(result)
-    assert "velo" not in result.stderr.replace("btl_velo", ""), str(result)
+    try:
+        result = mpi.run_any("callbacks", "abort", where, **run)
+        assert result.returncode == 42, str(result)
+        assert "btl:velo:" not in result.stderr, str(result)
+    except Hang as hang:
+        # mpirun of Open MPI 4.1 sometimes waits for its own threads for ever, when all ranks have ended.
+        if where != "attribute" or "with errorcode 42" not in str(hang) or not without_velo(hang):
+            raise
     assert_empty(shm)
 
 

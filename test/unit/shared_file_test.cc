@@ -214,6 +214,37 @@ TEST_F(SharedFileTest, the_name_of_an_owner_that_was_killed_goes_when_the_next_o
     EXPECT_EQ(files_in(directory_), 2U);
 }
 
+// Returns 0 if an owner that has ended, and that nobody has waited for, is not taken for one that keeps
+// others out, as which it appears to all but root.
+int look_at_an_ended_owner(const std::string& directory) {
+    int pipe_ends[2];
+    if (pipe(pipe_ends) != 0) return 2;
+    const pid_t owner = fork();
+    if (owner == 0) {
+        const SharedFile file = SharedFile::create(directory, 4096);
+        _exit(write(pipe_ends[1], &file.address(), sizeof file.address()) == sizeof file.address() ? 0 : 1);
+    }
+    FileAddress address;
+    siginfo_t end;
+    if (read(pipe_ends[0], &address, sizeof address) != sizeof address) return 3;
+    if (waitid(P_PID, static_cast<id_t>(owner), &end, WEXITED | WNOWAIT) != 0) return 4;
+    return openable_by_pid(address) ? 0 : 1;
+}
+
+TEST_F(SharedFileTest, an_owner_that_has_ended_does_not_keep_others_out) {
+    std::filesystem::permissions(directory_, std::filesystem::perms::all);
+    const pid_t child = fork();
+    if (child == 0) {
+        constexpr uid_t kNobody = 65534;
+        if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) _exit(5);
+        prctl(PR_SET_DUMPABLE, 1);  // setresuid has taken it away
+        _exit(look_at_an_ended_owner(directory_));
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
 TEST_F(SharedFileTest, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
     const pid_t child = fork();
     if (child == 0) {
