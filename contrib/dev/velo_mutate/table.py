@@ -143,7 +143,7 @@ _ENGINE_ROWS = [
              _unit("*EngineTest.send_now_sends_all_or_nothing_and_never_overtakes/static")),
     Mutation("a control packet waits although there is a credit", _ENDPOINT + "sending.cc",
              "        peer.policy.send_waiting_control(peer.flow, peer.out);\n", "",
-             _unit("EngineRules.every_request_for_credits_is_answered")),
+             _unit("EngineRules.a_request_that_waits_for_a_credit_leaves_with_the_first_one")),
     Mutation("a packet of nobody is taken", _ENDPOINT + "progress.cc",
              "if (!header.plausible(domain.policy->config().total_peers())) {", "if (header.kind == wire::PacketKind{}) {",
              _unit("*EngineTest.an_impossible_packet_is_reported_and_nothing_else_happens/*")),
