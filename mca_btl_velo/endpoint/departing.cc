@@ -41,17 +41,23 @@ void Engine::look_for_departed() {
     clear_up();
 }
 
-// Looks at `peers` peers in turn, and at `thoroughly` of them with a system call.
-void Engine::notice_ended(std::size_t peers, std::size_t thoroughly) {
+// Looks at so many peers in turn whether they have closed, and at so many whether they have vanished.
+void Engine::notice_ended(std::size_t closed, std::size_t vanished) {
     std::lock_guard lock(mutex_);
-    peers = std::min(peers, met_.size());
-    for (std::size_t i = 0; i < peers; ++i) {
+    for (std::size_t i = std::min(closed, met_.size()); i > 0; --i) {
         Peer& peer = *met_[looked_at_++ % met_.size()];
-        if (peer.ending || !(has_closed(peer) || (i < thoroughly && has_vanished(peer)))) continue;
-        peer.ending = true;
-        peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
-        ending_.push_back(&peer);
+        if (!peer.ending && has_closed(peer)) note_end(peer);
     }
+    for (std::size_t i = std::min(vanished, met_.size()); i > 0; --i) {
+        Peer& peer = *met_[looked_for_++ % met_.size()];
+        if (!peer.ending && has_vanished(peer)) note_end(peer);
+    }
+}
+
+void Engine::note_end(Peer& peer) {
+    peer.ending = true;
+    peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
+    ending_.push_back(&peer);
 }
 
 void Engine::clear_up() {

@@ -221,7 +221,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     bool is_stranger(const Peer& peer) const { return peer.index >= velo_.policy->config().peers; }
     bool has_vanished(Peer& peer);
     void look_for_departed();
-    void notice_ended(std::size_t peers, std::size_t thoroughly);
+    void notice_ended(std::size_t closed, std::size_t vanished);
+    void note_end(Peer& peer);
     void clear_up();
     bool bury(Peer& peer);
     bool take_back(Peer& peer);
@@ -296,7 +297,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::vector<std::byte> address_;
     PeerTable peers_;
     std::vector<Peer*> met_;  // those whose end is looked for
-    std::size_t looked_at_ = 0;
+    std::size_t looked_at_ = 0, looked_for_ = 0;
     std::uint64_t next_look_for_departed_ns_ = 0;
     std::vector<Peer*> ending_;  // who have ended and not been cleared up after; under the gate
     std::vector<fabric::shm::Segment> segments_of_departed_;  // for the report

@@ -65,7 +65,7 @@ TEST_P(EveryPolicy, KeepsTheInvariantsAfterEveryEventAndStrandsNothingOnDrain) {
 TEST_P(EveryPolicy, KeepsTheInvariantsWhileProcessesEndAndOthersTakeTheirPlaces) {
     const std::uint64_t replay = from_environment("VELO_SCHEDULE_SEED", 0);
     const std::uint64_t budget =
-        from_environment("VELO_SCHEDULE_EVENTS", 3'000'000) / (names().size() * all_patterns().size());
+        from_environment("VELO_SCHEDULE_EVENTS", 1'500'000) / (names().size() * all_patterns().size());
     std::uint64_t events = 0, ends = 0, replacements = 0;
 
     for (std::uint64_t seed = replay != 0 ? replay : 1; events < budget; ++seed) {

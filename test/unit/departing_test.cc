@@ -1,6 +1,9 @@
 // Peers that end while others go on: what they held is free again, and so is the place of a process of
 // another job.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -26,10 +29,10 @@ PartyConfig hosts(const std::string& policy) {
 // A process of another job that has met the first host.
 class Guest {
  public:
-    Guest(Party& party, const std::string& policy, std::uint64_t name)
+    Guest(Party& party, const std::string& policy, std::uint64_t name, bool is_known = true)
         : party_(party), job_(config_of(policy, name)) {
         party_[0].peers.resize(kGuest + 1);
-        party_[0].peers[kGuest] = meet(party_[0], member());
+        if (is_known) party_[0].peers[kGuest] = meet(party_[0], member());
         member().peers[0] = meet(member(), party_[0]);
     }
     Member& member() { return job_[0]; }
@@ -137,6 +140,44 @@ TEST_P(DepartingTest, what_is_sent_to_a_process_that_is_gone_is_lost_and_its_mem
     next.settle();
     EXPECT_TRUE(next.member().received.empty());
     EXPECT_TRUE(party[0].fatal.empty());
+}
+
+// Without having closed, while it waits for an answer and is waited for.
+TEST_P(DepartingTest, a_process_that_is_killed_is_noticed_and_its_place_serves_the_next) {
+    Party party(hosts(GetParam()));
+    for (std::size_t round = 1; round <= 4; ++round) {
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        const pid_t pid = fork();
+        ASSERT_GE(pid, 0);
+        if (pid == 0) {
+            Guest guest(party, GetParam(), 1000 + round, false);
+            guest.tell(pattern(300, 1));
+            std::size_t bytes = 0;
+            const void* address = velo_engine_address(guest.member().engine, &bytes);
+            if (write(ends[1], address, bytes) != static_cast<ssize_t>(bytes)) _exit(1);
+            for (;;) velo_progress(guest.member().engine);
+        }
+        char address[1024];
+        const ssize_t bytes = read(ends[0], address, sizeof address);
+        ASSERT_GT(bytes, 0);
+        party[0].peers.resize(kGuest + 1);
+        char error[512] = "";
+        ASSERT_EQ(velo_peer_connect(party[0].engine, address, static_cast<std::size_t>(bytes),
+                                    &party[0].peers[kGuest], error, sizeof error),
+                  VELO_OK)
+            << error;
+        party.send(0, kGuest, 1, pattern(300, 2));
+        EXPECT_TRUE(comes_true(party, [&] { return party[0].received.size() == round; }));
+        EXPECT_EQ(kill(pid, SIGKILL), 0);
+        EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+        close(ends[0]);
+        close(ends[1]);
+        for (unsigned i = 0; i < 50; ++i) party.send(0, kGuest, 1, pattern(300, i));
+        ASSERT_TRUE(comes_true(party, [&] { return party[0].gone.size() == round; }));
+        ASSERT_TRUE(comes_true(party, [&] { return party.queued() == party.completed(); }));
+    }
+    EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
 }
 
 // A process with a messenger, and what it does with the messenger of another one.
