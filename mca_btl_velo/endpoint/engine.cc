@@ -273,7 +273,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
                                 flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
         fabric::shm::ShmLink& link = peer.link.open(peer.segment.writer(), here);
         if (peer.domain.refuses)
-            link.refuse_beyond(peer.policy.refusal_limit(), &peer.segment.retrieved(here));
+            link.refuse_beyond({peer.policy.refusal_limit(), &peer.segment.retrieved(here)});
         if (doorbell_) link.use(peer.segment.doorbell());
     } else {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());

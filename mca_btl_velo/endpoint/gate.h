@@ -24,9 +24,10 @@ class OptionalMutex {
 
 // Lets one caller at a time through and turns the others away: the mailbox has one reader, and a callback
 // that calls progress again finds the gate shut.
-class Gate {
+template <template <class> class Atom>
+class BasicGate {
  public:
-    explicit Gate(bool threads) : threads_(threads) {}
+    explicit BasicGate(bool threads) : threads_(threads) {}
 
     bool try_enter() {
         if (threads_) return !busy_.exchange(true, std::memory_order_acquire);
@@ -38,7 +39,9 @@ class Gate {
 
  private:
     bool threads_;
-    std::atomic<bool> busy_{false};
+    Atom<bool> busy_{false};
 };
+
+using Gate = BasicGate<std::atomic>;
 
 }  // namespace velo::endpoint

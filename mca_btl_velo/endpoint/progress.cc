@@ -79,10 +79,7 @@ inline std::uint64_t Engine::count_empty_poll() {
 void Engine::doze() {
     if (++polls_to_sleep_ < kPollsToSleep) return;
     polls_to_sleep_ = 0;
-    platform::DozeWord& word = mailbox_.header().pointers.doze;
-    platform::announce_sleep(word);
-    if (idle()) platform::sleep_on(word, sleep_us_);
-    platform::end_sleep(word);
+    platform::doze(mailbox_.header().pointers.doze, sleep_us_, [this] { return idle(); });
     look_around();
 }
 
@@ -250,11 +247,10 @@ inline void Engine::account(Peer& peer, std::uint32_t packets) {
     }
 }
 
-// Under a policy that refuses by sender: release, as for Reader::publish.
+// Under a policy that refuses by sender.
 void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
     if (peer.index >= remote_first_) return network_->retrieved(peer.source, packets);
-    std::atomic<std::uint64_t>& count = mailbox_.retrieved(peer.source);
-    count.store(count.load(std::memory_order_relaxed) + packets, std::memory_order_release);
+    fabric::shm::Acceptance::count(mailbox_.retrieved(peer.source), packets);
 }
 
 // The middle runs of a message come in a row: takes as many as are there and for whose slots nothing is due.

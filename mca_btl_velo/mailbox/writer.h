@@ -38,7 +38,8 @@ class Writer {
                 if (used + least > capacity()) return 0;
             }
             auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, capacity() - used));
-            if (pointers_->write.compare_exchange_weak(write, write + count, std::memory_order_acq_rel,
+            // relaxed: every sender looks at the read pointer itself.
+            if (pointers_->write.compare_exchange_weak(write, write + count, std::memory_order_relaxed,
                                                        std::memory_order_relaxed)) {
                 *first = divider_.locate(write);
                 return count;

@@ -8,26 +8,54 @@
 
 namespace velo::platform {
 
-// The word in shared memory, see mailbox::Pointers. 1: the owner sleeps, or is about to.
-using DozeWord = std::atomic<std::uint32_t>;
+// What dozing takes besides loads and stores. A test that replays memory orders gives its own, with its Atom.
+template <template <class> class Atom>
+struct DozeMachine;
 
-// Owner: says that it is going to sleep. It then looks at its mailbox once more: either it sees what a sender
-// has stored before, or the sender sees the word. That takes a fence on both sides, and a sender's waits for
-// all of its stores. So the owner, who has the time, waits instead until they have left any sender's store
-// buffer.
-void announce_sleep(DozeWord& word);
-// Owner: sleeps until somebody wakes it, at most `limit_us` microseconds. (Should a store have taken longer
-// than announce_sleep waits, that is how long it goes unnoticed.)
-void sleep_on(DozeWord& word, std::uint32_t limit_us);
-inline void end_sleep(DozeWord& word) {
+template <>
+struct DozeMachine<std::atomic> {
+    using Word = std::atomic<std::uint32_t>;
+
+    static void full_fence();
+    static void keep_program_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+    // Until what others have stored before has left their store buffers.
+    static void wait_for_stores();
+    // While the word is 1, until `wake_one`, at most `limit_us` microseconds.
+    static void sleep(Word& word, std::uint32_t limit_us);
+    static void wake_one(Word& word);
+};
+
+// Owner, of the word in its shared memory (mailbox::Pointers; 1: the owner sleeps, or is about to): says that
+// it is going to sleep, looks once more, and sleeps if `idle()`, until somebody wakes it, at most `limit_us`
+// microseconds. Either `idle` sees what a sender has stored before, or the sender sees the word. That takes a
+// fence on both sides, and a sender's waits for all of its stores. So the owner, who has the time, waits
+// instead until they have left any sender's store buffer. (Should a store take longer than that, the limit is
+// how long it goes unnoticed.)
+template <template <class> class Atom, class Idle>
+void doze(Atom<std::uint32_t>& word, std::uint32_t limit_us, Idle idle) {
+    using Machine = DozeMachine<Atom>;
+    word.store(1, std::memory_order_relaxed);
+    // Of two full fences the first sends our store off before the wait begins, the second keeps the look
+    // from being taken before the wait ends.
+    Machine::full_fence();
+    Machine::wait_for_stores();
+    Machine::full_fence();
+    // A wake-up, a word that is 0 already, a signal or the limit: the caller looks again in each case.
+    if (idle()) Machine::sleep(word, limit_us);
     word.store(0, std::memory_order_relaxed);
 }
 
-void wake(DozeWord& word);
+// Out of line: hardly ever called.
+template <template <class> class Atom>
+[[gnu::cold, gnu::noinline]] void wake(Atom<std::uint32_t>& word) {
+    // One sender is enough.
+    if (word.exchange(0, std::memory_order_relaxed) != 0) DozeMachine<Atom>::wake_one(word);
+}
 
 // Sender, after its stores into the owner's mailbox.
-inline void wake_if_asleep(DozeWord& word) {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+template <template <class> class Atom>
+void wake_if_asleep(Atom<std::uint32_t>& word) {
+    DozeMachine<Atom>::keep_program_order();
     if (word.load(std::memory_order_relaxed) != 0) [[unlikely]]
         wake(word);
 }

@@ -14,7 +14,8 @@ namespace velo::rma {
 using fabric::shm::ShareCell;
 
 // One side's view of a shared transfer.
-class Share {
+template <template <class> class Atom>
+class BasicShare {
  public:
     struct Range {
         std::uint64_t offset, bytes;
@@ -28,7 +29,7 @@ class Share {
         return unit;
     }
 
-    Share(ShareCell* cell, std::uint32_t generation, std::uint64_t bytes)
+    BasicShare(fabric::shm::BasicShareCell<Atom>* cell, std::uint32_t generation, std::uint64_t bytes)
         : cell_(cell),
           generation_(generation % kGenerations),
           bytes_(bytes),
@@ -36,11 +37,12 @@ class Share {
           units_((bytes + unit_ - 1) / unit_),
           initiators_part_(std::min(units_, units_ / 2 + kHeadStartUnits)) {}
 
-    // Initiator: opens the cell. The message that tells the peer orders it before the peer's claims.
+    // Initiator: opens the cell. The message that tells the peer orders it before the peer's claims. Claims
+    // order nothing, they only must not overlap: relaxed, throughout.
     void open() {
         cell_->helped.store(0, std::memory_order_relaxed);
         cell_->failed.store(0, std::memory_order_relaxed);
-        cell_->claims.store(pack(0, 0), std::memory_order_release);
+        cell_->claims.store(pack(0, 0), std::memory_order_relaxed);
     }
     std::optional<Range> claim_front() { return claim(true); }
     std::optional<Range> claim_back() { return claim(false); }
@@ -74,7 +76,7 @@ class Share {
     static std::uint64_t back_of(std::uint64_t word) { return word & kUnitLimit; }
 
     std::optional<Range> claim(bool at_front) {
-        std::uint64_t word = cell_->claims.load(std::memory_order_acquire);
+        std::uint64_t word = cell_->claims.load(std::memory_order_relaxed);
         for (;;) {
             std::uint64_t front = front_of(word), back = back_of(word);
             if (word >> 40 != generation_ || front + back >= units_) return std::nullopt;
@@ -85,8 +87,8 @@ class Share {
                                      ? std::min({left, part - mine, kPieceUnits})
                                      : std::min(left, std::clamp(left / kShare, kLeastUnits, kMostUnits));
             std::uint64_t next = at_front ? pack(front + take, back) : pack(front, back + take);
-            if (!cell_->claims.compare_exchange_weak(word, next, std::memory_order_acq_rel,
-                                                     std::memory_order_acquire))
+            if (!cell_->claims.compare_exchange_weak(word, next, std::memory_order_relaxed,
+                                                     std::memory_order_relaxed))
                 continue;
             std::uint64_t from = at_front ? front : units_ - back - take;
             std::uint64_t to = std::min(bytes_, (from + take) * unit_);
@@ -94,9 +96,11 @@ class Share {
         }
     }
 
-    ShareCell* cell_;
+    fabric::shm::BasicShareCell<Atom>* cell_;
     std::uint32_t generation_;
     std::uint64_t bytes_, unit_, units_, initiators_part_;
 };
+
+using Share = BasicShare<std::atomic>;
 
 }  // namespace velo::rma

@@ -80,8 +80,7 @@ class Baton {
 };
 
 // The atomic that the mailbox is instantiated with: sequentially consistent, with a scheduling point before
-// each operation. Memory orders are not modelled; the stress test on real hardware and the thread sanitizer
-// look at those.
+// each operation. Memory orders are not modelled; memory_order_test.cc looks at those.
 template <typename T>
 class ScheduledAtom {
  public:

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "amount.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
 
@@ -21,11 +21,6 @@ namespace {
 constexpr std::uint32_t kWriters = 6;
 constexpr std::uint32_t kCapacity = 24;
 constexpr std::uint64_t kWordsInPayload = wire::kPayloadBytes / sizeof(std::uint64_t);
-
-std::uint64_t packets_each() {
-    const char* scale = std::getenv("VELO_STRESS_PACKETS");
-    return scale != nullptr ? std::strtoull(scale, nullptr, 10) : 200'000;
-}
 
 struct Shared {
     Pointers<> pointers;
@@ -53,7 +48,7 @@ class StressTest : public ::testing::TestWithParam<bool> {
     void write(std::uint32_t id) {
         Writer<> writer(&shared_->pointers, shared_->slots, kCapacity);
         std::uint32_t credits = kCapacity / kWriters, used = 0;
-        for (std::uint64_t number = 0; number < packets_each(); ++number) {
+        for (std::uint64_t number = 0; number < test::stress_packets(); ++number) {
             Cursor at{};
             if (GetParam()) {
                 while (used == credits + shared_->credits[id].returned.load(std::memory_order_acquire))
@@ -71,7 +66,7 @@ class StressTest : public ::testing::TestWithParam<bool> {
     void read_all() {
         Reader<> reader(&shared_->pointers, shared_->slots, kCapacity);
         std::array<std::uint64_t, kWriters> next{};
-        for (std::uint64_t total = 0; total < kWriters * packets_each();) {
+        for (std::uint64_t total = 0; total < kWriters * test::stress_packets();) {
             std::uint64_t word = reader.poll();
             if (word == 0) {
                 sched_yield();

@@ -186,24 +186,21 @@ TEST(OverlappingGetsTest, the_cost_is_that_of_all_together) {
 }
 
 TEST(DozeTest, a_store_before_or_during_the_sleep_wakes_the_sleeper) {
-    platform::DozeWord word{0};
+    std::atomic<std::uint32_t> word{0};
     std::atomic<int> mailbox{0};
     constexpr int kRounds = 300;
     std::thread sleeper([&] {
         for (int round = 1; round <= kRounds; ++round) {
-            while (mailbox.load() < round) {
-                platform::announce_sleep(word);
-                if (mailbox.load() < round) platform::sleep_on(word, 20'000'000);
-                platform::end_sleep(word);
-            }
-            mailbox.store(-round);
+            auto idle = [&] { return mailbox.load(std::memory_order_acquire) < round; };
+            while (idle()) platform::doze(word, 20'000'000, idle);
+            mailbox.store(-round, std::memory_order_release);
         }
     });
     auto start = std::chrono::steady_clock::now();
     for (int round = 1; round <= kRounds; ++round) {
-        mailbox.store(round);
+        mailbox.store(round, std::memory_order_release);
         platform::wake_if_asleep(word);
-        while (mailbox.load() != -round) std::this_thread::yield();
+        while (mailbox.load(std::memory_order_acquire) != -round) std::this_thread::yield();
     }
     sleeper.join();
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "a wake-up was lost";

@@ -8,14 +8,15 @@
 
 namespace velo::fabric::shm {
 
-class Doorbell {
+template <template <class> class Atom>
+class BasicDoorbell {
  public:
     static constexpr std::uint32_t kSendersPerWord = 64;
     static constexpr std::uint32_t words_for(std::uint32_t senders) {
         return (senders + kSendersPerWord - 1) / kSendersPerWord;
     }
 
-    Doorbell(std::atomic<std::uint32_t>* rings, std::atomic<std::uint64_t>* bits, std::uint32_t senders)
+    BasicDoorbell(Atom<std::uint32_t>* rings, Atom<std::uint64_t>* bits, std::uint32_t senders)
         : rings_(rings), bits_(bits), senders_(senders) {}
 
     // Sender. release, twice: the owner may find the bit before it is counted, and whoever sees the count
@@ -50,10 +51,12 @@ class Doorbell {
     }
 
  private:
-    std::atomic<std::uint32_t>* rings_;
-    std::atomic<std::uint64_t>* bits_;
+    Atom<std::uint32_t>* rings_;
+    Atom<std::uint64_t>* bits_;
     std::uint32_t senders_;
     std::uint32_t answered_ = 0;
 };
+
+using Doorbell = BasicDoorbell<std::atomic>;
 
 }  // namespace velo::fabric::shm

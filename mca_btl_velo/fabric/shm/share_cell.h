@@ -7,12 +7,14 @@
 namespace velo::fabric::shm {
 
 // In the initiator's shared memory segment. All zero: nobody has used it.
-struct alignas(128) ShareCell {
-    std::atomic<std::uint64_t>
-        claims;  // generation 24 bits | units claimed from the front 20 | from the back 20
-    std::atomic<std::uint64_t> helped;  // bytes that the peer has finished in this generation
-    std::atomic<std::uint32_t> failed;  // the peer could not write: what it claimed must be done again
+template <template <class> class Atom>
+struct alignas(128) BasicShareCell {
+    Atom<std::uint64_t> claims;  // generation 24 bits | units claimed from the front 20 | from the back 20
+    Atom<std::uint64_t> helped;  // bytes that the peer has finished in this generation
+    Atom<std::uint32_t> failed;  // the peer could not write: what it claimed must be done again
 };
+
+using ShareCell = BasicShareCell<std::atomic>;
 
 inline constexpr unsigned kShareCells = 8;
 

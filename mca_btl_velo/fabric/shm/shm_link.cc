@@ -34,17 +34,10 @@ void gather(std::byte* to, const MessageView& message, std::size_t offset, std::
 
 }  // namespace
 
-ShmLink::Reservation ShmLink::reserve_accepted(std::uint32_t least, std::uint32_t wanted) {
-    if (sent_ + wanted - known_retrieved_ > limit_) {
-        // acquire: the receiver's last look at the slots that it freed happens before the stores of whoever
-        // reserves them next; see Writer::reserve.
-        known_retrieved_ = retrieved_->load(std::memory_order_acquire);
-    }
-    const std::uint64_t waiting = sent_ - known_retrieved_;
-    if (waiting + least > limit_) return {{0, 1}, 0};
-    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, limit_ - waiting));
-    sent_ += count;
-    return {writer_.reserve(count), count};
+std::uint32_t ShmLink::reserve_accepted(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
+    const std::uint32_t count = acceptance_->accept(least, wanted);
+    if (count > 0) *first = writer_.reserve(count);
+    return count;
 }
 
 Carried ShmLink::carry(const Burst& burst) {

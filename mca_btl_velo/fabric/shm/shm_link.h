@@ -1,11 +1,11 @@
 // The software VELO engine: stores runs of packets straight into the receiver's mailbox.
 #pragma once
 
-#include <atomic>
 #include <cstring>
 #include <optional>
 
 #include "fabric/fabric.h"
+#include "fabric/shm/acceptance.h"
 #include "fabric/shm/doorbell.h"
 #include "mailbox/writer.h"
 #include "platform/cache.h"
@@ -18,12 +18,9 @@ class ShmLink final : public Link {
     // `source`: this process's index in the receiver's directory.
     ShmLink(mailbox::Writer<> writer, std::uint32_t source) : writer_(writer), source_(source) {}
 
-    // From now on the receiver takes at most `limit` packets of this sender at a time; `retrieved`: in its
-    // segment, how many have left its mailbox, which has room for those of all senders.
-    void refuse_beyond(std::uint32_t limit, const std::atomic<std::uint64_t>* retrieved) {
-        limit_ = limit;
-        retrieved_ = retrieved;
-    }
+    // From now on the receiver takes that many of this sender's packets; its mailbox has room for those of
+    // all senders.
+    void refuse_beyond(const Acceptance& acceptance) { acceptance_ = acceptance; }
 
     Carried carry(const Burst& burst) override;
     bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
@@ -69,17 +66,11 @@ class ShmLink final : public Link {
  private:
     // Without credits: Writer::try_reserve, or as many as the receiver does not refuse.
     std::uint32_t reserve_free(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
-        if (retrieved_ == nullptr) [[likely]]
+        if (!acceptance_) [[likely]]
             return writer_.try_reserve(least, wanted, first);
-        const Reservation accepted = reserve_accepted(least, wanted);
-        *first = accepted.first;
-        return accepted.count;
+        return reserve_accepted(least, wanted, first);
     }
-    struct Reservation {
-        mailbox::Cursor first;
-        std::uint32_t count;
-    };
-    Reservation reserve_accepted(std::uint32_t least, std::uint32_t wanted);
+    std::uint32_t reserve_accepted(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first);
     void store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
                    std::size_t bytes);
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
@@ -87,10 +78,7 @@ class ShmLink final : public Link {
 
     mailbox::Writer<> writer_;
     std::uint32_t source_;
-    std::uint32_t limit_ = 0;
-    std::uint64_t sent_ = 0;             // packets, if `retrieved_` is there
-    std::uint64_t known_retrieved_ = 0;  // of them
-    const std::atomic<std::uint64_t>* retrieved_ = nullptr;
+    std::optional<Acceptance> acceptance_;
     std::optional<Doorbell> doorbell_;
     mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
 };
