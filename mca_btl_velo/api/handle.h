@@ -2,20 +2,16 @@
 #pragma once
 
 #include <cstdio>
-#include <exception>
-#include <new>
+#include <type_traits>
 
 #include "api/velo.h"
 #include "endpoint/engine.h"
 #include "platform/failure.h"
 
 struct velo_engine {
-    explicit velo_engine(const velo_config& config)
-        : engine(config), context(config.context), fatal(config.fatal) {}
+    explicit velo_engine(const velo_config& config) : engine(config) {}
 
     velo::endpoint::Engine engine;
-    void* context;
-    decltype(velo_config::fatal) fatal;
 };
 
 namespace velo::api {
@@ -23,34 +19,29 @@ namespace velo::api {
 // Runs set-up code; a failure becomes its status and its message.
 template <typename Action>
 velo_status guarded(char* error, std::size_t error_bytes, Action action) {
-    try {
-        action();
-        return VELO_OK;
-    } catch (const Failure& failure) {
-        std::snprintf(error, error_bytes, "%s", failure.what());
-        return failure.status();
-    } catch (const std::bad_alloc&) {
-        std::snprintf(error, error_bytes, "out of memory");
-        return VELO_ERR_RESOURCE;
-    } catch (const std::exception& other) {
-        std::snprintf(error, error_bytes, "%s", other.what());
-        return VELO_ERR_RESOURCE;
-    }
+    return contained(action,
+                     [&](velo_status, const char* text) { std::snprintf(error, error_bytes, "%s", text); });
 }
 
 // Runs an operation of an open engine; a failure there means that a connection could not be completed or
-// memory ran out, which the job cannot survive.
+// memory ran out, which the job cannot survive. Returns what the operation returns, after a failure the
+// status or nothing (false, NULL).
 template <typename Action>
-velo_status guarded(velo_engine* engine, Action action) {
-    try {
-        return action();
-    } catch (const Failure& failure) {
-        engine->fatal(engine->context, failure.status(), failure.what());
-        return failure.status();
-    } catch (const std::bad_alloc&) {
-        engine->fatal(engine->context, VELO_ERR_RESOURCE, "out of memory");
-        return VELO_ERR_RESOURCE;
+auto guarded(velo_engine* engine, Action action) {
+    decltype(action()) result{};
+    const velo_status status =
+        contained([&] { result = action(); },
+                  [engine](velo_status caught, const char* text) { engine->engine.fail(caught, text); });
+    if constexpr (std::is_same_v<decltype(result), velo_status>) {
+        if (status != VELO_OK) return status;
     }
+    return result;
+}
+
+// Runs what may be left out where memory is short.
+template <typename Action>
+void attempted(Action action) {
+    (void)contained(action, [](velo_status, const char*) {});
 }
 
 }  // namespace velo::api

@@ -16,6 +16,7 @@
 #include "rma/atomic.h"
 
 using velo::Failure;
+using velo::api::attempted;
 using velo::api::guarded;
 using velo::endpoint::Engine;
 
@@ -61,8 +62,7 @@ constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
 extern "C" {
 
 const char* velo_policy_name(unsigned index) {
-    static const auto names = velo::flow::policy_names(velo::endpoint::kProvidedNeeds);
-    return index < names.size() ? names[index].data() : nullptr;
+    return velo::flow::policy_name(index, velo::endpoint::kProvidedNeeds).data();
 }
 
 velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error,
@@ -74,12 +74,12 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
 void velo_engine_close(velo_engine* engine) {
     if (engine == nullptr) return;
     engine->engine.publish_statistics();
-    print_report(engine->engine);
+    attempted([&] { print_report(engine->engine); });
     delete engine;
 }
 
-void velo_trace_flush(velo_engine* engine) {
-    engine->engine.flush_trace();
+void velo_engine_abandon(velo_engine* engine) {
+    engine->engine.abandon();
 }
 
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
@@ -128,7 +128,7 @@ velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, si
 }
 
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place) {
-    return engine->engine.peer(place);
+    return guarded(engine, [&] { return engine->engine.peer(place); });
 }
 
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
@@ -136,8 +136,8 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
     uint32_t place;
     *peer = nullptr;
     const velo_status status = velo_peer_expect(engine, address, bytes, &place, error, error_bytes);
-    if (status == VELO_OK) *peer = velo_peer_at(engine, place);
-    return status;
+    if (status != VELO_OK) return status;
+    return guarded(error, error_bytes, [&] { *peer = engine->engine.peer(place); });
 }
 
 velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,
@@ -218,7 +218,7 @@ void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* 
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {
-    engine->engine.dump(peer, level);
+    attempted([&] { engine->engine.dump(peer, level); });
 }
 
 }  // extern "C"

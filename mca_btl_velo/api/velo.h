@@ -2,6 +2,7 @@
  *
  * One velo_engine per process: it owns the process's mailbox, its flow control policy and its peers.
  * Handles are opaque. No function throws, aborts or exits; what a caller does next is told for each status.
+ * Where memory runs out in a function without a status, `fatal` is called, and it returns false, NULL or 0.
  * Threads: with velo_config.threads set, every function may be called from any thread at any time except open
  * and close; otherwise from one thread at a time. Callbacks run without a lock held, from inside
  * velo_progress, or from the call that they belong to. */
@@ -95,7 +96,8 @@ typedef struct velo_config {
     /* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at
      * least, from another one perhaps not. */
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
-    /* Something is broken for good (VELO_ERR_PROTOCOL). `text` says what. */
+    /* Something is broken for good (VELO_ERR_PROTOCOL), or memory has run out. `text` says what. No lock is
+     * held: it may exit. If it returns, nothing moves any more, and the engine waits to be closed. */
     void (*fatal)(void* context, velo_status status, const char* text);
     /* One line for the log; level as in opal_output_verbose: 0 always, 5 component, 20 detail. */
     void (*log)(void* context, int level, const char* text);
@@ -113,8 +115,9 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
  * have this mailbox mapped are not disturbed. Prints the report, if asked for. NULL is allowed. */
 void velo_engine_close(velo_engine* engine);
 
-/* Writes what the trace has buffered. Close does so too; this is for a process that exits without. */
-void velo_trace_flush(velo_engine* engine);
+/* For a process that exits without close: writes what the trace has buffered, and takes away the name that
+ * the mailbox may have. Does nothing in a process that fork has made. */
+void velo_engine_abandon(velo_engine* engine);
 
 /* What a peer needs in order to connect, to be carried by the job's start-up exchange. Valid until close. */
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
@@ -142,7 +145,8 @@ velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t by
 velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, size_t bytes, uint32_t* place,
                                     char* error, size_t error_bytes);
 
-/* The peer in that place, from then on the same; to be called when something is to be sent. */
+/* The peer in that place, from then on the same; to be called when something is to be sent. NULL after
+ * `fatal`. */
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place);
 
 /* Both in one. Connecting twice gives the same peer. On failure *peer is NULL

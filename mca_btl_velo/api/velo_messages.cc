@@ -84,18 +84,20 @@ velo_status velo_message_receive_start(velo_messenger* messenger, uint32_t conte
 }
 
 bool velo_message_cancel(velo_messenger* messenger, velo_message_receive* receive) {
-    return messenger->messenger.cancel(receive);
+    return guarded(messenger->engine, [=] { return messenger->messenger.cancel(receive); });
 }
 
 bool velo_message_probe(velo_messenger* messenger, velo_key pattern, velo_key* key, size_t* bytes) {
-    Key found;
-    if (!messenger->messenger.probe(key_of(pattern), &found, bytes)) return false;
-    *key = key_of(found);
-    return true;
+    return guarded(messenger->engine, [=] {
+        Key found;
+        if (!messenger->messenger.probe(key_of(pattern), &found, bytes)) return false;
+        *key = key_of(found);
+        return true;
+    });
 }
 
 velo_message* velo_message_take(velo_messenger* messenger, velo_key pattern, velo_key* key, size_t* bytes) {
-    Parked* message = messenger->messenger.take(key_of(pattern));
+    Parked* message = guarded(messenger->engine, [=] { return messenger->messenger.take(key_of(pattern)); });
     if (message == nullptr) return nullptr;
     *key = key_of(message->key);
     *bytes = message->bytes;

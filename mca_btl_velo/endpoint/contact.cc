@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "endpoint/engine.h"
+#include "platform/failure.h"
 #include "platform/ticks.h"
 
 namespace velo::endpoint {
@@ -32,6 +33,8 @@ int Engine::answer_doorbell() {
         std::lock_guard lock(mutex_);
         Peer& peer = peer_at(index);
         peer.policy.contact_retrieved(peer.source, wire::PacketKind::kHello, 0, peer.out);
+        if (peer.policy.offended())
+            throw Failure(VELO_ERR_PROTOCOL, "a doorbell was rung that no correct peer rings");
         trace_.received(peer, wire::PacketKind::kHello, 0);
         follow_contact(peer);
         assert_invariants();

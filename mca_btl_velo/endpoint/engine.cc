@@ -374,9 +374,13 @@ std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
     return segments;
 }
 
-void Engine::fail(velo_status status, const std::string& text) {
+void Engine::fail(velo_status status, const char* text) {
     failed_ = true;
-    config_.fatal(config_.context, status, text.c_str());
+    config_.fatal(config_.context, status, text);
+}
+
+void Engine::refuse(const char* what, const wire::Header& header) {
+    throw Failure(VELO_ERR_PROTOCOL, what + (": " + wire::to_string(header)));
 }
 
 void Engine::abort_on_violation() {

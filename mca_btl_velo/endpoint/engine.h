@@ -87,9 +87,12 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     bool threads() const { return config_.threads; }
     // Nothing moves any more; the upper layer has been told.
     bool failed() const { return failed_; }
+    // Tells the upper layer, which may exit: not under the mutex.
+    void fail(velo_status status, const char* text);
     std::size_t max_message_bytes() const { return config_.max_message_bytes; }
 
-    void flush_trace();
+    // This process exits and does not close.
+    void abandon();
 
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();
@@ -198,6 +201,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
 
     void doze();
     // These return the number of packets handled.
+    int look();
     int drain(Domain& domain);
     int handle(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
@@ -217,13 +221,15 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void give_help();
     void await_shared_gets();
     void finish_shared_gets();
+    void give_up_on_ended();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     // Takes the mailbox's occupancy.
     void sample(Domain& domain);
     bool idle() const;
     std::size_t peers_met() const;
     std::size_t private_bytes() const;
-    void fail(velo_status status, const std::string& text);
+    // A peer has sent this.
+    [[noreturn, gnu::cold, gnu::noinline]] static void refuse(const char* what, const wire::Header& header);
     void abort_on_violation();
     // Checked builds: aborts with the first violated invariant.
     void assert_invariants() {
@@ -268,6 +274,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
+    std::uint32_t looks_at_parts_ = 0;         // of the peers in them
     std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

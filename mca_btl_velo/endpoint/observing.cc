@@ -1,4 +1,6 @@
 // What the engine tells about itself: stalls, the warning when one lasts, the trace.
+#include <unistd.h>
+
 #include <cinttypes>
 #include <cstdio>
 #include <mutex>
@@ -39,9 +41,13 @@ void Engine::open_trace() {
     trace_.open({config_.trace, config_.trace_limit_bytes}, header);
 }
 
-void Engine::flush_trace() {
+// In a process that fork has made the mutex may be held for ever, by a thread that is not there, and the
+// buffer of the trace is its parent's.
+void Engine::abandon() {
+    if (getpid() != mailbox_.address().file.pid) return;
     std::lock_guard lock(mutex_);
     trace_.flush();
+    mailbox_.file().unpublish();
 }
 
 void Engine::begin_stall(Peer& peer) {
@@ -87,10 +93,11 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
     const mailbox::Reader<>& reader = peer.domain.reader;
     char numbers[320];
     if (peer.policy.limited()) {
-        const std::string due = flow.threshold == UINT32_MAX ? "no return is due"
-                                                             : std::to_string(flow.retrieved) + " of the " +
-                                                                   std::to_string(flow.threshold) +
-                                                                   " packets that make a return have come";
+        const std::string due = flow.threshold == UINT32_MAX || flow.threshold == 0
+                                    ? "no return is due"
+                                    : std::to_string(flow.retrieved) + " of the " +
+                                          std::to_string(flow.threshold) +
+                                          " packets that make a return have come";
         std::snprintf(numbers, sizeof numbers,
                       "%" PRIu32 " credits left; in the other direction it holds %" PRIu32
                       ", and %s; %" PRIu64 " packets wait in this process's mailbox of %" PRIu32 " slots",

@@ -48,24 +48,26 @@ Payload payload_of(mailbox::Reader<>& reader, const wire::Header& header) {
 int Engine::progress() {
     if (failed_ || !gate_.try_enter()) return 0;
     int handled = 0;
-    try {
-        release_delayed_credit();
-        handled = drain(velo_);
-        if (limic_) handled += drain(*limic_);
-        if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
-            handled = housekeep(handled);
-        } else if (handled == 0 && sleep_us_ > 0) {
-            doze();
-        }
-        if (handled > 0) {
-            polls_to_sleep_ = 0;
-        } else if (count_empty_poll() % kPollsBetweenLooks == 0) [[unlikely]] {
-            look_around();
-        }
-    } catch (const Failure& failure) {
-        fail(failure.status(), failure.what());
-    }
+    (void)contained([&] { handled = look(); },
+                    [this](velo_status status, const char* text) { fail(status, text); });
     gate_.leave();
+    return handled;
+}
+
+inline int Engine::look() {
+    release_delayed_credit();
+    int handled = drain(velo_);
+    if (limic_) handled += drain(*limic_);
+    if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
+        handled = housekeep(handled);
+    } else if (handled == 0 && sleep_us_ > 0) {
+        doze();
+    }
+    if (handled > 0) {
+        polls_to_sleep_ = 0;
+    } else if (count_empty_poll() % kPollsBetweenLooks == 0) [[unlikely]] {
+        look_around();
+    }
     return handled;
 }
 
@@ -114,10 +116,8 @@ void Engine::sample(Domain& domain) {
 
 int Engine::handle(Domain& domain, std::uint64_t word) {
     wire::Header header = wire::Header::unpack(word);
-    if (!header.plausible(domain.policy->config().total_peers())) {
-        fail(VELO_ERR_PROTOCOL, "an impossible packet is in the mailbox: " + wire::to_string(header));
-        return 0;
-    }
+    if (!header.plausible(domain.policy->config().total_peers()))
+        refuse("an impossible packet is in the mailbox", header);
     Peer& peer = peer_at(domain.first_peer + header.source);
     if (header.kind == wire::PacketKind::kData) return retrieve_data<wire::PacketKind::kData>(peer, header);
     return handle_rarity(peer, header);
@@ -145,16 +145,10 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
             peer.policy.response_retrieved(peer.flow, value, peer.out);
             break;
         default:
-            if (!peer.policy.on_demand()) {
-                fail(VELO_ERR_PROTOCOL, "a packet that no policy here sends: " + wire::to_string(header));
-                return 0;
-            }
+            if (!peer.policy.on_demand()) refuse("a packet that no policy here sends", header);
             peer.policy.contact_retrieved(peer.source, header.kind, value, peer.out);
     }
-    if (peer.policy.offended()) {
-        fail(VELO_ERR_PROTOCOL, "a control packet that no correct peer sends: " + wire::to_string(header));
-        return 0;
-    }
+    if (peer.policy.offended()) refuse("a control packet that no correct peer sends", header);
     trace_.received(peer, header.kind, value);
     if (peer.policy.on_demand())
         follow_contact(peer);
@@ -174,10 +168,8 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     if (peer.awaits_answer.load(std::memory_order_relaxed) && !config_.threads && rested(peer))
         peer.link.prepare(packets);
     peer.awaits_answer.store(false, std::memory_order_relaxed);
-    if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header))) {
-        fail(VELO_ERR_PROTOCOL, "a packet does not belong to a message: " + wire::to_string(header));
-        return 0;
-    }
+    if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header)))
+        refuse("a packet does not belong to a message", header);
     if (header.flags & wire::kPiggyback) credits = reader.piggyback(header);
     reader.advance(packets);
     if (peer.policy.limited()) {
@@ -242,7 +234,7 @@ inline void Engine::account(Peer& peer, std::uint32_t packets) {
         if (packets == 0) return;
         peer.policy.data_retrieved(peer.flow, peer.out);
         if (peer.policy.offended()) [[unlikely]]
-            return fail(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
+            throw Failure(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
         if (--packets == 0) return;
     }
 }

@@ -11,6 +11,8 @@ namespace {
 // How often a process looks whether its peer has done its part of the get before: the part is on its way,
 // unless the peer is not running.
 constexpr int kPatience = 20000;
+// Looks at the peers' parts after which the engine looks at the peers: that takes a system call.
+constexpr std::uint32_t kLooksAtParts = 1024;
 
 }  // namespace
 
@@ -60,10 +62,10 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
         return single_copy(rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
-    rma::SharedGet get{*cell,     rma::Share(share_cells_.at(*cell), generation, bytes),
-                       &memory,   static_cast<std::byte*>(local),
-                       remote,    bytes,
-                       completion};
+    rma::SharedGet get{*cell,      rma::Share(share_cells_.at(*cell), generation, bytes),
+                       &memory,    static_cast<std::byte*>(local),
+                       remote,     bytes,
+                       completion, peer.index};
     get.share.open();
     rma_.together_started(bytes);
     rma_.ask_for_help(peer.index, local, remote, bytes, *cell, generation);
@@ -94,6 +96,7 @@ void Engine::finish_shared_gets() {
     std::vector<rma::SharedGet> done;
     {
         std::lock_guard lock(mutex_);
+        if (!shared_gets_.empty() && ++looks_at_parts_ % kLooksAtParts == 0) give_up_on_ended();
         std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
             if (!get.complete()) return false;
             share_cells_.give_back(get.cell);
@@ -105,6 +108,13 @@ void Engine::finish_shared_gets() {
     for (const rma::SharedGet& get : done) {
         velo_status status = get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
         get.completion.done(get.completion.argument, status, 0);
+    }
+}
+
+// A process of another job may be killed in the middle of its part, and this one goes on.
+void Engine::give_up_on_ended() {
+    for (rma::SharedGet& get : shared_gets_) {
+        if (platform::closed_by_owner(peers_[get.peer]->segment.address().file)) get.give_up();
     }
 }
 

@@ -9,6 +9,9 @@ namespace {
 using wire::PacketKind;
 
 constexpr std::uint32_t kNever = UINT32_MAX;
+// The threshold of a sender without a window, and of a new flow: its first packet is found to be one too
+// many.
+constexpr std::uint32_t kNoWindow = 0;
 // All lots of a window together exceed what it holds by one and its shortfall, and have to fit into 16 bits.
 constexpr std::uint32_t kMaxLazySlots = kMaxQuota - 256;
 
@@ -32,7 +35,6 @@ LazyPolicy::LazyPolicy(const PolicyConfig& config)
       order_(config.total_peers(), config.lazy_ahead) {
     on_demand_ = true;
     available_ = config.lazy_slots;
-    for (PeerFlow& flow : peers_) flow.threshold = kNever;
     for (FlowIndex flow = 2 * pairs_; flow-- > 0;) {
         extras_[flow].in.newer = free_;
         free_ = flow;
@@ -221,6 +223,7 @@ void LazyPolicy::bye_retrieved(PeerIndex from, std::uint32_t returned, Emitter& 
     peers_[flow].current -= returned;
     if (!expected(peers_[flow].current == 0)) return;
     peers_[flow].retrieved = 0;
+    peers_[flow].threshold = kNoWindow;
     --releasing_;
     set(contacts_[from].in, code(In::kCold), kNobody);
     drop_flow(flow);
@@ -433,7 +436,7 @@ std::string LazyPolicy::flow_violation(FlowIndex flow) const {
     const char* broken = nullptr;
     if (out_state < Out::kWarm && counts.credit > 0) broken = "credits without a window";
     if (in_state < In::kActive && held > 0) broken = "a cold sender holds credits";
-    if (in_state != In::kActive && counts.threshold != kNever)
+    if (in_state != In::kActive && counts.threshold != (in_state < In::kActive ? kNoWindow : kNever))
         broken = "a threshold without an active sender";
     if (in_state == In::kActive) {
         std::uint64_t sum = 0;

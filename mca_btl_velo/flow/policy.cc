@@ -185,10 +185,16 @@ std::string parameters_text(std::string_view policy, const PolicyConfig& config)
     return factory != nullptr ? factory->parameters(config) : std::string();
 }
 
+std::string_view policy_name(unsigned index, std::uint32_t provided) {
+    for (const PolicyFactory* factory : kFactories)
+        if ((factory->needs & ~provided) == 0 && index-- == 0) return factory->name;
+    return {};
+}
+
 std::vector<std::string_view> policy_names(std::uint32_t provided) {
     std::vector<std::string_view> names;
-    for (const PolicyFactory* factory : kFactories)
-        if ((factory->needs & ~provided) == 0) names.push_back(factory->name);
+    for (unsigned index = 0; !policy_name(index, provided).empty(); ++index)
+        names.push_back(policy_name(index, provided));
     return names;
 }
 

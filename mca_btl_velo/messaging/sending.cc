@@ -108,7 +108,7 @@ velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* d
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        matching::Posted* posted = posted_.match(key);
+        matching::Posted* posted = match(key);
         if (posted == nullptr) {
             const bool small = bytes <= eager_limit_ && mode == VELO_SEND_STANDARD;
             const std::uint32_t cells = small ? cells_for(bytes) : 0;

@@ -6,8 +6,10 @@
 #include <hwloc.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
+#include <string_view>
+
+#include "platform/small_file.h"
 
 namespace velo::platform {
 namespace {
@@ -24,11 +26,8 @@ using Bitmap = std::unique_ptr<hwloc_bitmap_s, Free>;
 
 // A look at one small file spares most machines the topology, which takes milliseconds to load.
 bool several_nodes() {
-    static const bool several = [] {
-        std::ifstream online("/sys/devices/system/node/online");
-        std::string nodes;
-        return std::getline(online, nodes) && nodes.find_first_of(",-") != std::string::npos;
-    }();
+    static const bool several =
+        SmallFile("/sys/devices/system/node/online").text().find_first_of(",-") != std::string_view::npos;
     return several;
 }
 
@@ -59,9 +58,8 @@ hwloc_obj_t own_node(hwloc_topology_t topology) {
 std::string list_of(hwloc_const_bitmap_t set) {
     char* text = nullptr;
     if (hwloc_bitmap_list_asprintf(&text, set) < 0) return "?";
-    std::string list = text;
-    std::free(text);
-    return list;
+    const std::unique_ptr<char, decltype(&std::free)> owned(text, std::free);
+    return text;
 }
 
 }  // namespace

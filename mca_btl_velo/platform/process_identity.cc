@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <system_error>
+
+#include "platform/small_file.h"
 
 namespace velo::platform {
 
@@ -31,9 +33,8 @@ bool see_each_other(const Namespaces& a, const Namespaces& b) {
 
 std::uint64_t machine_identity() {
     static const std::uint64_t identity = [] {
-        std::string boot;
-        std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-        return boot.empty() ? 0 : std::hash<std::string>()(boot);
+        const SmallFile boot("/proc/sys/kernel/random/boot_id");
+        return boot.text().empty() ? 0 : std::hash<std::string_view>()(boot.text());
     }();
     return identity;
 }

@@ -1,29 +1,41 @@
 #include "platform/shared_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "platform/failure.h"
 #include "platform/locality.h"
 #include "platform/process_identity.h"
+#include "platform/small_file.h"
 
 namespace velo::platform {
 namespace {
 
+// Of all names of a user.
+std::string name_prefix(const FileAddress& address) {
+    return "velo-" + std::to_string(address.user) + "-";
+}
+
 std::string published_path(const FileAddress& address) {
-    char name[64];
-    std::snprintf(name, sizeof name, "/velo-%" PRIu32 "-%016" PRIx64, address.user, address.nonce);
-    return address.directory + std::string(name);
+    char nonce[17];
+    std::snprintf(nonce, sizeof nonce, "%016" PRIx64, address.nonce);
+    return address.directory + ("/" + name_prefix(address)) + nonce;
 }
 
 std::string owner_path(const FileAddress& address) {
@@ -57,9 +69,28 @@ int open_nameless(const std::string& directory, const FileAddress& address) {
 // Larger segments of peers are mapped page by page as they are used.
 constexpr std::size_t kPopulateBytes = 1 << 20;
 
+constexpr std::size_t kPageBytes = 4096;
+
+// Returns an errno. Older kernels give back all of a piece when a signal comes (EINTR): under a timer, such
+// as a profiler's, the pieces become smaller until one is there before the next signal.
+int allocate(int fd, std::size_t bytes) {
+    std::size_t most = bytes;
+    for (std::size_t at = 0; at < bytes;) {
+        const std::size_t piece = std::min(most, bytes - at);
+        const int error = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(piece));
+        if (error == 0) {
+            at += piece;
+        } else if (error == EINTR) {
+            most = std::max(piece / 2, kPageBytes);
+        } else {
+            return error;
+        }
+    }
+    return 0;
+}
+
 // Takes the page faults now and not in the first messages.
 void touch(std::byte* data, std::size_t bytes) {
-    constexpr std::size_t kPageBytes = 4096;
     for (std::size_t at = 0; at < bytes; at += kPageBytes)
         *static_cast<volatile std::byte*>(data + at) = std::byte{0};
 }
@@ -80,6 +111,27 @@ int open_by_name(const FileAddress& address, int patience_ms) {
         if (fd >= 0 || errno != ENOENT || std::chrono::steady_clock::now() >= deadline) return fd;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+}
+
+// Removes the names of processes of this user that were killed before they could: nobody holds their lock.
+void remove_orphans(const FileAddress& address) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(address.directory, error), end; !error && entry != end;
+         entry.increment(error)) {
+        if (!entry->path().filename().string().starts_with(name_prefix(address))) continue;
+        const int fd = ::open(entry->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0) continue;
+        if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+        ::close(fd);
+    }
+}
+
+// As /proc shows it; '\0' where it shows nothing: there is no such process, or hidepid conceals it.
+char state_of(std::int32_t pid) {
+    const SmallFile status(("/proc/" + std::to_string(pid) + "/stat").c_str());
+    // Behind the name, which may contain anything.
+    const std::size_t state = std::min(status.text().rfind(") "), status.text().size()) + 2;
+    return state < status.text().size() ? status.text()[state] : '\0';
 }
 
 void check_identity(int fd, const FileAddress& address) {
@@ -118,9 +170,7 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     file.data_ = map(file.fd_, bytes);
     // The pages are allocated here, by their owner, near to it.
     place_nearby(file.data_, bytes);
-    if (int error = ::posix_fallocate(file.fd_, 0, static_cast<off_t>(bytes)); error != 0) {
-        fail_create(directory, bytes, error);
-    }
+    if (int error = allocate(file.fd_, bytes); error != 0) fail_create(directory, bytes, error);
     touch(file.data_, bytes);
     struct stat status {};
     if (::fstat(file.fd_, &status) != 0) fail_create(directory, bytes, errno);
@@ -161,6 +211,9 @@ void SharedFile::publish() {
     if (published_) return;
     std::string self = "/proc/self/fd/" + std::to_string(fd_);
     std::string path = published_path(address_);
+    // Ends with the process, however it ends: whoever gets it finds a name that nobody will take away.
+    (void)::flock(fd_, LOCK_SH);
+    remove_orphans(address_);
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         throw Failure(VELO_ERR_UNREACHABLE,
                       "cannot give the mailbox the name " + path +
@@ -185,9 +238,14 @@ void SharedFile::swap(SharedFile& other) noexcept {
 bool closed_by_owner(const FileAddress& address) {
     if (!reachable_by_pid(address)) return false;
     struct stat status {};
-    if (::stat(owner_path(address).c_str(), &status) != 0) return errno == ENOENT;
     // The number of the descriptor may stand for another file by now.
-    return status.st_ino != address.inode;
+    if (::stat(owner_path(address).c_str(), &status) == 0) return status.st_ino != address.inode;
+    const bool absent = errno == ENOENT;
+    // The kernel denies the look to all but root if the owner has ended and its parent has not waited for it
+    // yet, and also if it lives and is not dumpable. In the second case hidepid makes it appear absent.
+    if (const char state = state_of(address.pid); state != '\0')
+        return absent || state == 'Z' || state == 'X';
+    return ::kill(address.pid, 0) != 0 && errno == ESRCH;
 }
 
 bool reachable_by_pid(const FileAddress& address) {

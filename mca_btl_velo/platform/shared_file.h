@@ -2,8 +2,9 @@
 //
 // The owner creates the file with O_TMPFILE, so that nothing can stay behind however the processes die; a
 // peer opens it through /proc/<pid>/fd/<fd>. Only where the two live in different PID or user namespaces does
-// the owner give the file a name (`publish`), for as long as that peer needs to attach.
-// design/shared-memory.md has the reasons.
+// the owner give the file a name (`publish`), for as long as that peer needs to attach. If it is killed in
+// that time the name stays, until the next process of the user publishes there. design/shared-memory.md has
+// the reasons.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +52,8 @@ class SharedFile {
     std::size_t bytes() const { return address_.bytes; }
     const FileAddress& address() const { return address_; }
 
-    // Gives the file a name in its directory, for peers in other namespaces. Owner only; may be called
-    // again.
+    // Gives the file a name in its directory, for peers in other namespaces, and removes names there whose
+    // owners have ended. Owner only; may be called again.
     void publish();
     // Takes the name away. Attached peers keep their mapping.
     void unpublish();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace velo::report {
 namespace {
@@ -49,6 +48,21 @@ constexpr Field kFields[] = {
     {"segment_bytes", [](const SegmentHeader& s) { return s.statistics.segment_bytes; }},
     {"private_bytes", [](const SegmentHeader& s) { return s.statistics.private_bytes; }},
     {"peers_met", [](const SegmentHeader& s) { return s.statistics.peers_met; }},
+};
+
+// Numbers, and words of Velo's own that need no escapes. The library for JSON ends the process where memory
+// is short.
+class JsonObject {
+ public:
+    void add(const char* name, std::uint64_t value) { add_json(name, std::to_string(value)); }
+    void add_text(const char* name, const std::string& value) { add_json(name, "\"" + value + "\""); }
+    void add_json(const char* name, const std::string& value) {
+        members_ += std::string(members_.empty() ? "\"" : ",\"") + name + "\":" + value;
+    }
+    std::string text() const { return "{" + members_ + "}"; }
+
+ private:
+    std::string members_;
 };
 
 double percent(std::uint64_t part, std::uint64_t whole) {
@@ -137,29 +151,33 @@ std::string summary(const Input& input) {
 
 std::string json(const Input& input) {
     const SegmentHeader& first = *input.segments.front();
-    nlohmann::ordered_json report;
-    report["version"] = 1;
-    report["policy"] = first.agreement.flow_control;
-    report["piggyback"] = first.agreement.piggyback != 0;
-    report["ranks"] = input.segments.size();
-    report["parameters"] = input.parameters;
-    report["slots_per_peer"] = input.slots_per_peer;
-    report["credit_slots"] = first.agreement.credit_slots;
-    report["unmet_peer_bytes"] = input.unmet_peer_bytes;
-    report["mailbox_slots"] = first.capacity;
-    report["mailbox_bytes"] = std::uint64_t{first.capacity} * wire::kPacketBytes;
+    JsonObject report;
+    report.add("version", 1);
+    report.add_text("policy", first.agreement.flow_control);
+    report.add_json("piggyback", first.agreement.piggyback != 0 ? "true" : "false");
+    report.add("ranks", input.segments.size());
+    report.add_text("parameters", input.parameters);
+    report.add("slots_per_peer", input.slots_per_peer);
+    report.add("credit_slots", first.agreement.credit_slots);
+    report.add("unmet_peer_bytes", input.unmet_peer_bytes);
+    report.add("mailbox_slots", first.capacity);
+    report.add("mailbox_bytes", std::uint64_t{first.capacity} * wire::kPacketBytes);
+    std::string processes;
+    JsonObject total;
     for (const SegmentHeader* segment : input.segments) {
-        nlohmann::ordered_json process;
-        process["rank"] = segment->owner & 0xffffffff;
-        for (const Field& field : kFields) process[field.name] = field.value(*segment);
-        report["per_rank"].push_back(std::move(process));
+        JsonObject process;
+        process.add("rank", segment->owner & 0xffffffff);
+        for (const Field& field : kFields) process.add(field.name, field.value(*segment));
+        processes += (processes.empty() ? "" : ",") + process.text();
     }
     for (const Field& field : kFields) {
-        std::uint64_t total = 0;
-        for (const SegmentHeader* segment : input.segments) total += field.value(*segment);
-        report["total"][field.name] = total;
+        std::uint64_t sum = 0;
+        for (const SegmentHeader* segment : input.segments) sum += field.value(*segment);
+        total.add(field.name, sum);
     }
-    return "VELO-REPORT " + report.dump() + "\n";
+    report.add_json("per_rank", "[" + processes + "]");
+    report.add_json("total", total.text());
+    return "VELO-REPORT " + report.text() + "\n";
 }
 
 }  // namespace velo::report

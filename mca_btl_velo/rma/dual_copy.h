@@ -22,13 +22,17 @@ struct SharedGet {
     std::byte* local;
     std::uint64_t remote, bytes;
     Completion completion;
+    PeerIndex peer;
 
     // Copies what the peer does not claim.
     void copy_own_part();
     // After that: true once the peer's part is in place too. A part that the peer could not write is copied
     // here.
     bool complete();
-    int error = 0;  // errno of a refusal
+    // The peer has ended: what it has not finished nobody will.
+    void give_up();
+    int error = 0;           // errno of a refusal
+    bool abandoned = false;  // complete, with an error
 };
 
 // A get of a peer that this process helps with.

@@ -47,9 +47,10 @@ class BasicShare {
     std::optional<Range> claim_front() { return claim(true); }
     std::optional<Range> claim_back() { return claim(false); }
 
-    // Initiator, after its last claim: bytes that the peer has claimed. No further claim can succeed.
+    // Initiator, after its last claim: bytes that the peer has claimed, not more than all, whatever it has
+    // written there. No further claim can succeed.
     std::uint64_t peers_bytes() const {
-        std::uint64_t back = back_of(cell_->claims.load(std::memory_order_relaxed));
+        std::uint64_t back = std::min(back_of(cell_->claims.load(std::memory_order_relaxed)), units_);
         return back == 0 ? 0 : bytes_ - (units_ - back) * unit_;
     }
     // acquire: pairs with the peer's finish, so that its bytes are there.

@@ -79,18 +79,22 @@ void Recorder::add(Kind kind, std::uint32_t peer, std::uint32_t count, std::uint
     }
     buffer_[used_++] = {platform::monotonic_ns(), kind, 0, peer, count, credits, held, extra};
     if (used_ == kBufferedRecords || last) flush();
-    if (last) stop(path_ + " is as long as btl_velo_trace_limit allows");
+    if (last) stop(0);
 }
 
 void Recorder::flush() {
     if (file_ < 0) return;
     flushed_ns_ = platform::monotonic_ns();
     std::size_t bytes = std::exchange(used_, 0) * sizeof(Record);
-    if (!write_all(buffer_.get(), bytes)) stop("cannot write " + path_ + " (" + std::strerror(errno) + ")");
+    if (!write_all(buffer_.get(), bytes)) stop(errno);
 }
 
 std::string Recorder::take_complaint() {
-    return std::exchange(complaint_, {});
+    if (!std::exchange(complains_, false)) return {};
+    return "btl_velo_trace: " +
+           (error_ == 0 ? path_ + " is as long as btl_velo_trace_limit allows"
+                        : "cannot write " + path_ + " (" + std::strerror(error_) + ")") +
+           "; nothing is recorded from here on";
 }
 
 bool Recorder::write_all(const void* data, std::size_t bytes) {
@@ -105,11 +109,12 @@ bool Recorder::write_all(const void* data, std::size_t bytes) {
     return true;
 }
 
-void Recorder::stop(std::string why) {
+void Recorder::stop(int error) {
     if (file_ < 0) return;
     close(file_);
     file_ = -1;
-    complaint_ = "btl_velo_trace: " + std::move(why) + "; nothing is recorded from here on";
+    error_ = error;
+    complains_ = true;
 }
 
 }  // namespace velo::trace

@@ -40,7 +40,8 @@ class Recorder {
 
  private:
     bool write_all(const void* data, std::size_t bytes);
-    void stop(std::string why);
+    // `error`: an errno, 0 at the limit.
+    void stop(int error);
 
     std::string path_;
     int file_ = -1;  // -1: nothing is recorded any more
@@ -49,7 +50,8 @@ class Recorder {
     std::uint64_t flushed_ns_ = 0;
     std::size_t used_ = 0;
     std::unique_ptr<Record[]> buffer_;
-    std::string complaint_;
+    int error_ = 0;  // why it stopped
+    bool complains_ = false;
 };
 
 }  // namespace velo::trace

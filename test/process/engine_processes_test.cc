@@ -15,11 +15,14 @@
 
 #include "api/velo.h"
 #include "fabric/shm/segment.h"
+#include "rma/share.h"
 
 namespace velo {
 namespace {
 
 constexpr std::size_t kAddressRoom = 512;
+// As many as there are credits for requests for help, at least.
+constexpr std::uint32_t kGets = 6;
 
 // What the processes of a test share besides the engines.
 struct Board {
@@ -196,6 +199,53 @@ TEST_F(ProcessTest, a_sender_killed_with_slots_reserved_but_not_stored_leaves_no
     EXPECT_FALSE(side.broken);
     velo_engine_close(side.engine);
     EXPECT_EQ(files_left(), 0U);
+}
+
+// Its part of a get is claimed and will never be there.
+TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_middle_of_its_part) {
+    constexpr std::size_t kBytes = std::size_t{128} << 20;  // so large that both copy, always
+    void* source =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pid_t helper = fork();
+    if (helper == 0) {
+        Side side;
+        open(side, 1);
+        fabric::shm::Address address;
+        std::memcpy(&address, board_->entries[0].address, sizeof address);
+        auto segment = fabric::shm::Segment::attach(address);
+        // Whichever get of the other one it sees first: the next ones have the next generations.
+        for (std::uint32_t generation = 1;; generation = generation % kGets + 1) {
+            if (rma::Share(segment.header().shares, generation, kBytes).claim_back()) raise(SIGKILL);
+        }
+    }
+    Side side;
+    open(side, 0);
+    void* target =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct Outcome {
+        int calls = 0;
+        velo_status status = VELO_OK;
+    } outcome;
+    for (unsigned get = 0; get < kGets && outcome.status == VELO_OK; ++get) {
+        outcome.calls = 0;
+        const velo_status started = velo_get(
+            side.engine, side.peer, target, reinterpret_cast<std::uint64_t>(source), kBytes,
+            [](void* argument, velo_status status, std::uint64_t) {
+                *static_cast<Outcome*>(argument) = {static_cast<Outcome*>(argument)->calls + 1, status};
+            },
+            &outcome);
+        if (started < VELO_OK) break;
+        for (int i = 0; i < 1'000'000 && outcome.calls == 0; ++i) progress(side.engine);
+        ASSERT_EQ(outcome.calls, 1) << "of get " << get;
+    }
+    if (outcome.status == VELO_OK) kill(helper, SIGKILL);
+    int status = 0;
+    waitpid(helper, &status, 0);
+    EXPECT_EQ(outcome.status, VELO_ERR_REMOTE);
+    EXPECT_FALSE(side.broken);
+    velo_engine_close(side.engine);
+    munmap(source, kBytes);
+    munmap(target, kBytes);
 }
 
 TEST_F(ProcessTest, both_killed_at_once_leave_no_file) {

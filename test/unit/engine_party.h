@@ -29,6 +29,8 @@ struct Member {
     std::vector<std::string> log;
     // Called for each message, before it is stored; may send.
     std::function<void(const Received&)> on_message;
+    // Called for each failure and for each line of the log, before it is stored.
+    std::function<void()> on_fatal, on_log;
 
     ~Member() { velo_engine_close(engine); }
 };
@@ -191,10 +193,14 @@ class Party {
             self->received.push_back(std::move(message));
         };
         config.fatal = [](void* context, velo_status, const char* text) {
-            static_cast<Member*>(context)->fatal.emplace_back(text);
+            auto* self = static_cast<Member*>(context);
+            if (self->on_fatal) self->on_fatal();
+            self->fatal.emplace_back(text);
         };
         config.log = [](void* context, int, const char* text) {
-            static_cast<Member*>(context)->log.emplace_back(text);
+            auto* self = static_cast<Member*>(context);
+            if (self->on_log) self->on_log();
+            self->log.emplace_back(text);
         };
         char error[512] = "";
         EXPECT_EQ(velo_engine_open(&config, &member->engine, error, sizeof error), VELO_OK) << error;

@@ -3,10 +3,15 @@
 #include "endpoint/engine.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "engine_party.h"
@@ -334,6 +339,51 @@ TEST(RefusalTest, what_was_refused_is_held_for_the_time_and_stays_ahead_of_what_
     while (arrived(party, 1) < 4) velo_progress(party[0].engine);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
     for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party[1].received[i].data, pattern(20, i));
+}
+
+fabric::shm::Address address_of(const Member& member) {
+    fabric::shm::Address address;
+    std::size_t bytes = 0;
+    std::memcpy(&address, velo_engine_address(member.engine, &bytes), sizeof address);
+    return address;
+}
+
+// As it appears to a process in another user namespace: the file has to be found by its name.
+void connect_by_name(const Member& from, const Member& to) {
+    fabric::shm::Address foreign = address_of(to);
+    foreign.file.namespaces.user ^= 1;
+    velo_peer* peer = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_peer_connect(from.engine, &foreign, sizeof foreign, &peer, error, sizeof error), VELO_OK)
+        << error;
+}
+
+bool has_name(const fabric::shm::Address& address) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/dev/shm/velo-%u-%016llx", address.file.user,
+                  static_cast<unsigned long long>(address.file.nonce));
+    return std::filesystem::exists(name);
+}
+
+TEST(EngineNameTest, a_mailbox_has_no_name_once_its_process_leaves_without_closing) {
+    Party party(PartyConfig{}, false);
+    std::thread other([&] { connect_by_name(party[1], party[0]); });
+    connect_by_name(party[0], party[1]);
+    other.join();
+    const fabric::shm::Address addresses[] = {address_of(party[0]), address_of(party[1])};
+    EXPECT_TRUE(has_name(addresses[0]));
+    EXPECT_TRUE(has_name(addresses[1]));
+    const pid_t child = fork();
+    if (child == 0) {
+        velo_engine_abandon(party[0].engine);
+        _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    EXPECT_TRUE(has_name(addresses[0])) << "it is the parent's";
+    velo_engine_abandon(party[0].engine);
+    EXPECT_FALSE(has_name(addresses[0]));
+    party.step();
+    EXPECT_FALSE(has_name(addresses[1])) << "all have attached";
 }
 
 TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {

@@ -346,6 +346,30 @@ TEST_P(MessengerTest, a_cancelled_receive_leaves_its_turn_to_the_next_one) {
     EXPECT_EQ(next.text(), "for the next one");
 }
 
+// The receive that has asked gets a message of its own process: the next one has to ask.
+TEST_P(MessengerTest, a_message_to_oneself_makes_the_next_receive_ask_for_what_is_held_back) {
+    for (bool third : {false, true}) {
+        MessengerParty party(config(), kFewHeaders);
+        for (unsigned i = 0; i < kHeaders + 1; ++i)
+            party.send(1, 0, 1, pattern(9, i), VELO_SEND_STANDARD, 1);  // the last one is held back
+        party.settle();
+        const Transfer& first = party.receive(0, VELO_ANY_SOURCE, 5);
+        const Transfer& second = party.receive(0, VELO_ANY_SOURCE, 5);
+        const Transfer* from_1 = third ? &party.receive(0, 1, 5) : nullptr;
+        party.settle();
+        party.send(0, 0, 5, "mine");
+        EXPECT_EQ(first.text(), "mine");
+        party.send(1, 0, 5, "held back");
+        if (third) party.send(1, 0, 5, "behind it");
+        for (int i = 0; i < 100; ++i) party.step();  // does not settle if offers are refused for ever
+        ASSERT_TRUE(second.done);
+        EXPECT_EQ(second.text(), "held back");
+        if (!third) continue;
+        ASSERT_TRUE(from_1->done);
+        EXPECT_EQ(from_1->text(), "behind it");
+    }
+}
+
 TEST_P(MessengerTest, a_probe_finds_what_is_held_back_and_take_gets_it) {
     MessengerParty party(config(), kFewHeaders);
     for (unsigned i = 0; i < 20; ++i) party.send(0, 1, static_cast<std::int32_t>(i % 10), pattern(50 + i, i));

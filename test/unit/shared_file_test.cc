@@ -3,13 +3,18 @@
 #include "platform/shared_file.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "platform/failure.h"
@@ -29,6 +34,74 @@ class SharedFileTest : public ::testing::Test {
         directory_ = mkdtemp(name);
     }
     ~SharedFileTest() override { std::filesystem::remove_all(directory_); }
+
+    // A process that owns a file until it is told to end.
+    class Owner {
+     public:
+        Owner(const std::string& directory, bool dumpable, bool publishes = false) {
+            EXPECT_EQ(pipe(said_), 0);
+            EXPECT_EQ(pipe(told_), 0);
+            pid_ = fork();
+            if (pid_ == 0) {
+                ::close(told_[1]);
+                prctl(PR_SET_DUMPABLE, dumpable);
+                SharedFile file = SharedFile::create(directory, 4096);
+                if (publishes) file.publish();
+                char any;
+                if (write(said_[1], &file.address(), sizeof address_) < 0) _exit(1);
+                _exit(read(told_[0], &any, 1) == 0 ? 0 : 1);
+            }
+            EXPECT_EQ(read(said_[0], &address_, sizeof address_), static_cast<ssize_t>(sizeof address_));
+        }
+        ~Owner() {
+            kill(pid_, SIGKILL);
+            wait();
+            for (const int end : {said_[0], said_[1], told_[0], told_[1]}) ::close(end);
+        }
+
+        const FileAddress& address() const { return address_; }
+        // It has ended, and its parent has not waited for it.
+        void end() {
+            kill(pid_, SIGKILL);
+            siginfo_t info;
+            waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+        }
+        void wait() { waitpid(pid_, nullptr, 0); }
+
+     private:
+        int said_[2], told_[2];
+        pid_t pid_;
+        FileAddress address_{};
+    };
+
+    // Runs `action` as an ordinary user. Root may look into every process.
+    template <typename Action>
+    void as_ordinary_user(Action action) {
+        std::filesystem::permissions(directory_, std::filesystem::perms::all);
+        const pid_t child = fork();
+        if (child == 0) {
+            constexpr uid_t kNobody = 65534;
+            if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) _exit(1);
+            action();
+            _exit(HasFailure() ? 1 : 0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0);
+    }
+
+    void tell_the_ended_from_the_living() {
+        as_ordinary_user([this] {
+            for (const bool dumpable : {true, false}) {
+                Owner owner(directory_, dumpable);
+                EXPECT_FALSE(closed_by_owner(owner.address())) << dumpable;
+                owner.end();
+                EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
+                owner.wait();
+                EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
+            }
+        });
+    }
 
     std::string directory_;
 };
@@ -97,6 +170,47 @@ TEST_F(SharedFileTest, a_peer_in_other_namespaces_waits_until_the_owner_publishe
     EXPECT_EQ(files_in(directory_), 0U);
     peer.data()[9] = std::byte{3};
     EXPECT_EQ(file.data()[9], std::byte{3});
+}
+
+TEST_F(SharedFileTest, an_owner_that_has_ended_is_known_before_its_parent_waits_for_it) {
+    tell_the_ended_from_the_living();
+}
+
+TEST_F(SharedFileTest, an_owner_that_has_ended_is_known_where_proc_hides_processes) {
+    (void)reachable_by_pid({});  // the namespaces are those at the first question
+    const pid_t child = fork();
+    if (child == 0) {
+        constexpr int kNotPermitted = 77;
+        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount("proc", "/proc", "proc", 0, "hidepid=2") != 0)
+            _exit(kNotPermitted);
+        tell_the_ended_from_the_living();
+        _exit(HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mount namespace with a /proc of its own";
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(SharedFileTest, the_name_of_an_owner_that_was_killed_goes_when_the_next_one_publishes) {
+    std::ofstream(directory_ + "/velo-1").put('x');  // looks similar, and is not
+    Owner living(directory_, true, true), killed(directory_, true, true);
+    killed.end();
+    killed.wait();
+    EXPECT_EQ(files_in(directory_), 3U);
+    SharedFile file = SharedFile::create(directory_, 4096);
+    EXPECT_EQ(files_in(directory_), 3U) << "a file without a name does not look";
+    file.publish();
+    EXPECT_EQ(files_in(directory_), 3U);
+    FileAddress foreign = living.address();
+    foreign.namespaces.user ^= 1;
+    EXPECT_EQ(SharedFile::open(foreign, 0).bytes(), 4096U);
+    foreign = file.address();
+    foreign.namespaces.user ^= 1;
+    EXPECT_EQ(SharedFile::open(foreign, 0).bytes(), 4096U);
+    file.unpublish();
+    EXPECT_EQ(files_in(directory_), 2U);
 }
 
 TEST_F(SharedFileTest, a_full_or_missing_directory_is_named_together_with_the_size) {

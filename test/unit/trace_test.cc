@@ -1,5 +1,6 @@
 // The trace: its file, and what an engine records in it.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
@@ -233,10 +234,54 @@ TEST(EngineTrace, shows_steals_with_the_quotas_that_they_changed) {
 TEST(EngineTrace, can_be_written_before_the_end) {
     TracedParty traced("static");
     traced.run();
-    velo_trace_flush((*traced.party)[0].engine);
+    velo_engine_abandon((*traced.party)[0].engine);
     TraceFile file = read_trace(trace::file_name(traced.directory.path(), 100));
     EXPECT_FALSE(file.of(Kind::kSend).empty());
     EXPECT_TRUE(file.of(Kind::kEnd).empty());
+}
+
+// Runs `action` in a process that fork makes, for a minute at most; true if it came to its end.
+template <typename Action>
+bool ends_in_child(Action action) {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        action();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// A program that forks, and whose child exits without more ado.
+TEST(EngineTrace, is_not_written_by_a_child_of_the_process) {
+    TracedParty traced("static");
+    traced.run();
+    velo_engine* engine = (*traced.party)[0].engine;
+    const std::string path = trace::file_name(traced.directory.path(), 100);
+    EXPECT_TRUE(ends_in_child([&] { velo_engine_abandon(engine); }));
+    EXPECT_TRUE(read_trace(path).records.empty());
+    velo_engine_abandon(engine);
+    const std::size_t records = read_trace(path).records.size();
+    EXPECT_GT(records, 0U);
+    EXPECT_TRUE(ends_in_child([&] { velo_engine_abandon(engine); }));
+    EXPECT_EQ(read_trace(path).records.size(), records);
+}
+
+// The lines of the log are written under the engine's lock, here the one about the limit of the trace.
+TEST(EngineTrace, does_not_stop_a_child_that_was_made_while_the_engine_was_locked) {
+    TraceDirectory directory;
+    PartyConfig config;
+    config.threads = true;
+    config.trace = directory.path();
+    config.trace_limit_bytes = 1;
+    Party party(config);
+    bool ended = false;
+    party[0].on_log = [&] { ended = ends_in_child([&] { velo_engine_abandon(party[0].engine); }); };
+    for (unsigned i = 0; i < 20; ++i) party.send(0, 1, 9, pattern(100, i));
+    for (int i = 0; i < 5000 && !ended; ++i) party.step();
+    EXPECT_TRUE(ended);
 }
 
 }  // namespace

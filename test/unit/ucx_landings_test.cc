@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -13,6 +14,8 @@ namespace velo::fabric::ucx {
 namespace {
 
 constexpr std::size_t kTotal = 100, kGuard = 64;
+// Of the engine, with every fragment.
+constexpr std::array kHeader = {std::byte{7}, std::byte{8}, std::byte{9}};
 
 Fragment fragment_at(std::uint64_t offset, std::uint32_t id = 1, std::uint64_t total = kTotal) {
     return Fragment{5, 77, total, offset, id, 0};
@@ -42,9 +45,10 @@ TEST(UcxLandings, fragments_in_any_order_complete_once_and_with_every_byte_in_pl
     for (std::size_t offset : {60, 0, 90, 30}) {
         const auto data = counted(offset, offset == 90 ? 10 : 30);
         bool complete;
-        ASSERT_EQ(landings.arrive(
-                      fragment_at(offset), data, [&] { return ++placed, memory.start(); }, &complete),
-                  nullptr);
+        ASSERT_EQ(
+            landings.arrive(
+                fragment_at(offset), kHeader, data, [&] { return ++placed, memory.start(); }, &complete),
+            nullptr);
         completed += complete;
         EXPECT_EQ(complete, offset == 30);
     }
@@ -59,14 +63,14 @@ TEST(UcxLandings, transfers_do_not_disturb_each_other) {
     Memory one, other;
     bool complete;
     EXPECT_EQ(landings.arrive(
-                  fragment_at(0, 1), counted(0, 50), [&] { return one.start(); }, &complete),
+                  fragment_at(0, 1), kHeader, counted(0, 50), [&] { return one.start(); }, &complete),
               nullptr);
     EXPECT_EQ(landings.arrive(
-                  fragment_at(50, 2), counted(50, 50), [&] { return other.start(); }, &complete),
+                  fragment_at(50, 2), kHeader, counted(50, 50), [&] { return other.start(); }, &complete),
               nullptr);
     EXPECT_FALSE(complete);
     EXPECT_EQ(landings.arrive(
-                  fragment_at(50, 1), counted(50, 50), [] { return nullptr; }, &complete),
+                  fragment_at(50, 1), kHeader, counted(50, 50), [] { return nullptr; }, &complete),
               nullptr);
     EXPECT_TRUE(complete);
     EXPECT_EQ(one.start()[99], std::byte{100});
@@ -77,7 +81,7 @@ TEST(UcxLandings, a_transfer_that_nobody_has_asked_for_is_refused) {
     Landings landings;
     bool complete = true;
     EXPECT_STREQ(landings.arrive(
-                     fragment_at(0), counted(0, 10), [] { return nullptr; }, &complete),
+                     fragment_at(0), kHeader, counted(0, 10), [] { return nullptr; }, &complete),
                  "a bulk transfer that nobody has asked for");
     EXPECT_FALSE(complete);
 }
@@ -89,10 +93,10 @@ TEST(UcxLandings, fragments_that_leave_their_transfer_are_refused_before_anythin
         return nullptr;
     };
     bool complete;
-    EXPECT_NE(landings.arrive(fragment_at(95), counted(0, 10), never, &complete), nullptr);
-    EXPECT_NE(landings.arrive(fragment_at(101), counted(0, 1), never, &complete), nullptr);
-    EXPECT_NE(landings.arrive(fragment_at(~0ULL), counted(0, 2), never, &complete), nullptr);
-    EXPECT_NE(landings.arrive(fragment_at(0), {}, never, &complete), nullptr);
+    EXPECT_NE(landings.arrive(fragment_at(95), kHeader, counted(0, 10), never, &complete), nullptr);
+    EXPECT_NE(landings.arrive(fragment_at(101), kHeader, counted(0, 1), never, &complete), nullptr);
+    EXPECT_NE(landings.arrive(fragment_at(~0ULL), kHeader, counted(0, 2), never, &complete), nullptr);
+    EXPECT_NE(landings.arrive(fragment_at(0), kHeader, {}, never, &complete), nullptr);
 }
 
 TEST(UcxLandings, a_changed_total_and_more_bytes_than_announced_are_refused) {
@@ -100,10 +104,27 @@ TEST(UcxLandings, a_changed_total_and_more_bytes_than_announced_are_refused) {
     Memory memory;
     auto place = [&] { return memory.start(); };
     bool complete;
-    ASSERT_EQ(landings.arrive(fragment_at(0), counted(0, 60), place, &complete), nullptr);
-    EXPECT_NE(landings.arrive(fragment_at(60, 1, kTotal + 30), counted(0, 30), place, &complete), nullptr);
-    EXPECT_NE(landings.arrive(fragment_at(0), counted(0, 60), place, &complete), nullptr);
+    ASSERT_EQ(landings.arrive(fragment_at(0), kHeader, counted(0, 60), place, &complete), nullptr);
+    EXPECT_NE(landings.arrive(fragment_at(60, 1, kTotal + 30), kHeader, counted(0, 30), place, &complete),
+              nullptr);
+    EXPECT_NE(landings.arrive(fragment_at(0), kHeader, counted(0, 60), place, &complete), nullptr);
     EXPECT_FALSE(complete);
+}
+
+TEST(UcxLandings, a_fragment_with_another_header_for_the_receiver_is_refused) {
+    const std::array longer = {std::byte{7}, std::byte{8}, std::byte{9}, std::byte{0}};
+    const std::array other = {std::byte{7}, std::byte{8}, std::byte{0}};
+    const std::span<const std::byte> wrong[] = {std::span(kHeader).first(2), {}, longer, other};
+    for (const std::span<const std::byte> header : wrong) {
+        Landings landings;
+        Memory memory;
+        auto place = [&] { return memory.start(); };
+        bool complete;
+        ASSERT_EQ(landings.arrive(fragment_at(0), kHeader, counted(0, 60), place, &complete), nullptr);
+        EXPECT_NE(landings.arrive(fragment_at(60), header, counted(60, 40), place, &complete), nullptr);
+        EXPECT_FALSE(complete);
+        EXPECT_EQ(memory.start()[60], std::byte{0});
+    }
 }
 
 // Random headers, many of them near the truth: nothing may be written outside of the memory.
@@ -121,7 +142,8 @@ TEST(UcxLandings, rubbish_writes_nothing_outside) {
             // As the engine: memory of that size is there for this transfer, or none.
             auto place = [&]() -> std::byte* { return fragment.total == kTotal ? memory.start() : nullptr; };
             bool complete;
-            const char* fault = landings.arrive(fragment, counted(0, random() % 60), place, &complete);
+            const char* fault =
+                landings.arrive(fragment, kHeader, counted(0, random() % 60), place, &complete);
             (fault == nullptr ? accepted : refused)++;
             completed += complete;
             ASSERT_TRUE(memory.guards_hold());

@@ -87,21 +87,20 @@ void UcxNetwork::landed(const Flight& flight) {
 ucs_status_t UcxNetwork::on_fragment(void* argument, const void* header, std::size_t header_bytes, void* data,
                                      std::size_t bytes, const ucp_am_recv_param_t* param) {
     auto& self = *static_cast<UcxNetwork*>(argument);
-    Fragment fragment;
-    if (!read_header(header, header_bytes, &fragment) || header_bytes - sizeof fragment > kMostHeaderBytes ||
-        (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-        self.refuse("a message of another format");
-        return UCS_OK;
-    }
-    flow::PeerIndex index = self.sender_of(fragment.key, fragment.sender);
-    if (index == self.remotes_.size()) return UCS_OK;
-    auto* first = static_cast<const std::byte*>(header);
-    const std::span<const std::byte> engine_header(first + sizeof fragment, first + header_bytes);
-    const char* fault =
-        self.take_fragment(index, fragment, engine_header, {static_cast<const std::byte*>(data), bytes});
-    if (fault != nullptr && self.fault_.empty())
-        self.fault_ = "process " + process_text(fragment.sender) + " sent " + fault;
-    return UCS_OK;
+    return self.shielded([&] {
+        Fragment fragment;
+        if (!read_header(header, header_bytes, &fragment) ||
+            header_bytes - sizeof fragment > kMostHeaderBytes ||
+            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+            return self.refuse("a message of another format");
+        flow::PeerIndex index = self.sender_of(fragment.key, fragment.sender);
+        if (index == self.remotes_.size()) return;
+        auto* first = static_cast<const std::byte*>(header);
+        const char* fault =
+            self.take_fragment(index, fragment, {first + sizeof fragment, first + header_bytes},
+                               {static_cast<const std::byte*>(data), bytes});
+        if (fault != nullptr) blame(fragment.sender, fault);
+    });
 }
 
 const char* UcxNetwork::take_fragment(flow::PeerIndex from, const Fragment& fragment,
@@ -109,7 +108,7 @@ const char* UcxNetwork::take_fragment(flow::PeerIndex from, const Fragment& frag
     if (receiver_ == nullptr) return "data after the end";
     bool complete;
     const char* fault = remotes_[from].landings.arrive(
-        fragment, data, [&] { return receiver_->place(from, header, fragment.total); }, &complete);
+        fragment, header, data, [&] { return receiver_->place(from, header, fragment.total); }, &complete);
     if (complete) placed_.push_back({from, {header.begin(), header.end()}});
     return fault;
 }
@@ -120,18 +119,22 @@ ucs_status_t UcxNetwork::on_bulk(void* argument, const void* header, std::size_t
                                  std::size_t bytes, const ucp_am_recv_param_t* param) {
     auto& self = *static_cast<UcxNetwork*>(argument);
     constexpr std::uint64_t kKept = UCP_AM_RECV_ATTR_FLAG_DATA | UCP_AM_RECV_ATTR_FLAG_RNDV;
-    Introduction introduction;
-    if (!read_header(header, header_bytes, &introduction)) return UCS_OK;
-    flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
-    if (index == self.remotes_.size() || (param->recv_attr & kKept) == 0 ||
-        header_bytes - sizeof introduction > kMostHeaderBytes)
-        return UCS_OK;
-    auto* first = static_cast<const std::byte*>(header);
-    self.arrivals_.push_back(Arrival{{index, {first + sizeof introduction, first + header_bytes}},
-                                     bytes,
-                                     data,
-                                     (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0});
-    return UCS_INPROGRESS;
+    bool kept = false;
+    self.shielded([&] {
+        Introduction introduction;
+        if (!read_header(header, header_bytes, &introduction)) return;
+        flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
+        if (index == self.remotes_.size() || (param->recv_attr & kKept) == 0 ||
+            header_bytes - sizeof introduction > kMostHeaderBytes)
+            return;
+        auto* first = static_cast<const std::byte*>(header);
+        self.arrivals_.push_back(Arrival{{index, {first + sizeof introduction, first + header_bytes}},
+                                         bytes,
+                                         data,
+                                         (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0});
+        kept = true;
+    });
+    return kept ? UCS_INPROGRESS : UCS_OK;
 }
 
 struct UcxNetwork::Receipt {
@@ -172,11 +175,13 @@ void UcxNetwork::accept(Arrival& arrival, std::byte* to) {
 void UcxNetwork::on_received(void* request, ucs_status_t status, std::size_t, void* argument) {
     std::unique_ptr<Receipt> receipt(static_cast<Receipt*>(argument));
     UcxNetwork& network = *receipt->network;
-    if (status == UCS_OK) {
-        network.placed_.push_back(std::move(receipt->placed));
-    } else {
-        network.broke(network.remotes_[receipt->placed.from], status);
-    }
+    network.shielded([&] {
+        if (status == UCS_OK) {
+            network.placed_.push_back(std::move(receipt->placed));
+        } else {
+            network.broke(network.remotes_[receipt->placed.from], status);
+        }
+    });
     ucp_request_free(request);
 }
 

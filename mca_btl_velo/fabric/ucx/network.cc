@@ -53,14 +53,14 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
     }
     // UCX 1.13 takes this setting from the environment alone; a user's own value stays.
     const bool preset = setenv_absent(kSegmentVariable, kSegmentBytes);
-    open_context();
     try {
+        open_context();
         open_worker();
         if (preset) unsetenv(kSegmentVariable);
     } catch (...) {
         if (preset) unsetenv(kSegmentVariable);
         if (worker_ != nullptr) ucp_worker_destroy(worker_);
-        ucp_cleanup(context_);
+        if (context_ != nullptr) ucp_cleanup(context_);
         throw;
     }
 }
@@ -98,8 +98,8 @@ bool UcxNetwork::all_tcp() const {
     if (file == nullptr) return false;
     ucp_context_print_info(context_, file);
     std::fclose(file);
+    const std::unique_ptr<char, decltype(&free)> owned(text, free);
     std::istringstream lines(text);
-    free(text);
     bool tcp = false;
     for (std::string line; std::getline(lines, line);) {
         if (line.find(" resource ") == std::string::npos) continue;
@@ -129,9 +129,10 @@ void UcxNetwork::open_worker() {
     attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
     attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
     require(ucp_worker_query(worker_, &attributes), "address");
+    const auto release = [this](ucp_address_t* address) { ucp_worker_release_address(worker_, address); };
+    const std::unique_ptr<ucp_address_t, decltype(release)> address(attributes.address, release);
     auto* first = reinterpret_cast<const std::byte*>(attributes.address);
     own_.worker.assign(first, first + attributes.address_length);
-    ucp_worker_release_address(worker_, attributes.address);
     own_.name = config_.process_name;
     own_.key = platform::random_nonce();
     own_.agreement = config_.agreement;
@@ -228,9 +229,12 @@ void UcxNetwork::finish(ucs_status_ptr_t request, Clock::time_point deadline) {
 }
 
 void UcxNetwork::close_endpoints() {
-    for (Remote& remote : remotes_) {
-        if (remote.endpoint != nullptr && remote.broken == UCS_OK) say(remote, kGoodbyeId, {});
-    }
+    // Without memory for it the peers hear no goodbye.
+    shielded([this] {
+        for (Remote& remote : remotes_) {
+            if (remote.endpoint != nullptr && remote.broken == UCS_OK) say(remote, kGoodbyeId, {});
+        }
+    });
     auto deadline = Clock::now() + kCloseTime;
     ucp_request_param_t params{};
     finish(ucp_worker_flush_nbx(worker_, &params), deadline);

@@ -105,6 +105,10 @@ class UcxNetwork final : public Network {
     flow::PeerIndex sender_of(std::uint64_t key, std::uint64_t name);
     void broke(Remote& remote, ucs_status_t status);
     void refuse(const char* what);
+    // What a callback of UCX does: nothing may be thrown through UCX.
+    template <typename Action>
+    ucs_status_t shielded(Action action);
+    [[noreturn]] static void blame(std::uint64_t sender, const char* fault);
     void check_lost();
     void watch_connections();
     void limit_connections();
@@ -148,7 +152,7 @@ class UcxNetwork final : public Network {
     int looks_ = 0;
     Clock::time_point next_look_{};
     std::uint32_t polls_ = 0;
-    std::string fault_;
+    std::exception_ptr thrown_;  // in a callback of UCX; progress throws it again
     bool refused_ = false;
 };
 

@@ -74,7 +74,8 @@ void UcxNetwork::launch(std::unique_ptr<Flight> flight, unsigned id, const std::
 
 void UcxNetwork::on_sent(void* request, ucs_status_t status, void* argument) {
     auto* flight = static_cast<Flight*>(argument);
-    flight->network->end_flight(flight, status);
+    UcxNetwork& network = *flight->network;
+    network.shielded([&] { network.end_flight(flight, status); });
     ucp_request_free(request);
 }
 
@@ -136,6 +137,10 @@ flow::PeerIndex UcxNetwork::sender_of(std::uint64_t key, std::uint64_t name) {
     return index;
 }
 
+void UcxNetwork::blame(std::uint64_t sender, const char* fault) {
+    throw Failure(VELO_ERR_PROTOCOL, "process " + process_text(sender) + " sent " + fault);
+}
+
 // Strangers are told nothing, and their messages have no effect.
 void UcxNetwork::refuse(const char* what) {
     if (std::exchange(refused_, true)) return;
@@ -149,84 +154,72 @@ const char* UcxNetwork::take_parcel(flow::PeerIndex from, const Parcel& parcel, 
         return intake_.arrive(from, parcel, {data, bytes});
     if (const char* fault = fault_of(parcel, bytes, intake_.capacity())) return fault;
     if (!intake_.pass(from, parcel)) return intake_.arrive(from, parcel, {data, bytes});
-    try {
-        return receiver_->take({from, kind, parcel.flags, parcel.tag, data, bytes,
-                                static_cast<std::uint32_t>(slots_of(parcel)), parcel.value});
-    } catch (const Failure& failure) {
-        // UCX is in between: progress throws it again.
-        if (fault_.empty()) fault_ = failure.what();
-        return nullptr;
-    }
+    return receiver_->take({from, kind, parcel.flags, parcel.tag, data, bytes,
+                            static_cast<std::uint32_t>(slots_of(parcel)), parcel.value});
 }
 
 ucs_status_t UcxNetwork::on_parcel(void* argument, const void*, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* param) {
     auto& self = *static_cast<UcxNetwork*>(argument);
-    Parcel parcel;
-    if (header_bytes != 0 || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
-        !read_header(data, bytes, &parcel)) {
-        self.refuse("a message of another format");
-        return UCS_OK;
-    }
-    flow::PeerIndex index = self.sender_of(parcel.key, parcel.sender);
-    if (index == self.remotes_.size()) return UCS_OK;
-    const char* fault =
-        self.take_parcel(index, parcel, static_cast<std::byte*>(data) + sizeof parcel, bytes - sizeof parcel);
-    if (fault != nullptr && self.fault_.empty())
-        self.fault_ = "process " + process_text(parcel.sender) + " sent " + fault;
-    return UCS_OK;
+    return self.shielded([&] {
+        Parcel parcel;
+        if (header_bytes != 0 || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
+            !read_header(data, bytes, &parcel))
+            return self.refuse("a message of another format");
+        flow::PeerIndex index = self.sender_of(parcel.key, parcel.sender);
+        if (index == self.remotes_.size()) return;
+        const char* fault = self.take_parcel(index, parcel, static_cast<std::byte*>(data) + sizeof parcel,
+                                             bytes - sizeof parcel);
+        if (fault != nullptr) blame(parcel.sender, fault);
+    });
 }
 
 ucs_status_t UcxNetwork::on_hello(void* argument, const void* header, std::size_t header_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* param) {
     auto& self = *static_cast<UcxNetwork*>(argument);
-    Introduction introduction;
-    Address address;
-    if (!read_header(header, header_bytes, &introduction) || introduction.key != self.own_.key ||
-        (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
-        !parse({static_cast<std::byte*>(data), bytes}, &address) || address.name != introduction.sender) {
-        self.refuse("an introduction that is not valid");
-        return UCS_OK;
-    }
-    std::string reason = shm::difference(self.own_.agreement, address.agreement);
-    flow::PeerIndex index = self.index_of(address.name, true);
-    if (index == self.remotes_.size()) reason = "btl_velo_spare_peers is too small for another process";
-    if (!reason.empty()) {
-        if (self.fault_.empty()) self.fault_ = reason;
-        return UCS_OK;
-    }
-    self.learn(index, std::move(address));
-    self.watch_connections();
-    return UCS_OK;
+    return self.shielded([&] {
+        Introduction introduction;
+        Address address;
+        if (!read_header(header, header_bytes, &introduction) || introduction.key != self.own_.key ||
+            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
+            !parse({static_cast<std::byte*>(data), bytes}, &address) || address.name != introduction.sender)
+            return self.refuse("an introduction that is not valid");
+        std::string reason = shm::difference(self.own_.agreement, address.agreement);
+        flow::PeerIndex index = self.index_of(address.name, true);
+        if (index == self.remotes_.size()) reason = "btl_velo_spare_peers is too small for another process";
+        if (!reason.empty()) throw Failure(VELO_ERR_PROTOCOL, reason);
+        self.learn(index, std::move(address));
+        self.watch_connections();
+    });
 }
 
 ucs_status_t UcxNetwork::on_goodbye(void* argument, const void* header, std::size_t header_bytes, void*,
                                     std::size_t, const ucp_am_recv_param_t*) {
     auto& self = *static_cast<UcxNetwork*>(argument);
-    Introduction introduction;
-    if (!read_header(header, header_bytes, &introduction)) return UCS_OK;
-    flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
-    if (index != self.remotes_.size()) self.remotes_[index].gone = true;
-    return UCS_OK;
+    return self.shielded([&] {
+        Introduction introduction;
+        if (!read_header(header, header_bytes, &introduction)) return;
+        flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
+        if (index != self.remotes_.size()) self.remotes_[index].gone = true;
+    });
 }
 
 ucs_status_t UcxNetwork::on_retrieved(void* argument, const void* header, std::size_t header_bytes,
                                       void* data, std::size_t bytes, const ucp_am_recv_param_t* param) {
     auto& self = *static_cast<UcxNetwork*>(argument);
-    Introduction introduction;
-    std::uint64_t count;
-    if (!read_header(header, header_bytes, &introduction) || bytes != sizeof count ||
-        (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-        self.refuse("a message of another format");
-        return UCS_OK;
-    }
-    flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
-    if (index == self.remotes_.size()) return UCS_OK;
-    std::memcpy(&count, data, sizeof count);
-    // Reports may overtake each other.
-    std::uint64_t& known = self.remotes_[index].known_retrieved;
-    if (count > known) known = count;
-    return UCS_OK;
+    return self.shielded([&] {
+        Introduction introduction;
+        std::uint64_t count;
+        if (!read_header(header, header_bytes, &introduction) || bytes != sizeof count ||
+            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+            return self.refuse("a message of another format");
+        flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
+        if (index == self.remotes_.size()) return;
+        std::memcpy(&count, data, sizeof count);
+        // Reports may overtake each other.
+        std::uint64_t& known = self.remotes_[index].known_retrieved;
+        if (count > known) known = count;
+    });
 }
 
 // --- trouble
@@ -284,7 +277,7 @@ bool UcxNetwork::progress() {
         for (Remote* remote : std::exchange(due_, {})) pump(*remote);
     }
     if (!arrivals_.empty()) accept_arrivals();
-    if (!fault_.empty()) throw Failure(VELO_ERR_PROTOCOL, fault_);
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     if (any_broken_) check_lost();
     return moved;
 }

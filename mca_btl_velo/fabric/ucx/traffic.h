@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,6 +46,16 @@ bool read_header(const void* from, std::size_t bytes, Header* header) {
     if (bytes < sizeof *header) return false;
     std::memcpy(header, from, sizeof *header);
     return true;
+}
+
+template <typename Action>
+ucs_status_t UcxNetwork::shielded(Action action) {
+    try {
+        action();
+    } catch (const std::exception&) {
+        if (!thrown_) thrown_ = std::current_exception();
+    }
+    return UCS_OK;
 }
 
 std::string process_text(std::uint64_t name);

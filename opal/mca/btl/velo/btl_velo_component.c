@@ -92,10 +92,10 @@ bool mca_btl_velo_is_named(const mca_base_framework_t *framework)
 }
 
 /* A process that exits without MPI_Finalize, or with MPI_T still open, never closes its engine. */
-static __opal_attribute_destructor__ void flush_trace(void)
+static __opal_attribute_destructor__ void abandon_engine(void)
 {
     if (NULL != mca_btl_velo_module.engine) {
-        velo_trace_flush(mca_btl_velo_module.engine);
+        velo_engine_abandon(mca_btl_velo_module.engine);
     }
 }
 

@@ -1,0 +1,56 @@
+#include "faults.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+namespace velo::test {
+namespace {
+
+bool allocation_fails() {
+    if (!faults.counting) return false;
+    if (faults.allocations_left > 0) return --faults.allocations_left, false;
+    if (faults.failed > 0 && !faults.all_later_fail) return false;
+    ++faults.failed;
+    return true;
+}
+
+}  // namespace
+}  // namespace velo::test
+
+void* operator new(std::size_t bytes) {
+    void* memory = velo::test::allocation_fails() ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    const auto unit = static_cast<std::size_t>(alignment);
+    void* memory =
+        velo::test::allocation_fails() ? nullptr : std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    std::free(memory);
+}
+
+// As older kernels on tmpfs: what has been allocated when the signal comes is given back.
+int posix_fallocate(int file, off_t offset, off_t bytes) {
+    velo::test::Faults& faults = velo::test::faults;
+    if (faults.interrupted_beyond != 0 && static_cast<std::size_t>(bytes) > faults.interrupted_beyond) {
+        ++faults.interrupted;
+        return EINTR;
+    }
+    return fallocate(file, 0, offset, bytes) == 0 ? 0 : errno;
+}

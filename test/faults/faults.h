@@ -1,0 +1,22 @@
+// What the system refuses in a test: the n-th allocation, calls that a signal interrupts. This program
+// replaces operator new and posix_fallocate; without a fault they do what they always do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace velo::test {
+
+struct Faults {
+    // Allocations by operator new that succeed while counting before one fails.
+    std::uint64_t allocations_left = UINT64_MAX;
+    bool all_later_fail = false;
+    bool counting = false;
+    std::uint64_t failed = 0;
+    // A signal comes in every call that allocates more of a file at once; 0: none comes.
+    std::size_t interrupted_beyond = 0;
+    std::uint64_t interrupted = 0;
+};
+inline Faults faults;
+
+}  // namespace velo::test
