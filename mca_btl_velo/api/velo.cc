@@ -131,6 +131,10 @@ velo_peer* velo_peer_at(velo_engine* engine, uint32_t place) {
     return guarded(engine, [&] { return engine->engine.peer(place); });
 }
 
+velo_peer* velo_peer_nobody(velo_engine* engine) {
+    return &engine->engine.nobody();
+}
+
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
                               char* error, size_t error_bytes) {
     uint32_t place;

@@ -66,7 +66,7 @@ typedef struct velo_config {
     uint32_t limic_slots; /* slots of the LiMIC-like path's ring, shared by its senders; 0: automatic */
     uint32_t
         ranks_per_node;   /* size of a virtual node, 0: no LiMIC-like path; only compared with the peers' */
-    uint32_t spare_peers; /* processes of other jobs that may connect; 0..1024 */
+    uint32_t spare_peers; /* processes of other jobs that may be connected at one time; 0..1024 */
     size_t eager_limit;   /* bytes, 0: automatic; only compared with the peers' */
     size_t max_message_bytes; /* largest message for velo_send_*, bytes; 64..16 MiB */
     uint32_t idle_sleep_us;   /* a process with nothing to do sleeps so long at most, 0: never; ignored with
@@ -99,6 +99,9 @@ typedef struct velo_config {
     /* Something is broken for good (VELO_ERR_PROTOCOL), or memory has run out. `text` says what. No lock is
      * held: it may exit. If it returns, nothing moves any more, and the engine waits to be closed. */
     void (*fatal)(void* context, velo_status status, const char* text);
+    /* The process of another job in that place has ended. Another one may get the place when this has returned, so that
+     * the peer there must not be used any more: velo_peer_nobody is there instead. NULL is allowed. */
+    void (*gone)(void* context, uint32_t place, uint64_t process_name);
     /* One line for the log; level as in opal_output_verbose: 0 always, 5 component, 20 detail. */
     void (*log)(void* context, int level, const char* text);
 } velo_config;
@@ -148,6 +151,9 @@ velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, si
 /* The peer in that place, from then on the same; to be called when something is to be sent. NULL after
  * `fatal`. */
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place);
+
+/* Stands for processes that are gone: messages to it are lost, as those to an ended process are, and RMA fails. */
+velo_peer* velo_peer_nobody(velo_engine* engine);
 
 /* Both in one. Connecting twice gives the same peer. On failure *peer is NULL
  * and `error` says why. The peer belongs to the engine and lives until close. */

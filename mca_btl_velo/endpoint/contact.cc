@@ -41,24 +41,6 @@ int Engine::answer_doorbell() {
     });
 }
 
-bool Engine::has_ended(const Peer& peer) {
-    return peer.left ||
-           (peer.link && peer.segment.header().statistics_final.load(std::memory_order_acquire) != 0);
-}
-
-// Processes of other jobs end before this one, with windows open. All that they sent has been retrieved.
-void Engine::bury_departed() {
-    for (const auto& peer : peers_) {
-        if (peer == nullptr || peer->departed || &peer->domain != &velo_ || !has_ended(*peer)) continue;
-        // Looked at before its last packets were counted: the next time is early enough.
-        if (velo_.reader.occupancy() != 0) return;
-        peer->departed = true;
-        peer->policy.departed(peer->source, *this);
-        peer->flow = peer->policy.flow_of(peer->source);
-        peer->policy.control_flushed(*this);
-    }
-}
-
 bool Engine::contact_pending() const {
     return velo_.policy->contact_pending() || (remote_ && remote_->policy->contact_pending());
 }
@@ -72,7 +54,6 @@ void Engine::hurry_contact() {
     const std::uint64_t now = platform::now_ns();
     if (contact_due_ns_ != 0 && now < contact_due_ns_) return;
     if (contact_due_ns_ != 0) {
-        if (velo_.reader.occupancy() == 0) bury_departed();
         velo_.policy->contact_overdue(*this);
         if (remote_) remote_->policy->contact_overdue(remote_out_);
         assert_invariants();

@@ -40,6 +40,8 @@ constexpr std::uint32_t kAutomaticSlotsLeast = 64;
 // For each peer at most.
 constexpr std::uint32_t kAutomaticSlotsMost = 8192;
 constexpr std::uint32_t kLeastLimicSlots = 8;
+// For the owner of a mailbox to notice that processes have ended, where their places are needed.
+constexpr int kPlacePatienceMs = 5000;
 constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
 // `automatic`: slots of an automatic mailbox.
@@ -176,6 +178,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     address_.resize(sizeof own);
     std::memcpy(address_.data(), &own, sizeof own);
     open_remote(flow_config(config, config.remote_peer_count, false));
+    open_nowhere();
     if (remote_)
         remote_slots_per_peer_ =
             resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkSlots);
@@ -204,28 +207,48 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
 
 Engine::~Engine() = default;
 
-void Engine::add_peer(flow::PeerIndex index) {
+void Engine::open_nowhere() {
+    flow::PolicyConfig one{};
+    one.peers = one.data_slots = 1;
+    const auto index = static_cast<flow::PeerIndex>(peers_.size());
+    nowhere_.emplace(Domain{flow::make_policy("none", one, nullptr), mailbox_.reader(), index, &lost_packets_,
+                            &lost_packets_});
+    flow::Emitter& out = *this;
+    nobody_ = std::make_unique<Peer>(index, *nowhere_, out);
+    nobody_->departed = true;
+}
+
+Peer& Engine::add_peer(flow::PeerIndex index) {
     bool remote = index >= remote_first_;
     bool local = limic_ && index >= limic_->first_peer;
     Domain& domain = remote ? *remote_ : local ? *limic_ : velo_;
     flow::Emitter* out = this;
     if (remote) out = &remote_out_;
-    peers_[index] = std::make_unique<Peer>(index, domain, *out);
-    if (remote) return;
-    if (const auto address = mailbox_.introduced(index)) introduce_to_rma(*peers_[index], *address);
+    auto made = std::make_unique<Peer>(index, domain, *out);
+    Peer& peer = *made;
+    if (!remote)
+        if (const auto address = mailbox_.introduced(index)) introduce_to_rma(peer, *address);
+    if (&domain == &velo_) met_.push_back(&peer);
+    peers_.add(std::move(made));
+    return peer;
 }
 
 flow::PeerIndex Engine::expect(const fabric::shm::Address& address) {
-    std::lock_guard lock(mutex_);
-    const flow::PeerIndex index = mailbox_.claim(address.process_name);
-    if (peers_[index] != nullptr && peers_[index]->link) return index;
-    if (may_wait(index, address)) {
+    std::unique_lock lock(mutex_);
+    const flow::PeerIndex index = place_for(address.process_name, lock);
+    const Peer* known = peers_.find(index);
+    if (known != nullptr && (known->link || is_same_departed(*known, address))) return index;
+    if (may_wait(index, address) && (known == nullptr || !known->departed)) {
         mailbox_.introduce(index, address);
-        if (peers_[index] != nullptr) introduce_to_rma(*peers_[index], address);
+        if (known != nullptr) introduce_to_rma(*known, address);
     } else {
         attach(peer_at(index), address);
     }
     return index;
+}
+
+bool Engine::is_same_departed(const Peer& peer, const fabric::shm::Address& address) {
+    return peer.departed && peer.segment.address().file.nonce == address.file.nonce;
 }
 
 Peer* Engine::peer(flow::PeerIndex index) {
@@ -237,9 +260,8 @@ Peer* Engine::peer(flow::PeerIndex index) {
 // spoken to is not mapped, and is no more than its entry in the directory. What can only fail now, fails now;
 // the report needs the counters of all.
 bool Engine::may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const {
-    const bool reports = config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
     const bool by_velo = !limic_ || index < limic_->first_peer;
-    return by_velo && velo_.policy->on_demand() && !reports && !mechanisms_.forced() &&
+    return by_velo && velo_.policy->on_demand() && !reports() && !mechanisms_.forced() &&
            address.magic == fabric::shm::Address::kMagic &&
            address.agreement == mailbox_.address().agreement && platform::reachable_by_pid(address.file);
 }
@@ -260,13 +282,14 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
 
     introduce_to_rma(peer, address);
     if (mechanisms_.forced()) rma_.memory_of(peer.index);
-    flow::PeerIndex here = segment.claim(config_.process_name);
+    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatienceMs);
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
     peer.segment = std::move(segment);
     peer.name = address.process_name;
+    peer.left = peer.ending = peer.departed = false;
     peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
         peer.policy.open_window(peer.flow,
@@ -311,24 +334,24 @@ bool Engine::has_left(Peer& peer) {
 
 void Engine::reach(Peer& peer) {
     std::lock_guard lock(mutex_);
-    reachable_peer(peer.index);
+    if (!peer.departed) reachable_peer(peer.index);
 }
 
 void Engine::dump(const Peer* only, int level) {
     config_.log(config_.context, level, description_.c_str());
-    for (const auto& peer : peers_) {
-        if (peer == nullptr || (only != nullptr && only != peer.get())) continue;
-        const flow::PeerFlow& flow = peer->policy.peer(peer->flow);
+    peers_.for_each([&](const Peer& peer) {
+        if (only != nullptr && only != &peer) return;
+        const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
         char line[320];
         std::snprintf(
             line, sizeof line,
             "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
-            peer->index, peer->policy.credits(peer->flow), peer->queue.bytes(),
-            peer->policy.control_waiting(peer->flow) ? ", control packet waiting" : "", flow.retrieved,
-            flow.threshold, flow.current, peer->policy.intended(peer->source), peer->policy.available());
+            peer.index, peer.policy.credits(peer.flow), peer.queue.bytes(),
+            peer.policy.control_waiting(peer.flow) ? ", control packet waiting" : "", flow.retrieved,
+            flow.threshold, flow.current, peer.policy.intended(peer.source), peer.policy.available());
         config_.log(config_.context, level, line);
-    }
+    });
 }
 
 void Engine::publish_statistics() {
@@ -339,13 +362,9 @@ void Engine::publish_statistics() {
     statistics_.atomics = rma_.atomics();
     statistics_.segment_bytes = mailbox_.bytes();
     statistics_.private_bytes = private_bytes();
-    statistics_.peers_met = peers_met();
+    statistics_.peers_met = peers_.met();
     mailbox_.header().statistics = statistics_;
     mailbox_.header().statistics_final.store(1, std::memory_order_release);
-}
-
-std::size_t Engine::peers_met() const {
-    return peers_.size() - static_cast<std::size_t>(std::count(peers_.begin(), peers_.end(), nullptr));
 }
 
 std::size_t Engine::unmet_peer_bytes() const {
@@ -360,16 +379,16 @@ std::size_t Engine::private_bytes() const {
                  std::size_t{remote_->reader.capacity()} * wire::kPacketBytes;
     }
     return sizeof(Engine) + peers_.size() * kExpectedPeerBytes +
-           peers_met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows + velo_.policy->bytes_shared() +
+           peers_.met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows + velo_.policy->bytes_shared() +
            buffers_.bytes();
 }
 
 std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
     std::vector<const fabric::shm::SegmentHeader*> segments{&mailbox_.header()};
-    for (const auto& peer : peers_) {
-        if (peer != nullptr && peer->link && peer->index < remote_first_)
-            segments.push_back(&peer->segment.header());
-    }
+    peers_.for_each([&](const Peer& peer) {
+        if (peer.segment.bytes() > 0) segments.push_back(&peer.segment.header());
+    });
+    for (const fabric::shm::Segment& segment : segments_of_departed_) segments.push_back(&segment.header());
     std::sort(segments.begin(), segments.end(), [](auto* a, auto* b) { return a->owner < b->owner; });
     return segments;
 }

@@ -18,7 +18,7 @@
 #include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
-#include "endpoint/peer.h"
+#include "endpoint/peer_table.h"
 #include "endpoint/stalls.h"
 #include "endpoint/tracing.h"
 #include "fabric/network.h"
@@ -34,6 +34,8 @@ namespace velo::endpoint {
 class Listener {
  public:
     virtual void arrived(Peer& from, std::byte* data, std::size_t bytes) = 0;
+    // It has ended, and all that it has sent has arrived. Another process may take its place.
+    virtual void departed(Peer& peer) = 0;
 
  protected:
     ~Listener() = default;
@@ -84,6 +86,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void listen(Listener* listener) { listener_ = listener; }
     // Connects to a peer that has sent something and was never connected to.
     void reach(Peer& peer);
+    // Stands for processes that have departed: what is sent to it is lost, and nothing comes of it.
+    Peer& nobody() { return *nobody_; }
     bool threads() const { return config_.threads; }
     // Nothing moves any more; the upper layer has been told.
     bool failed() const { return failed_; }
@@ -109,12 +113,12 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
-    const Peer* known_peer(flow::PeerIndex index) const { return peers_[index].get(); }
+    const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
     static constexpr std::size_t kExpectedPeerBytes =
-        sizeof(std::unique_ptr<Peer>) + rma::Rma::kBytesPerExpectedPeer;
+        sizeof(Peer*) + rma::Rma::kBytesPerExpectedPeer;
 
  private:
     Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
@@ -124,13 +128,26 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void post(flow::PeerIndex to, velo_send* message) override;
     void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
+    // Under the mutex.
     Peer& peer_at(flow::PeerIndex index) {
-        if (peers_[index] == nullptr) [[unlikely]]
-            add_peer(index);
-        return *peers_[index];
+        Peer* peer = peers_.find(index);
+        return peer != nullptr ? *peer : add_peer(index);
     }
-    void add_peer(flow::PeerIndex index);
+    // Without it: of whom something has come.
+    Peer& sender_at(flow::PeerIndex index) {
+        Peer* peer = peers_.find(index);
+        if (peer == nullptr) [[unlikely]]
+            peer = this->peer(index);
+        return *peer;
+    }
+    Peer& add_peer(flow::PeerIndex index);
+    // Needs the counters of all.
+    bool reports() const {
+        return config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
+    }
     bool may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const;
+    // It has ended, and is as it was when it was met: nothing can be sent to it.
+    static bool is_same_departed(const Peer& peer, const fabric::shm::Address& address);
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
 
     struct RemoteEmitter final : flow::Emitter {
@@ -139,6 +156,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
         Engine& engine;
     };
     void open_remote(const flow::PolicyConfig& flow);
+    void open_nowhere();
     void attach_remote(Peer& peer);
     // Returns the number of packets handled. `busy`: there was something to do inside the node.
     int progress_remote(bool busy);
@@ -179,6 +197,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     int housekeep(int handled);
     void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
     void flush_stalled();
+    void report_sent(velo_send* send);
     void run_completions();
     void withdraw_name();
 
@@ -196,8 +215,19 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     int answer_doorbell();
     void hurry_contact();
     bool contact_pending() const;
-    static bool has_ended(const Peer& peer);
-    void bury_departed();
+
+    // departing.cc
+    bool is_stranger(const Peer& peer) const { return peer.index >= velo_.policy->config().peers; }
+    bool has_vanished(Peer& peer);
+    void look_for_departed();
+    void notice_ended(std::size_t peers, std::size_t thoroughly);
+    void clear_up();
+    bool bury(Peer& peer);
+    bool take_back(Peer& peer);
+    void drop_queue(Peer& peer);
+    std::vector<rma::Completion> give_up_transfers(Peer& peer);
+    bool vacate(Peer& peer);
+    flow::PeerIndex place_for(std::uint64_t name, std::unique_lock<OptionalMutex>& lock);
 
     void doze();
     // These return the number of packets handled.
@@ -213,7 +243,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    velo_status single_copy(rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
+    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
                             const rma::Completion& completion, singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
@@ -226,7 +256,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     // Takes the mailbox's occupancy.
     void sample(Domain& domain);
     bool idle() const;
-    std::size_t peers_met() const;
     std::size_t private_bytes() const;
     // A peer has sent this.
     [[noreturn, gnu::cold, gnu::noinline]] static void refuse(const char* what, const wire::Header& header);
@@ -264,7 +293,15 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;
-    std::vector<std::unique_ptr<Peer>> peers_;  // by index; null until first contact
+    PeerTable peers_;
+    std::vector<Peer*> met_;  // those whose end is looked for
+    std::size_t looked_at_ = 0;
+    std::uint64_t next_look_for_departed_ns_ = 0;
+    std::vector<Peer*> ending_;  // who have ended and not been cleared up after; under the gate
+    std::vector<fabric::shm::Segment> segments_of_departed_;  // for the report
+    std::uint64_t lost_packets_ = 0;                          // to nobody
+    std::optional<Domain> nowhere_;
+    std::unique_ptr<Peer> nobody_;
     // A CREDIT that has not been sent yet, if any: written under the mutex.
     std::atomic<Peer*> delayed_to_{nullptr};
     std::uint32_t delayed_credits_ = 0;

@@ -71,13 +71,12 @@ void Engine::count_stalls() {
     const std::uint64_t now = platform::monotonic_ns();
     statistics_.stalls = stalls_.count();
     statistics_.stalled_ns = 0;
-    for (const auto& peer : peers_) {
-        if (peer != nullptr) statistics_.stalled_ns += peer->stall.ns_until(now);
-    }
+    peers_.for_each([&](const Peer& peer) { statistics_.stalled_ns += peer.stall.ns_until(now); });
 }
 
 // Called now and then by progress, under the gate only.
 void Engine::look_around() {
+    look_for_departed();
     if (!stalls_.any() && !trace_.on()) return;
     std::lock_guard lock(mutex_);
     const std::uint64_t now = platform::monotonic_ns();

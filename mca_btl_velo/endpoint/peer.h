@@ -1,5 +1,6 @@
 // One peer as this process sees it: the way to its mailbox, what waits to go there, what is arriving from it.
-// Lives from the first contact, in either direction, until the engine closes.
+// Lives from the first contact, in either direction, until the engine closes; if a process of another job has
+// ended, as the peer of the next process in its place.
 #pragma once
 
 #include <atomic>
@@ -44,7 +45,11 @@ struct velo_peer {
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;         // Engine::empty_polls_ when something was sent to it last
     bool left = false;                       // it has ended, and was never connected to
-    bool departed = false;                   // it has ended, and the policy knows
+    bool ending = false;                     // it has ended: listed in Engine::ending_, or departed
+    bool departed = false;                   // what it held was taken back, what is sent to it is lost
+    std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
+    std::uint32_t copying = 0;               // copies to or from its memory that are under way
+    std::uint64_t last_packet = 0;           // position in the mailbox behind all of an ending one
     std::atomic<bool> awaits_answer{false};  // nothing has come from it since
     velo::endpoint::Stall stall;
     bool dozes = false;    // it may sleep

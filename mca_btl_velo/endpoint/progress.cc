@@ -118,7 +118,7 @@ int Engine::handle(Domain& domain, std::uint64_t word) {
     wire::Header header = wire::Header::unpack(word);
     if (!header.plausible(domain.policy->config().total_peers()))
         refuse("an impossible packet is in the mailbox", header);
-    Peer& peer = peer_at(domain.first_peer + header.source);
+    Peer& peer = sender_at(domain.first_peer + header.source);
     if (header.kind == wire::PacketKind::kData) return retrieve_data<wire::PacketKind::kData>(peer, header);
     return handle_rarity(peer, header);
 }
@@ -200,7 +200,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
 
 // As retrieve_data, for packets that have not been in the mailbox.
 const char* Engine::take(const fabric::Delivery& delivery) {
-    Peer& peer = peer_at(remote_first_ + delivery.from);
+    Peer& peer = sender_at(remote_first_ + delivery.from);
     const bool limited = peer.policy.limited();
     const wire::Header header{delivery.kind, delivery.flags, delivery.tag, 0, 0, peer.source};
     if (!deliver(peer, header, {delivery.data, delivery.bytes, nullptr, 0}))

@@ -115,7 +115,7 @@ int Engine::finish_bulk() {
     for (const fabric::Placed& arrival : placed) {
         rma::MessageHeader header;
         std::memcpy(&header, arrival.header.data(), sizeof header);
-        deliver_rma(peer_at(remote_first_ + arrival.from), header);
+        deliver_rma(sender_at(remote_first_ + arrival.from), header);
     }
     return static_cast<int>(placed.size() + sent.size());
 }

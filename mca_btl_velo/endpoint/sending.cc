@@ -53,7 +53,7 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.wake();
 }
 
-// Stores as much of the message as credits allow. True if all of it is on its way. `kind` says whether it
+// Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver. `kind` says whether it
 // waited.
 bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     std::size_t total = send.bytes[0] + send.bytes[1];
@@ -74,7 +74,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
-        if (burst.packets == 0) return false;
+        if (burst.packets == 0) return peer.departed;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
             burst.piggyback = piggyback(peer);
         fabric::Carried carried = peer.link.carry(burst);
@@ -169,13 +169,18 @@ void Engine::flush(Peer& peer) {
         if (!complete) break;
         peer.queue.pop();
         if (peer.queue.empty()) end_stall(peer);
-        if (send->flags & wire::kInternal) {
-            send->done(send, VELO_OK);
-        } else {
-            send->status = VELO_OK;
-            completed_.push(send);
-            want_housekeeping();
-        }
+        report_sent(send);
+    }
+}
+
+// A message that has waited is on its way.
+void Engine::report_sent(velo_send* send) {
+    if (send->flags & wire::kInternal) {
+        send->done(send, VELO_OK);
+    } else {
+        send->status = VELO_OK;
+        completed_.push(send);
+        want_housekeeping();
     }
 }
 

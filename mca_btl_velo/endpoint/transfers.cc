@@ -19,6 +19,8 @@ constexpr std::uint32_t kLooksAtParts = 1024;
 velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                              std::size_t bytes, const rma::Completion& completion) {
     std::unique_lock lock(mutex_);
+    if (peer.departed) [[unlikely]]
+        return VELO_ERR_REMOTE;
     singlecopy::RemoteMemory* memory = rma_.memory_of(peer.index);
     auto route = rma::Route::kSingleCopy;
     if (memory == nullptr) {
@@ -31,24 +33,26 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
         return VELO_QUEUED;
     }
     statistics_.rma_single_copy_bytes += bytes;
+    ++peer.copying;
     if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.policy.credits(peer.flow) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
-    return single_copy(direction, local, remote, bytes, completion, *memory);
+    return single_copy(peer, direction, local, remote, bytes, completion, *memory);
 }
 
-velo_status Engine::single_copy(rma::Direction direction, void* local, std::uint64_t remote,
+velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                                 std::size_t bytes, const rma::Completion& completion,
                                 singlecopy::RemoteMemory& memory) {
     std::uint64_t started = platform::ticks();
     int error = direction == rma::Direction::kGet ? memory.read(local, remote, bytes)
                                                   : memory.write(local, remote, bytes);
-    if (error != 0) return VELO_ERR_REMOTE;
-    if (direction == rma::Direction::kGet) {
+    {
         std::lock_guard lock(mutex_);
-        rma_.measured(bytes, started);
+        --peer.copying;
+        if (error == 0 && direction == rma::Direction::kGet) rma_.measured(bytes, started);
     }
+    if (error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
 }
@@ -59,7 +63,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
     std::optional<unsigned> cell = share_cells_.take();
     if (!cell) {
         lock.unlock();
-        return single_copy(rma::Direction::kGet, local, remote, bytes, completion, memory);
+        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
     rma::SharedGet get{*cell,      rma::Share(share_cells_.at(*cell), generation, bytes),
@@ -75,6 +79,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
 
     await_shared_gets();
     lock.lock();
+    --peer.copying;
     shared_gets_.push_back(get);
     want_housekeeping();
     return VELO_QUEUED;
@@ -144,6 +149,7 @@ void Engine::give_help() {
 velo_status Engine::atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                            std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion) {
     std::lock_guard lock(mutex_);
+    if (peer.departed) return VELO_ERR_REMOTE;
     return rma_.start_atomic(peer.index, operation, width, remote, operand, compare, completion);
 }
 

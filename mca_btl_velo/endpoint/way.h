@@ -1,4 +1,5 @@
-// The way to a peer's mailbox: through shared memory, inlined, or through a network.
+// The way to a peer's mailbox: through shared memory, inlined, or through a network. What is carried on one
+// that is closed is lost.
 #pragma once
 
 #include <memory>
@@ -16,22 +17,28 @@ class Way {
         return shm_.emplace(writer, source);
     }
     void open(std::unique_ptr<fabric::Link> network) { network_ = std::move(network); }
+    void close() { shm_.reset(); }
 
     fabric::Carried carry(const fabric::Burst& burst) {
-        return shm_ ? shm_->carry(burst) : network_->carry(burst);
+        if (shm_) return shm_->carry(burst);
+        if (network_ == nullptr) return {burst.packets, burst.message.total() - burst.offset};
+        return network_->carry(burst);
     }
     bool carry_packet(const fabric::MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
                       bool granted, bool rested) {
         if (shm_) [[likely]]
             return shm_->carry_packet(message, tag, piggyback, granted, rested);
-        return network_->carry_packet(message, tag, piggyback, granted, rested);
+        return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);
     }
     // Shared memory only.
     void prepare(std::uint32_t packets) {
         if (shm_) shm_->prepare(packets);
     }
     void carry_control(wire::PacketKind kind, std::uint32_t value) {
-        shm_ ? shm_->carry_control(kind, value) : network_->carry_control(kind, value);
+        if (shm_)
+            shm_->carry_control(kind, value);
+        else if (network_ != nullptr)
+            network_->carry_control(kind, value);
     }
 
  private:

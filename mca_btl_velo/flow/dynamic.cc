@@ -217,6 +217,48 @@ void DynamicPolicy::response_retrieved(PeerIndex from, std::uint32_t returned, E
     if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
 }
 
+// ---- the end of a peer ---
+
+bool DynamicPolicy::departed(PeerIndex peer, Emitter&) {
+    const std::uint32_t floor = config_.credit_slots;
+    if (available_ + peers_[peer].current < floor || !hand_back_quota(peer)) return false;
+    start_again(peer, floor);
+    peers_[peer].threshold = 1;
+    for (std::uint32_t i = 1; i <= floor; ++i) rings_[ring_slot(peer, i)] = 1;
+    Extra& extra = extras_[peer];
+    extra.piggybacked = 0;
+    extra.crossings = 0;
+    extra.blocked = extra.request_waiting = extra.response_waiting = false;
+    // What it may still claim as one of its job is the first to be stolen.
+    unlink(peer);
+    link_back(peer, list_of(extra.intended > floor ? Level::kLow : Level::kNull));
+    return true;
+}
+
+// What it has stolen goes to those who have less than an even share: all of it, as the intended quotas sum to
+// the same as the even shares, unless some of them are blocked and so stay at their floor.
+bool DynamicPolicy::hand_back_quota(PeerIndex from) {
+    const auto missing = [this, from](PeerIndex q) -> std::uint32_t {
+        const std::uint32_t share = config_.even_share(q), intended = extras_[q].intended;
+        return q == from || extras_[q].blocked || intended >= share ? 0 : share - intended;
+    };
+    const std::uint32_t share = config_.even_share(from);
+    if (extras_[from].intended <= share) return true;
+    std::uint32_t excess = extras_[from].intended - share;
+    std::uint64_t room = 0;
+    for (PeerIndex q = 0; q < extras_.size(); ++q) room += missing(q);
+    if (room < excess) return false;
+    extras_[from].intended = static_cast<std::uint16_t>(share);
+    for (PeerIndex q = 0; excess > 0; ++q) {
+        const std::uint32_t moved = std::min(missing(q), excess);
+        if (moved == 0) continue;
+        extras_[q].intended = static_cast<std::uint16_t>(extras_[q].intended + moved);
+        excess -= moved;
+        if (level(q) == Level::kNull) move_to_front(q, Level::kLow);
+    }
+    return true;
+}
+
 // ---- activity lists ---
 
 DynamicPolicy::Level DynamicPolicy::level(PeerIndex from) const {
@@ -244,6 +286,16 @@ void DynamicPolicy::link_front(PeerIndex peer, std::uint8_t list) {
     extra.older = to.newest;
     (to.newest == kNobody ? to.oldest : extras_[to.newest].newer) = peer;
     to.newest = peer;
+}
+
+void DynamicPolicy::link_back(PeerIndex peer, std::uint8_t list) {
+    Extra& extra = extras_[peer];
+    List& to = lists_[list];
+    extra.list = list & 3;
+    extra.older = kNobody;
+    extra.newer = to.oldest;
+    (to.oldest == kNobody ? to.newest : extras_[to.oldest].older) = peer;
+    to.oldest = peer;
 }
 
 // ---- invariants ---

@@ -29,6 +29,7 @@ class DynamicPolicy final : public Policy {
     void send_waiting_control(PeerIndex to, Emitter& out) override;
     void request_retrieved(PeerIndex from, Emitter& out) override;
     void response_retrieved(PeerIndex from, std::uint32_t returned, Emitter& out) override;
+    bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
     std::size_t bytes_per_peer() const override;
     std::uint32_t intended(PeerIndex index) const override { return extras_[index].intended; }
@@ -86,6 +87,8 @@ class DynamicPolicy final : public Policy {
     void send_request(PeerIndex to, Emitter& out);
     void send_response(PeerIndex to, Emitter& out);
 
+    bool hand_back_quota(PeerIndex from);
+
     // The lists LOW, MED and HIGH rotate: `low_` says which one is LOW now.
     std::uint8_t list_of(Level level) const {
         return level == Level::kNull ? kNullList
@@ -94,6 +97,7 @@ class DynamicPolicy final : public Policy {
     void move_to_front(PeerIndex peer, Level level);
     void unlink(PeerIndex peer);
     void link_front(PeerIndex peer, std::uint8_t list);
+    void link_back(PeerIndex peer, std::uint8_t list);
 
     std::string list_violation() const;
     std::string peer_violation(PeerIndex from) const;

@@ -133,10 +133,8 @@ void LazyPolicy::release_retrieved(PeerIndex from, Emitter& out) {
 // Returns the credits that were left.
 std::uint32_t LazyPolicy::close_window(PeerIndex to) {
     const FlowIndex flow = contacts_[to].out.value;
-    if (out(to) == Out::kWarm)
-        remove<&Extra::out>(warm_, flow);
-    else
-        --leaving_;
+    if (out(to) == Out::kWarm) remove<&Extra::out>(warm_, flow);
+    if (out(to) == Out::kLeaving) --leaving_;
     --open_;
     const std::uint32_t rest = std::exchange(peers_[flow].credit, 0);
     set(contacts_[to].out, code(Out::kCold), kNobody);
@@ -186,13 +184,13 @@ void LazyPolicy::contact_overdue(Emitter& out) {
 }
 
 // What it holds, and what is on its way to it, comes back as if with a BYE.
-void LazyPolicy::departed(PeerIndex peer, Emitter& out) {
+bool LazyPolicy::departed(PeerIndex peer, Emitter& out) {
     order_.forget(peer);
-    if (this->out(peer) >= Out::kWarm) {
-        close_window(peer);
-        open_queued(out);
-    }
-    if (in(peer) < In::kActive) return;
+    if (this->out(peer) == Out::kQueued) take_out<&Contact::out>(queued_, peer);
+    if (this->out(peer) >= Out::kHello) close_window(peer);
+    open_queued(out);
+    if (in(peer) == In::kWaiting) take_out<&Contact::in>(waiting_, peer);
+    if (in(peer) < In::kActive) return true;
     const FlowIndex flow = contacts_[peer].in.value;
     if (in(peer) == In::kActive) {
         remove<&Extra::in>(active_, flow);
@@ -201,6 +199,7 @@ void LazyPolicy::departed(PeerIndex peer, Emitter& out) {
     }
     contacts_[peer].in.state = code(In::kReleasing);
     bye_retrieved(peer, peers_[flow].current, out);
+    return true;
 }
 
 // ---- receiver role: who holds credits ---
@@ -407,6 +406,20 @@ PeerIndex LazyPolicy::pop(Queue& queue) {
     queue.first = (contacts_[peer].*kSide).value;
     --queue.count;
     return peer;
+}
+
+template <LazyPolicy::Side LazyPolicy::Contact::*kSide>
+void LazyPolicy::take_out(Queue& queue, PeerIndex peer) {
+    PeerIndex before = kNobody;
+    for (PeerIndex q = queue.first; q != peer; q = (contacts_[q].*kSide).value) before = q;
+    const std::uint32_t after = (contacts_[peer].*kSide).value;
+    if (before == kNobody)
+        queue.first = after;
+    else
+        (contacts_[before].*kSide).value = after & kNobody;
+    if (queue.last == peer) queue.last = before;
+    --queue.count;
+    contacts_[peer].*kSide = Side{};
 }
 
 template <LazyPolicy::Links LazyPolicy::Extra::*kLinks>

@@ -46,7 +46,7 @@ class LazyPolicy final : public Policy {
     void control_flushed(Emitter& out) override;
     bool contact_pending() const override { return waiting_.count + queued_.count > 0; }
     void contact_overdue(Emitter& out) override;
-    void departed(PeerIndex peer, Emitter& out) override;
+    bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
     std::size_t bytes_per_peer() const override { return sizeof(Contact); }
     std::size_t bytes_shared() const override;
@@ -135,6 +135,9 @@ class LazyPolicy final : public Policy {
     void push(Queue& queue, PeerIndex peer, std::uint8_t state);
     template <Side Contact::*kSide>
     PeerIndex pop(Queue& queue);
+    // From anywhere in the queue; its state becomes cold.
+    template <Side Contact::*kSide>
+    void take_out(Queue& queue, PeerIndex peer);
     template <Links Extra::*kLinks>
     void append(List& list, FlowIndex flow);
     template <Links Extra::*kLinks>

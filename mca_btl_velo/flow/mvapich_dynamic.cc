@@ -40,6 +40,13 @@ void MvapichDynamicPolicy::grow(FlowIndex from) {
     counters_.grown_buffers += added;
 }
 
+// What it has grown by goes back to the pool.
+bool MvapichDynamicPolicy::departed(PeerIndex peer, Emitter&) {
+    pool_ += buffers(peer) - config_.initial_buffers;
+    start_again(peer, config_.initial_buffers);
+    return true;
+}
+
 std::string MvapichDynamicPolicy::violation() const {
     if (std::string slots = slot_violation(); !slots.empty()) return slots;
     std::uint64_t owned = 0;

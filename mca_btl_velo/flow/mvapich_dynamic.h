@@ -18,6 +18,7 @@ class MvapichDynamicPolicy final : public MvapichStaticPolicy {
     explicit MvapichDynamicPolicy(const PolicyConfig& config);
     std::string_view name() const override;
     void backlogged_data_retrieved(FlowIndex from, Emitter& out) override;
+    bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
 
     // Buffers that belong to no peer yet.

@@ -131,6 +131,11 @@ void Policy::response_retrieved(PeerIndex from, std::uint32_t, Emitter& out) {
     data_retrieved(from, out);
 }
 
+bool Policy::departed(PeerIndex peer, Emitter&) {
+    start_again(peer, peers_[peer].current + peers_[peer].retrieved);
+    return true;
+}
+
 void Policy::emit_credit(PeerIndex to, std::uint32_t count, Emitter& out) {
     ++counters_.credit_packets;
     counters_.credits_in_packets += count;

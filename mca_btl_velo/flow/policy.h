@@ -260,9 +260,14 @@ class Policy {
     // not be looking, so another one is. May emit to any peer.
     virtual void contact_overdue(Emitter&) {}
 
-    // This peer has ended: it will send nothing more, nothing of it is in the mailbox any more, and nobody
-    // looks at its own. Its windows close as if it had answered. The caller then calls control_flushed.
-    virtual void departed(PeerIndex, Emitter&) {}
+    // ---- the end of a peer ---
+
+    // It will send nothing more, nothing of it is in the mailbox any more, and nobody looks at its own. What
+    // it held, and what is on its way to it, goes to the others; its place becomes what it was at the start,
+    // for whoever is connected there next, with open_window. May emit to any other peer; the caller then
+    // calls control_flushed. False: nothing has changed, because the others hold what the place starts with;
+    // to be called again when packets of theirs have been retrieved.
+    virtual bool departed(PeerIndex peer, Emitter& out);
 
     // A peer has broken the rules: what it sent changed nothing, or the counts do not add up any more. For
     // good.
@@ -305,6 +310,12 @@ class Policy {
     void grant(FlowIndex from, std::uint32_t count) {
         peers_[from].current += count;
         available_ -= count;
+    }
+    // The peer has ended: its place holds `current` credits, as at the start.
+    void start_again(FlowIndex from, std::uint32_t current) {
+        available_ += peers_[from].current - current;
+        peers_[from].credit = peers_[from].retrieved = 0;
+        peers_[from].current = current;
     }
     // Grants all that was retrieved; the caller sends it.
     std::uint32_t return_retrieved(FlowIndex from) {

@@ -20,6 +20,11 @@ void RnrPolicy::refused(PeerIndex to, std::uint64_t now_ns) {
     retry_at_ns_[to] = now_ns + config_.rnr_timer_ns;
 }
 
+bool RnrPolicy::departed(PeerIndex peer, Emitter&) {
+    retry_at_ns_[peer] = 0;
+    return true;
+}
+
 constinit const PolicyFactory kRnrFactory{
     .name = "rnr",
     .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {

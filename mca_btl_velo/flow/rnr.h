@@ -21,6 +21,7 @@ class RnrPolicy final : public Policy {
     std::uint32_t refusal_limit() const override { return config_.preposted_buffers; }
     void refused(PeerIndex to, std::uint64_t now_ns) override;
     std::uint64_t retry_at_ns(PeerIndex to) const override { return retry_at_ns_[to]; }
+    bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override { return {}; }
     std::size_t bytes_per_peer() const override { return sizeof(PeerFlow) + sizeof(std::uint64_t); }
     std::uint32_t intended(PeerIndex) const override { return config_.preposted_buffers; }

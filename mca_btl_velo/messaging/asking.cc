@@ -174,6 +174,7 @@ void Messenger::taken_arrived(Peer& from, const ProbeHeader& taken) {
     Parked like;
     like.key = {taken.header.key.context, taken.source, taken.tag};
     like.from = &from;
+    like.generation = from.generation.load(std::memory_order_relaxed);
     like.bytes = taken.bytes;
     like.id = taken.id;
     like.address = taken.address;

@@ -42,6 +42,17 @@ class AwaitedSends {
         return send;
     }
 
+    // All that wait for this peer.
+    std::vector<velo_message_send*> remove_all(std::uint32_t peer) {
+        std::vector<velo_message_send*> sends;
+        for (std::uint32_t place = 0; place < entries_.size(); ++place) {
+            const Entry& entry = entries_[place];
+            if (entry.send != nullptr && entry.peer == peer)
+                sends.push_back(remove(std::uint64_t{entry.generation} << 32 | place, peer));
+        }
+        return sends;
+    }
+
  private:
     struct Entry {
         velo_message_send* send = nullptr;

@@ -21,6 +21,7 @@ T read(const std::byte* data, std::size_t bytes) {
 // For what peers still say to a messenger that has closed: credits that nobody needs any more.
 class Nobody final : public endpoint::Listener {
     void arrived(Peer&, std::byte*, std::size_t) override {}
+    void departed(Peer&) override {}
 } nobody;
 
 std::uint32_t share_of_pool(const velo_messenger_config& config) {
@@ -77,6 +78,29 @@ void Messenger::connect(Peer& peer, const Address& address) {
 void Messenger::reach(Peer& peer, Share& share) {
     engine_.reach(peer);
     share.reached = true;
+}
+
+// What it has sent stays. Whoever waits for an answer waits no longer, and the share is that of a process that
+// was never met.
+void Messenger::departed(Peer& peer) {
+    std::vector<velo_message_send*> unanswered;
+    {
+        std::lock_guard lock(mutex_);
+        std::erase(holders_, &peer);
+        unanswered = awaited_.remove_all(peer.index);
+        Share& share = share_of(peer);
+        if (share.backlog != nullptr)
+            while (Held* held = share.backlog->oldest()) release_held(held, *share.backlog);
+        std::vector<Peek> peeks = std::move(share.peeks);
+        std::erase_if(peeks, [](const Peek& peek) { return peek.state < Peek::State::kTaking; });
+        for (Peek& peek : peeks) {
+            if (peek.state == Peek::State::kTaking) peek.taken = nullptr;
+            peek.state = Peek::State::kTaken;
+        }
+        share = Share();
+        share.peeks = std::move(peeks);
+    }
+    for (velo_message_send* send : unanswered) settle(send, VELO_ERR_REMOTE);
 }
 
 std::uint16_t Messenger::take_owed(Share& share) {
@@ -179,6 +203,7 @@ void Messenger::park_eager(Peer& from, const Header& header, std::uint64_t id, c
     Parked like;
     like.key = header.key;
     like.from = &from;
+    like.generation = from.generation.load(std::memory_order_relaxed);
     like.bytes = bytes;
     like.id = id;
     like.kind = header.kind;

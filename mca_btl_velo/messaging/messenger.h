@@ -48,6 +48,7 @@ inline Parked parked_like(endpoint::Peer& from, const RendezvousHeader& rendezvo
     Parked like;
     like.key = rendezvous.header.key;
     like.from = &from;
+    like.generation = from.generation.load(std::memory_order_relaxed);
     like.bytes = rendezvous.bytes;
     like.id = rendezvous.id;
     like.address = rendezvous.address;
@@ -114,6 +115,7 @@ class Messenger final : private endpoint::Listener {
     };
 
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
+    void departed(Peer& peer) override;
     void eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
                        std::size_t bytes);
     void rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous);
@@ -195,6 +197,13 @@ class Messenger final : private endpoint::Listener {
         return share;
     }
     void reach(Peer& peer, Share& share);
+    // nullptr: this process. Under the mutex, so that `departed` comes before or after.
+    Peer* sender_of(const Parked& message) {
+        Peer* from = message.from;
+        const bool same =
+            from == nullptr || from->generation.load(std::memory_order_relaxed) == message.generation;
+        return same ? from : &engine_.nobody();
+    }
     std::uint16_t take_owed(Share& share);
     // True if the peer should be told now.
     bool give_back(Peer* from, std::uint32_t cells);

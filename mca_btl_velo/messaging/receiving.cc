@@ -90,22 +90,25 @@ void Messenger::consume(Parked* message, velo_message_receive* receive) {
     receive->messenger = reinterpret_cast<velo_messenger*>(this);
     receive->turn = kMatched;
     const Kind kind = message->kind;
-    Peer* from = message->from;
     if (kind == Kind::kRendezvous) {
-        const Parked rendezvous = *message;
+        Parked rendezvous = *message;
         {
             std::lock_guard lock(mutex_);
+            rendezvous.from = sender_of(*message);
             release(message);
         }
         return fetch(receive, rendezvous);
     }
-    if (kind == Kind::kSynchronous) say_done(*from, message->id, VELO_OK);
     copy_out(receive, *message);
+    const std::uint64_t id = message->id;
+    Peer* from;
     bool due;
     {
         std::lock_guard lock(mutex_);
+        from = sender_of(*message);
         due = release(message);
     }
+    if (kind == Kind::kSynchronous) say_done(*from, id, VELO_OK);
     receive->done(receive, VELO_OK);
     if (due) return_credits(*from);
 }
@@ -118,7 +121,7 @@ bool Messenger::release(Parked* message) {
     } else {
         const std::uint32_t cells = cells_for(message->bytes);
         state_.pool_used_bytes -= cells * kCellBytes;
-        due = give_back(message->from, cells);
+        due = give_back(sender_of(*message), cells);
     }
     pool_.release(message);
     return due;

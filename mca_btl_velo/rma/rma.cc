@@ -247,6 +247,18 @@ Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
     return {};
 }
 
+void Rma::departed(PeerIndex peer, std::vector<Completion>* lost) {
+    std::erase_if(transfers_, [&](const auto& entry) {
+        const Transfer& transfer = entry.second;
+        if (transfer.peer != peer) return false;
+        if (transfer.measured) (void)routes_.by_mailbox.completed(transfer.bytes, platform::ticks());
+        lost->push_back(transfer.completion);
+        lost->back().status = VELO_ERR_REMOTE;
+        return true;
+    });
+    access_[peer].reset();
+}
+
 Completion Rma::part_arrived(const MessageHeader& header) {
     Transfer& transfer = transfers_[header.id];
     transfer.arrived += header.bytes;

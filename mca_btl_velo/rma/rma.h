@@ -89,6 +89,13 @@ class Rma {
     // (done set).
     Completion finish(PeerIndex peer, const MessageHeader& header);
 
+    // What is known of the peer's memory; nullptr: nothing.
+    const singlecopy::RemoteMemory* known_memory(PeerIndex peer) const {
+        return access_[peer] != nullptr ? access_[peer]->memory.get() : nullptr;
+    }
+    // The peer has ended. Its transfers through the mailbox are lost.
+    void departed(PeerIndex peer, std::vector<Completion>* lost);
+
     std::uint64_t mailbox_bytes() const { return mailbox_bytes_; }
     std::uint64_t atomics() const { return atomics_; }
 

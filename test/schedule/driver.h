@@ -48,7 +48,13 @@ class Driver {
     // This process sends and is sent to, but does not retrieve.
     void never_retrieves(std::uint32_t process) { deaf_ = process; }
 
+    // Processes end at any moment, one event in so many, and others take their places.
+    void ends_every(std::uint32_t events) { ends_every_ = events; }
+
     std::uint64_t events() const { return events_; }
+    // Processes that ended, and those that took their places.
+    std::uint64_t ends() const { return ends_; }
+    std::uint64_t replacements() const { return replacements_; }
 
     // The first violation, or the empty string after `events` events.
     std::string run(std::uint64_t events) {
@@ -73,6 +79,8 @@ class Driver {
             for (std::uint32_t i = 0; i < n * n; ++i) {
                 const std::uint32_t from = random_.below(n);
                 const std::uint32_t to = random_.below(n);
+                if (ends_every_ != 0) bury(to, from);
+                if (has_ended(from) && has_ended(to)) continue;
                 if (!target_.limited()) target_.poke(from);
                 if (from != to && target_.in_channel(from, to) > 0) target_.deliver(from, to);
                 if (from != to && target_.doorbell(from, to)) target_.hear(from, to);
@@ -83,7 +91,7 @@ class Driver {
                 ++events_;
                 if (std::string broken = checked(); !broken.empty()) return broken;
             }
-            moved = !target_.quiet();
+            moved = !target_.quiet() || somebody_is_unburied();
         }
         if (!target_.limited()) target_.sleep();
         if (!target_.quiet()) return drain();
@@ -96,6 +104,7 @@ class Driver {
 
     bool step() {
         ++attempts_;
+        if (ends_every_ != 0 && come_and_go()) return true;
         const std::uint32_t draw = random_.below(send_weight_ + deliver_weight_ + retrieve_weight_);
         const bool done = draw < send_weight_                     ? try_send()
                           : draw < send_weight_ + deliver_weight_ ? try_deliver()
@@ -108,7 +117,7 @@ class Driver {
 
     bool try_send() {
         auto [from, to] = next_message(pattern_, target_.processes(), attempts_, random_);
-        if (from == to || !is_awake(from) || target_.backlog(from, to) >= kMaxBacklog) return false;
+        if (from == to || !is_awake(from) || has_ended(from) || has_ended(to) || target_.backlog(from, to) >= kMaxBacklog) return false;
         send(from, to);
         return true;
     }
@@ -130,16 +139,56 @@ class Driver {
     }
     bool try_retrieve() {
         const std::uint32_t p = random_.below(target_.processes());
-        if (p == deaf_ || !is_awake(p)) return false;
+        if (p == deaf_ || !is_awake(p) || has_ended(p)) return false;
         if constexpr (requires { target_.overdue(p); })
             if (target_.contact_pending(p) && random_.chance(1, 64)) target_.overdue(p);
         if (!target_.limited()) target_.poke(p);
         if (target_.in_mailbox(p) == 0) return false;
         std::uint32_t from = 0;
-        if (target_.retrieve(p, &from) && answers(pattern_, from, p) &&
+        if (target_.retrieve(p, &from) && answers(pattern_, from, p) && !has_ended(from) &&
             target_.backlog(p, from) < kMaxBacklog)
             send(p, from);
         return true;
+    }
+
+    bool has_ended(std::uint32_t p) const {
+        if constexpr (requires { target_.ended(p); }) return target_.ended(p);
+        return false;
+    }
+    bool bury(std::uint32_t q, std::uint32_t p) {
+        if constexpr (requires { target_.may_bury(q, p); })
+            if (q != p && target_.may_bury(q, p)) return target_.bury(q, p);
+        return false;
+    }
+    bool somebody_is_unburied() const {
+        bool found = false;
+        if constexpr (requires { target_.may_bury(0, 0); })
+            for (std::uint32_t p = 0; p < target_.processes(); ++p)
+                for (std::uint32_t q = 0; q < target_.processes(); ++q)
+                    found |= p != q && target_.may_bury(q, p);
+        return found;
+    }
+    // The end of a process, what others do when they notice, and a new one. Two at least live.
+    bool come_and_go() {
+        if constexpr (requires { target_.end(0U); }) {
+            const std::uint32_t p = random_.below(target_.processes());
+            const std::uint32_t q = random_.below(target_.processes());
+            if (target_.ended(p)) {
+                if (random_.chance(1, 8) && target_.may_replace(p)) {
+                    target_.replace(p);
+                    ++replacements_;
+                    return ++events_ > 0;
+                }
+                return random_.chance(1, 4) && bury(q, p) && ++events_ > 0;
+            }
+            std::uint32_t living = 0;
+            for (std::uint32_t each = 0; each < target_.processes(); ++each) living += !target_.ended(each);
+            if (living <= 2 || !random_.chance(1, ends_every_)) return false;
+            target_.end(p);
+            ++ends_;
+            return ++events_ > 0;
+        }
+        return false;
     }
 
     static constexpr std::size_t kMaxBacklog = 8;
@@ -157,6 +206,8 @@ class Driver {
     std::uint64_t events_ = 0;
     std::uint64_t attempts_ = 0;  // advances while everybody sleeps
     std::uint32_t deaf_ = kNobody;
+    std::uint32_t ends_every_ = 0;  // 0: none does
+    std::uint64_t ends_ = 0, replacements_ = 0;
 };
 
 }  // namespace velo::schedule

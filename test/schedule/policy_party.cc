@@ -54,8 +54,8 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process) {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) flows_.push_back(policy_->flow_of(to));
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
         const std::uint32_t peer = scenario.process_at(process, to);
-        policy_->open_window(to, flow::initial_credit(scenario.policy, scenario.config_of(peer),
-                                                      scenario.index_of(peer, process)));
+        connect(to, flow::initial_credit(scenario.policy, scenario.config_of(peer),
+                                          scenario.index_of(peer, process)));
     }
 }
 
@@ -138,6 +138,15 @@ void PolicyParty::retrieve(flow::PeerIndex from, const Packet& packet, Outbox& o
             policy_->contact_retrieved(from, packet.kind, packet.value, *this);
             return after_control(from);
     }
+}
+
+bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
+    out_ = &out;
+    queues_[peer] = {};
+    if (!policy_->departed(peer, *this)) return false;
+    flows_[peer] = policy_->flow_of(peer);
+    policy_->control_flushed(*this);
+    return true;
 }
 
 std::string PolicyParty::violation() const {

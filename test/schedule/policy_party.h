@@ -23,6 +23,7 @@ class PolicyParty : private flow::Emitter {
     // With a copy of the policy, for the exploration of states. Not every policy is worth one: throws.
     PolicyParty(const PolicyParty& other);
     PolicyParty& operator=(const PolicyParty&) = delete;
+    PolicyParty& operator=(PolicyParty&&) = default;
 
     void send(flow::PeerIndex to, Pending packet, Outbox& out);
     void retrieve(flow::PeerIndex from, const Packet& packet, Outbox& out);
@@ -31,6 +32,10 @@ class PolicyParty : private flow::Emitter {
     // The engine's patience with a pending contact is over.
     void overdue(Outbox& out);
     bool contact_pending() const { return policy_->contact_pending(); }
+    // The peer has ended; nothing of it is in the mailbox. False: to be called again.
+    bool departed(flow::PeerIndex peer, Outbox& out);
+    // Another process has taken its place, or is new here: `credit` is the share of this one there.
+    void connect(flow::PeerIndex peer, std::uint32_t credit) { policy_->open_window(peer, credit); }
 
     bool limited() const { return policy_->limited(); }
     bool on_demand() const { return policy_->on_demand(); }

@@ -43,6 +43,7 @@ class World {
     explicit World(const Scenario& scenario, const Options&... options)
         : scenario_(std::make_shared<const Scenario>(scenario)),
           links_(scenario.processes * scenario.processes),
+          ended_(scenario.processes),
           boxes_(scenario.processes) {
         std::vector<std::uint32_t> peers(processes() * processes());
         for (std::uint32_t p = 0; p < processes(); ++p) {
@@ -125,6 +126,7 @@ class World {
     }
     // The process looks at its queues again: a mailbox that was full may have room.
     void poke(std::uint32_t p) {
+        if (ended_[p]) return;
         begin_event();
         Post out(*this, p);
         parties_[p].flush_all(out);
@@ -135,6 +137,56 @@ class World {
         parties_[p].overdue(out);
     }
     bool contact_pending(std::uint32_t p) const { return parties_[p].contact_pending(); }
+    // The process ends where it stands. What it has sent is still on its way; nobody will take what was sent
+    // to it.
+    void end(std::uint32_t p) {
+        begin_event();
+        ended_[p] = true;
+        for (std::uint32_t q = 0; q < processes(); ++q) {
+            if (q == p) continue;
+            link(q, p) = Link{.index = link(q, p).index};
+            link(p, q).buried = false;
+        }
+        boxes_[p].clear();
+    }
+    bool ended(std::uint32_t p) const { return ended_[p]; }
+    // Whether `q` has taken all that the ended `p` has sent, and has yet to clear up after it.
+    bool may_bury(std::uint32_t q, std::uint32_t p) const {
+        return ended_[p] && !ended_[q] && !link(p, q).buried && link(p, q).outstanding == 0;
+    }
+    // True if the policy of `q` could.
+    bool bury(std::uint32_t q, std::uint32_t p) {
+        begin_event();
+        if (std::exchange(link(p, q).doorbell, false)) count_contact(p, q, wire::PacketKind::kHello, -1);
+        Post out(*this, q);
+        link(p, q).buried = parties_[q].departed(index(q, p), out);
+        return link(p, q).buried;
+    }
+    // All that live have cleared up.
+    bool may_replace(std::uint32_t p) const {
+        for (std::uint32_t q = 0; q < processes(); ++q)
+            if (q != p && !ended_[q] && !link(p, q).buried) return false;
+        return ended_[p];
+    }
+    // A new process in the place of the ended one. It connects to those that live, and they to it.
+    void replace(std::uint32_t p) {
+        begin_event();
+        ended_[p] = false;
+        parties_[p] = Party(*scenario_, p);
+        for (std::uint32_t q = 0; q < processes(); ++q) {
+            if (q == p) continue;
+            for (auto [from, to] : {std::pair{p, q}, std::pair{q, p}})
+                link(from, to) = Link{.index = link(from, to).index};
+            if (ended_[q]) {
+                // Met by nobody here, so that there is nothing to clear up.
+                link(q, p).buried = true;
+                link(p, q).buried = false;
+                continue;
+            }
+            parties_[q].connect(index(q, p), flow::initial_credit(scenario_->policy, scenario_->config_of(p),
+                                                                  scenario_->index_of(p, q)));
+        }
+    }
     // Time passes until no timer of any process is running, and each looks at its queues again.
     void sleep() {
         for (std::uint32_t p = 0; p < processes(); ++p)
@@ -152,6 +204,7 @@ class World {
     std::string check() const {
         if (!fault_.empty()) return fault_;
         for (std::uint32_t p = 0; p < processes(); ++p) {
+            if (ended_[p]) continue;
             const Box& box = boxes_[p];
             if (box.outstanding > box.slots()) return at(p) + "the mailbox overflows";
             for (std::uint32_t q = 0; q < processes(); ++q)
@@ -163,7 +216,7 @@ class World {
                 return at(p) + "I5: the control region overflows";
             if (std::string broken = parties_[p].violation(); !broken.empty()) return at(p) + broken;
             for (std::uint32_t q = 0; q < processes(); ++q) {
-                if (q == p) continue;
+                if (q == p || ended_[q]) continue;
                 if (std::string broken = check_pair(p, q); !broken.empty()) return at(p, q) + broken;
             }
         }
@@ -190,7 +243,7 @@ class World {
     std::string stranded() const {
         for (std::uint32_t p = 0; p < processes(); ++p)
             for (std::uint32_t q = 0; q < processes(); ++q) {
-                if (q == p) continue;
+                if (q == p || ended_[p] || ended_[q]) continue;
                 if (backlog(p, q) > 0) return at(p, q) + "I15: packets wait for ever";
                 if (parties_[p].control_waiting(index(p, q)))
                     return at(p, q) + "I15: a REQ or RESP waits for ever";
@@ -219,7 +272,7 @@ class World {
  private:
     struct Link {
         flow::PeerIndex index = 0;  // of the receiver, at the sender
-        Fifo<Packet> channel;
+        Fifo<Packet> channel{};
         // Sent and not yet retrieved, in the channel or in the mailbox:
         std::uint32_t outstanding = 0;
         std::uint32_t data_class = 0;      // DATA, REQ, RESP
@@ -229,6 +282,7 @@ class World {
         std::uint32_t requests = 0;        // REQ
         std::uint32_t responses = 0;       // RESP
         bool doorbell = false;             // a HELLO outside of the mailbox
+        bool buried = false;               // the receiver has cleared up after the sender, which has ended
         std::uint8_t contacts[9] = {};     // HELLO, BYE, RELEASE and LEAVE, by kind
         std::uint64_t sent = 0;            // DATA packets
         std::uint64_t received = 0;
@@ -248,6 +302,10 @@ class World {
         std::uint32_t high_water = 0;
 
         std::uint64_t slots() const { return data_slots + control_slots; }
+        void clear() {
+            arrived = {};
+            outstanding = data_outstanding = 0;
+        }
     };
     class Post final : public Outbox {
      public:
@@ -284,6 +342,7 @@ class World {
     }
 
     void post(std::uint32_t from, std::uint32_t to, Packet packet) {
+        if (ended_[to]) return;
         Link& l = link(from, to);
         Box& box = boxes_[to];
         if (packet.kind == wire::PacketKind::kHello && scenario_->parameters.lazy_doorbell) {
@@ -412,6 +471,7 @@ class World {
     std::shared_ptr<const std::vector<std::uint32_t>> peers_;  // process of each peer index, from p * N on
     std::vector<Party> parties_;
     std::vector<Link> links_;  // from * N + to
+    std::vector<bool> ended_;
     std::vector<Box> boxes_;
     std::vector<Emission> emissions_;
     // An event takes this long; what counts is its ratio to the timers of the scenarios.

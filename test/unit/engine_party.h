@@ -27,6 +27,7 @@ struct Member {
     std::deque<Received> received;
     std::vector<std::string> fatal;
     std::vector<std::string> log;
+    std::vector<std::uint64_t> gone;  // names of processes of other jobs
     // Called for each message, before it is stored; may send.
     std::function<void(const Received&)> on_message;
     // Called for each failure and for each line of the log, before it is stored.
@@ -70,6 +71,7 @@ struct PartyConfig {
     std::uint32_t limic_slots = 64;
     const char* single_copy = "auto";
     std::uint32_t spare_peers = 0;
+    std::uint64_t first_name = 100;  // of its processes; those of different parties are of different jobs
     std::size_t max_message_bytes = 32 * 1024;
     std::uint32_t idle_sleep_us = 0;
     velo_report report = VELO_REPORT_NONE;
@@ -149,7 +151,7 @@ class Party {
             if (peer == rank) continue;
             bool here =
                 config_.ranks_per_node != 0 && peer / config_.ranks_per_node == rank / config_.ranks_per_node;
-            (here ? local : names).push_back(100 + peer);
+            (here ? local : names).push_back(config_.first_name + peer);
         }
         velo_config config{};
         config.flow_control = config_.flow_control;
@@ -177,7 +179,7 @@ class Party {
         config.stall_warning_seconds = config_.stall_warning_seconds;
         config.trace = config_.trace.c_str();
         config.trace_limit_bytes = config_.trace_limit_bytes;
-        config.process_name = 100 + rank;
+        config.process_name = config_.first_name + rank;
         config.node_peers = names.data();
         config.node_peer_count = static_cast<std::uint32_t>(names.size());
         config.limic_peers = local.data();
@@ -196,6 +198,9 @@ class Party {
             auto* self = static_cast<Member*>(context);
             if (self->on_fatal) self->on_fatal();
             self->fatal.emplace_back(text);
+        };
+        config.gone = [](void* context, std::uint32_t, std::uint64_t name) {
+            static_cast<Member*>(context)->gone.push_back(name);
         };
         config.log = [](void* context, int, const char* text) {
             auto* self = static_cast<Member*>(context);
@@ -220,6 +225,16 @@ class Party {
     std::size_t queued_ = 0;
     std::size_t completed_ = 0;
 };
+
+// The peer that `member` of one party sees in `other`, of another one.
+inline velo_peer* meet(Member& member, Member& other) {
+    std::size_t bytes = 0;
+    const void* address = velo_engine_address(other.engine, &bytes);
+    velo_peer* peer = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_peer_connect(member.engine, address, bytes, &peer, error, sizeof error), VELO_OK) << error;
+    return peer;
+}
 
 // Every policy that the engine offers.
 inline std::vector<std::string> policies() {

@@ -247,5 +247,42 @@ TEST_P(EngineThreadsTest, four_threads_of_four_engines_do_everything_at_once) {
     for (std::size_t rank = 0; rank < kRanks; ++rank) EXPECT_TRUE(party[rank].fatal.empty());
 }
 
+// One thread hears of a peer while another one connects to it: both find the same one.
+TEST(FirstMeetingTest, a_peer_that_two_threads_meet_at_once_is_made_once) {
+    constexpr std::size_t kVisitors = 6;
+    for (unsigned round = 0; round < 40; ++round) {
+        PartyConfig config;
+        config.size = kVisitors + 1;
+        config.threads = true;
+        config.flow_control = "static";
+        Party party(config, false);
+        for (std::size_t from = 1; from <= kVisitors; ++from) {
+            party.connect(from, 0);
+            party.send(from, 0, 1, pattern(40, static_cast<unsigned>(from)));
+        }
+        std::atomic<bool> done{false}, ready{false};
+        std::thread listens([&] {
+            ready = true;
+            while (!done) velo_progress(party[0].engine);
+        });
+        std::thread looks([&] {
+            while (!done) EXPECT_LE(velo_counter_peers(party[0].engine), kVisitors);
+        });
+        while (!ready) std::this_thread::yield();
+        for (std::size_t to = 1; to <= kVisitors; ++to) party.connect(0, to);
+        done = true;
+        listens.join();
+        looks.join();
+        party.settle();
+        EXPECT_EQ(party[0].received.size(), kVisitors);
+        for (std::size_t to = 1; to <= kVisitors; ++to) {
+            EXPECT_EQ(meet(party[0], party[to]), party[0].peers[to]) << to;
+            party.send(0, to, 1, "and back");
+        }
+        party.settle();
+        for (std::size_t to = 1; to <= kVisitors; ++to) EXPECT_EQ(party[to].received.size(), 1U) << to;
+    }
+}
+
 }  // namespace
 }  // namespace velo::test

@@ -62,12 +62,12 @@ TEST_F(SegmentTest, the_mailbox_is_as_large_as_its_policy_plans_for_owner_and_pe
 
 TEST_F(SegmentTest, known_peers_have_their_place_and_strangers_take_the_spare_ones_once) {
     Segment peer = Segment::attach(segment_.address());
-    EXPECT_EQ(peer.claim(12), 1U);
-    EXPECT_EQ(peer.claim(99), 3U);
-    EXPECT_EQ(segment_.claim(99), 3U);
-    EXPECT_EQ(peer.claim(98), 4U);
+    EXPECT_EQ(peer.claim(12, 0), 1U);
+    EXPECT_EQ(peer.claim(99, 0), 3U);
+    EXPECT_EQ(segment_.claim(99, 0), 3U);
+    EXPECT_EQ(peer.claim(98, 0), 4U);
     try {
-        peer.claim(97);
+        peer.claim(97, 0);
         FAIL() << "a sixth sender in a directory of five";
     } catch (const Failure& failure) {
         EXPECT_NE(std::strstr(failure.what(), "btl_velo_spare_peers"), nullptr) << failure.what();
@@ -80,7 +80,7 @@ TEST_F(SegmentTest, many_claimers_of_the_same_names_agree_on_the_places) {
     for (std::size_t i = 0; i < places.size(); ++i) {
         claimers.emplace_back([&, i] {
             Segment peer = Segment::attach(segment_.address());
-            places[i] = peer.claim(200 + i % 2);
+            places[i] = peer.claim(200 + i % 2, 0);
         });
     }
     for (auto& claimer : claimers) claimer.join();
@@ -93,7 +93,7 @@ TEST_F(SegmentTest, a_sender_leaves_its_address_for_the_owner) {
     Segment peer = Segment::attach(segment_.address());
     Address sender = segment_.address();
     sender.process_name = 12;
-    peer.introduce(peer.claim(12), sender);
+    peer.introduce(peer.claim(12, 0), sender);
     ASSERT_TRUE(segment_.introduced(1));
     const Address seen = *segment_.introduced(1);
     EXPECT_EQ(std::memcmp(&seen, &sender, sizeof sender), 0);

@@ -54,6 +54,14 @@ void Directory::introduce(std::uint32_t index, const Address& sender) const {
     entry.home.store(home + 1, std::memory_order_release);
 }
 
+// release: whoever claims the entry finds it empty.
+void Directory::clear(std::uint32_t index) const {
+    Entry& entry = entries_[index];
+    entry.home.store(0, std::memory_order_relaxed);
+    entry.retrieved.store(0, std::memory_order_relaxed);
+    entry.name.store(kFree, std::memory_order_release);
+}
+
 std::optional<Address> Directory::introduced(std::uint32_t index, std::uint64_t agreement) const {
     const Entry& entry = entries_[index];
     const std::uint32_t home = entry.home.load(std::memory_order_acquire);

@@ -26,7 +26,7 @@ class Directory {
         char directory[platform::FileAddress::kDirectoryBytes];
     };
     struct alignas(64) Entry {
-        std::atomic<std::uint64_t> name;  // kFree, or the sender's process name; set once
+        std::atomic<std::uint64_t> name;  // kFree, or the sender's process name
         // Packets of this sender that have left the mailbox, where its policy refuses by sender (rnr). Stored
         // by the owner.
         std::atomic<std::uint64_t> retrieved;
@@ -51,6 +51,8 @@ class Directory {
           home_count_(homes) {}
 
     Entry& entry(std::uint32_t index) const { return entries_[index]; }
+    // Owner: nobody's again.
+    void clear(std::uint32_t index) const;
 
     // Leaves the sender's address for the owner, who needs it to return credits to a peer that it never
     // connected to. The owner may do the same for itself. Throws Failure if there is no home left.

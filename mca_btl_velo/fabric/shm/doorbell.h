@@ -27,6 +27,12 @@ class BasicDoorbell {
         rings_->fetch_add(1, std::memory_order_release);
     }
 
+    // Owner: the sender has ended, and what it has rung is not to be answered.
+    void silence(std::uint32_t sender) {
+        bits_[sender / kSendersPerWord].fetch_and(~(std::uint64_t{1} << sender % kSendersPerWord),
+                                                  std::memory_order_relaxed);
+    }
+
     bool rung() const { return rings_->load(std::memory_order_relaxed) != answered_; }
     // Owner: calls `action` for each sender that has rung since. Returns how many.
     template <typename Action>

@@ -1,8 +1,10 @@
 #include "fabric/shm/segment.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <type_traits>
 
 #include "platform/failure.h"
@@ -14,6 +16,9 @@ namespace {
 
 // How long to wait for a segment whose owner must publish it for another namespace first.
 constexpr int kPublishPatienceMs = 20'000;
+// Of SegmentHeader::claims. The owner gives entries back, which takes some stores.
+constexpr std::uint32_t kVacating = 1U << 31;
+constexpr int kVacatingPatienceMs = 1000;
 constexpr std::size_t kPageBytes = Directory::kPageBytes;
 // Of a policy for which a peer that never speaks must cost little: more are for containers on one machine.
 constexpr std::uint32_t kMostSharedHomes = 64;
@@ -215,26 +220,64 @@ Segment Segment::attach(const Address& address) {
     return segment;
 }
 
-flow::PeerIndex Segment::claim(std::uint64_t name) {
-    // Entries are taken in order and never given back, so that two claimers of one name meet at the same
-    // entry.
-    const std::uint32_t total = flow_.total_peers();
-    for (flow::PeerIndex i = total; i < directory_entries(); ++i) {
-        if (directory().entry(i).name.load(std::memory_order_relaxed) == name) return i;
+// Two claimers of one name meet at the same entry: while one of them is at it, entries are taken in order and
+// none is given back. A process that is killed here leaves the counter up, and no entry is given back any
+// more.
+std::optional<flow::PeerIndex> Segment::find_place(std::uint64_t name) {
+    std::atomic<std::uint32_t>& claims = header().claims;
+    // acquire: with the end of kVacating come the entries.
+    for (int waited_ms = 0; claims.fetch_add(1, std::memory_order_acq_rel) & kVacating; ++waited_ms) {
+        claims.fetch_sub(1, std::memory_order_relaxed);
+        if (waited_ms > kVacatingPatienceMs)
+            throw Failure(VELO_ERR_UNREACHABLE,
+                          "process " + platform::process_text(address_.process_name) +
+                              " died while it tidied up its mailbox");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    for (flow::PeerIndex i = 0; i < total; ++i) {
-        std::uint64_t found = directory().entry(i).name.load(std::memory_order_acquire);
-        if (found == Directory::kFree &&
-            directory().entry(i).name.compare_exchange_strong(found, name, std::memory_order_acq_rel)) {
+    const auto place = take_entry(name);
+    claims.fetch_sub(1, std::memory_order_release);
+    return place;
+}
+
+std::optional<flow::PeerIndex> Segment::take_entry(std::uint64_t name) {
+    const auto name_at = [this](flow::PeerIndex i) -> std::atomic<std::uint64_t>& {
+        return directory().entry(i).name;
+    };
+    for (flow::PeerIndex i = 0; i < directory_entries(); ++i) {
+        if (name_at(i).load(std::memory_order_acquire) == name) return i;
+    }
+    for (flow::PeerIndex i = flow_.peers; i < flow_.total_peers(); ++i) {
+        std::uint64_t found = Directory::kFree;
+        if (name_at(i).compare_exchange_strong(found, name, std::memory_order_acq_rel) || found == name)
             return i;
-        }
-        if (found == name) return i;
     }
+    return {};
+}
+
+flow::PeerIndex Segment::claim(std::uint64_t name, int patience_ms) {
+    for (;; --patience_ms) {
+        if (const auto place = find_place(name)) return *place;
+        if (patience_ms <= 0 || platform::closed_by_owner(address_.file)) fail_to_claim(name);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+// acquire and release: what claimers see of the entries is from before or from after.
+bool Segment::vacate(flow::PeerIndex index) {
+    std::uint32_t nobody = 0;
+    std::atomic<std::uint32_t>& claims = header().claims;
+    if (!claims.compare_exchange_strong(nobody, kVacating, std::memory_order_acq_rel)) return false;
+    directory().clear(index);
+    claims.fetch_sub(kVacating, std::memory_order_release);
+    return true;
+}
+
+void Segment::fail_to_claim(std::uint64_t name) const {
     throw Failure(VELO_ERR_RESOURCE,
                   "the mailbox of process " + platform::process_text(address_.process_name) +
                       " has no entry left for process " + platform::process_text(name) +
                       ": raise btl_velo_spare_peers (now " + std::to_string(flow_.spare_peers) +
-                      "), the number of processes of other jobs that it can serve");
+                      "), the number of processes of other jobs that it can serve at one time");
 }
 
 std::uint64_t Segment::sender_name(flow::PeerIndex index) const {

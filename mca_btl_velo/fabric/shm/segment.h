@@ -93,6 +93,8 @@ struct SegmentHeader {
     mailbox::Pointers<> limic_pointers;
     // Counts the senders that have set their doorbell bits.
     alignas(mailbox::kPointerSpacing) std::atomic<std::uint32_t> rings;
+    // Processes that are looking for their entries now, or kVacating.
+    std::atomic<std::uint32_t> claims;
     std::uint32_t may_doze;         // the owner sleeps on pointers.doze: whoever stores something wakes it
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
@@ -130,8 +132,15 @@ class Segment {
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
-    // Throws Failure if there is none left. Safe against the owner and other senders doing the same.
-    flow::PeerIndex claim(std::uint64_t name);
+    // nullopt if there is none left. Safe against the owner and other senders doing the same. Throws Failure
+    // if the owner has died in `vacate`.
+    std::optional<flow::PeerIndex> find_place(std::uint64_t name);
+    // The same, for another process than the owner, who gives back the entries of ended processes: waits for
+    // that a while. Throws Failure.
+    flow::PeerIndex claim(std::uint64_t name, int patience_ms);
+    [[noreturn]] void fail_to_claim(std::uint64_t name) const;
+    // Owner: the entry of a stranger that has ended is free. False while somebody looks for an entry.
+    bool vacate(flow::PeerIndex index);
     // The name of that sender; Directory::kFree while the place is nobody's.
     std::uint64_t sender_name(flow::PeerIndex index) const;
     // See Directory.
@@ -154,6 +163,7 @@ class Segment {
 
  private:
     static flow::PolicyConfig flow_of(const SegmentHeader& header);
+    std::optional<flow::PeerIndex> take_entry(std::uint64_t name);
     static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
     Directory directory() const;
     std::uint32_t homes() const;

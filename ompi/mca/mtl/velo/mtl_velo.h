@@ -56,6 +56,9 @@ int mca_mtl_velo_add_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t
 int mca_mtl_velo_del_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t **procs);
 int mca_mtl_velo_publish(const velo_messenger *messenger);
 
+/* The process of another job has ended. */
+void mca_mtl_velo_gone(uint64_t process_name);
+
 /* Stands for this process among the endpoints. */
 extern char mca_mtl_velo_self;
 /* Connects, or gives up. */

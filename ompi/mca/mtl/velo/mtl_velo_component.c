@@ -114,6 +114,7 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
     if (VELO_OK != velo_messenger_open(module->engine, &config, &module->messenger, error, sizeof(error))) {
         mca_mtl_velo_give_up(error);
     }
+    mca_btl_velo_module.gone = mca_mtl_velo_gone;
     if (OMPI_SUCCESS != mca_mtl_velo_publish(module->messenger)) {
         mca_mtl_velo_give_up("cannot publish the share of the pool");
     }

@@ -46,6 +46,7 @@ static int finalize(mca_mtl_base_module_t *mtl)
     }
     mca_mtl_velo_stop();
     log_state(messenger);
+    mca_btl_velo_module.gone = NULL;
     module->messenger = NULL;
     module->engine = NULL;
     velo_messenger_close(messenger);

@@ -52,6 +52,16 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
     return endpoint;
 }
 
+/* Open MPI may still have the process, and a request that names it. */
+void mca_mtl_velo_gone(uint64_t process_name)
+{
+    const ompi_process_name_t name = {.jobid = (uint32_t) (process_name >> 32), .vpid = (uint32_t) process_name};
+    ompi_proc_t *proc = ompi_proc_find(&name);
+    if (NULL != proc && NULL != proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]) {
+        proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = velo_peer_nobody(mca_mtl_velo_module.engine);
+    }
+}
+
 int mca_mtl_velo_add_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t **procs)
 {
     (void) mtl;

@@ -60,6 +60,7 @@ typedef struct mca_btl_velo_module_t {
     opal_free_list_t descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES];
     opal_free_list_t operations; /* RMA operations under way */
     struct mca_btl_base_endpoint_t *endpoints; /* all that were ever handed out, newest first */
+    void (*gone)(uint64_t process_name); /* the MTL's, which has peers of its own; NULL without one */
 } mca_btl_velo_module_t;
 
 /* Lives as long as the module: r2 keeps copies of the pointer and may name it again after del_procs. */
@@ -67,8 +68,10 @@ struct mca_btl_base_endpoint_t {
     velo_peer *peer; /* NULL until something is sent to it */
     struct mca_btl_base_endpoint_t *next;
     mca_btl_base_module_t *btl; /* that ob1 knows it by */
-    uint32_t place;
+    uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
 };
+
+#define MCA_BTL_VELO_NOWHERE UINT32_MAX
 
 /* A BTL descriptor and the engine's message in one: segment 0 is the item's own buffer, segment 1, if there is one,
  * the user's memory. */
@@ -182,6 +185,8 @@ int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints);
 /* The endpoint of the peer in that place, if add_procs has made one, or NULL. */
 struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(uint32_t place);
+/* velo_config.gone: the endpoint, which r2 may still name, leads nowhere from now on. */
+void mca_btl_velo_gone(void *context, uint32_t place, uint64_t process_name);
 void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module);
 
 /* send */

@@ -247,6 +247,7 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
         .context = module,
         .message = message_arrived,
         .fatal = mca_btl_velo_fatal,
+        .gone = mca_btl_velo_gone,
         .log = mca_btl_velo_log,
     };
     uint32_t count;

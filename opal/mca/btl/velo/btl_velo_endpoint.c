@@ -117,10 +117,24 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     return OPAL_SUCCESS;
 }
 
+void mca_btl_velo_gone(void *context, uint32_t place, uint64_t process_name)
+{
+    mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
+    struct mca_btl_base_endpoint_t *endpoint = mca_btl_velo_endpoint_of(place);
+    if (NULL != endpoint) {
+        endpoint->place = MCA_BTL_VELO_NOWHERE;
+        endpoint->peer = velo_peer_nobody(module->engine);
+    }
+    if (NULL != module->gone) {
+        module->gone(process_name);
+    }
+}
+
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints)
 {
-    /* Peers and endpoints stay until finalize: credits may still be on their way. */
+    /* Peers and endpoints stay: Open MPI calls this at the end, and not when a process of another job has been
+     * disconnected. Of those the engine tells: mca_btl_velo_gone. */
     (void) btl, (void) count, (void) procs, (void) endpoints;
     return OPAL_SUCCESS;
 }

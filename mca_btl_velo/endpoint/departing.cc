@@ -1,0 +1,162 @@
+// Peers that end while this process goes on: what they held goes back to the others, and the place of a
+// process of another job to the next one.
+//
+// Open MPI says nothing when a process of another job has been disconnected, so the engine looks: whether a
+// peer has closed, and whether it has vanished. From then on nothing more can come of it but what is in the
+// mailbox already. When that has been retrieved, the policy takes back what it held; who knows it is told;
+// and only then, when nothing of it is left in either direction, may another process claim the place.
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "endpoint/engine.h"
+#include "platform/ticks.h"
+
+namespace velo::endpoint {
+namespace {
+
+// So often it is looked at so many peers in turn. Whether one has vanished costs a system call: one of them.
+constexpr std::uint64_t kBetweenLooksNs = 1'000'000;
+constexpr std::size_t kPeersPerLook = 16;
+// For a process that has ended to be noticed where another one needs its place.
+constexpr std::chrono::seconds kPlacePatience{3};
+
+bool has_closed(const Peer& peer) {
+    return peer.link && peer.segment.header().statistics_final.load(std::memory_order_acquire) != 0;
+}
+
+}  // namespace
+
+bool Engine::has_vanished(Peer& peer) {
+    return peer.link ? platform::closed_by_owner(peer.segment.address().file) : has_left(peer);
+}
+
+void Engine::look_for_departed() {
+    const std::uint64_t now = platform::now_ns();
+    if (now < next_look_for_departed_ns_) return;
+    next_look_for_departed_ns_ = now + kBetweenLooksNs;
+    notice_ended(kPeersPerLook, 1);
+    clear_up();
+}
+
+// Looks at `peers` peers in turn, and at `thoroughly` of them with a system call.
+void Engine::notice_ended(std::size_t peers, std::size_t thoroughly) {
+    std::lock_guard lock(mutex_);
+    peers = std::min(peers, met_.size());
+    for (std::size_t i = 0; i < peers; ++i) {
+        Peer& peer = *met_[looked_at_++ % met_.size()];
+        if (peer.ending || !(has_closed(peer) || (i < thoroughly && has_vanished(peer)))) continue;
+        peer.ending = true;
+        peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
+        ending_.push_back(&peer);
+    }
+}
+
+void Engine::clear_up() {
+    for (Peer* peer : std::exchange(ending_, {})) {
+        const bool done = (peer->departed || bury(*peer)) && (!is_stranger(*peer) || vacate(*peer));
+        if (!done) ending_.push_back(peer);
+    }
+}
+
+// False: it is too early.
+bool Engine::bury(Peer& peer) {
+    std::vector<rma::Completion> transfers;
+    {
+        std::lock_guard lock(mutex_);
+        if (velo_.reader.position() < peer.last_packet || peer.copying > 0 || !take_back(peer)) return false;
+        transfers = give_up_transfers(peer);
+        drop_queue(peer);
+        assert_invariants();
+    }
+    for (const rma::Completion& transfer : transfers)
+        transfer.done(transfer.argument, transfer.status, transfer.result);
+    if (listener_ != nullptr) listener_->departed(peer);
+    if (is_stranger(peer) && config_.gone != nullptr)
+        config_.gone(config_.context, peer.index, mailbox_.sender_name(peer.index));
+    return true;
+}
+
+// Under the mutex. False, and nothing has changed, if the policy cannot yet.
+bool Engine::take_back(Peer& peer) {
+    // What rang before the end is not answered any more.
+    if (doorbell_) doorbell_->silence(peer.source);
+    if (!peer.policy.departed(peer.source, *this)) return false;
+    peer.departed = true;
+    peer.generation.fetch_add(1, std::memory_order_relaxed);
+    peer.flow = peer.policy.flow_of(peer.source);
+    peer.policy.control_flushed(*this);
+    if (delayed_to_.load(std::memory_order_relaxed) == &peer) {
+        delayed_to_.store(nullptr, std::memory_order_relaxed);
+        delayed_credits_ = 0;
+    }
+    peer.link.close();
+    peer.dozes = false;
+    Incoming& incoming = peer.incoming;
+    if (incoming.state == Incoming::State::kMessage) buffers_.give_back(std::move(incoming.buffer));
+    incoming.state = Incoming::State::kIdle;
+    return true;
+}
+
+// As messages in the mailbox of an ended process: they have been sent, and nobody reads them.
+void Engine::drop_queue(Peer& peer) {
+    if (peer.queue.empty()) return;
+    while (!peer.queue.empty()) {
+        velo_send* send = peer.queue.front();
+        peer.queue.sent(send->bytes[0] + send->bytes[1] - send->sent);
+        peer.queue.pop();
+        report_sent(send);
+    }
+    end_stall(peer);
+}
+
+// What this process wanted to read from or write to the memory of the peer.
+std::vector<rma::Completion> Engine::give_up_transfers(Peer& peer) {
+    std::vector<rma::Completion> lost;
+    if (const singlecopy::RemoteMemory* memory = rma_.known_memory(peer.index)) {
+        std::erase_if(helps_, [memory](const rma::Help& help) { return help.memory == memory; });
+        std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
+            if (get.memory != memory) return false;
+            get.completion.status = get.complete() && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
+            share_cells_.give_back(get.cell);
+            rma_.together_completed(get.bytes);
+            lost.push_back(get.completion);
+            return true;
+        });
+    }
+    rma_.departed(peer.index, &lost);
+    return lost;
+}
+
+// The place is free for the next process; false while others are looking for one.
+bool Engine::vacate(Peer& peer) {
+    std::lock_guard lock(mutex_);
+    if (!mailbox_.vacate(peer.index)) return false;
+    std::erase(awaited_, peer.index);
+    if (reports()) segments_of_departed_.push_back(std::move(peer.segment));
+    peer.segment = fabric::shm::Segment();
+    peer.name = 0;
+    peer.left = peer.ending = peer.departed = false;
+    return true;
+}
+
+// The own entry for a process; the mutex is free meanwhile. Whoever ended may not have been noticed.
+flow::PeerIndex Engine::place_for(std::uint64_t name, std::unique_lock<OptionalMutex>& lock) {
+    const auto deadline = std::chrono::steady_clock::now() + kPlacePatience;
+    for (;;) {
+        if (const auto place = mailbox_.find_place(name)) return *place;
+        if (std::chrono::steady_clock::now() >= deadline) mailbox_.fail_to_claim(name);
+        lock.unlock();
+        if (gate_.try_enter()) {
+            notice_ended(SIZE_MAX, SIZE_MAX);
+            clear_up();
+            gate_.leave();
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lock.lock();
+    }
+}
+
+}  // namespace velo::endpoint
