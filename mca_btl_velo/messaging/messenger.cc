@@ -87,10 +87,10 @@ void Messenger::departed(Peer& peer) {
     {
         std::lock_guard lock(mutex_);
         std::erase(holders_, &peer);
-        unanswered = awaited_.remove_all(peer.index);
         Share& share = share_of(peer);
         if (share.backlog != nullptr)
-            while (Held* held = share.backlog->oldest()) release_held(held, *share.backlog);
+            while (Held* held = share.backlog->oldest()) release_held(peer, held, *share.backlog);
+        unanswered = awaited_.remove_all(peer.index);
         std::vector<Peek> peeks = std::move(share.peeks);
         std::erase_if(peeks, [](const Peek& peek) { return peek.state < Peek::State::kTaking; });
         for (Peek& peek : peeks) {
