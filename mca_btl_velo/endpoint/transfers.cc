@@ -119,7 +119,7 @@ void Engine::finish_shared_gets() {
 // A process of another job may be killed in the middle of its part, and this one goes on.
 void Engine::give_up_on_ended() {
     for (rma::SharedGet& get : shared_gets_) {
-        if (platform::closed_by_owner(peers_[get.peer]->segment.address().file)) get.give_up();
+        if (platform::closed_by_owner(peers_.find(get.peer)->segment.address().file)) get.give_up();
     }
 }
 

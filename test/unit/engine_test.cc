@@ -183,6 +183,9 @@ TEST_P(EngineTest, an_impossible_packet_is_reported_and_nothing_else_happens) {
 
 TEST_P(EngineTest, a_run_longer_than_the_ring_is_refused_in_the_middle_of_a_message_too) {
     Party party(config());
+    party.send(0, 1, 1, "opens a window where one is needed");
+    party.settle();
+    party[1].received.clear();
     LyingPeer liar(party[1].engine);
     liar.store(wire::PacketKind::kData, wire::kFirst, 50);
     liar.store(wire::PacketKind::kData, 0, wire::Header::kMaxLength);
