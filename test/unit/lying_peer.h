@@ -32,6 +32,11 @@ class LyingPeer {
     }
     LyingPeer(const LyingPeer&) = delete;
 
+    // Slots of the victim's mailbox.
+    std::uint32_t capacity() const {
+        return segment_.writer().capacity();
+    }
+
     void store(wire::PacketKind kind, std::uint8_t flags, std::uint16_t length, std::uint32_t value = 0) {
         const std::string_view payload(reinterpret_cast<const char*>(&value), sizeof value);
         publish(wire::Header{kind, flags, 1, length, 0, source_}, 1, payload);
