@@ -20,7 +20,7 @@ class Offender {
         std::size_t bytes = 0;
         std::memcpy(&address, velo_engine_address(victim.engine, &bytes), sizeof address);
         mailbox_ = fabric::shm::Segment::attach(address);
-        source_ = mailbox_.claim(101);
+        source_ = mailbox_.claim(101, 0);
     }
 
     void store(wire::PacketKind kind, std::uint32_t value = 0) {

@@ -21,7 +21,7 @@ class Sleeper {
         segment_ = fabric::shm::Segment::attach(address);
     }
     bool woken_by(const std::function<void()>& action) {
-        platform::DozeWord& word = segment_.header().pointers.doze;
+        std::atomic<std::uint32_t>& word = segment_.header().pointers.doze;
         word = 1;
         action();
         return word.exchange(0) == 0;
