@@ -97,8 +97,9 @@ typedef struct velo_config {
     void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
     /* Something is broken for good (VELO_ERR_PROTOCOL). `text` says what. */
     void (*fatal)(void* context, velo_status status, const char* text);
-    /* The process of another job in that place has ended. Another one may get the place when this has returned, so that
-     * the peer there must not be used any more: velo_peer_nobody is there instead. NULL is allowed. */
+    /* The process of another job in that place has ended. Another one may get the place when this has
+     * returned, so that the peer there must not be used any more: velo_peer_nobody is there instead. NULL is
+     * allowed. */
     void (*gone)(void* context, uint32_t place, uint64_t process_name);
     /* One line for the log; level as in opal_output_verbose: 0 always, 5 component, 20 detail. */
     void (*log)(void* context, int level, const char* text);
@@ -148,7 +149,8 @@ velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, si
 /* The peer in that place, from then on the same; to be called when something is to be sent. */
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place);
 
-/* Stands for processes that are gone: messages to it are lost, as those to an ended process are, and RMA fails. */
+/* Stands for processes that are gone: messages to it are lost, as those to an ended process are, and RMA
+ * fails. */
 velo_peer* velo_peer_nobody(velo_engine* engine);
 
 /* Both in one. Connecting twice gives the same peer. On failure *peer is NULL
