@@ -99,8 +99,9 @@ typedef struct velo_config {
     /* Something is broken for good (VELO_ERR_PROTOCOL), or memory has run out. `text` says what. No lock is
      * held: it may exit. If it returns, nothing moves any more, and the engine waits to be closed. */
     void (*fatal)(void* context, velo_status status, const char* text);
-    /* The process of another job in that place has ended. Another one may get the place when this has returned, so that
-     * the peer there must not be used any more: velo_peer_nobody is there instead. NULL is allowed. */
+    /* The process of another job in that place has ended. Another one may get the place when this has
+     * returned, so that the peer there must not be used any more: velo_peer_nobody is there instead. NULL is
+     * allowed. */
     void (*gone)(void* context, uint32_t place, uint64_t process_name);
     /* One line for the log; level as in opal_output_verbose: 0 always, 5 component, 20 detail. */
     void (*log)(void* context, int level, const char* text);
@@ -152,7 +153,8 @@ velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, si
  * `fatal`. */
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place);
 
-/* Stands for processes that are gone: messages to it are lost, as those to an ended process are, and RMA fails. */
+/* Stands for processes that are gone: messages to it are lost, as those to an ended process are, and RMA
+ * fails. */
 velo_peer* velo_peer_nobody(velo_engine* engine);
 
 /* Both in one. Connecting twice gives the same peer. On failure *peer is NULL

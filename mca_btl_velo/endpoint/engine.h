@@ -117,8 +117,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
-    static constexpr std::size_t kExpectedPeerBytes =
-        sizeof(Peer*) + rma::Rma::kBytesPerExpectedPeer;
+    static constexpr std::size_t kExpectedPeerBytes = sizeof(Peer*) + rma::Rma::kBytesPerExpectedPeer;
 
  private:
     Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
@@ -245,8 +244,9 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote, std::size_t bytes,
-                            const rma::Completion& completion, singlecopy::RemoteMemory& memory);
+    velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
+                            std::size_t bytes, const rma::Completion& completion,
+                            singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
                              singlecopy::RemoteMemory& memory);

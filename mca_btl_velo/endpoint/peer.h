@@ -48,8 +48,8 @@ struct velo_peer {
     bool ending = false;                     // it has ended: listed in Engine::ending_, or departed
     bool departed = false;                   // what it held was taken back, what is sent to it is lost
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
-    std::uint32_t copying = 0;               // copies to or from its memory that are under way
-    std::uint64_t last_packet = 0;           // position in the mailbox behind all of an ending one
+    std::uint32_t copying = 0;                 // copies to or from its memory that are under way
+    std::uint64_t last_packet = 0;             // position in the mailbox behind all of an ending one
     std::atomic<bool> awaits_answer{false};  // nothing has come from it since
     velo::endpoint::Stall stall;
     bool dozes = false;    // it may sleep

@@ -53,8 +53,8 @@ void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.wake();
 }
 
-// Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver. `kind` says whether it
-// waited.
+// Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver.
+// `kind` says whether it waited.
 bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     do {

@@ -80,8 +80,8 @@ void Messenger::reach(Peer& peer, Share& share) {
     share.reached = true;
 }
 
-// What it has sent stays. Whoever waits for an answer waits no longer, and the share is that of a process that
-// was never met.
+// What it has sent stays. Whoever waits for an answer waits no longer, and the share is that of a process
+// that was never met.
 void Messenger::departed(Peer& peer) {
     std::vector<velo_message_send*> unanswered;
     {

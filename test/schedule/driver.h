@@ -117,7 +117,9 @@ class Driver {
 
     bool try_send() {
         auto [from, to] = next_message(pattern_, target_.processes(), attempts_, random_);
-        if (from == to || !is_awake(from) || has_ended(from) || has_ended(to) || target_.backlog(from, to) >= kMaxBacklog) return false;
+        if (from == to || !is_awake(from) || has_ended(from) || has_ended(to) ||
+            target_.backlog(from, to) >= kMaxBacklog)
+            return false;
         send(from, to);
         return true;
     }

@@ -55,7 +55,7 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process) {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
         const std::uint32_t peer = scenario.process_at(process, to);
         connect(to, flow::initial_credit(scenario.policy, scenario.config_of(peer),
-                                          scenario.index_of(peer, process)));
+                                         scenario.index_of(peer, process)));
     }
 }
 

@@ -40,7 +40,8 @@ class Guest {
     // As much as goes at once, so that nothing is left behind.
     int tell_all_that_goes() {
         int told = 0;
-        while (velo_send_now(member().engine, member().peers[0], 1, "more", 4, nullptr, 0) == VELO_OK && told < 20)
+        while (velo_send_now(member().engine, member().peers[0], 1, "more", 4, nullptr, 0) == VELO_OK &&
+               told < 20)
             ++told;
         return told;
     }
@@ -256,7 +257,8 @@ TEST_P(DepartingTest, messages_that_nobody_has_received_yet_stay_those_of_the_pr
         guest.end();
         ASSERT_TRUE(comes_true(party, [&] { return unanswered[round].done; }));
         EXPECT_EQ(unanswered[round].status, VELO_ERR_REMOTE);
-        ASSERT_TRUE(comes_true(party, [&] { return party[0].gone.size() == 1U + static_cast<unsigned>(round); }));
+        ASSERT_TRUE(
+            comes_true(party, [&] { return party[0].gone.size() == 1U + static_cast<unsigned>(round); }));
     }
     for (Transfer& each : lost) {
         Transfer late;

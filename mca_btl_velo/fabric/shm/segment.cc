@@ -231,9 +231,8 @@ std::optional<flow::PeerIndex> Segment::find_place(std::uint64_t name) {
     for (int waited_ms = 0; claims.fetch_add(1, std::memory_order_acq_rel) & kVacating; ++waited_ms) {
         claims.fetch_sub(1, std::memory_order_relaxed);
         if (waited_ms > kVacatingPatienceMs)
-            throw Failure(VELO_ERR_UNREACHABLE,
-                          "process " + platform::process_text(address_.process_name) +
-                              " died while it tidied up its mailbox");
+            throw Failure(VELO_ERR_UNREACHABLE, "process " + platform::process_text(address_.process_name) +
+                                                    " died while it tidied up its mailbox");
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     const auto place = take_entry(name);
