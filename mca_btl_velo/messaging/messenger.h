@@ -19,6 +19,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "api/velo_messages.h"
@@ -100,7 +101,8 @@ class Messenger final : private endpoint::Listener {
         std::unique_ptr<Backlog> backlog;  // of messages to the peer, if any are held back
         std::vector<Peek> peeks;           // while the peer holds something back
     };
-    // A message of the messenger itself that waits in the engine, possibly longer than the messenger lives.
+    // Messages of the messenger itself that wait in the engine, and memory that transfers under way fill,
+    // possibly longer than the messenger lives.
     struct Notes;
     struct Note {
         velo_send send;
@@ -112,6 +114,7 @@ class Messenger final : private endpoint::Listener {
         explicit Notes(bool threads) : mutex(threads) {}
         endpoint::OptionalMutex mutex;
         std::list<Note> list;
+        std::unordered_map<void*, std::unique_ptr<std::byte[]>> parts;  // velo_message_receive::part
     };
 
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
@@ -172,6 +175,8 @@ class Messenger final : private endpoint::Listener {
     void fetch(velo_message_receive* receive, const Parked& rendezvous);
     void fetch_parts(velo_message_receive* receive);
     void fetched(velo_message_receive* receive, velo_status status);
+    void* take_part(std::size_t bytes);
+    void drop_part(void* part);
 
     // velo_message_receive::turn: whether a receive may be cancelled, and later who goes on with its parts.
     enum Turn : std::uint32_t { kWaiting, kMatched, kFirst, kSecond };

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "messaging/messenger.h"
 #include "platform/copy.h"
@@ -197,8 +198,7 @@ void Messenger::fetch(velo_message_receive* receive, const Parked& rendezvous) {
 // Of the two, the callback and the loop below, the second one at `turn` goes on.
 void Messenger::fetch_parts(velo_message_receive* receive) {
     const std::size_t kept = wanted(receive);
-    if (receive->part == nullptr) receive->part = std::malloc(std::min(kept, kPartBytes));
-    if (receive->part == nullptr) return fetched(receive, VELO_ERR_RESOURCE);
+    if (receive->part == nullptr) receive->part = take_part(std::min(kept, kPartBytes));
     const auto done = [](void* argument, velo_status status, std::uint64_t) {
         auto* parted = static_cast<velo_message_receive*>(argument);
         auto* self = reinterpret_cast<Messenger*>(parted->messenger);
@@ -221,8 +221,22 @@ void Messenger::fetch_parts(velo_message_receive* receive) {
     fetched(receive, receive->position == kFailed ? VELO_ERR_REMOTE : VELO_OK);
 }
 
+void* Messenger::take_part(std::size_t bytes) {
+    auto part = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    std::byte* data = part.get();
+    std::lock_guard held(notes_->mutex);
+    notes_->parts.emplace(data, std::move(part));
+    return data;
+}
+
+void Messenger::drop_part(void* part) {
+    std::lock_guard held(notes_->mutex);
+    notes_->parts.erase(part);
+}
+
 void Messenger::fetched(velo_message_receive* receive, velo_status status) {
-    std::free(receive->part);
+    if (receive->part != nullptr) [[unlikely]]
+        drop_part(receive->part);
     say_done(*receive->peer, receive->id, status);
     receive->done(receive, status);
 }

@@ -282,6 +282,8 @@ TEST(EngineTrace, does_not_stop_a_child_that_was_made_while_the_engine_was_locke
     for (unsigned i = 0; i < 20; ++i) party.send(0, 1, 9, pattern(100, i));
     for (int i = 0; i < 5000 && !ended; ++i) party.step();
     EXPECT_TRUE(ended);
+    party[0].on_log = nullptr;
+    party.settle();
 }
 
 }  // namespace
