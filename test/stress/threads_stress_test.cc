@@ -151,43 +151,76 @@ TEST_P(ThreadsStressTest, messages_of_all_lengths_arrive_in_order_and_whole) {
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutCredits, ThreadsStressTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "credits" : "back_pressure"; });
 
-// The processor's store buffers: a sender's load of the word may pass its stores. Neither misses the other
-// all the same.
-TEST(DozeStressTest, a_store_is_seen_before_the_sleep_or_its_sender_sees_the_sleeper) {
+// Keeps the calling thread to one processor, of those that it may use: the first, or the last.
+void stay_on(bool first) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+    int at = first ? 0 : CPU_SETSIZE - 1;
+    while (!CPU_ISSET(at, &all)) at += first ? 1 : -1;
+    CPU_ZERO(&one);
+    CPU_SET(at, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
+// The processor's store buffers: a sender's load of the word, whose line it has just reserved in, may pass
+// its stores. Neither misses the other all the same.
+TEST(DozeStressTest, a_packet_is_seen_before_the_sleep_or_its_sender_sees_the_sleeper) {
     struct alignas(kPointerSpacing) Line {
         std::atomic<std::uint64_t> value{0};
     };
-    Line begun, payload, mailbox, ended;
-    alignas(kPointerSpacing) std::atomic<std::uint32_t> word{0};
+    Line begun, ended;
+    Pointers<> pointers{};
+    std::vector<Slot<>> slots(kCapacity);
     const std::uint64_t rounds = test::stress_packets();
+    constexpr std::uint32_t kSendersTurns = 4096;  // longer than the owner waits for stores
+    constexpr std::uint32_t kStep = 16;
     auto wait_for = [](const Line& line, std::uint64_t round) {
         for (int looks = 0; line.value.load(std::memory_order_acquire) != round;)
             if (++looks % 1024 == 0) sched_yield();
     };
+    auto linger = [](std::uint32_t turns) {
+        for (; turns > 0; --turns) std::atomic_signal_fence(std::memory_order_seq_cst);
+    };
     std::thread sender([&] {
+        stay_on(false);
+        std::mt19937 random(1);
+        Writer<> writer(&pointers, slots.data(), kCapacity);
         for (std::uint64_t round = 1; round <= rounds; ++round) {
             wait_for(begun, round);
-            for (std::uint64_t i = 0; i < round % 64; ++i)
-                std::atomic_signal_fence(std::memory_order_seq_cst);
-            payload.value.store(round, std::memory_order_relaxed);
-            mailbox.value.store(round, std::memory_order_release);
-            platform::wake_if_asleep(word);
+            linger(kSendersTurns + random() % 128);
+            const Cursor at = writer.reserve(1);
+            std::memcpy(writer.payload(at), &round, sizeof round);
+            writer.publish(at, {wire::PacketKind::kData, wire::kFirst, 0, sizeof round, 0, 0});
+            platform::wake_if_asleep(pointers.doze);
             ended.value.store(round, std::memory_order_release);
         }
     });
+    Reader<> reader(&pointers, slots.data(), kCapacity);
     std::uint64_t lost = 0, met = 0;
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-        payload.value.store(0, std::memory_order_relaxed);
-        begun.value.store(round, std::memory_order_release);
-        platform::doze(word, 1, [&] {
-            if (mailbox.value.load(std::memory_order_acquire) == round) return false;
+    std::thread owner([&] {
+        stay_on(true);
+        // That bring the owner's look to where the packet is seen in half of the rounds.
+        std::uint32_t turns = 0;
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+            begun.value.store(round, std::memory_order_release);
+            linger(turns);
+            bool seen = false;
+            platform::doze(pointers.doze, 1, [&] {
+                seen = reader.poll() != 0;
+                if (seen) return false;
+                wait_for(ended, round);
+                // The sender will not come back, and whoever sleeps on 1 sleeps on.
+                ++(pointers.doze.load(std::memory_order_relaxed) == 1 ? lost : met);
+                return false;
+            });
+            // Without a bound, a sender that is not running would send it far away.
+            turns = seen ? turns - std::min(turns, kStep) : std::min(turns + kStep, 4 * kSendersTurns);
             wait_for(ended, round);
-            // The sender will not come back, and whoever sleeps on 1 sleeps on.
-            ++(word.load(std::memory_order_relaxed) == 1 ? lost : met);
-            return false;
-        });
-        wait_for(ended, round);
-    }
+            EXPECT_NE(reader.poll(), 0U);
+            reader.advance(1);
+        }
+    });
+    owner.join();
     sender.join();
     RecordProperty("met", std::to_string(met));
     EXPECT_EQ(lost, 0U) << "of " << rounds << " rounds; in " << met << " the sender saw the sleeper";
