@@ -299,7 +299,8 @@ TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
                            reinterpret_cast<std::byte*>(target.data()),
                            reinterpret_cast<std::uint64_t>(source.data()),
                            source.size(),
-                           {}};
+                           {},
+                           1};
         get.share.open();
         rma::Share helper(&cell, 5, source.size());
         const auto range = helper.claim_back();
