@@ -1,5 +1,4 @@
 // Commands: the peer stores a message of its messenger; the victim receives, probes, sends, makes progress.
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -16,10 +15,6 @@ struct Receive {
     velo_message_receive receive{};
     std::vector<std::byte> data;
     bool done = false;
-
-    ~Receive() {
-        if (!done) std::free(receive.part);
-    }
 };
 
 struct Send {
