@@ -13,7 +13,7 @@
 #include "fabric/shm/doorbell.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/allocator_interface.h>
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC has no header for it
 #endif
 
 namespace velo::test {

@@ -45,8 +45,8 @@ class SharedFileTest : public ::testing::Test {
             pid_ = fork();
             if (pid_ == 0) {
                 ::close(told_[1]);
-                prctl(PR_SET_DUMPABLE, dumpable);
                 SharedFile file = SharedFile::create(directory, 4096);
+                prctl(PR_SET_DUMPABLE, dumpable);
                 if (publishes) file.publish();
                 char any;
                 if (write(said_[1], &file.address(), sizeof address_) < 0) _exit(1);
@@ -83,6 +83,7 @@ class SharedFileTest : public ::testing::Test {
         if (child == 0) {
             constexpr uid_t kNobody = 65534;
             if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) _exit(1);
+            prctl(PR_SET_DUMPABLE, 1);  // setresuid has taken it away
             action();
             _exit(HasFailure() ? 1 : 0);
         }
