@@ -119,5 +119,19 @@ TEST_P(OffenceTest, may_end_the_process_from_inside_the_callback) {
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// With them a message would be longer than the ring in the liar's memory, of which no more is mapped.
+TEST(CreditOffence, more_credits_than_the_mailbox_has_slots_are_not_used) {
+    endpoint::Engine::violations_abort = false;
+    for (const char* policy : {"static", "dynamic"}) {
+        PartyConfig config;
+        config.flow_control = policy;
+        Party party(config);
+        Offender offender(party[0]);
+        offender.store(wire::PacketKind::kCredit, 60'000);
+        EXPECT_EQ(party.send(0, 1, 1, pattern(16'000, 3)), VELO_ERR_PROTOCOL) << policy;
+    }
+    endpoint::Engine::violations_abort = true;
+}
+
 }  // namespace
 }  // namespace velo::test

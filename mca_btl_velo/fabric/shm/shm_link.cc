@@ -5,6 +5,7 @@
 
 #include "platform/cache.h"
 #include "platform/copy.h"
+#include "platform/failure.h"
 
 namespace velo::fabric::shm {
 namespace {
@@ -44,6 +45,9 @@ Carried ShmLink::carry(const Burst& burst) {
     mailbox::Cursor at{};
     std::uint32_t packets = burst.packets;
     if (burst.granted) {
+        // More would go beyond the ring.
+        if (packets > writer_.capacity()) [[unlikely]]
+            throw Failure(VELO_ERR_PROTOCOL, "a peer has given more credits than its mailbox has slots");
         at = writer_.reserve(packets);
     } else {
         packets = reserve_free(burst.whole ? packets : 1, packets, &at);
