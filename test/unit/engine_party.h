@@ -118,7 +118,7 @@ class Party {
         };
         velo_status status =
             velo_send_start(members_[from]->engine, members_[from]->peers[to], &message->send);
-        if (status == VELO_OK) delete message;
+        if (status != VELO_QUEUED) delete message;
         if (status == VELO_QUEUED) ++queued_;
         return status;
     }
