@@ -247,6 +247,9 @@ TEST_F(SharedFileTest, an_owner_that_has_ended_does_not_keep_others_out) {
 }
 
 TEST_F(SharedFileTest, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer has files of its own";
+#endif
     const pid_t child = fork();
     if (child == 0) {
         const rlimit limit{8192, 8192};
