@@ -6,6 +6,7 @@ import os
 import pathlib
 import queue
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -107,6 +108,7 @@ def main(argv):
         _list(mutations)
         return 0
     started = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     scratch = workshop.scratch_directory(arguments.scratch)
 
     def report(mutation, outcome, detail):
@@ -117,6 +119,9 @@ def main(argv):
     except workshop.WorkshopError as error:
         print(f"mutate: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("mutate: stopped", file=sys.stderr)
+        return 130
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     width = max(len(mutation.name) for mutation in mutations)
