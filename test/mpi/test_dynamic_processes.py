@@ -1,18 +1,39 @@
 """Jobs that grow and jobs that meet: peers that were unknown at the start."""
 
 import os
+import pathlib
 import shutil
+
+import excuses
 import pytest
 
 from flows import POLICIES, TRANSPORT, every_flow, flows, velo_only
-from launcher import Run, finish
+from launcher import Hang, Run, finish
 
 pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not reach other jobs")
 
 
+TRIES = 4
+
+
+def lost_by_mpirun(hang):
+    """A spawned process that has not loaded Velo is in MPI_Init, and those that wait for it have no part in that."""
+    return any(process.has_velo is False and process.words and pathlib.Path(process.words[0]).name == "dynamic"
+               for process in hang.left)
+
+
 def spawn(mpi, params, *way, time_limit=60):
-    """If it hangs, a process that waits for Velo tells of that before the time is over."""
-    return mpi.run("dynamic", *way, np=2, params={**params, "btl_velo_stall_warning": 10}, time_limit=time_limit)
+    """If it hangs, a process that waits for Velo tells of that before the time is over. mpirun of Open MPI 4.1 loses a spawn
+    now and then, with any transport: the parent waits in PMIx_Lookup, a child in PMIx_Init."""
+    for _ in range(TRIES):
+        try:
+            return mpi.run("dynamic", *way, np=2, params={**params, "btl_velo_stall_warning": 10}, time_limit=time_limit)
+        except Hang as hang:
+            if not lost_by_mpirun(hang) or "no progress towards" in str(hang):
+                raise
+            excuses.add("a spawn that hung, tried again: a child without Velo in its memory was in MPI_Init")
+            last = hang
+    raise last
 
 
 @every_flow(8, 64)
@@ -27,12 +48,16 @@ def test_spawned_processes_and_their_parents_leave_without_having_disconnected(m
     assert spawn(mpi, {"btl_velo_flow_control": policy}, "leave", 2).facts() == {"spawned": 2}
 
 
+@pytest.mark.slow
 @velo_only
 @pytest.mark.parametrize("policy", ["none", "static", "dynamic", "lazy"])
 def test_more_processes_than_there_are_places_come_and_go(mpi, policy):
-    """With 16 spare peers, the default. VELO_GUESTS=200 for more of them."""
-    guests = int(os.environ.get("VELO_GUESTS", 24))
-    result = spawn(mpi, {"btl_velo_flow_control": policy}, "guests", guests, time_limit=25 + guests)
+    """VELO_GUESTS=200 for so many with the default of 16 spare peers."""
+    guests = int(os.environ.get("VELO_GUESTS", 10))
+    params = {"btl_velo_flow_control": policy}
+    if guests <= 16:
+        params["btl_velo_spare_peers"] = 6
+    result = spawn(mpi, params, "guests", guests, time_limit=15 + guests)
     assert result.facts() == {"guests": guests}
 
 

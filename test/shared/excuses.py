@@ -1,6 +1,7 @@
 """What went wrong and was excused, because it is shown that Velo had no part in it. Told at the end of the session.
 
-Nothing is tried again: a failure that does not come a second time is a failure.
+Nothing is tried again but spawns that Open MPI has lost, each of which is told here: a failure that does not come a
+second time is a failure.
 """
 
 _reasons = []
