@@ -152,4 +152,13 @@ __attribute__((unused)) static uint32_t next_random(uint64_t* state) {
     return (uint32_t)(*state >> 33);
 }
 
+/* Memory of this process, shared pages included. */
+__attribute__((unused)) static long resident_kib(void) {
+    FILE* file = fopen("/proc/self/statm", "r");
+    long pages = 0;
+    CHECK(file != NULL && fscanf(file, "%*d %ld", &pages) == 1, "no /proc/self/statm");
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 #endif

@@ -5,14 +5,6 @@
  * slept. */
 #include "common.h"
 
-static long resident_kib(void) {
-    FILE* file = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    CHECK(file != NULL && fscanf(file, "%*d %ld", &pages) == 1, "no /proc/self/statm");
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static void tell(const char* path) {
     FILE* file = fopen(path, "w");
     CHECK(file != NULL && fclose(file) == 0, "cannot make %s", path);

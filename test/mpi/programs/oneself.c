@@ -107,14 +107,6 @@ static void* talk_to_oneself(void* argument_) {
     return NULL;
 }
 
-static long resident_kib(void) {
-    FILE* file = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    CHECK(file != NULL && fscanf(file, "%*d %ld", &pages) == 1, "no /proc/self/statm");
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* How much the memory grows by messages of the largest eager size that are received one after the other. */
 static long growth(void) {
     unsigned char out[8192], in[8192];

@@ -6,14 +6,6 @@
  * long outside MPI after that message. */
 #include "common.h"
 
-static long resident_kib(void) {
-    FILE* file = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    CHECK(file != NULL && fscanf(file, "%*d %ld", &pages) == 1, "no /proc/self/statm");
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 enum { FLOOD = 1, FINISHED = 2, MATCHED = 3 };
 
 /* The value of NAME=VALUE among the arguments. */
