@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -66,14 +65,6 @@ bool comes_true(Party& party, Condition condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!condition() && std::chrono::steady_clock::now() < deadline) party.step();
     return condition();
-}
-
-std::size_t mapped_segments() {
-    std::ifstream maps("/proc/self/maps");
-    std::size_t count = 0;
-    for (std::string line; std::getline(maps, line);)
-        count += line.find("/dev/shm/#") != std::string::npos ? 1 : 0;
-    return count;
 }
 
 class DepartingTest : public ::testing::TestWithParam<std::string> {};

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -251,6 +252,15 @@ inline std::string pattern(std::size_t bytes, unsigned seed) {
     for (std::size_t i = 0; i < bytes; ++i)
         text[i] = static_cast<char>((i * 131 + seed * 17 + (i >> 8)) & 0xff);
     return text;
+}
+
+// Mappings of files without a name: segments.
+inline std::size_t mapped_segments() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);)
+        count += line.find("/dev/shm/#") != std::string::npos ? 1 : 0;
+    return count;
 }
 
 }  // namespace velo::test

@@ -26,15 +26,6 @@ PartyConfig config(std::size_t size) {
     return config;
 }
 
-// Mappings of files without a name: segments.
-std::size_t mapped_segments() {
-    std::ifstream maps("/proc/self/maps");
-    std::size_t count = 0;
-    for (std::string line; std::getline(maps, line);)
-        count += line.find("/dev/shm/#") != std::string::npos ? 1 : 0;
-    return count;
-}
-
 // What this process has allocated, and its segments; each is counted by the allocator and the kernel, not by the engine.
 std::size_t memory_in_use() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
