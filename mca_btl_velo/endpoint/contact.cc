@@ -15,34 +15,23 @@ constexpr std::uint64_t kPatienceNs = 5'000'000;
 
 // Something waits for this peer, and it has no credit.
 void Engine::want_credit(Peer& peer) {
-    peer.policy.credit_wanted(peer.source, peer.out);
-    if (peer.policy.contact_pending()) want_housekeeping();
-}
-
-// The policy has handled a control packet of this peer.
-void Engine::follow_contact(Peer& peer) {
-    peer.flow = peer.policy.flow_of(peer.source);
-    flush(peer);
-    if (!peer.queue.empty()) peer.policy.credit_wanted(peer.source, peer.out);
-    peer.policy.control_flushed(peer.out);
-    if (peer.policy.contact_pending()) want_housekeeping();
+    peer.ledger.queued(peer);
+    if (peer.ledger.contact_pending()) want_housekeeping();
 }
 
 int Engine::answer_doorbell() {
     return doorbell_->answer([this](flow::PeerIndex index) {
         std::lock_guard lock(mutex_);
         Peer& peer = peer_at(index);
-        peer.policy.contact_retrieved(peer.source, wire::PacketKind::kHello, 0, peer.out);
-        if (peer.policy.offended())
+        if (!peer.ledger.control_retrieved(peer, wire::PacketKind::kHello, 0))
             throw Failure(VELO_ERR_PROTOCOL, "a doorbell was rung that no correct peer rings");
-        trace_.received(peer, wire::PacketKind::kHello, 0);
-        follow_contact(peer);
+        if (peer.ledger.contact_pending()) want_housekeeping();
         assert_invariants();
     });
 }
 
 bool Engine::contact_pending() const {
-    return velo_.policy->contact_pending() || (remote_ && remote_->policy->contact_pending());
+    return velo_.ledger.contact_pending() || (remote_ && remote_->ledger.contact_pending());
 }
 
 // Whoever was asked to give way may be computing: asks one more from time to time.
@@ -54,8 +43,8 @@ void Engine::hurry_contact() {
     const std::uint64_t now = platform::now_ns();
     if (contact_due_ns_ != 0 && now < contact_due_ns_) return;
     if (contact_due_ns_ != 0) {
-        velo_.policy->contact_overdue(*this);
-        if (remote_) remote_->policy->contact_overdue(remote_out_);
+        velo_.ledger.contact_overdue();
+        if (remote_) remote_->ledger.contact_overdue();
         assert_invariants();
     }
     contact_due_ns_ = now + kPatienceNs;

@@ -88,16 +88,10 @@ bool Engine::bury(Peer& peer) {
 // Under the mutex. False, and nothing has changed, if the policy cannot yet.
 bool Engine::take_back(Peer& peer) {
     // What rang before the end is not answered any more.
-    if (doorbell_) doorbell_->silence(peer.source);
-    if (!peer.policy.departed(peer.source, *this)) return false;
+    if (doorbell_) doorbell_->silence(peer.source());
+    if (!peer.ledger.departed(peer)) return false;
     peer.departed = true;
     peer.generation.fetch_add(1, std::memory_order_relaxed);
-    peer.flow = peer.policy.flow_of(peer.source);
-    peer.policy.control_flushed(*this);
-    if (delayed_to_.load(std::memory_order_relaxed) == &peer) {
-        delayed_to_.store(nullptr, std::memory_order_relaxed);
-        delayed_credits_ = 0;
-    }
     peer.link.close();
     peer.dozes = false;
     Incoming& incoming = peer.incoming;

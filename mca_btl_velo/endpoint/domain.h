@@ -5,21 +5,48 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
-#include "flow/policy.h"
+#include "flow/ledger.h"
 #include "mailbox/reader.h"
 
 namespace velo::endpoint {
 
-struct Domain {
+class Engine;
+
+class Domain final : public flow::Carrier {
+ public:
+    // `first`: the directory index of the policy's peer 0. `sent`, `fullest`: what is sent here, in packets, and the
+    // fullest that the mailbox was, in slots.
+    Domain(Engine& engine, std::unique_ptr<flow::Policy> rules, bool delay_credits, mailbox::Reader<> box,
+           flow::PeerIndex first, std::uint64_t* sent, std::uint64_t* fullest)
+        : policy(std::move(rules)),
+          ledger(*policy, *this, delay_credits),
+          reader(std::move(box)),
+          first_peer(first),
+          sent_packets(sent),
+          high_water(fullest),
+          refuses(policy->refusal_limit() != UINT32_MAX),
+          engine_(engine) {}
+
     std::unique_ptr<flow::Policy> policy;
+    flow::Ledger ledger;
     mailbox::Reader<> reader;
-    flow::PeerIndex first_peer;              // directory index of the policy's peer 0
-    std::uint64_t* sent_packets;             // counts what is sent here
-    std::uint64_t* high_water;               // of the mailbox, in slots
+    flow::PeerIndex first_peer;
+    std::uint64_t* sent_packets;
+    std::uint64_t* high_water;
     const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
-    bool refuses = false;                    // the policy has the fabric refuse by sender
+    bool refuses;                            // the policy has the fabric refuse by sender
     std::uint64_t next_sample = 0;           // position at which the occupancy is looked at next
+
+ private:
+    // Under the engine's mutex.
+    flow::Account& account(flow::PeerIndex peer) override;
+    void carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) override;
+    void entered(flow::Account& from, wire::PacketKind kind, std::uint32_t value) override;
+    bool send_queued(flow::Account& to) override;
+
+    Engine& engine_;
 };
 
 }  // namespace velo::endpoint

@@ -149,10 +149,9 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
-      velo_{std::move(policy), mailbox_.reader(), 0, &statistics_.data_packets,
-            &statistics_.mailbox_high_water},
+      velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
+            &statistics_.mailbox_high_water),
       peers_(mailbox_.directory_entries()),
-      delays_credits_(config.delay_credits && config.piggyback && velo_.policy->credits_may_wait()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
@@ -162,7 +161,6 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
-    velo_.refuses = velo_.policy->refusal_limit() != UINT32_MAX;
     if (velo_.policy->on_demand()) {
         doorbell_ = mailbox_.doorbell();
         housekeeping_ = Housekeeping::kListen;
@@ -171,8 +169,8 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
         flow::PolicyConfig local{};
         local.peers = config.limic_peer_count;
         local.data_slots = mailbox_.limic_slots();
-        limic_.emplace(Domain{flow::make_policy("none", local, nullptr), mailbox_.limic_reader(),
-                              flow.total_peers(), &statistics_.limic_packets, &statistics_.limic_high_water});
+        limic_.emplace(*this, flow::make_policy("none", local, nullptr), false, mailbox_.limic_reader(),
+                       flow.total_peers(), &statistics_.limic_packets, &statistics_.limic_high_water);
     }
     const fabric::shm::Address& own = mailbox_.address();
     address_.resize(sizeof own);
@@ -185,7 +183,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
                    std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
                    ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-                   (flow.piggyback ? "on" : "off") + ", delay_credits " + (delays_credits_ ? "on" : "off") +
+                   (flow.piggyback ? "on" : "off") + ", delay_credits " + (velo_.ledger.delays() ? "on" : "off") +
                    ", packet_trains " + (config.packet_trains ? "on" : "off") + ", peers " +
                    std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
                    " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
@@ -211,10 +209,9 @@ void Engine::open_nowhere() {
     flow::PolicyConfig one{};
     one.peers = one.data_slots = 1;
     const auto index = static_cast<flow::PeerIndex>(peers_.size());
-    nowhere_.emplace(Domain{flow::make_policy("none", one, nullptr), mailbox_.reader(), index, &lost_packets_,
-                            &lost_packets_});
-    flow::Emitter& out = *this;
-    nobody_ = std::make_unique<Peer>(index, *nowhere_, out);
+    nowhere_.emplace(*this, flow::make_policy("none", one, nullptr), false, mailbox_.reader(), index, &lost_packets_,
+                     &lost_packets_);
+    nobody_ = std::make_unique<Peer>(index, *nowhere_);
     nobody_->departed = true;
 }
 
@@ -222,9 +219,7 @@ Peer& Engine::add_peer(flow::PeerIndex index) {
     bool remote = index >= remote_first_;
     bool local = limic_ && index >= limic_->first_peer;
     Domain& domain = remote ? *remote_ : local ? *limic_ : velo_;
-    flow::Emitter* out = this;
-    if (remote) out = &remote_out_;
-    auto made = std::make_unique<Peer>(index, domain, *out);
+    auto made = std::make_unique<Peer>(index, domain);
     Peer& peer = *made;
     if (!remote)
         if (const auto address = mailbox_.introduced(index)) introduce_to_rma(peer, *address);
@@ -303,11 +298,11 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     peer.left = peer.ending = peer.departed = false;
     peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
-        peer.policy.open_window(peer.flow,
-                                flow::initial_credit(peer.policy.name(), peer.segment.flow(), here));
+        peer.ledger.open(peer,
+                                flow::initial_credit(peer.policy().name(), peer.segment.flow(), here));
         fabric::shm::ShmLink& link = peer.link.open(peer.segment.writer(), here);
         if (peer.domain.refuses)
-            link.refuse_beyond({peer.policy.refusal_limit(), &peer.segment.retrieved(here)});
+            link.refuse_beyond({peer.policy().refusal_limit(), &peer.segment.retrieved(here)});
         if (doorbell_) link.use(peer.segment.doorbell());
     } else {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
@@ -352,15 +347,15 @@ void Engine::dump(const Peer* only, int level) {
     config_.log(config_.context, level, description_.c_str());
     peers_.for_each([&](const Peer& peer) {
         if (only != nullptr && only != &peer) return;
-        const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
+        const flow::PeerFlow& flow = peer.counts();
         char line[320];
         std::snprintf(
             line, sizeof line,
             "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
-            peer.index, peer.policy.credits(peer.flow), peer.queue.bytes(),
-            peer.policy.control_waiting(peer.flow) ? ", control packet waiting" : "", flow.retrieved,
-            flow.threshold, flow.current, peer.policy.intended(peer.source), peer.policy.available());
+            peer.index, peer.ledger.credits(peer), peer.queue.bytes(),
+            peer.policy().control_waiting(peer.flow) ? ", control packet waiting" : "", flow.retrieved,
+            flow.threshold, flow.current, peer.policy().intended(peer.source()), peer.policy().available());
         config_.log(config_.context, level, line);
     });
 }

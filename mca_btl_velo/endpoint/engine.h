@@ -47,7 +47,7 @@ inline constexpr std::uint8_t kListenerTag = 0;
 // Throws Failure, with the objection to a parameter.
 std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
 
-class Engine final : private flow::Emitter, private rma::Outbox, private fabric::Receiver {
+class Engine final : private rma::Outbox, private fabric::Receiver {
  public:
     // Of checked builds; false in tests of peers that break the rules.
     static inline bool violations_abort = true;
@@ -122,8 +122,10 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
  private:
     Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
 
-    // flow::Emitter and rma::Outbox, called under the mutex.
-    void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+    friend Domain;
+    // Of Domain and rma::Outbox, called under the mutex.
+    void carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value);
+    bool send_queued(Peer& peer);
     void post(flow::PeerIndex to, velo_send* message) override;
     void help(flow::PeerIndex peer, const rma::MessageHeader& request) override;
 
@@ -149,11 +151,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     static bool is_same_departed(const Peer& peer, const fabric::shm::Address& address);
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
 
-    struct RemoteEmitter final : flow::Emitter {
-        explicit RemoteEmitter(Engine& owner) : engine(owner) {}
-        void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
-        Engine& engine;
-    };
     void open_remote(const flow::PolicyConfig& flow);
     void open_nowhere();
     void attach_remote(Peer& peer);
@@ -177,23 +174,15 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     void sent(Peer& peer, std::uint32_t packets);
-    // Credits to put into a DATA packet that has room for them.
-    std::uint32_t piggyback(Peer& peer);
-    // What a policy emits, for any domain.
-    void dispatch(Peer& peer, wire::PacketKind kind, std::uint32_t value);
-    void carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value);
-    void carry_delayed_credit();  // there is one
-    void send_delayed_credit();   // if there is one
-    // Before a further packet is retrieved.
-    void release_delayed_credit() {
-        if (delayed_to_.load(std::memory_order_relaxed) == nullptr) [[likely]]
+    // Before a further packet is retrieved, and at each look at the mailbox.
+    void release_delayed_credit(Domain& domain) {
+        if (!domain.ledger.owes()) [[likely]]
             return;
         std::lock_guard lock(mutex_);
-        send_delayed_credit();
+        domain.ledger.look();
     }
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
-    void flush(Peer& peer);
     int housekeep(int handled);
     void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
     void flush_stalled();
@@ -211,7 +200,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void warn_of_stall(Peer& peer, std::uint64_t quiet_ns);
     // For a policy on demand.
     void want_credit(Peer& peer);
-    void follow_contact(Peer& peer);
     int answer_doorbell();
     void hurry_contact();
     bool contact_pending() const;
@@ -238,7 +226,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
     template <wire::PacketKind kKind>
     [[gnu::always_inline]] int retrieve_data(Peer& peer, const wire::Header& header);
-    [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets);
+    // DATA has been delivered: its slots, and the credits that came with it.
+    [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets, bool waited, std::uint32_t credits);
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
@@ -289,7 +278,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     // Peers on other nodes, if there are any; their indices follow those of the directory.
     std::optional<Domain> remote_;
     flow::PeerIndex remote_first_ = 0;
-    RemoteEmitter remote_out_{*this};
     std::unique_ptr<fabric::Network> network_;
     int taken_ = 0;  // packets that `take` has handled in this progress
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
@@ -304,10 +292,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::uint64_t lost_packets_ = 0;                          // to nobody
     std::optional<Domain> nowhere_;
     std::unique_ptr<Peer> nobody_;
-    // A CREDIT that has not been sent yet, if any: written under the mutex.
-    std::atomic<Peer*> delayed_to_{nullptr};
-    std::uint32_t delayed_credits_ = 0;
-    bool delays_credits_;
     Tracing trace_;
     Stalls<Peer> stalls_;
     rma::Rma rma_;

@@ -52,7 +52,7 @@ void Engine::abandon() {
 
 void Engine::begin_stall(Peer& peer) {
     stalls_.begin(peer, platform::monotonic_ns());
-    trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), peer.policy.limited() ? 0 : 1);
+    trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), peer.policy().limited() ? 0 : 1);
 }
 
 void Engine::end_stall(Peer& peer) {
@@ -64,7 +64,7 @@ void Engine::end_stall(Peer& peer) {
         config_.log(config_.context, 0, text.c_str());
     }
     stalls_.end(peer, now);
-    trace_.stall(peer, trace::Kind::kStallEnd, lasted / 1'000'000, peer.policy.limited() ? 0 : 1);
+    trace_.stall(peer, trace::Kind::kStallEnd, lasted / 1'000'000, peer.policy().limited() ? 0 : 1);
 }
 
 void Engine::count_stalls() {
@@ -88,10 +88,10 @@ void Engine::look_around() {
 }
 
 void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
-    const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
+    const flow::PeerFlow& flow = peer.counts();
     const mailbox::Reader<>& reader = peer.domain.reader;
     char numbers[320];
-    if (peer.policy.limited()) {
+    if (peer.policy().limited()) {
         const std::string due = flow.threshold == UINT32_MAX || flow.threshold == 0
                                     ? "no return is due"
                                     : std::to_string(flow.retrieved) + " of the " +
@@ -100,14 +100,14 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
         std::snprintf(numbers, sizeof numbers,
                       "%" PRIu32 " credits left; in the other direction it holds %" PRIu32
                       ", and %s; %" PRIu64 " packets wait in this process's mailbox of %" PRIu32 " slots",
-                      peer.policy.credits(peer.flow), flow.current, due.c_str(),
+                      peer.ledger.credits(peer), flow.current, due.c_str(),
                       std::uint64_t{reader.occupancy()}, reader.capacity());
     } else {
         std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");
     }
     std::string text = "no progress towards process " + name_of(peer) + " for " +
                        std::to_string(seconds(quiet_ns)) + " s: " + std::to_string(peer.queue.bytes()) +
-                       " bytes wait for " + (peer.policy.limited() ? "credits" : "a free slot") + " (" +
+                       " bytes wait for " + (peer.policy().limited() ? "credits" : "a free slot") + " (" +
                        numbers +
                        "). That process may be computing without calling MPI, or be stopped. "
                        "btl_velo_stall_warning sets the seconds until this warning, 0 for none";

@@ -11,21 +11,22 @@
 #include "endpoint/stalls.h"
 #include "endpoint/way.h"
 #include "fabric/shm/segment.h"
-#include "flow/policy.h"
+#include "flow/ledger.h"
 #include "platform/doze.h"
 
 namespace velo::endpoint {
 class Engine;
 }
 
-struct velo_peer {
-    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in, velo::flow::Emitter& emitter)
-        : index(at),
-          domain(in),
-          policy(*in.policy),
-          out(emitter),
-          source(at - in.first_peer),
-          flow(policy.flow_of(source)) {}
+// The account is that of the ledger of its domain.
+struct velo_peer : velo::flow::Account {
+    velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
+        : Account(in.ledger.account_of(at - in.first_peer)), index(at), domain(in), ledger(in.ledger) {}
+
+    // Of its packets in the mailbox of this process.
+    velo::flow::PeerIndex source() const { return peer; }
+    const velo::flow::Policy& policy() const { return ledger.policy(); }
+    const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
     // After a store into its mailbox.
     void wake() {
@@ -34,10 +35,7 @@ struct velo_peer {
 
     velo::flow::PeerIndex index;         // in this process's directory
     velo::endpoint::Domain& domain;      // that its packets arrive in, and ours there
-    velo::flow::Policy& policy;          // of the domain
-    velo::flow::Emitter& out;            // for what the policy emits
-    velo::flow::PeerIndex source;        // in the policy, and of its packets
-    velo::flow::FlowIndex flow;          // where the policy keeps its counts
+    velo::flow::Ledger& ledger;          // of the domain
     velo::fabric::shm::Segment segment;  // none on another node
     velo::endpoint::Way link;            // closed until connected
     std::uint64_t name = 0;              // of the process, once connected

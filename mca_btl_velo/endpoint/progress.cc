@@ -55,7 +55,8 @@ int Engine::progress() {
 }
 
 inline int Engine::look() {
-    release_delayed_credit();
+    release_delayed_credit(velo_);
+    if (remote_) release_delayed_credit(*remote_);
     int handled = drain(velo_);
     if (limic_) handled += drain(*limic_);
     if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
@@ -92,7 +93,7 @@ int Engine::drain(Domain& domain) {
         if (word == 0) break;
         if (domain.reader.position() >= domain.next_sample) [[unlikely]]
             sample(domain);
-        release_delayed_credit();
+        release_delayed_credit(domain);
         int packets = handle(domain, word);
         if (handled % kFreeStep + packets >= kFreeStep) domain.reader.publish();
         handled += packets;
@@ -131,29 +132,9 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     auto value = read_payload<std::uint32_t>(peer.domain.reader.payload());
     peer.domain.reader.advance(1);
     std::lock_guard lock(mutex_);
-    switch (header.kind) {
-        case wire::PacketKind::kCredit:
-            if (peer.policy.on_demand())
-                peer.policy.credit_retrieved(peer.source, value, peer.out);
-            else
-                peer.policy.credit_received(peer.flow, value);
-            break;
-        case wire::PacketKind::kRequest:
-            peer.policy.request_retrieved(peer.flow, peer.out);
-            break;
-        case wire::PacketKind::kResponse:
-            peer.policy.response_retrieved(peer.flow, value, peer.out);
-            break;
-        default:
-            if (!peer.policy.on_demand()) refuse("a packet that no policy here sends", header);
-            peer.policy.contact_retrieved(peer.source, header.kind, value, peer.out);
-    }
-    if (peer.policy.offended()) refuse("a control packet that no correct peer sends", header);
-    trace_.received(peer, header.kind, value);
-    if (peer.policy.on_demand())
-        follow_contact(peer);
-    else
-        flush(peer);
+    if (!peer.ledger.control_retrieved(peer, header.kind, value))
+        refuse("a control packet that no correct peer sends", header);
+    if (peer.ledger.contact_pending()) want_housekeeping();
     assert_invariants();
     return 1;
 }
@@ -172,27 +153,15 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         refuse("a packet does not belong to a message", header);
     if (header.flags & wire::kPiggyback) credits = reader.piggyback(header);
     reader.advance(packets);
-    if (peer.policy.limited()) {
+    if (peer.policy().limited()) {
         std::lock_guard lock(mutex_);
-        if constexpr (kKind == wire::PacketKind::kBackloggedData) {
-            // The first packet of the run has waited; the others are as usual.
-            peer.policy.backlogged_data_retrieved(peer.flow, peer.out);
-            account(peer, packets - 1);
-        } else {
-            account(peer, packets);
-        }
-        if (credits > 0) {
-            peer.policy.credit_received(peer.flow, credits);
-            trace_.piggyback_received(peer, credits);
-            flush(peer);
-        }
-        assert_invariants();
+        account(peer, packets, kKind == wire::PacketKind::kBackloggedData, credits);
     } else if (peer.domain.refuses) {
         std::lock_guard lock(mutex_);
         count_retrieved(peer, packets);
     }
     if (peer.incoming.state != Incoming::State::kIdle) {
-        release_delayed_credit();  // the rest of the message needs it
+        release_delayed_credit(peer.domain);  // the rest of the message needs it
         packets += gather(peer);
     }
     return static_cast<int>(packets);
@@ -201,8 +170,8 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
 // As retrieve_data, for packets that have not been in the mailbox.
 const char* Engine::take(const fabric::Delivery& delivery) {
     Peer& peer = sender_at(remote_first_ + delivery.from);
-    const bool limited = peer.policy.limited();
-    const wire::Header header{delivery.kind, delivery.flags, delivery.tag, 0, 0, peer.source};
+    const bool limited = peer.policy().limited();
+    const wire::Header header{delivery.kind, delivery.flags, delivery.tag, 0, 0, peer.source()};
     if (!deliver(peer, header, {delivery.data, delivery.bytes, nullptr, 0}))
         return "a packet that does not belong to a message";
     taken_ += static_cast<int>(delivery.packets);
@@ -213,36 +182,21 @@ const char* Engine::take(const fabric::Delivery& delivery) {
         if (peer.domain.refuses) count_retrieved(peer, delivery.packets);
         return nullptr;
     }
-    const bool waited = delivery.kind == wire::PacketKind::kBackloggedData;
-    if (waited) peer.policy.backlogged_data_retrieved(peer.flow, peer.out);
-    account(peer, delivery.packets - (waited ? 1 : 0));
-    if (delivery.credits > 0) {
-        peer.policy.credit_received(peer.flow, delivery.credits);
-        trace_.piggyback_received(peer, delivery.credits);
-        flush(peer);
-    }
-    assert_invariants();
+    account(peer, delivery.packets, delivery.kind == wire::PacketKind::kBackloggedData, delivery.credits);
     return nullptr;
 }
 
-// As if the packets had been retrieved one after the other: the rules see each of them.
-inline void Engine::account(Peer& peer, std::uint32_t packets) {
-    for (;;) {
-        std::uint32_t quiet = std::min(packets, peer.policy.quiet_packets(peer.flow));
-        peer.policy.data_retrieved_quietly(peer.flow, quiet);
-        packets -= quiet;
-        if (packets == 0) return;
-        peer.policy.data_retrieved(peer.flow, peer.out);
-        if (peer.policy.offended()) [[unlikely]]
-            throw Failure(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
-        if (--packets == 0) return;
-    }
+// Under the mutex.
+inline void Engine::account(Peer& peer, std::uint32_t packets, bool waited, std::uint32_t credits) {
+    if (!peer.ledger.data_retrieved(peer, packets, waited, credits)) [[unlikely]]
+        throw Failure(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
+    assert_invariants();
 }
 
 // Under a policy that refuses by sender.
 void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
-    if (peer.index >= remote_first_) return network_->retrieved(peer.source, packets);
-    fabric::shm::Acceptance::count(mailbox_.retrieved(peer.source), packets);
+    if (peer.index >= remote_first_) return network_->retrieved(peer.source(), packets);
+    fabric::shm::Acceptance::count(mailbox_.retrieved(peer.source()), packets);
 }
 
 // The middle runs of a message come in a row: takes as many as are there and for whose slots nothing is due.
@@ -252,21 +206,21 @@ std::uint32_t Engine::gather(Peer& peer) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint8_t flags = incoming.state == Incoming::State::kRma ? wire::kInternal : 0;
     std::unique_lock lock(mutex_);
-    std::uint32_t quiet = std::min<std::uint32_t>(peer.policy.quiet_packets(peer.flow), kBatch);
+    std::uint32_t quiet = std::min<std::uint32_t>(peer.ledger.quiet_packets(peer), kBatch);
     std::uint32_t packets = 0;
     for (;;) {
         std::uint64_t word = reader.poll();
         if (word == 0) break;
         wire::Header header = wire::Header::unpack(word);
         std::uint32_t run = header.packets();
-        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.source ||
+        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.source() ||
             run > quiet - packets || run > reader.capacity() || header.length > incoming.room)
             break;
         incoming.append(payload_of(reader, header));
         reader.advance(run);
         packets += run;
     }
-    peer.policy.data_retrieved_quietly(peer.flow, packets);
+    peer.ledger.data_retrieved_quietly(peer, packets);
     if (peer.domain.refuses) count_retrieved(peer, packets);
     return packets;
 }
@@ -364,9 +318,8 @@ int Engine::housekeep(int handled) {
 void Engine::flush_stalled() {
     const std::uint64_t now = velo_.refuses && !stalled_.empty() ? platform::now_ns() : 0;
     std::erase_if(stalled_, [this, now](Peer* peer) {
-        if (peer->domain.refuses && now < peer->policy.retry_at_ns(peer->source)) return false;
-        flush(*peer);
-        peer->stalled = !peer->queue.empty();
+        if (peer->domain.refuses && now < peer->policy().retry_at_ns(peer->source())) return false;
+        peer->stalled = peer->ledger.flush(*peer);
         return !peer->stalled;
     });
 }

@@ -45,9 +45,8 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
         return;
     }
     sleep_us_ = std::min(sleep_us_, kMostSleepUs);
-    remote_.emplace(Domain{std::move(policy), network_->reader(), remote_first_, &statistics_.network_packets,
-                           &statistics_.network_high_water});
-    remote_->refuses = velo_.refuses;
+    remote_.emplace(*this, std::move(policy), config_.delay_credits, network_->reader(), remote_first_,
+                    &statistics_.network_packets, &statistics_.network_high_water);
     remote_->framing = &kNetworkFraming;
     housekeeping_ = Housekeeping::kListen;
     const auto& own = network_->address();
@@ -70,10 +69,10 @@ flow::PeerIndex Engine::expect_remote(std::span<const std::byte> address) {
 void Engine::attach_remote(Peer& peer) {
     flow::PolicyConfig there;
     flow::PeerIndex place;
-    peer.link.open(network_->open(peer.source, &there, &place));
-    peer.policy.open_window(peer.flow, flow::initial_credit(peer.policy.name(), there, place));
+    peer.link.open(network_->open(peer.source(), &there, &place));
+    peer.ledger.open(peer, flow::initial_credit(peer.policy().name(), there, place));
     rma_.connect_past_mailbox(peer.index);
-    peer.name = network_->name_of(peer.source);
+    peer.name = network_->name_of(peer.source());
     trace_.connected(peer);
 }
 
@@ -122,10 +121,6 @@ int Engine::finish_bulk() {
 
 bool Engine::goes_past_mailbox(const Peer& peer, const velo_send& message) const {
     return network_ != nullptr && peer.index >= remote_first_ && message.bytes[1] >= kLeastBulkBytes;
-}
-
-void Engine::RemoteEmitter::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    engine.dispatch(engine.reachable_peer(engine.remote_first_ + to), kind, value);
 }
 
 }  // namespace velo::endpoint

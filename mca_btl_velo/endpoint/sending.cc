@@ -41,11 +41,11 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
 }
 
 void Engine::sent(Peer& peer, std::uint32_t packets) {
-    // Whoever speaks to another peer may not look at its mailbox for long.
-    if (const Peer* waiting = delayed_to_.load(std::memory_order_relaxed);
-        waiting != nullptr && waiting != &peer) [[unlikely]]
-        send_delayed_credit();
-    peer.policy.take(peer.flow, packets);
+    peer.ledger.sent(peer, packets);
+    if (&peer.domain != &velo_) [[unlikely]]
+        velo_.ledger.look();
+    else if (remote_) [[unlikely]]
+        remote_->ledger.look();
     *peer.domain.sent_packets += packets;
     trace_.sent(peer, packets);
     peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
@@ -67,20 +67,20 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
                             .tag = send.tag,
                             .flags = send.flags,
                             .piggyback = 0,
-                            .granted = peer.policy.limited(),
+                            .granted = peer.policy().limited(),
                             .whole = false,
                             .rested = manner.demote,
                             .framing = manner.framing};
         std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.policy.credits(peer.flow)));
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.ledger.credits(peer)));
         if (burst.packets == 0) return peer.departed;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
-            burst.piggyback = piggyback(peer);
+            burst.piggyback = peer.ledger.attach(peer);
         fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) {
             if (peer.domain.refuses) {
-                peer.policy.refused(peer.source, platform::now_ns());
+                peer.domain.policy->refused(peer.source(), platform::now_ns());
                 trace_.refused(peer, burst.packets);
             }
             return false;
@@ -95,12 +95,12 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
-    const std::uint32_t credits = peer.policy.credits(peer.flow);
+    const std::uint32_t credits = peer.ledger.credits(peer);
     std::uint32_t packets = 1;
     if (total <= wire::kPayloadBytes) [[likely]] {
         if (credits == 0) return VELO_WOULD_BLOCK;
-        std::uint32_t credits_back = total <= wire::kPiggybackOffset ? piggyback(peer) : 0;
-        if (!peer.link.carry_packet(message, tag, credits_back, peer.policy.limited(), rested(peer)))
+        std::uint32_t credits_back = total <= wire::kPiggybackOffset ? peer.ledger.attach(peer) : 0;
+        if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
             return VELO_WOULD_BLOCK;
     } else {
         const Manner manner = manner_of(peer, total);
@@ -114,11 +114,11 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
                             .tag = tag,
                             .flags = 0,
                             .piggyback = 0,
-                            .granted = peer.policy.limited(),
+                            .granted = peer.policy().limited(),
                             .whole = true,
                             .rested = manner.demote,
                             .framing = manner.framing};
-        if (manner.framing.room_for_piggyback(total)) burst.piggyback = piggyback(peer);
+        if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger.attach(peer);
         if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     }
     sent(peer, packets);
@@ -144,8 +144,8 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
     const bool first = peer.queue.empty();
     peer.queue.push(send);
     if (first) begin_stall(peer);
-    if (first && peer.policy.on_demand()) want_credit(peer);
-    if (!peer.policy.limited() && !peer.stalled) {
+    if (first) want_credit(peer);
+    if (!peer.policy().limited() && !peer.stalled) {
         // No credit will come to wake this peer: look again on each progress.
         peer.stalled = true;
         stalled_.push_back(&peer);
@@ -153,24 +153,22 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
     }
 }
 
-// Credits have come: control packets first, then the queue (design/flow-control.md, flush).
-void Engine::flush(Peer& peer) {
-    if (peer.policy.control_waiting(peer.flow) && peer.policy.credits(peer.flow) > 0) {
-        peer.policy.send_waiting_control(peer.flow, peer.out);
-    }
+// True: something is left.
+bool Engine::send_queued(Peer& peer) {
     const wire::PacketKind kind =
-        peer.policy.marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
+        peer.policy().marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;
         bool complete = push(peer, *send, kind);
         peer.queue.sent(send->sent - before);
         peer.stall.moved |= send->sent != before;
-        if (!complete) break;
+        if (!complete) return true;
         peer.queue.pop();
         if (peer.queue.empty()) end_stall(peer);
         report_sent(send);
     }
+    return false;
 }
 
 // A message that has waited is on its way.
@@ -184,73 +182,35 @@ void Engine::report_sent(velo_send* send) {
     }
 }
 
+bool Domain::send_queued(flow::Account& to) {
+    return engine_.send_queued(static_cast<Peer&>(to));
+}
+
+flow::Account& Domain::account(flow::PeerIndex peer) {
+    return engine_.peer_at(first_peer + peer);
+}
+
+void Domain::carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) {
+    engine_.carry_control(static_cast<Peer&>(to), kind, value);
+}
+
+void Domain::entered(flow::Account& from, wire::PacketKind kind, std::uint32_t value) {
+    engine_.trace_.received(static_cast<Peer&>(from), kind, value);
+}
+
 // A process may have ended by the time that it is answered for the first time: its question came with the
 // last of its messages, and nobody waits for the answer.
-void Engine::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
-    if (Peer& peer = peer_at(to); !has_left(peer)) dispatch(reachable_peer(to), kind, value);
-}
-
-// A CREDIT that may wait does so until the process's next look at its mailbox or its next packet for another
-// peer, as TCP delays an acknowledgement: an answer that leaves before takes it along. To the rules this is a
-// CREDIT on a slower way.
-void Engine::dispatch(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
-    Peer* waiting = delayed_to_.load(std::memory_order_relaxed);
-    if (kind == wire::PacketKind::kCredit && delays_credits_) {
-        if (waiting == &peer && delayed_credits_ + value <= flow::kMaxQuota)
-            peer.policy.credits_combined();
-        else
-            send_delayed_credit();
-        delayed_to_.store(&peer, std::memory_order_relaxed);
-        delayed_credits_ += value;
-        return;
-    }
-    const std::uint32_t credits = delayed_credits_;
-    if (waiting != nullptr) carry_delayed_credit();
-    carry_control(peer, kind, value);
-    trace_.emitted(peer, kind, value);
-    // The policy has the control packet's credit already: in the trace it comes first.
-    if (waiting != nullptr) trace_.emitted(*waiting, wire::PacketKind::kCredit, credits);
-}
-
-void Engine::carry_delayed_credit() {
-    Peer* peer = delayed_to_.exchange(nullptr, std::memory_order_relaxed);
-    carry_control(*peer, wire::PacketKind::kCredit, std::exchange(delayed_credits_, 0));
-}
-
-void Engine::send_delayed_credit() {
-    const Peer* peer = delayed_to_.load(std::memory_order_relaxed);
-    if (peer == nullptr) return;
-    const std::uint32_t credits = delayed_credits_;
-    carry_delayed_credit();
-    trace_.emitted(*peer, wire::PacketKind::kCredit, credits);
-}
-
 void Engine::carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
-    peer.link.carry_control(kind, value);
-    peer.flow = peer.policy.flow_of(peer.source);
+    if (has_left(peer)) return;
+    reachable_peer(peer.index).link.carry_control(kind, value);
     peer.wake();
-}
-
-// Where credits may wait, those of a few packets do, too: giving back each one at once costs both ends more
-// than the rest of an 8-byte message's flow control.
-std::uint32_t Engine::piggyback(Peer& peer) {
-    const flow::PeerFlow& flow = peer.policy.peer(peer.flow);
-    if (delays_credits_ && flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold &&
-        delayed_to_.load(std::memory_order_relaxed) != &peer)
-        return 0;
-    const std::uint32_t credits = peer.policy.piggyback(peer.flow, peer.out);
-    if (delayed_to_.load(std::memory_order_relaxed) != &peer) [[likely]]
-        return credits;
-    if (credits + delayed_credits_ > flow::kMaxQuota) return credits;
-    delayed_to_.store(nullptr, std::memory_order_relaxed);
-    peer.policy.credit_joined(delayed_credits_, credits);
-    return credits + std::exchange(delayed_credits_, 0);
+    trace_.emitted(peer, kind, value);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {
     Peer& peer = reachable_peer(to);
     if (goes_past_mailbox(peer, *message))
-        return network_->send_bulk(peer.source, view_of(*message), message);
+        return network_->send_bulk(peer.source(), view_of(*message), message);
     message->sent = 0;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
         return message->done(message, VELO_OK);

@@ -34,9 +34,9 @@ void Tracing::idle(std::uint64_t now_ns) {
 
 void Tracing::add(Kind kind, const Peer& peer, std::uint32_t count, std::uint32_t extra) {
     std::uint32_t credits = trace::kNone, held = trace::kNone;
-    if (peer.policy.limited()) {
-        credits = peer.policy.credits(peer.flow);
-        held = peer.policy.peer(peer.flow).current;
+    if (peer.policy().limited()) {
+        credits = peer.ledger.credits(peer);
+        held = peer.counts().current;
     }
     recorder_->add(kind, peer.index, count, credits, held, extra);
 }
@@ -55,13 +55,13 @@ void Tracing::mailbox(std::uint64_t occupied, std::uint32_t slots) {
 void Tracing::record_connected(const Peer& peer) {
     add(Kind::kPeer, peer, static_cast<std::uint32_t>(peer.name),
         static_cast<std::uint32_t>(peer.name >> 32));
-    if (&peer.policy == &policy_ && intended_[peer.index] != 0) {
+    if (&peer.policy() == &policy_ && intended_[peer.index] != 0) {
         recorder_->add(Kind::kIntended, peer.index, intended_[peer.index], trace::kNone, trace::kNone, 0);
     }
 }
 
 void Tracing::record_sent(const Peer& peer, std::uint32_t packets) {
-    if (&peer.policy != &policy_) return add(Kind::kSend, peer, packets, 0);
+    if (&peer.policy() != &policy_) return add(Kind::kSend, peer, packets, 0);
     std::uint32_t piggyback = growth(policy_.counters().piggybacked_credits, seen_.piggybacked_credits);
     add(Kind::kSend, peer, packets, piggyback);
     record_policy_changes(peer);
@@ -70,7 +70,7 @@ void Tracing::record_sent(const Peer& peer, std::uint32_t packets) {
 void Tracing::record_emitted(const Peer& peer, PacketKind kind, std::uint32_t value) {
     switch (kind) {
         case PacketKind::kCredit:
-            add(Kind::kCreditSent, peer, value, peer.policy.available());
+            add(Kind::kCreditSent, peer, value, peer.policy().available());
             break;
         case PacketKind::kRequest:
             add(Kind::kRequestSent, peer, 0, 0);
@@ -86,6 +86,9 @@ void Tracing::record_emitted(const Peer& peer, PacketKind kind, std::uint32_t va
 
 void Tracing::record_received(const Peer& peer, PacketKind kind, std::uint32_t value) {
     switch (kind) {
+        case PacketKind::kData:
+            add(Kind::kPiggybackReceived, peer, value, 0);
+            break;
         case PacketKind::kCredit:
             add(Kind::kCreditReceived, peer, value, 0);
             break;
@@ -102,7 +105,7 @@ void Tracing::record_received(const Peer& peer, PacketKind kind, std::uint32_t v
 
 // Steals and growth happen inside the policy, always on the occasion of a packet for the peer that gains.
 void Tracing::record_policy_changes(const Peer& peer) {
-    if (&peer.policy != &policy_) return;
+    if (&peer.policy() != &policy_) return;
     const flow::Counters& now = policy_.counters();
     if (std::uint32_t buffers = growth(now.grown_buffers, seen_.grown_buffers); buffers > 0)
         add(Kind::kGrown, peer, buffers, 0);

@@ -29,7 +29,7 @@ class Tracing {
         if (on()) [[unlikely]]
             record_sent(peer, packets);
     }
-    // The policy emitted a control packet, or one has come and the policy has seen it.
+    // A control packet has left, or one has come, or credits with data, and the accounts hold it.
     void emitted(const Peer& peer, wire::PacketKind kind, std::uint32_t value) {
         if (on()) [[unlikely]]
             record_emitted(peer, kind, value);
@@ -37,11 +37,6 @@ class Tracing {
     void received(const Peer& peer, wire::PacketKind kind, std::uint32_t value) {
         if (on()) [[unlikely]]
             record_received(peer, kind, value);
-    }
-    // Credits came with data.
-    void piggyback_received(const Peer& peer, std::uint32_t credits) {
-        if (on()) [[unlikely]]
-            add(trace::Kind::kPiggybackReceived, peer, credits, 0);
     }
     void refused(const Peer& peer, std::uint32_t packets) {
         if (on()) [[unlikely]]

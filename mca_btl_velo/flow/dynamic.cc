@@ -92,7 +92,7 @@ void DynamicPolicy::activity(PeerIndex from, Emitter& out) {
         grant(from, lot);
         total += lot;
     }
-    if (total > 0) emit_credit(from, total, out);
+    if (total > 0) out.emit(from, wire::PacketKind::kCredit, total);
 }
 
 std::uint32_t DynamicPolicy::attach_credits(PeerIndex to, Emitter& out) {
@@ -122,7 +122,6 @@ std::uint32_t DynamicPolicy::attach_credits(PeerIndex to, Emitter& out) {
         extra.piggybacked = static_cast<std::uint16_t>(early + count);
     }
     grant(to, count);
-    if (count > 0) count_piggyback(count);
     return count;
 }
 
@@ -179,7 +178,6 @@ void DynamicPolicy::block(PeerIndex victim, Emitter& out) {
 void DynamicPolicy::send_request(PeerIndex to, Emitter& out) {
     --peers_[to].credit;
     extras_[to].request_waiting = false;
-    ++counters_.requests;
     out.emit(to, wire::PacketKind::kRequest, 0);
 }
 
@@ -190,7 +188,6 @@ void DynamicPolicy::send_response(PeerIndex to, Emitter& out) {
     const std::uint32_t excess = peer.credit > floor ? peer.credit - floor : 0;
     peer.credit -= excess + 1;
     extras_[to].response_waiting = false;
-    ++counters_.responses;
     out.emit(to, wire::PacketKind::kResponse, excess);
 }
 
@@ -355,6 +352,23 @@ std::string DynamicPolicy::violation() const {
         return "I6: intended quotas sum to " + std::to_string(intended) + " of " +
                std::to_string(config_.total_data_slots()) + " data slots";
     return {};
+}
+
+void DynamicPolicy::encode(std::string& text) const {
+    const auto put = [&text](std::uint32_t value) { text.push_back(static_cast<char>(value)); };
+    for (PeerIndex q = 0; q < extras_.size(); ++q) {
+        const Extra& extra = extras_[q];
+        for (std::uint32_t value : {peers_[q].credit, peers_[q].retrieved, peers_[q].current,
+                                    std::uint32_t{extra.intended}, std::uint32_t{extra.piggybacked},
+                                    std::uint32_t{extra.crossings}})
+            put(value);
+        put(extra.blocked * 4U + extra.request_waiting * 2U + extra.response_waiting);
+        for (std::uint32_t i = 0; i <= config_.credit_slots; ++i) put(threshold(q, i));
+    }
+    for (Level level : {Level::kLow, Level::kMedium, Level::kHigh}) {
+        for (PeerIndex q = lists_[list_of(level)].newest; q != kNobody; q = extras_[q].older) put(q);
+        put(255);
+    }
 }
 
 constinit const PolicyFactory kDynamicFactory{

@@ -43,6 +43,8 @@ class DynamicPolicy final : public Policy {
     bool request_waiting(PeerIndex to) const { return extras_[to].request_waiting; }
     bool response_waiting(PeerIndex to) const { return extras_[to].response_waiting; }
     Level level(PeerIndex from) const;
+    // The part of the state that decides what happens next, for the exploration of states.
+    void encode(std::string& text) const;
 
  private:
     static constexpr PeerIndex kNobody = UINT32_MAX;

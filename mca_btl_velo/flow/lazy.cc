@@ -108,7 +108,6 @@ void LazyPolicy::open_ahead(Emitter& out) {
 void LazyPolicy::say_hello(PeerIndex to, Emitter& out) {
     set(contacts_[to].out, code(Out::kHello), take_flow(to));
     ++open_;
-    ++counters_.hellos;
     out.emit(to, PacketKind::kHello, 0);
 }
 
@@ -162,7 +161,6 @@ void LazyPolicy::ask_to_leave(Emitter& out) {
     remove<&Extra::out>(warm_, flow);
     contacts_[extras_[flow].peer].out.state = code(Out::kLeaving);
     ++leaving_;
-    ++counters_.leaves;
     out.emit(extras_[flow].peer, PacketKind::kLeave, 0);
 }
 
@@ -245,7 +243,7 @@ void LazyPolicy::activate(PeerIndex from, Emitter& out) {
     const std::uint32_t credits = std::min(std::max(share(), config_.credit_slots), available_);
     spread(flow, credits);
     grant(flow, credits);
-    emit_credit(from, credits, out);
+    out.emit(from, PacketKind::kCredit, credits);
 }
 
 // From here on nothing goes back: what the sender uses stays in `retrieved`, and is available already.
@@ -254,7 +252,6 @@ void LazyPolicy::start_release(FlowIndex from, Emitter& out) {
     contacts_[extras_[from].peer].in.state = code(In::kReleasing);
     peers_[from].threshold = kNever;
     ++releasing_;
-    ++counters_.releases;
     last_release_ = turns_;
     out.emit(extras_[from].peer, PacketKind::kRelease, 0);
 }
@@ -340,7 +337,7 @@ void LazyPolicy::activity(FlowIndex from, Emitter& out) {
     bool starved = false;
     const std::uint32_t total = cross_thresholds(from, &starved);
     if (total == 0) return;
-    emit_credit(extras_[from].peer, total, out);
+    out.emit(extras_[from].peer, PacketKind::kCredit, total);
     mark_turn(from);
     relieve(from, starved, out);
 }
@@ -360,7 +357,6 @@ std::uint32_t LazyPolicy::attach_credits(FlowIndex to, Emitter&) {
     }
     if (total == 0) return 0;
     mark_turn(to);
-    count_piggyback(total);
     return total;
 }
 

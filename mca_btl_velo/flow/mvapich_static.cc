@@ -37,11 +37,11 @@ std::string_view MvapichStaticPolicy::name() const {
 }
 
 void MvapichStaticPolicy::activity(FlowIndex from, Emitter& out) {
-    emit_credit(from, return_retrieved(from), out);
+    out.emit(from, wire::PacketKind::kCredit, return_retrieved(from));
 }
 
 std::uint32_t MvapichStaticPolicy::attach_credits(FlowIndex to, Emitter&) {
-    return attach_retrieved(to);
+    return return_retrieved(to);
 }
 
 std::string MvapichStaticPolicy::peer_violation(PeerIndex from) const {

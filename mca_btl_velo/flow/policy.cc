@@ -102,24 +102,6 @@ std::string standard_parameters(const PolicyConfig& config) {
            (config.piggyback ? "on" : "off");
 }
 
-Counters& Counters::operator+=(const Counters& other) {
-    credit_packets += other.credit_packets;
-    credits_in_packets += other.credits_in_packets;
-    piggybacked_credits += other.piggybacked_credits;
-    piggybacks += other.piggybacks;
-    requests += other.requests;
-    responses += other.responses;
-    steals += other.steals;
-    stolen_slots += other.stolen_slots;
-    refusals += other.refusals;
-    growths += other.growths;
-    grown_buffers += other.grown_buffers;
-    hellos += other.hellos;
-    releases += other.releases;
-    leaves += other.leaves;
-    return *this;
-}
-
 Policy::Policy(const PolicyConfig& config, bool limited, std::uint32_t data_slots, std::uint32_t flows)
     : limited_(limited), peers_(flows), config_(config), data_slots_(data_slots) {}
 
@@ -131,15 +113,35 @@ void Policy::response_retrieved(PeerIndex from, std::uint32_t, Emitter& out) {
     data_retrieved(from, out);
 }
 
+void Policy::count_control(wire::PacketKind kind, std::uint32_t value) {
+    switch (kind) {
+        case wire::PacketKind::kCredit:
+            ++counters_.credit_packets;
+            counters_.credits_in_packets += value;
+            break;
+        case wire::PacketKind::kRequest:
+            ++counters_.requests;
+            break;
+        case wire::PacketKind::kResponse:
+            ++counters_.responses;
+            break;
+        case wire::PacketKind::kHello:
+            ++counters_.hellos;
+            break;
+        case wire::PacketKind::kRelease:
+            ++counters_.releases;
+            break;
+        case wire::PacketKind::kLeave:
+            ++counters_.leaves;
+            break;
+        default:
+            break;
+    }
+}
+
 bool Policy::departed(PeerIndex peer, Emitter&) {
     start_again(peer, peers_[peer].current + peers_[peer].retrieved);
     return true;
-}
-
-void Policy::emit_credit(PeerIndex to, std::uint32_t count, Emitter& out) {
-    ++counters_.credit_packets;
-    counters_.credits_in_packets += count;
-    out.emit(to, wire::PacketKind::kCredit, count);
 }
 
 std::string Policy::slot_violation() const {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flow/counters.h"
 #include "wire/packet.h"
 
 namespace velo::flow {
@@ -104,25 +105,6 @@ class Emitter {
     virtual void emit(PeerIndex to, wire::PacketKind kind, std::uint32_t value) = 0;
 };
 
-struct Counters {
-    std::uint64_t credit_packets = 0;       // CREDIT packets emitted
-    std::uint64_t credits_in_packets = 0;   // credits that they carried
-    std::uint64_t piggybacked_credits = 0;  // credits returned in DATA packets
-    std::uint64_t piggybacks = 0;           // DATA packets that carried them
-    std::uint64_t requests = 0;             // REQ emitted
-    std::uint64_t responses = 0;            // RESP emitted
-    std::uint64_t steals = 0;               // intended quota moved from a victim (d > 0)
-    std::uint64_t stolen_slots = 0;         // the sum of those d
-    std::uint64_t refusals = 0;             // packets refused by a receiver, each then sent again (rnr)
-    std::uint64_t growths = 0;              // times that a peer got more buffers (mvapich_dynamic)
-    std::uint64_t grown_buffers = 0;        // the sum of those
-    std::uint64_t hellos = 0;               // HELLO emitted (lazy)
-    std::uint64_t releases = 0;             // RELEASE emitted (lazy), `steals` of them for a busy sender
-    std::uint64_t leaves = 0;               // LEAVE emitted (lazy)
-
-    Counters& operator+=(const Counters& other);
-};
-
 // The state that the hot path touches, one for each peer; a policy keeps its further state beside it.
 struct PeerFlow {
     std::uint32_t credit = 0;     // sender role: packets that may be sent to this peer now
@@ -138,6 +120,12 @@ class Policy {
 
     const PolicyConfig& config() const { return config_; }
     const Counters& counters() const { return counters_; }
+    // By the ledger, when they leave.
+    void count_control(wire::PacketKind kind, std::uint32_t value);
+    void count_piggyback(std::uint32_t credits) {
+        ++counters_.piggybacks;
+        counters_.piggybacked_credits += credits;
+    }
     const PeerFlow& peer(FlowIndex index) const { return peers_[index]; }
     // Free slots of the data region that are granted to nobody (available_slots).
     std::uint32_t available() const { return available_; }
@@ -175,20 +163,10 @@ class Policy {
         if (!config_.piggyback || peers_[to].retrieved == 0) return 0;
         return attach_credits(to, out);
     }
-    // True: the engine may keep a CREDIT back until the next look at the mailbox (btl_velo_delay_credits),
-    // where it joins others or a DATA packet; false: it leaves when it is emitted, and credits go with every
-    // DATA packet that has room.
+    // True: the ledger may keep a CREDIT back until the next look at the mailbox (btl_velo_delay_credits), where
+    // it joins others or a DATA packet; false: it leaves when it is emitted, and credits go with every DATA
+    // packet that has room.
     bool credits_may_wait() const { return credits_may_wait_; }
-    // Two CREDITs for one peer have become one.
-    void credits_combined() { --counters_.credit_packets; }
-    // A CREDIT with `credits` that was emitted has not been sent: it goes in the same DATA packet as what
-    // piggyback() has just returned.
-    void credit_joined(std::uint32_t credits, std::uint32_t piggybacked) {
-        --counters_.credit_packets;
-        counters_.credits_in_packets -= credits;
-        counters_.piggybacked_credits += credits;
-        if (piggybacked == 0) ++counters_.piggybacks;
-    }
     // True if a REQ or RESP for `to` waits for a credit. With credits at hand, call send_waiting_control
     // before sending DATA: control packets have priority.
     virtual bool control_waiting(FlowIndex) const { return false; }
@@ -324,18 +302,6 @@ class Policy {
         grant(from, count);
         return count;
     }
-    // The same, in a DATA packet.
-    std::uint32_t attach_retrieved(FlowIndex to) {
-        const std::uint32_t count = return_retrieved(to);
-        count_piggyback(count);
-        return count;
-    }
-    void count_piggyback(std::uint32_t credits) {
-        ++counters_.piggybacks;
-        counters_.piggybacked_credits += credits;
-    }
-    // Sends granted credits back in a credit packet. `count` >= 1.
-    void emit_credit(PeerIndex to, std::uint32_t count, Emitter& out);
     // I1 and I2, common to all policies that count.
     std::string slot_violation() const;
 

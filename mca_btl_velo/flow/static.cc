@@ -16,11 +16,11 @@ std::string_view StaticPolicy::name() const {
 }
 
 void StaticPolicy::activity(FlowIndex from, Emitter& out) {
-    emit_credit(from, return_retrieved(from), out);
+    out.emit(from, wire::PacketKind::kCredit, return_retrieved(from));
 }
 
 std::uint32_t StaticPolicy::attach_credits(FlowIndex to, Emitter&) {
-    return attach_retrieved(to);
+    return return_retrieved(to);
 }
 
 std::string StaticPolicy::violation() const {

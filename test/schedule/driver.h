@@ -87,6 +87,8 @@ class Driver {
                 if (target_.in_mailbox(to) > 0) {
                     std::uint32_t source = 0;
                     target_.retrieve(to, &source);
+                } else if (target_.delays(to)) {
+                    target_.look(to);
                 }
                 ++events_;
                 if (std::string broken = checked(); !broken.empty()) return broken;
@@ -145,7 +147,11 @@ class Driver {
         if constexpr (requires { target_.overdue(p); })
             if (target_.contact_pending(p) && random_.chance(1, 64)) target_.overdue(p);
         if (!target_.limited()) target_.poke(p);
-        if (target_.in_mailbox(p) == 0) return false;
+        if (target_.in_mailbox(p) == 0) {
+            if (!target_.delays(p)) return false;
+            target_.look(p);
+            return true;
+        }
         std::uint32_t from = 0;
         if (target_.retrieve(p, &from) && answers(pattern_, from, p) && !has_ended(from) &&
             target_.backlog(p, from) < kMaxBacklog)

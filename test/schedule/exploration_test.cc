@@ -1,5 +1,5 @@
-// All states of small systems under the policies whose handshakes nobody has proved: lazy above all. What is
-// run are the production objects. VELO_EXPLORE_STATES: states of each system, at most.
+// All states of small systems: under the policies whose handshakes nobody has proved, lazy above all, and under
+// those whose credit packets may be delayed. What is run are the production objects. VELO_EXPLORE_STATES: states of each system, at most.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -128,6 +128,35 @@ TEST(LazyStealing, HoldsWhereIdleSendersHoldWhatABusyOneLacks) {
             scenario.parameters.lazy_stealing = false;
             EXPECT_EQ(Explorer(scenario, busy.pairs, busy.prelude).run(max_states()).steals, 0U);
         }
+}
+
+// A credit packet that waits may leave at any moment, in any company, or join.
+TEST(DelayedCredits, HoldInEveryStateThatSmallSystemsReach) {
+    for (const char* policy : {"static", "dynamic"}) {
+        std::uint64_t states = 0, systems = 0, exhausted = 0, delayed = 0;
+        for (const Traffic* traffic : {&kBothWays, &kTwoSenders, &kAnswered, &kTwoReceivers, &kRing, &kCrossed})
+            for (std::uint32_t n : {1U, 2U})
+                for (std::uint32_t spare : {0U, 1U, 2U}) {
+                    Scenario scenario;
+                    scenario.policy = policy;
+                    scenario.processes = traffic->processes;
+                    scenario.credit_slots = n;
+                    scenario.data_slots = (traffic->processes - 1) * n + spare;
+
+                    const Exploration found = Explorer(scenario, traffic->pairs).run(max_states());
+
+                    ASSERT_EQ(found.violation, "") << traffic->name << ", after " << found.length << " events";
+                    EXPECT_TRUE(found.exhausted || found.states >= max_states());
+                    states += found.states;
+                    exhausted += found.exhausted;
+                    delayed += found.delayed;
+                    ++systems;
+                }
+        // Or this test looks at nothing.
+        EXPECT_GT(delayed, 0U);
+        std::cout << policy << ": " << states << " states of " << systems << " systems, " << exhausted
+                  << " of them completely, " << delayed << " with a delayed credit packet" << std::endl;
+    }
 }
 
 TEST(LiuAndPanda, HoldInEveryStateOfTwoProcesses) {

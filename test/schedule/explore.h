@@ -23,6 +23,7 @@ struct Exploration {
     std::uint64_t releases = 0;
     std::uint64_t steals = 0;
     std::uint64_t leaves = 0;
+    std::uint64_t delayed = 0;  // states in which somebody delays a CREDIT
 };
 
 class Explorer {
@@ -72,6 +73,7 @@ class Explorer {
             for (std::uint32_t i = 0; i < scenario_.processes * scenario_.processes; ++i) {
                 const std::uint32_t from = i / scenario_.processes;
                 const std::uint32_t to = i % scenario_.processes;
+                if (world.delays(to)) world.look(to);
                 if (from == to) continue;
                 if (world.in_channel(from, to) > 0) world.pass(from, to);
                 if (world.doorbell(from, to)) world.hear(from, to);
@@ -83,8 +85,10 @@ class Explorer {
             if (node.world.backlog(from, to) == 0)
                 after(node, [from, to](Model& world) { world.send(from, to, 1, true); });
         const std::uint32_t n = scenario_.processes;
-        for (std::uint32_t p = 0; p < n; ++p)
+        for (std::uint32_t p = 0; p < n; ++p) {
             if (node.world.contact_pending(p)) after(node, [p](Model& world) { world.overdue(p); });
+            if (node.world.delays(p)) after(node, [p](Model& world) { world.look(p); });
+        }
         for (std::uint32_t from = 0; from < n; ++from)
             for (std::uint32_t to = 0; to < n; ++to) {
                 if (from == to) continue;
@@ -105,7 +109,12 @@ class Explorer {
         if (broken.empty() && world.quiet()) broken = world.stranded();
         if (!broken.empty()) result_.violation = scenario_.describe() + ": " + broken;
         result_.length = length;
-        for (std::uint32_t p = 0; p < scenario_.processes; ++p) note(world.party(p).policy().counters());
+        bool delayed = false;
+        for (std::uint32_t p = 0; p < scenario_.processes; ++p) {
+            note(world.party(p).policy().counters());
+            delayed |= world.delays(p);
+        }
+        result_.delayed += delayed;
         frontier_.push_back({std::move(world), length});
     }
 

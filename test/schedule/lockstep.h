@@ -19,6 +19,8 @@ class Lockstep {
     std::size_t in_channel(std::uint32_t from, std::uint32_t to) const { return first_.in_channel(from, to); }
     bool doorbell(std::uint32_t, std::uint32_t) const { return false; }
     void hear(std::uint32_t, std::uint32_t) {}
+    bool delays(std::uint32_t) const { return false; }
+    void look(std::uint32_t) {}
     std::size_t in_mailbox(std::uint32_t p) const { return first_.in_mailbox(p); }
     std::size_t backlog(std::uint32_t p, std::uint32_t to) const { return first_.backlog(p, to); }
     bool quiet() const { return first_.quiet() && second_.quiet(); }

@@ -4,6 +4,7 @@
 
 #include "flow/lazy.h"
 #include "flow/mvapich_dynamic.h"
+#include "flow/static.h"
 
 namespace velo::schedule {
 
@@ -22,148 +23,134 @@ std::unique_ptr<flow::Policy> copy_of(const flow::Policy& policy) {
     return copy;
 }
 
+std::unique_ptr<flow::Policy> policy_of(const Scenario& scenario, std::uint32_t process) {
+    std::string error;
+    std::unique_ptr<flow::Policy> policy =
+        flow::make_policy(scenario.policy, scenario.config_of(process), &error);
+    if (policy == nullptr) throw std::runtime_error(scenario.describe() + ": " + error);
+    return policy;
+}
+
 }  // namespace
 
 PolicyParty::PolicyParty(const PolicyParty& other)
-    : policy_(
-          copy_of<flow::LazyPolicy, flow::MvapichDynamicPolicy, flow::MvapichStaticPolicy>(*other.policy_)),
-      dynamic_(nullptr),
+    : policy_(copy_of<flow::LazyPolicy, flow::DynamicPolicy, flow::StaticPolicy, flow::MvapichDynamicPolicy,
+                      flow::MvapichStaticPolicy>(*other.policy_)),
+      dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
+      ledger_(other.ledger_, *policy_, *this),
       queues_(other.queues_),
-      flows_(other.flows_) {}
+      accounts_(other.accounts_) {}
+
+PolicyParty::PolicyParty(PolicyParty&& other) noexcept
+    : policy_(std::move(other.policy_)),
+      dynamic_(other.dynamic_),
+      ledger_(other.ledger_, *policy_, *this),
+      queues_(std::move(other.queues_)),
+      accounts_(std::move(other.accounts_)) {}
 
 void PolicyParty::encode(std::string& text) const {
     for (flow::PeerIndex q = 0; q < queues_.size(); ++q) {
+        text.push_back(static_cast<char>(ledger_.delayed_credits(q)));
         text.push_back(static_cast<char>(queues_[q].size()));
         for (std::size_t i = 0; i < queues_[q].size(); ++i)
             text.push_back(static_cast<char>(queues_[q][i].waited));
     }
     if (const auto* lazy = dynamic_cast<const flow::LazyPolicy*>(policy_.get())) return lazy->encode(text);
-    // A scheme of Liu & Panda is its counts.
+    if (dynamic_ != nullptr) return dynamic_->encode(text);
+    // The others are their counts.
     for (flow::PeerIndex q = 0; q < queues_.size(); ++q)
         for (std::uint32_t value :
              {policy_->peer(q).credit, policy_->peer(q).retrieved, policy_->peer(q).current})
             text.push_back(static_cast<char>(value));
 }
 
-PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process) {
-    std::string error;
-    policy_ = flow::make_policy(scenario.policy, scenario.config_of(process), &error);
-    if (policy_ == nullptr) throw std::runtime_error(scenario.describe() + ": " + error);
-    dynamic_ = dynamic_cast<const flow::DynamicPolicy*>(policy_.get());
-    queues_.resize(policy_->config().total_peers());
-    for (flow::PeerIndex to = 0; to < queues_.size(); ++to) flows_.push_back(policy_->flow_of(to));
+PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
+    : policy_(policy_of(scenario, process)),
+      dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
+      ledger_(*policy_, *this, scenario.delay_credits),
+      queues_(policy_->config().total_peers()) {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
         const std::uint32_t peer = scenario.process_at(process, to);
+        accounts_.push_back(ledger_.account_of(to));
         connect(to, flow::initial_credit(scenario.policy, scenario.config_of(peer),
                                          scenario.index_of(peer, process)));
     }
 }
 
-void PolicyParty::emit(flow::PeerIndex to, PacketKind kind, std::uint32_t value) {
-    out_->put(to, Packet{.kind = kind, .value = value});
-    flows_[to] = policy_->flow_of(to);
+void PolicyParty::carry(flow::Account& to, PacketKind kind, std::uint32_t value) {
+    out_->put(to.peer, Packet{.kind = kind, .value = value});
 }
 
-void PolicyParty::flush(flow::PeerIndex to) {
-    if (policy_->retry_at_ns(to) > out_->now_ns()) return;
-    const flow::FlowIndex flow = flows_[to];
-    if (policy_->control_waiting(flow) && policy_->credits(flow) > 0)
-        policy_->send_waiting_control(flow, *this);
-    while (!queues_[to].empty() && policy_->credits(flow) > 0) {
-        if (!limited() && !out_->has_room(to)) return policy_->refused(to, out_->now_ns());
-        const Pending pending = queues_[to].pop();
+bool PolicyParty::send_queued(flow::Account& account) {
+    const flow::PeerIndex to = account.peer;
+    Fifo<Pending>& queue = queues_[to];
+    if (policy_->retry_at_ns(to) > out_->now_ns()) return !queue.empty();
+    while (!queue.empty() && ledger_.credits(account) > 0) {
+        if (!limited() && !out_->has_room(to)) {
+            policy_->refused(to, out_->now_ns());
+            break;
+        }
+        const Pending pending = queue.pop();
         Packet packet;
         if (pending.waited && policy_->marks_backlog()) packet.kind = PacketKind::kBackloggedData;
-        if (pending.spare) packet.piggyback = policy_->piggyback(flow, *this);
-        policy_->take(flow, 1);
+        if (pending.spare) packet.piggyback = ledger_.attach(account);
         out_->put(to, packet);
+        ledger_.sent(account, 1);
     }
+    mark_waiting(to);
+    return !queue.empty();
 }
 
 // What is left in the queue has to be paid for by somebody.
-void PolicyParty::left_behind(flow::PeerIndex to) {
+void PolicyParty::mark_waiting(flow::PeerIndex to) {
     for (std::size_t i = 0; i < queues_[to].size(); ++i) queues_[to][i].waited = true;
-    if (policy_->on_demand() && !queues_[to].empty()) policy_->credit_wanted(to, *this);
 }
 
 void PolicyParty::send(flow::PeerIndex to, Pending packet, Outbox& out) {
     out_ = &out;
     const bool first = queues_[to].empty();
     queues_[to].push(packet);
-    flush(to);
-    if (first)
-        left_behind(to);
-    else if (!queues_[to].empty())
-        queues_[to].back().waited = true;
-}
-
-// A control packet of `from` has been handled: the order of calls that the engine owes to any policy.
-void PolicyParty::after_control(flow::PeerIndex from) {
-    flows_[from] = policy_->flow_of(from);
-    flush(from);
-    if (!policy_->on_demand()) return;
-    left_behind(from);
-    policy_->control_flushed(*this);
+    if (ledger_.flush(accounts_[to]) && first) ledger_.queued(accounts_[to]);
 }
 
 void PolicyParty::retrieve(flow::PeerIndex from, const Packet& packet, Outbox& out) {
     out_ = &out;
-    const flow::FlowIndex flow = flows_[from];
-    switch (packet.kind) {
-        case PacketKind::kData:
-        case PacketKind::kBackloggedData:
-            if (packet.kind == PacketKind::kData)
-                policy_->data_retrieved(flow, *this);
-            else
-                policy_->backlogged_data_retrieved(flow, *this);
-            if (packet.piggyback > 0) {
-                policy_->credit_received(flow, packet.piggyback);
-                flush(from);
-            }
-            return;
-        case PacketKind::kCredit:
-            if (policy_->on_demand())
-                policy_->credit_retrieved(from, packet.value, *this);
-            else
-                policy_->credit_received(flow, packet.value);
-            return after_control(from);
-        case PacketKind::kRequest:
-            return policy_->request_retrieved(flow, *this);
-        case PacketKind::kResponse:
-            return policy_->response_retrieved(flow, packet.value, *this);
-        case PacketKind::kHello:
-        case PacketKind::kBye:
-        case PacketKind::kRelease:
-        case PacketKind::kLeave:
-            policy_->contact_retrieved(from, packet.kind, packet.value, *this);
-            return after_control(from);
-    }
+    ledger_.look();
+    const bool waited = packet.kind == PacketKind::kBackloggedData;
+    const bool kept =
+        waited || packet.kind == PacketKind::kData
+            ? ledger_.data_retrieved(accounts_[from], 1, waited, packet.piggyback)
+            : ledger_.control_retrieved(accounts_[from], packet.kind, packet.value);
+    offended_ |= !kept;
+}
+
+void PolicyParty::look(Outbox& out) {
+    out_ = &out;
+    ledger_.look();
 }
 
 bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
     out_ = &out;
     queues_[peer] = {};
-    if (!policy_->departed(peer, *this)) return false;
-    flows_[peer] = policy_->flow_of(peer);
-    policy_->control_flushed(*this);
-    return true;
+    return ledger_.departed(accounts_[peer]);
 }
 
 std::string PolicyParty::violation() const {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
-        if (flows_[to] != policy_->flow_of(to))
+        if (accounts_[to].flow != policy_->flow_of(to))
             return "the flow of peer " + std::to_string(to) + " has changed behind the caller's back";
+    if (offended_) return "a correct peer is said to have broken the rules";
     return policy_->violation();
 }
 
 void PolicyParty::overdue(Outbox& out) {
     out_ = &out;
-    if (policy_->contact_pending()) policy_->contact_overdue(*this);
+    if (ledger_.contact_pending()) ledger_.contact_overdue();
 }
 
 void PolicyParty::flush_all(Outbox& out) {
     out_ = &out;
-    for (flow::PeerIndex to = 0; to < queues_.size(); ++to) flush(to);
+    for (flow::PeerIndex to = 0; to < queues_.size(); ++to) ledger_.flush(accounts_[to]);
 }
 
 std::optional<Handshake> PolicyParty::handshake(flow::PeerIndex peer) const {

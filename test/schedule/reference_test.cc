@@ -62,7 +62,8 @@ std::string state_of(const flow::DynamicPolicy& policy, flow::PeerIndex peer) {
 TEST_P(EveryPattern, TheDynamicPolicySendsWhatTheReferenceModelSends) {
     for_all_seeds(2'000'000, [&](std::uint64_t seed, std::uint64_t* events) {
         Random random(seed);
-        const Scenario scenario = Scenario::random("dynamic", random);
+        Scenario scenario = Scenario::random("dynamic", random);
+        scenario.delay_credits = false;
         World<PolicyParty> policies(scenario);
         World<ReferenceParty> models(scenario);
 
@@ -86,6 +87,7 @@ TEST_P(EveryPattern, WithoutADynamicRegionTheDynamicPolicyIsTheStaticOne) {
         Scenario scenario = Scenario::random("dynamic", random);
         scenario.data_slots = (scenario.processes - 1) * scenario.credit_slots;
         scenario.intended_max = flow::kMaxQuota;
+        scenario.delay_credits = false;
         World<PolicyParty> dynamics(scenario);
         scenario.policy = "static";
         World<PolicyParty> statics(scenario);
@@ -100,6 +102,7 @@ TEST(AdjustmentByExcess, IsTheSameInThePolicyAndInTheReferenceModel) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         Random random(from_environment("VELO_SCHEDULE_SEED", seed));
         Scenario scenario;
+        scenario.delay_credits = false;
         scenario.processes = random.between(3, 5);
         scenario.credit_slots = random.between(2, 4);
         scenario.data_slots = (scenario.processes - 1) * random.between(20, 80);

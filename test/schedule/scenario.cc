@@ -53,7 +53,8 @@ flow::PolicyConfig Scenario::config_of(std::uint32_t process) const {
 
 std::string Scenario::describe() const {
     std::string text = policy + " N=" + std::to_string(processes) + " n=" + std::to_string(credit_slots) +
-                       " D=" + std::to_string(data_slots) + (piggyback ? " piggyback" : "");
+                       " D=" + std::to_string(data_slots) + (piggyback ? " piggyback" : "") +
+                       (delay_credits ? " delay" : "");
     if (intended_max != flow::kMaxQuota) text += " intended_max=" + std::to_string(intended_max);
     const flow::PolicyConfig& more = parameters;
     if (one_queue) text += " one queue";
@@ -86,7 +87,8 @@ Scenario Scenario::random(const std::string& policy, Random& random) {
     const std::uint32_t roomy = random.chance(1, 3) ? 40 : 4;  // slots per peer beyond the minimum, at most
     s.data_slots = flow::minimum_data_slots(policy, config) +
                    (random.chance(1, 8) ? 0 : random.below(roomy * peers + 1));
-    s.piggyback = random.chance(1, 2);
+    s.piggyback = random.chance(2, 3);
+    s.delay_credits = random.chance(2, 3);
     if (random.chance(1, 6)) {
         s.job.resize(s.processes);
         for (std::uint8_t& j : s.job) j = static_cast<std::uint8_t>(random.below(2));

@@ -16,6 +16,7 @@ struct Scenario {
     std::uint32_t credit_slots = 1;  // n
     std::uint32_t data_slots = 1;    // D of a process whose job is all N processes
     bool piggyback = true;
+    bool delay_credits = true;
     std::uint32_t intended_max = flow::kMaxQuota;
     bool one_queue = false;           // a mailbox refuses only what does not fit into it, whoever sends
     flow::PolicyConfig parameters{};  // of the policies that have some; the fields above are set in it

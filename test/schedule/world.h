@@ -137,6 +137,18 @@ class World {
         parties_[p].overdue(out);
     }
     bool contact_pending(std::uint32_t p) const { return parties_[p].contact_pending(); }
+    // The process looks at an empty mailbox.
+    void look(std::uint32_t p) {
+        begin_event();
+        Post out(*this, p);
+        parties_[p].look(out);
+    }
+    // It owes a CREDIT that waits for that.
+    bool delays(std::uint32_t p) const {
+        for (flow::PeerIndex q = 0; q + 1 < processes(); ++q)
+            if (parties_[p].delayed_credits(q) > 0) return true;
+        return false;
+    }
     // The process ends where it stands. What it has sent is still on its way; nobody will take what was sent
     // to it.
     void end(std::uint32_t p) {
@@ -172,7 +184,8 @@ class World {
     void replace(std::uint32_t p) {
         begin_event();
         ended_[p] = false;
-        parties_[p] = Party(*scenario_, p);
+        std::destroy_at(&parties_[p]);
+        std::construct_at(&parties_[p], *scenario_, p);
         for (std::uint32_t q = 0; q < processes(); ++q) {
             if (q == p) continue;
             for (auto [from, to] : {std::pair{p, q}, std::pair{q, p}})
@@ -235,6 +248,8 @@ class World {
     bool quiet() const {
         for (const Link& l : links_)
             if (l.outstanding > 0 || l.doorbell) return false;
+        for (std::uint32_t p = 0; p < processes(); ++p)
+            if (delays(p)) return false;
         return true;
     }
     // The largest number of slots of this process's mailbox that were in use at one time.
@@ -441,14 +456,15 @@ class World {
         const Link& back = link(r, s);
         const std::uint32_t credit = sender.credit(there.index);
         const std::uint32_t current = receiver.current(back.index);
-        const std::uint32_t found = credit + there.data_class + back.credits + there.returned;
+        const std::uint32_t delayed = receiver.delayed_credits(back.index);
+        const std::uint32_t found = credit + there.data_class + back.credits + there.returned + delayed;
         if (current != found)
             return "I3: the receiver counts " + std::to_string(current) + " credits, there are " +
                    std::to_string(found);
         if (there.credit_packets > boxes_[r].credit_packets) return "I5: the credit region overflows";
         if (!sender.on_demand()) {
             if (current < 1) return "I12: no credit left in circulation";
-            if (credit == 0 && there.outstanding + back.outstanding == 0)
+            if (credit == 0 && there.outstanding + back.outstanding + delayed == 0)
                 return "I14: no credit, and none on its way";
         }
         if (credit > 0 && sender.backlog(there.index) > 0) return "packets wait in spite of credits";

@@ -50,7 +50,7 @@ struct Offence {
 
 const Offence kOffences[] = {
     {"packet_of_another_policy", "dynamic",
-     [](Offender& offender) { offender.store(wire::PacketKind::kHello); }, "no policy here sends"},
+     [](Offender& offender) { offender.store(wire::PacketKind::kHello); }, "no correct peer sends"},
     {"answer_to_nothing", "lazy", [](Offender& offender) { offender.store(wire::PacketKind::kBye); },
      "no correct peer sends"},
     {"data_without_a_window", "lazy", [](Offender& offender) { offender.store(wire::PacketKind::kData); },

@@ -48,20 +48,9 @@ void apply(RunOptions& o) {
 }
 
 nlohmann::json counters(const flow::Counters& c) {
-    return {{"credit_packets", c.credit_packets},
-            {"credits_in_packets", c.credits_in_packets},
-            {"piggybacks", c.piggybacks},
-            {"piggybacked_credits", c.piggybacked_credits},
-            {"requests", c.requests},
-            {"responses", c.responses},
-            {"steals", c.steals},
-            {"stolen_slots", c.stolen_slots},
-            {"refusals", c.refusals},
-            {"growths", c.growths},
-            {"grown_buffers", c.grown_buffers},
-            {"hellos", c.hellos},
-            {"releases", c.releases},
-            {"leaves", c.leaves}};
+    nlohmann::json json;
+    for (const flow::CounterInfo& counter : flow::kCounters) json[counter.name] = c.*counter.value;
+    return json;
 }
 
 nlohmann::json to_json(const RunOptions& o, const Measured& m) {
@@ -164,6 +153,8 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_option("--intended-max", f.intended_max, "largest intended quota of a sender");
     add_policy_options(*run, f.own);
     run->add_flag("--no-piggyback", o->no_piggyback, "credits return in packets of their own only");
+    run->add_flag("--delay-credits,!--no-delay-credits", f.delay_credits,
+                  "a credit packet waits for the next look at the mailbox, as in the plugin");
     run->add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
     run->add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");
     run->add_option("--bytes", p.bytes, "of MPI data in a message")

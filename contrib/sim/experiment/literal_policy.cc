@@ -43,7 +43,7 @@ void LiteralPolicy::activity(PeerIndex from, Emitter& out) {
     extra.piggybacked = 0;
     if (granted == 0) return;
     give(from, granted);
-    emit_credit(from, granted, out);
+    out.emit(from, wire::PacketKind::kCredit, granted);
 }
 
 std::uint32_t LiteralPolicy::attach_credits(PeerIndex to, Emitter& out) {
@@ -61,9 +61,6 @@ std::uint32_t LiteralPolicy::attach_credits(PeerIndex to, Emitter& out) {
     }
     peers_[to].retrieved = 0;
     give(to, count);
-    if (count == 0) return 0;
-    ++counters_.piggybacks;
-    counters_.piggybacked_credits += count;
     return count;
 }
 
@@ -108,16 +105,14 @@ void LiteralPolicy::send_waiting_control(PeerIndex to, Emitter& out) {
     if (extra.request_waiting && peers_[to].credit > 0) {
         --peers_[to].credit;
         extra.request_waiting = false;
-        ++counters_.requests;
-        out.emit(to, PacketKind::kRequest, 0);
+            out.emit(to, PacketKind::kRequest, 0);
     }
     if (extra.response_waiting && peers_[to].credit > 0) {
         const std::uint32_t floor = config_.credit_slots;
         const std::uint32_t excess = peers_[to].credit > floor ? peers_[to].credit - floor : 0;
         peers_[to].credit -= excess + 1;
         extra.response_waiting = false;
-        ++counters_.responses;
-        out.emit(to, PacketKind::kResponse, excess);
+            out.emit(to, PacketKind::kResponse, excess);
     }
 }
 

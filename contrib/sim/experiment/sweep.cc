@@ -63,6 +63,7 @@ Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std:
     run.flow.slots_per_peer = slots;
     run.flow.credit_slots = credit_slots;
     run.flow.piggyback = false;
+    run.flow.delay_credits = false;
     return run;
 }
 

@@ -1,45 +1,8 @@
-// Windows that open and close on demand: the calls that an engine owes to such a policy, in their order, and
-// its patience (mca_btl_velo/design/adding-a-policy.md).
-#include <algorithm>
-
+// Windows that open and close on demand: an engine's patience with them
+// (mca_btl_velo/design/adding-a-policy.md).
 #include "machine/simulation.h"
-#include "wire/packet.h"
 
 namespace velo::sim {
-namespace {
-
-wire::PacketKind packet_kind(TrainKind kind) {
-    switch (kind) {
-        case TrainKind::kBye:
-            return wire::PacketKind::kBye;
-        case TrainKind::kRelease:
-            return wire::PacketKind::kRelease;
-        case TrainKind::kLeave:
-            return wire::PacketKind::kLeave;
-        default:
-            return wire::PacketKind::kHello;
-    }
-}
-
-}  // namespace
-
-// A packet that opens, fills or closes a window has been retrieved.
-void Simulation::contact(std::uint32_t p, std::uint32_t index, const Train& train) {
-    flow::Policy& policy = *processes_[p].policy;
-    if (train.kind == TrainKind::kCredit)
-        policy.credit_retrieved(index, train.value, *this);
-    else
-        policy.contact_retrieved(index, packet_kind(train.kind), train.value, *this);
-    flush(p, index);
-    if (pair(p, index).head != kNone) policy.credit_wanted(index, *this);
-    policy.control_flushed(*this);
-    watch_patience(p);
-}
-
-void Simulation::want_credit(std::uint32_t p, std::uint32_t index) {
-    processes_[p].policy->credit_wanted(index, *this);
-    watch_patience(p);
-}
 
 void Simulation::watch_patience(std::uint32_t p) {
     Contacts& contacts = contacts_[p];
@@ -67,9 +30,9 @@ void Simulation::lose_patience(std::uint32_t p) {
 }
 
 void Simulation::ask_another(std::uint32_t p) {
-    flow::Policy& policy = *processes_[p].policy;
+    flow::Ledger& ledger = *processes_[p].ledger;
     contacts_[p].overdue = false;
-    if (policy.contact_pending()) policy.contact_overdue(*this);
+    if (ledger.contact_pending()) ledger.contact_overdue();
     watch_patience(p);
 }
 

@@ -6,33 +6,6 @@
 #include "wire/packet.h"
 
 namespace velo::sim {
-namespace {
-
-TrainKind kind_of(wire::PacketKind kind, bool doorbell) {
-    switch (kind) {
-        case wire::PacketKind::kCredit:
-            return TrainKind::kCredit;
-        case wire::PacketKind::kRequest:
-            return TrainKind::kRequest;
-        case wire::PacketKind::kResponse:
-            return TrainKind::kResponse;
-        case wire::PacketKind::kHello:
-            return doorbell ? TrainKind::kDoorbell : TrainKind::kHello;
-        case wire::PacketKind::kBye:
-            return TrainKind::kBye;
-        case wire::PacketKind::kRelease:
-            return TrainKind::kRelease;
-        case wire::PacketKind::kLeave:
-            return TrainKind::kLeave;
-        case wire::PacketKind::kData:
-        case wire::PacketKind::kBackloggedData:
-            break;
-    }
-    return TrainKind::kData;
-}
-
-}  // namespace
-
 void Simulation::wake(std::uint32_t p) {
     Process& process = processes_[p];
     actor_ = p;
@@ -42,11 +15,13 @@ void Simulation::wake(std::uint32_t p) {
         const Time before = clock_;
         const bool must_wait = process.waits_for != kNone || process.finished || process.fetching > 0;
         if (must_wait || !next_step(p)) {
-            if (process.mailbox.empty()) {
+            process.ledger->look();
+            if (!process.mailbox.empty()) {
+                retrieve(p);
+            } else if (clock_ == before) {
                 process.state = State::kIdle;
                 return;
             }
-            retrieve(p);
         }
         // What took time lets others act; what took none goes on.
         if (clock_ != before || process.in_interface > 0) return rest(p);
@@ -135,7 +110,7 @@ bool Simulation::attend(std::uint32_t p) {
     const Time before = clock_;
     if (on_demand_ && contacts_[p].overdue) ask_another(p);
     if (refusing_) {
-        for (const std::uint32_t index : due_[p]) flush(p, index);
+        for (const std::uint32_t index : due_[p]) processes_[p].ledger->flush(pair(p, index).account);
         due_[p].clear();
     }
     return clock_ != before;
@@ -199,29 +174,26 @@ void Simulation::send(std::uint32_t p, const Step& step) {
     (first ? to.head : pendings_[to.tail].next) = slot;
     to.tail = slot;
     ++process.queued;
-    flush(p, index);
-    if (to.head == kNone) return;
+    if (!process.ledger->flush(to.account)) return;
     ++totals_.messages_delayed;
     ++process.delayed;
     pendings_[to.tail].waited = true;
-    if (on_demand_ && first) want_credit(p, index);
+    if (first) process.ledger->queued(to.account);
+    if (on_demand_) watch_patience(p);
     if (step.kind == StepKind::kSend) process.waits_for = index;
 }
 
-// As the engine flushes: control packets first, then what the credits allow.
-void Simulation::flush(std::uint32_t p, std::uint32_t index) {
+bool Simulation::send_queued(flow::Account& account) {
+    const std::uint32_t p = actor_;
     Process& process = processes_[p];
-    flow::Policy& policy = *process.policy;
-    if (refusing_ && holds(p, index)) return;
-    const flow::FlowIndex flow = flow_of(p, index);
-    if (policy.control_waiting(flow) && policy.credits(flow) > 0) policy.send_waiting_control(flow, *this);
-    Pair& to = pair(p, index);
+    Pair& to = pair(p, account.peer);
+    if (refusing_ && holds(p, account.peer)) return to.head != kNone;
     while (to.head != kNone) {
         const std::uint32_t slot = to.head;
-        std::uint32_t count = std::min(pendings_[slot].packets, policy.credits(flow));
+        std::uint32_t count = std::min(pendings_[slot].packets, process.ledger->credits(account));
         if (machine_.max_train > 0) count = std::min(count, machine_.max_train);
-        if (count == 0) return;
-        send_packets(p, index, flow, pendings_[slot], count);
+        if (count == 0) return true;
+        send_packets(p, to, pendings_[slot], count);
         if (pendings_[slot].packets > 0) continue;
         to.head = pendings_[slot].next;
         if (to.head == kNone) to.tail = kNone;
@@ -229,19 +201,19 @@ void Simulation::flush(std::uint32_t p, std::uint32_t index) {
         free_pending_ = slot;
         --process.queued;
     }
-    if (process.waits_for == index) process.waits_for = kNone;
+    if (process.waits_for == account.peer) process.waits_for = kNone;
+    return false;
 }
 
-void Simulation::send_packets(std::uint32_t p, std::uint32_t index, flow::FlowIndex flow, Pending& message,
-                              std::uint32_t count) {
-    flow::Policy& policy = *processes_[p].policy;
+void Simulation::send_packets(std::uint32_t p, Pair& to, Pending& message, std::uint32_t count) {
+    flow::Ledger& ledger = *processes_[p].ledger;
+    const std::uint32_t index = to.account.peer;
     Train train;
     train.from = p;
     train.to = peers_.process_at(p, index);
     train.count = count;
     train.last = count == message.packets;
-    if (train.last && message.spare) train.value = policy.piggyback(flow, *this);
-    policy.take(flow, count);
+    if (train.last && message.spare) train.value = ledger.attach(to.account);
     train.backlogged = marks_backlog_ && message.waited;
     if (refusing_) train.sequence = links_[peers_.first(p) + index].sequence++;
     message.packets -= count;
@@ -249,11 +221,12 @@ void Simulation::send_packets(std::uint32_t p, std::uint32_t index, flow::FlowIn
     ++processes_[p].in_interface;
     // The interface takes the first packet while the process writes the others.
     const Time first = clock_ + send_packet_;
-    clock_ += (send_packet_ + (policy.limited() ? account_ : 0)) * count;
+    clock_ += (send_packet_ + (ledger.policy().limited() ? account_ : 0)) * count;
     const Time end = clock_;
     clock_ = first;
     submit(train);
     clock_ = end;
+    ledger.sent(to.account, count);
 }
 
 // At the actor's clock.
@@ -261,13 +234,14 @@ void Simulation::submit(Train train) {
     events_.push(clock_, kSubmit, 0, trains_.add(train));
 }
 
-void Simulation::emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) {
+void Simulation::carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) {
     Train train;
     train.from = actor_;
-    train.to = peers_.process_at(actor_, to);
+    train.to = peers_.process_at(actor_, to.peer);
     train.count = 1;
     train.value = value;
-    train.kind = kind_of(kind, flow_.own.lazy_doorbell);
+    const bool rings = kind == wire::PacketKind::kHello && flow_.own.lazy_doorbell;
+    train.kind = rings ? TrainKind::kDoorbell : train_kind(kind);
     clock_ += credit_packet_ + send_packet_;
     submit(train);
 }

@@ -1,6 +1,7 @@
 // Arrivals, and a process that takes them out of its mailbox.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "machine/simulation.h"
 
@@ -103,23 +104,18 @@ void Simulation::retrieve(std::uint32_t p) {
         case TrainKind::kResentData:
             return retrieve_data(p, index, train);
         case TrainKind::kCredit:
-            clock_ += receive_packet_ + credit_packet_;
-            if (on_demand_) return contact(p, index, train);
-            process.policy->credit_received(index, train.value);
-            return flush(p, index);
         case TrainKind::kRequest:
-            clock_ += receive_packet_ + credit_packet_;
-            return process.policy->request_retrieved(flow_of(p, index), *this);
         case TrainKind::kResponse:
-            clock_ += receive_packet_ + credit_packet_;
-            return process.policy->response_retrieved(flow_of(p, index), train.value, *this);
         case TrainKind::kHello:
         case TrainKind::kBye:
         case TrainKind::kRelease:
         case TrainKind::kLeave:
         case TrainKind::kDoorbell:
             clock_ += receive_packet_ + credit_packet_;
-            return contact(p, index, train);
+            if (!process.ledger->control_retrieved(pair(p, index).account, packet_kind(train.kind), train.value))
+                fault_ = "process " + std::to_string(p) + " has a control packet that no correct peer sends";
+            if (on_demand_) watch_patience(p);
+            return;
         case TrainKind::kLocal:
             clock_ += local_message_ + from_ns(machine_.costs.local_byte_ns * train.value);
             ++pair(p, index).unmatched;
@@ -133,39 +129,22 @@ void Simulation::retrieve(std::uint32_t p) {
 
 void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train& train) {
     Process& process = processes_[p];
-    flow::Policy& policy = *process.policy;
-    const Time each = receive_packet_ + (policy.limited() ? account_ : 0);
-    flow::FlowIndex flow = flow_of(p, index);
+    Pair& from = pair(p, index);
+    const Time each = receive_packet_ + (process.policy->limited() ? account_ : 0);
     std::uint32_t left = train.count;
+    Time owed = 0;
     if (refusing_) --links_[peers_.first(p) + index].unretrieved;
     // A packet that is still on its way is waited for: the train's packets come gap by gap.
-    const auto pass = [&](std::uint32_t count) {
+    const auto pass = [&](std::uint32_t count, bool due) {
+        clock_ += std::exchange(owed, due ? watching_ : 0);
         left -= count;
-        clock_ = std::max(clock_ + each * count, train.done - network_.gap() * left + each);
+        if (count > 0) clock_ = std::max(clock_ + each * count, train.done - network_.gap() * left + each);
     };
-    if (train.backlogged) {
-        pass(1);
-        policy.backlogged_data_retrieved(flow, *this);
-    }
-    while (left > 0) {
-        const std::uint32_t quiet = std::min(policy.quiet_packets(flow), left);
-        if (quiet > 0) {
-            pass(quiet);
-            policy.data_retrieved_quietly(flow, quiet);
-        }
-        if (left == 0) break;
-        pass(1);
-        policy.data_retrieved(flow, *this);
-        clock_ += watching_;
-        if (on_demand_) flow = policy.flow_of(index);
-    }
-    if (train.value > 0) {
-        policy.credit_received(flow, train.value);
-        flush(p, index);
-    }
+    if (!process.ledger->data_retrieved(from.account, train.count, train.backlogged, train.value, pass))
+        fault_ = "process " + std::to_string(p) + " has got more packets than it gave credits for";
     if (!train.last) return;
     clock_ += receive_message_;
-    ++pair(p, index).unmatched;
+    ++from.unmatched;
     ++process.unmatched;
 }
 

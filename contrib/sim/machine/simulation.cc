@@ -66,6 +66,8 @@ void Simulation::connect(const PolicyMaker& make) {
         std::string error;
         processes_[p].policy = make ? make(config) : flow::make_policy(flow_.policy, config, &error);
         if (processes_[p].policy == nullptr) throw std::runtime_error(error);
+        processes_[p].ledger.emplace(*processes_[p].policy, static_cast<flow::Carrier&>(*this),
+                                     flow_.delay_credits);
         if (processes_[p].policy->limited() || processes_[p].policy->refusal_limit() != UINT32_MAX)
             processes_[p].capacity =
                 make ? config.mailbox_slots()
@@ -75,8 +77,10 @@ void Simulation::connect(const PolicyMaker& make) {
     for (std::uint32_t p = 0; p < peers_.processes(); ++p)
         for (std::uint32_t i = 0; i < peers_.count(p); ++i) {
             const std::uint32_t q = peers_.process_at(p, i);
-            processes_[p].policy->open_window(
-                i, flow::initial_credit(flow_.policy, configs[q], peers_.index_of(q, p)));
+            flow::Ledger& ledger = *processes_[p].ledger;
+            pair(p, i).account = ledger.account_of(i);
+            ledger.open(pair(p, i).account,
+                        flow::initial_credit(flow_.policy, configs[q], peers_.index_of(q, p)));
         }
 }
 
@@ -144,21 +148,7 @@ void Simulation::conclude(Outcome& outcome) {
     outcome.totals.events = events_.taken();
     for (Process& process : processes_) {
         const flow::Counters& c = process.policy->counters();
-        flow::Counters& sum = outcome.totals.flow;
-        sum.credit_packets += c.credit_packets;
-        sum.credits_in_packets += c.credits_in_packets;
-        sum.piggybacked_credits += c.piggybacked_credits;
-        sum.piggybacks += c.piggybacks;
-        sum.requests += c.requests;
-        sum.responses += c.responses;
-        sum.steals += c.steals;
-        sum.stolen_slots += c.stolen_slots;
-        sum.refusals += c.refusals;
-        sum.growths += c.growths;
-        sum.grown_buffers += c.grown_buffers;
-        sum.hellos += c.hellos;
-        sum.releases += c.releases;
-        sum.leaves += c.leaves;
+        outcome.totals.flow += c;
         outcome.flow_of.push_back(c);
         outcome.delayed_of.push_back(process.delayed);
         outcome.totals.slots_high_water =

@@ -1,17 +1,17 @@
 // One run: N processes with a policy object each, their network and a workload, from the first event to the
-// last. The policies are the plugin's own; what the engine does around them in the plugin (queues, windows,
-// the order of the parts of an event) is done here the same way.
+// last. The policies and the ledgers around them are the plugin's own.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/event_queue.h"
 #include "core/random.h"
-#include "flow/policy.h"
+#include "flow/ledger.h"
 #include "machine/network.h"
 #include "machine/parameters.h"
 #include "machine/peers.h"
@@ -28,6 +28,7 @@ struct FlowOptions {
     std::uint32_t slots_per_peer = 64;  // data and credit region together
     std::uint32_t credit_slots = 2;
     bool piggyback = true;
+    bool delay_credits = true;
     std::uint32_t intended_max = flow::kMaxQuota;
     bool free_of_charge = false;  // the processor's part of flow control costs no time
     bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
@@ -63,7 +64,7 @@ struct Outcome {
     double iteration_us(std::uint32_t warm_up) const;
 };
 
-class Simulation : private flow::Emitter {
+class Simulation : private flow::Carrier {
  public:
     // Makes the policy of one process; for rules that are not in the engine's table.
     using PolicyMaker = std::function<std::unique_ptr<flow::Policy>(const flow::PolicyConfig&)>;
@@ -88,6 +89,7 @@ class Simulation : private flow::Emitter {
     };
     struct Process {
         std::unique_ptr<flow::Policy> policy;
+        std::optional<flow::Ledger> ledger;
         std::vector<Step> steps;
         TrainQueue mailbox;
         TrainQueue refused;  // arrivals that a full mailbox without credits keeps in the network
@@ -116,6 +118,7 @@ class Simulation : private flow::Emitter {
         bool waited = false;  // was left in the queue for want of a credit
     };
     struct Pair {
+        flow::Account account;
         std::uint32_t head = kNone;  // pending messages
         std::uint32_t tail = kNone;
         std::uint32_t unmatched = 0;  // messages received that no step has asked for
@@ -136,7 +139,10 @@ class Simulation : private flow::Emitter {
         bool overdue = false;
     };
 
-    void emit(flow::PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+    // flow::Carrier, for the process that acts.
+    flow::Account& account(flow::PeerIndex peer) override { return pair(actor_, peer).account; }
+    void carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) override;
+    bool send_queued(flow::Account& to) override;
 
     void connect(const PolicyMaker& make);
     void adapt_to(const flow::Policy& policy);
@@ -155,9 +161,7 @@ class Simulation : private flow::Emitter {
     bool synchronised(std::uint32_t p);
     void release(std::uint32_t p);
     bool waits(std::uint32_t p, const Step& step);
-    void flush(std::uint32_t p, std::uint32_t index);
-    void send_packets(std::uint32_t p, std::uint32_t index, flow::FlowIndex flow, Pending& message,
-                      std::uint32_t count);
+    void send_packets(std::uint32_t p, Pair& to, Pending& message, std::uint32_t count);
     void submit(Train train);
     void retrieve(std::uint32_t p);
     void retrieve_data(std::uint32_t p, std::uint32_t index, const Train& train);
@@ -169,8 +173,6 @@ class Simulation : private flow::Emitter {
     void retry(std::uint32_t p, std::uint32_t index);
     bool holds(std::uint32_t p, std::uint32_t index) const;
     // Windows on demand: contact.cc.
-    void contact(std::uint32_t p, std::uint32_t index, const Train& train);
-    void want_credit(std::uint32_t p, std::uint32_t index);
     void watch_patience(std::uint32_t p);
     void lose_patience(std::uint32_t p);
     void ask_another(std::uint32_t p);
@@ -179,9 +181,6 @@ class Simulation : private flow::Emitter {
     std::string stuck() const;
 
     Pair& pair(std::uint32_t p, std::uint32_t index) { return pairs_[peers_.first(p) + index]; }
-    flow::FlowIndex flow_of(std::uint32_t p, std::uint32_t index) const {
-        return on_demand_ ? processes_[p].policy->flow_of(index) : index;
-    }
 
     Machine machine_;
     FlowOptions flow_;

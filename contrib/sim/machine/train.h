@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/time.h"
+#include "wire/packet.h"
 
 namespace velo::sim {
 
@@ -27,6 +28,27 @@ enum class TrainKind : std::uint8_t {
     kRmaRequest,  // get request, served by the source's network interface
     kRmaData,     // its answer
 };
+
+// The trains that are control packets.
+inline constexpr struct {
+    TrainKind train;
+    wire::PacketKind packet;
+} kControlTrains[] = {
+    {TrainKind::kCredit, wire::PacketKind::kCredit},     {TrainKind::kRequest, wire::PacketKind::kRequest},
+    {TrainKind::kResponse, wire::PacketKind::kResponse}, {TrainKind::kHello, wire::PacketKind::kHello},
+    {TrainKind::kBye, wire::PacketKind::kBye},           {TrainKind::kRelease, wire::PacketKind::kRelease},
+    {TrainKind::kLeave, wire::PacketKind::kLeave},       {TrainKind::kDoorbell, wire::PacketKind::kHello},
+};
+inline wire::PacketKind packet_kind(TrainKind kind) {
+    for (const auto& control : kControlTrains)
+        if (control.train == kind) return control.packet;
+    return wire::PacketKind::kData;
+}
+inline TrainKind train_kind(wire::PacketKind kind) {
+    for (const auto& control : kControlTrains)
+        if (control.packet == kind) return control.train;
+    return TrainKind::kData;
+}
 
 struct Train {
     std::uint32_t from = 0;  // processes

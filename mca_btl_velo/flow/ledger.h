@@ -1,0 +1,173 @@
+// The credits of one process towards all its peers, as whoever moves its packets meets them: a policy, and around
+// it what the rules ask of its user, in their order. The plugin, the simulator and the explored schedules move
+// packets in three ways, and keep their accounts here in one.
+//
+// - A CREDIT may be delayed: it waits for the process's next look at its mailbox, or its next packet for another
+//   peer, as TCP delays an acknowledgement; a DATA packet that leaves for the same peer before takes it along. To
+//   the rules this is a CREDIT on a slower way.
+// - Credits that come, in whatever packet, let go what waits: control packets first, then the queue.
+// - A policy that opens windows on demand hears what is left in a queue, and when a control packet is done with.
+//
+// As pure as the policy itself: what leaves goes through a Carrier, and nothing else happens.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "flow/policy.h"
+
+namespace velo::flow {
+
+// Where the counts of a peer are. Belongs to whoever knows the peer; the ledger keeps it right.
+struct Account {
+    PeerIndex peer = 0;
+    FlowIndex flow = 0;
+};
+
+// Moves packets. None of its functions may retrieve one.
+class Carrier {
+ public:
+    virtual ~Carrier() = default;
+    virtual Account& account(PeerIndex peer) = 0;
+    // A control packet leaves at once: the rules guarantee a slot.
+    virtual void carry(Account& to, wire::PacketKind kind, std::uint32_t value) = 0;
+    // The accounts hold what a packet has told: credits, in DATA or CREDIT, or something else. What that lets go
+    // has not left yet.
+    virtual void entered(Account& /*from*/, wire::PacketKind, std::uint32_t /*value*/) {}
+    // Sends what waits for `to`, as far as credits and fabric allow: credits(), attach() and sent() for each packet
+    // or run of packets. True: something is left.
+    virtual bool send_queued(Account& to) = 0;
+};
+
+class Ledger final : private Emitter {
+ public:
+    // `delays`: CREDITs may wait, if the policy allows it.
+    Ledger(Policy& policy, Carrier& carrier, bool delays)
+        : policy_(policy),
+          carrier_(carrier),
+          delays_(delays && policy.credits_may_wait() && policy.config().piggyback) {}
+    // The accounts of a copy of the policy, moved by another carrier: for the exploration of states.
+    Ledger(const Ledger& other, Policy& policy, Carrier& carrier)
+        : policy_(policy),
+          carrier_(carrier),
+          delays_(other.delays_),
+          delayed_credits_(other.delayed_credits_),
+          delayed_to_(other.delayed_to_.load(std::memory_order_relaxed)) {}
+
+    const Policy& policy() const { return policy_; }
+    bool delays() const { return delays_; }
+
+    Account account_of(PeerIndex peer) const { return {peer, policy_.flow_of(peer)}; }
+    // The pair is connected: this process owns `credit` slots at `to`.
+    void open(const Account& to, std::uint32_t credit) { policy_.open_window(to.flow, credit); }
+
+    // ---- sender role
+
+    std::uint32_t credits(const Account& to) const { return policy_.credits(to.flow); }
+    // The number of credits to put into a DATA packet with two bytes to spare that leaves for `to` now, 0 for none.
+    // Where credits may wait, those of a few packets do, too: giving back each one at once costs both ends more
+    // than the rest of an 8-byte message's flow control.
+    std::uint32_t attach(const Account& to);
+    // `packets` <= credits(to) DATA packets have left.
+    void sent(const Account& to, std::uint32_t packets) {
+        // Whoever speaks to another peer may not look at its mailbox for long.
+        if (const PeerIndex waiting = delayed_to(); waiting != kNobody && waiting != to.peer) [[unlikely]]
+            release();
+        policy_.take(to.flow, packets);
+    }
+    // A packet for `to` waits, and none did before.
+    void queued(const Account& to) {
+        if (policy_.on_demand()) policy_.credit_wanted(to.peer, *this);
+    }
+    // Sends what waits for `to` and may go. True: something is left.
+    bool flush(Account& to);
+
+    // ---- receiver role
+
+    // The process looks at its mailbox: before it retrieves a packet, and when it finds none.
+    void look() {
+        if (owes()) [[unlikely]]
+            release();
+    }
+    // `packets` DATA packets of one message have been retrieved, the first of which had waited for credits if
+    // `waited`, and the last of which brought `credits`. Before each part of them that is counted at once, `step` is
+    // called with the size of the part and whether it may make credits due, and with 0 when all are counted.
+    // False: the peer has broken the rules.
+    template <class Step>
+    [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
+                                               std::uint32_t credits, Step&& step);
+    bool data_retrieved(Account& from, std::uint32_t packets, bool waited, std::uint32_t credits) {
+        return data_retrieved(from, packets, waited, credits, [](std::uint32_t, bool) {});
+    }
+    // How many DATA packets in a row only count, and counting so many at once.
+    std::uint32_t quiet_packets(const Account& from) const { return policy_.quiet_packets(from.flow); }
+    void data_retrieved_quietly(const Account& from, std::uint32_t packets) {
+        policy_.data_retrieved_quietly(from.flow, packets);
+    }
+    // Any other packet. False: no correct peer sends it.
+    bool control_retrieved(Account& from, wire::PacketKind kind, std::uint32_t value);
+
+    // ---- windows on demand
+
+    bool contact_pending() const { return policy_.contact_pending(); }
+    // The carrier's patience with that is over (milliseconds).
+    void contact_overdue() { policy_.contact_overdue(*this); }
+
+    // This peer has ended: see Policy::departed. False: nothing has changed.
+    bool departed(Account& from);
+
+    // Something is delayed.
+    bool owes() const { return delayed_to() != kNobody; }
+    // CREDITs that are neither under way nor joined yet.
+    std::uint32_t delayed_credits(PeerIndex to) const { return delayed_to() == to ? delayed_credits_ : 0; }
+
+ private:
+    static constexpr PeerIndex kNobody = UINT32_MAX;
+
+    PeerIndex delayed_to() const { return delayed_to_.load(std::memory_order_relaxed); }
+    void emit(PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+    [[gnu::noinline]] void release();
+    void carry(PeerIndex to, wire::PacketKind kind, std::uint32_t value);
+    void follow(Account& from);
+
+    Policy& policy_;
+    Carrier& carrier_;
+    bool delays_;
+    std::uint32_t delayed_credits_ = 0;
+    std::atomic<PeerIndex> delayed_to_{kNobody};  // looked at without the lock of those who call
+};
+
+template <class Step>
+inline bool Ledger::data_retrieved(Account& from, std::uint32_t packets, bool waited, std::uint32_t credits,
+                                   Step&& step) {
+    if (waited) {
+        step(1U, false);
+        policy_.backlogged_data_retrieved(from.flow, *this);
+        --packets;
+    }
+    // As if they had been retrieved one after the other: the rules see each of them.
+    while (packets > 0) {
+        if (const std::uint32_t quiet = std::min(packets, quiet_packets(from)); quiet > 0) {
+            step(quiet, false);
+            data_retrieved_quietly(from, quiet);
+            packets -= quiet;
+            continue;
+        }
+        step(1U, true);
+        policy_.data_retrieved(from.flow, *this);
+        if (policy_.offended()) [[unlikely]]
+            return false;
+        --packets;
+    }
+    step(0U, false);
+    if (credits > 0) {
+        policy_.credit_received(from.flow, credits);
+        carrier_.entered(from, wire::PacketKind::kData, credits);
+        flush(from);
+    }
+    return true;
+}
+
+}  // namespace velo::flow
