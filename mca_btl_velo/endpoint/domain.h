@@ -16,8 +16,8 @@ class Engine;
 
 class Domain final : public flow::Carrier {
  public:
-    // `first`: the directory index of the policy's peer 0. `sent`, `fullest`: what is sent here, in packets, and the
-    // fullest that the mailbox was, in slots.
+    // `first`: the directory index of the policy's peer 0. `sent`, `fullest`: what is sent here, in packets,
+    // and the fullest that the mailbox was, in slots.
     Domain(Engine& engine, std::unique_ptr<flow::Policy> rules, bool delay_credits, mailbox::Reader<> box,
            flow::PeerIndex first, std::uint64_t* sent, std::uint64_t* fullest)
         : policy(std::move(rules)),

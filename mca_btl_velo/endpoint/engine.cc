@@ -180,20 +180,20 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     if (remote_)
         remote_slots_per_peer_ =
             resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkSlots);
-    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-                   ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-                   (flow.piggyback ? "on" : "off") + ", delay_credits " + (velo_.ledger.delays() ? "on" : "off") +
-                   ", packet_trains " + (config.packet_trains ? "on" : "off") + ", peers " +
-                   std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-                   " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
-                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                                 std::to_string(mailbox_.limic_slots()) + " slots"
-                           : std::string("off")) +
-                   further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
-                   config.backing_directory + ", single copy " + mechanisms_.description() +
-                   ", eager_limit " +
-                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    description_ =
+        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
+        (flow.piggyback ? "on" : "off") + ", delay_credits " + (velo_.ledger.delays() ? "on" : "off") +
+        ", packet_trains " + (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) +
+        " + " + std::to_string(flow.spare_peers) + " spare, mailbox " +
+        std::to_string(velo_.reader.capacity()) + " slots, limic " +
+        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                      std::to_string(mailbox_.limic_slots()) + " slots"
+                : std::string("off")) +
+        further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
+        config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
+        (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     if (config.describe_locality) description_ += ", " + platform::describe_locality();
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();
@@ -209,8 +209,8 @@ void Engine::open_nowhere() {
     flow::PolicyConfig one{};
     one.peers = one.data_slots = 1;
     const auto index = static_cast<flow::PeerIndex>(peers_.size());
-    nowhere_.emplace(*this, flow::make_policy("none", one, nullptr), false, mailbox_.reader(), index, &lost_packets_,
-                     &lost_packets_);
+    nowhere_.emplace(*this, flow::make_policy("none", one, nullptr), false, mailbox_.reader(), index,
+                     &lost_packets_, &lost_packets_);
     nobody_ = std::make_unique<Peer>(index, *nowhere_);
     nobody_->departed = true;
 }
@@ -298,8 +298,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     peer.left = peer.ending = peer.departed = false;
     peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
-        peer.ledger.open(peer,
-                                flow::initial_credit(peer.policy().name(), peer.segment.flow(), here));
+        peer.ledger.open(peer, flow::initial_credit(peer.policy().name(), peer.segment.flow(), here));
         fabric::shm::ShmLink& link = peer.link.open(peer.segment.writer(), here);
         if (peer.domain.refuses)
             link.refuse_beyond({peer.policy().refusal_limit(), &peer.segment.retrieved(here)});

@@ -227,7 +227,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     template <wire::PacketKind kKind>
     [[gnu::always_inline]] int retrieve_data(Peer& peer, const wire::Header& header);
     // DATA has been delivered: its slots, and the credits that came with it.
-    [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets, bool waited, std::uint32_t credits);
+    [[gnu::always_inline]] void account(Peer& peer, std::uint32_t packets, bool waited,
+                                        std::uint32_t credits);
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);

@@ -213,8 +213,9 @@ std::uint32_t Engine::gather(Peer& peer) {
         if (word == 0) break;
         wire::Header header = wire::Header::unpack(word);
         std::uint32_t run = header.packets();
-        if (header.kind != wire::PacketKind::kData || header.flags != flags || header.source != peer.source() ||
-            run > quiet - packets || run > reader.capacity() || header.length > incoming.room)
+        if (header.kind != wire::PacketKind::kData || header.flags != flags ||
+            header.source != peer.source() || run > quiet - packets || run > reader.capacity() ||
+            header.length > incoming.room)
             break;
         incoming.append(payload_of(reader, header));
         reader.advance(run);

@@ -1,4 +1,5 @@
-// What flow control has done so far, and the one list of it: whoever adds counters up or prints them goes by kCounters.
+// What flow control has done so far, and the one list of it: whoever adds counters up or prints them goes by
+// kCounters.
 #pragma once
 
 #include <cstdint>

@@ -358,9 +358,9 @@ void DynamicPolicy::encode(std::string& text) const {
     const auto put = [&text](std::uint32_t value) { text.push_back(static_cast<char>(value)); };
     for (PeerIndex q = 0; q < extras_.size(); ++q) {
         const Extra& extra = extras_[q];
-        for (std::uint32_t value : {peers_[q].credit, peers_[q].retrieved, peers_[q].current,
-                                    std::uint32_t{extra.intended}, std::uint32_t{extra.piggybacked},
-                                    std::uint32_t{extra.crossings}})
+        for (std::uint32_t value :
+             {peers_[q].credit, peers_[q].retrieved, peers_[q].current, std::uint32_t{extra.intended},
+              std::uint32_t{extra.piggybacked}, std::uint32_t{extra.crossings}})
             put(value);
         put(extra.blocked * 4U + extra.request_waiting * 2U + extra.response_waiting);
         for (std::uint32_t i = 0; i <= config_.credit_slots; ++i) put(threshold(q, i));

@@ -28,7 +28,8 @@ void Ledger::emit(PeerIndex to, PacketKind kind, std::uint32_t value) {
 
 std::uint32_t Ledger::attach(const Account& to) {
     const PeerFlow& flow = policy_.peer(to.flow);
-    if (delays_ && flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold && delayed_to() != to.peer) return 0;
+    if (delays_ && flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold && delayed_to() != to.peer)
+        return 0;
     std::uint32_t credits = policy_.piggyback(to.flow, *this);
     // What was delayed may just have left: before a request to another peer.
     if (delayed_to() == to.peer && credits + delayed_credits_ <= kMaxQuota) [[unlikely]] {
@@ -77,15 +78,10 @@ void Ledger::follow(Account& from) {
 }
 
 bool Ledger::departed(Account& from) {
-    std::uint32_t delayed = 0;
+    if (!policy_.departed(from.peer, *this)) return false;
     if (delayed_to() == from.peer) {
         delayed_to_.store(kNobody, std::memory_order_relaxed);
-        delayed = std::exchange(delayed_credits_, 0);
-    }
-    if (!policy_.departed(from.peer, *this)) {
-        if (delayed > 0) delayed_to_.store(from.peer, std::memory_order_relaxed);
-        delayed_credits_ += delayed;
-        return false;
+        delayed_credits_ = 0;
     }
     from.flow = policy_.flow_of(from.peer);
     policy_.control_flushed(*this);

@@ -1,12 +1,14 @@
-// The credits of one process towards all its peers, as whoever moves its packets meets them: a policy, and around
-// it what the rules ask of its user, in their order. The plugin, the simulator and the explored schedules move
-// packets in three ways, and keep their accounts here in one.
+// The credits of one process towards all its peers, as whoever moves its packets meets them: a policy, and
+// around it what the rules ask of its user, in their order. The plugin, the simulator and the explored
+// schedules move packets in three ways, and keep their accounts here in one.
 //
-// - A CREDIT may be delayed: it waits for the process's next look at its mailbox, or its next packet for another
-//   peer, as TCP delays an acknowledgement; a DATA packet that leaves for the same peer before takes it along. To
-//   the rules this is a CREDIT on a slower way.
+// - A CREDIT may be delayed: it waits for the process's next look at its mailbox, or its next packet for
+// another
+//   peer, as TCP delays an acknowledgement; a DATA packet that leaves for the same peer before takes it
+//   along. To the rules this is a CREDIT on a slower way.
 // - Credits that come, in whatever packet, let go what waits: control packets first, then the queue.
-// - A policy that opens windows on demand hears what is left in a queue, and when a control packet is done with.
+// - A policy that opens windows on demand hears what is left in a queue, and when a control packet is done
+// with.
 //
 // As pure as the policy itself: what leaves goes through a Carrier, and nothing else happens.
 #pragma once
@@ -33,11 +35,11 @@ class Carrier {
     virtual Account& account(PeerIndex peer) = 0;
     // A control packet leaves at once: the rules guarantee a slot.
     virtual void carry(Account& to, wire::PacketKind kind, std::uint32_t value) = 0;
-    // The accounts hold what a packet has told: credits, in DATA or CREDIT, or something else. What that lets go
-    // has not left yet.
+    // The accounts hold what a packet has told: credits, in DATA or CREDIT, or something else. What that lets
+    // go has not left yet.
     virtual void entered(Account& /*from*/, wire::PacketKind, std::uint32_t /*value*/) {}
-    // Sends what waits for `to`, as far as credits and fabric allow: credits(), attach() and sent() for each packet
-    // or run of packets. True: something is left.
+    // Sends what waits for `to`, as far as credits and fabric allow: credits(), attach() and sent() for each
+    // packet or run of packets. True: something is left.
     virtual bool send_queued(Account& to) = 0;
 };
 
@@ -66,9 +68,9 @@ class Ledger final : private Emitter {
     // ---- sender role
 
     std::uint32_t credits(const Account& to) const { return policy_.credits(to.flow); }
-    // The number of credits to put into a DATA packet with two bytes to spare that leaves for `to` now, 0 for none.
-    // Where credits may wait, those of a few packets do, too: giving back each one at once costs both ends more
-    // than the rest of an 8-byte message's flow control.
+    // The number of credits to put into a DATA packet with two bytes to spare that leaves for `to` now, 0 for
+    // none. Where credits may wait, those of a few packets do, too: giving back each one at once costs both
+    // ends more than the rest of an 8-byte message's flow control.
     std::uint32_t attach(const Account& to);
     // `packets` <= credits(to) DATA packets have left.
     void sent(const Account& to, std::uint32_t packets) {
@@ -92,9 +94,9 @@ class Ledger final : private Emitter {
             release();
     }
     // `packets` DATA packets of one message have been retrieved, the first of which had waited for credits if
-    // `waited`, and the last of which brought `credits`. Before each part of them that is counted at once, `step` is
-    // called with the size of the part and whether it may make credits due, and with 0 when all are counted.
-    // False: the peer has broken the rules.
+    // `waited`, and the last of which brought `credits`. Before each part of them that is counted at once,
+    // `step` is called with the size of the part and whether it may make credits due, and with 0 when all are
+    // counted. False: the peer has broken the rules.
     template <class Step>
     [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
                                                std::uint32_t credits, Step&& step);

@@ -163,9 +163,9 @@ class Policy {
         if (!config_.piggyback || peers_[to].retrieved == 0) return 0;
         return attach_credits(to, out);
     }
-    // True: the ledger may keep a CREDIT back until the next look at the mailbox (btl_velo_delay_credits), where
-    // it joins others or a DATA packet; false: it leaves when it is emitted, and credits go with every DATA
-    // packet that has room.
+    // True: the ledger may keep a CREDIT back until the next look at the mailbox (btl_velo_delay_credits),
+    // where it joins others or a DATA packet; false: it leaves when it is emitted, and credits go with every
+    // DATA packet that has room.
     bool credits_may_wait() const { return credits_may_wait_; }
     // True if a REQ or RESP for `to` waits for a credit. With credits at hand, call send_waiting_control
     // before sending DATA: control packets have priority.

@@ -1,5 +1,6 @@
-// All states of small systems: under the policies whose handshakes nobody has proved, lazy above all, and under
-// those whose credit packets may be delayed. What is run are the production objects. VELO_EXPLORE_STATES: states of each system, at most.
+// All states of small systems: under the policies whose handshakes nobody has proved, lazy above all, and
+// under those whose credit packets may be delayed. What is run are the production objects.
+// VELO_EXPLORE_STATES: states of each system, at most.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -134,7 +135,8 @@ TEST(LazyStealing, HoldsWhereIdleSendersHoldWhatABusyOneLacks) {
 TEST(DelayedCredits, HoldInEveryStateThatSmallSystemsReach) {
     for (const char* policy : {"static", "dynamic"}) {
         std::uint64_t states = 0, systems = 0, exhausted = 0, delayed = 0;
-        for (const Traffic* traffic : {&kBothWays, &kTwoSenders, &kAnswered, &kTwoReceivers, &kRing, &kCrossed})
+        for (const Traffic* traffic :
+             {&kBothWays, &kTwoSenders, &kAnswered, &kTwoReceivers, &kRing, &kCrossed})
             for (std::uint32_t n : {1U, 2U})
                 for (std::uint32_t spare : {0U, 1U, 2U}) {
                     Scenario scenario;
@@ -145,7 +147,8 @@ TEST(DelayedCredits, HoldInEveryStateThatSmallSystemsReach) {
 
                     const Exploration found = Explorer(scenario, traffic->pairs).run(max_states());
 
-                    ASSERT_EQ(found.violation, "") << traffic->name << ", after " << found.length << " events";
+                    ASSERT_EQ(found.violation, "")
+                        << traffic->name << ", after " << found.length << " events";
                     EXPECT_TRUE(found.exhausted || found.states >= max_states());
                     states += found.states;
                     exhausted += found.exhausted;

@@ -117,10 +117,9 @@ void PolicyParty::retrieve(flow::PeerIndex from, const Packet& packet, Outbox& o
     out_ = &out;
     ledger_.look();
     const bool waited = packet.kind == PacketKind::kBackloggedData;
-    const bool kept =
-        waited || packet.kind == PacketKind::kData
-            ? ledger_.data_retrieved(accounts_[from], 1, waited, packet.piggyback)
-            : ledger_.control_retrieved(accounts_[from], packet.kind, packet.value);
+    const bool kept = waited || packet.kind == PacketKind::kData
+                          ? ledger_.data_retrieved(accounts_[from], 1, waited, packet.piggyback)
+                          : ledger_.control_retrieved(accounts_[from], packet.kind, packet.value);
     offended_ |= !kept;
 }
 

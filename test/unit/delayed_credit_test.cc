@@ -37,7 +37,8 @@ TEST(DelayedCreditTest, an_answer_takes_them_along) {
         EXPECT_EQ(counter(party[0], "credit_packets"), delay ? 0U : kRounds);
         EXPECT_EQ(counter(party[1], "piggybacks"), kRounds);
         party.settle();
-        EXPECT_EQ(counter(party[0], "credit_packets"), delay ? 1U : kRounds);  // the last message has no answer
+        EXPECT_EQ(counter(party[0], "credit_packets"),
+                  delay ? 1U : kRounds);  // the last message has no answer
         for (std::size_t rank : {0U, 1U}) {
             EXPECT_EQ(counter(party[rank], "data_packets"), kRounds * kPackets);
             EXPECT_EQ(

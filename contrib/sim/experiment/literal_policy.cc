@@ -105,14 +105,14 @@ void LiteralPolicy::send_waiting_control(PeerIndex to, Emitter& out) {
     if (extra.request_waiting && peers_[to].credit > 0) {
         --peers_[to].credit;
         extra.request_waiting = false;
-            out.emit(to, PacketKind::kRequest, 0);
+        out.emit(to, PacketKind::kRequest, 0);
     }
     if (extra.response_waiting && peers_[to].credit > 0) {
         const std::uint32_t floor = config_.credit_slots;
         const std::uint32_t excess = peers_[to].credit > floor ? peers_[to].credit - floor : 0;
         peers_[to].credit -= excess + 1;
         extra.response_waiting = false;
-            out.emit(to, PacketKind::kResponse, excess);
+        out.emit(to, PacketKind::kResponse, excess);
     }
 }
 

@@ -112,7 +112,8 @@ void Simulation::retrieve(std::uint32_t p) {
         case TrainKind::kLeave:
         case TrainKind::kDoorbell:
             clock_ += receive_packet_ + credit_packet_;
-            if (!process.ledger->control_retrieved(pair(p, index).account, packet_kind(train.kind), train.value))
+            if (!process.ledger->control_retrieved(pair(p, index).account, packet_kind(train.kind),
+                                                   train.value))
                 fault_ = "process " + std::to_string(p) + " has a control packet that no correct peer sends";
             if (on_demand_) watch_patience(p);
             return;
