@@ -171,6 +171,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
         local.data_slots = mailbox_.limic_slots();
         limic_.emplace(*this, flow::make_policy("none", local, nullptr), false, mailbox_.limic_reader(),
                        flow.total_peers(), &statistics_.limic_packets, &statistics_.limic_high_water);
+        several_domains_ = true;
     }
     const fabric::shm::Address& own = mailbox_.address();
     address_.resize(sizeof own);

@@ -173,7 +173,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     }
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
-    void sent(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
+    void release_elsewhere(const Domain& here);
     // Before a further packet is retrieved, and at each look at the mailbox.
     void release_delayed_credit(Domain& domain) {
         if (!domain.ledger.owes()) [[likely]]
@@ -279,6 +280,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     // Peers on other nodes, if there are any; their indices follow those of the directory.
     std::optional<Domain> remote_;
     flow::PeerIndex remote_first_ = 0;
+    bool several_domains_ = false;
     std::unique_ptr<fabric::Network> network_;
     int taken_ = 0;  // packets that `take` has handled in this progress
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out

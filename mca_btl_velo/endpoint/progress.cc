@@ -56,7 +56,6 @@ int Engine::progress() {
 
 inline int Engine::look() {
     release_delayed_credit(velo_);
-    if (remote_) release_delayed_credit(*remote_);
     int handled = drain(velo_);
     if (limic_) handled += drain(*limic_);
     if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
@@ -294,7 +293,10 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
 // `handled`: packets of this poll so far. Returns it with what rang.
 int Engine::housekeep(int handled) {
     if (doorbell_) handled += answer_doorbell();
-    if (remote_) handled += progress_remote(handled > 0);
+    if (remote_) {
+        release_delayed_credit(*remote_);
+        handled += progress_remote(handled > 0);
+    }
     if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kWork) {
         if (handled == 0 && sleep_us_ > 0) doze();
         return handled;

@@ -48,6 +48,7 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     remote_.emplace(*this, std::move(policy), config_.delay_credits, network_->reader(), remote_first_,
                     &statistics_.network_packets, &statistics_.network_high_water);
     remote_->framing = &kNetworkFraming;
+    several_domains_ = true;
     housekeeping_ = Housekeeping::kListen;
     const auto& own = network_->address();
     address_.insert(address_.end(), own.begin(), own.end());

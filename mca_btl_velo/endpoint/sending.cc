@@ -40,12 +40,16 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
     return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
 }
 
-void Engine::sent(Peer& peer, std::uint32_t packets) {
+// Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon.
+inline void Engine::release_elsewhere(const Domain& here) {
+    if (&here != &velo_) return velo_.ledger.look();
+    if (remote_) remote_->ledger.look();
+}
+
+inline void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.ledger.sent(peer, packets);
-    if (&peer.domain != &velo_) [[unlikely]]
-        velo_.ledger.look();
-    else if (remote_) [[unlikely]]
-        remote_->ledger.look();
+    if (several_domains_) [[unlikely]]
+        release_elsewhere(peer.domain);
     *peer.domain.sent_packets += packets;
     trace_.sent(peer, packets);
     peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);

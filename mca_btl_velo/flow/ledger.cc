@@ -26,10 +26,7 @@ void Ledger::emit(PeerIndex to, PacketKind kind, std::uint32_t value) {
     delayed_credits_ += value;
 }
 
-std::uint32_t Ledger::attach(const Account& to) {
-    const PeerFlow& flow = policy_.peer(to.flow);
-    if (delays_ && flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold && delayed_to() != to.peer)
-        return 0;
+std::uint32_t Ledger::attach_due(const Account& to) {
     std::uint32_t credits = policy_.piggyback(to.flow, *this);
     // What was delayed may just have left: before a request to another peer.
     if (delayed_to() == to.peer && credits + delayed_credits_ <= kMaxQuota) [[unlikely]] {
@@ -38,6 +35,12 @@ std::uint32_t Ledger::attach(const Account& to) {
     }
     if (credits > 0) policy_.count_piggyback(credits);
     return credits;
+}
+
+void Ledger::credited(Account& from, std::uint32_t credits) {
+    policy_.credit_received(from.flow, credits);
+    carrier_.entered(from, PacketKind::kData, credits);
+    flush(from);
 }
 
 bool Ledger::flush(Account& to) {

@@ -71,13 +71,18 @@ class Ledger final : private Emitter {
     // The number of credits to put into a DATA packet with two bytes to spare that leaves for `to` now, 0 for
     // none. Where credits may wait, those of a few packets do, too: giving back each one at once costs both
     // ends more than the rest of an 8-byte message's flow control.
-    std::uint32_t attach(const Account& to);
+    std::uint32_t attach(const Account& to) {
+        const PeerFlow& flow = policy_.peer(to.flow);
+        const bool few = delays_ ? flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold && delayed_to() != to.peer
+                                 : flow.retrieved == 0;
+        return few ? 0 : attach_due(to);
+    }
     // `packets` <= credits(to) DATA packets have left.
     void sent(const Account& to, std::uint32_t packets) {
-        // Whoever speaks to another peer may not look at its mailbox for long.
-        if (const PeerIndex waiting = delayed_to(); waiting != kNobody && waiting != to.peer) [[unlikely]]
-            release();
         policy_.take(to.flow, packets);
+        // Whoever speaks to another peer may not look at its mailbox for long.
+        if (owes() && delayed_to() != to.peer) [[unlikely]]
+            release();
     }
     // A packet for `to` waits, and none did before.
     void queued(const Account& to) {
@@ -95,12 +100,13 @@ class Ledger final : private Emitter {
     }
     // `packets` DATA packets of one message have been retrieved, the first of which had waited for credits if
     // `waited`, and the last of which brought `credits`. Before each part of them that is counted at once,
-    // `step` is called with the size of the part and whether it may make credits due, and with 0 when all are
-    // counted. False: the peer has broken the rules.
+    // `step` is called with the size of the part, perhaps 0, and whether it may make credits due; the last call
+    // is with one that does not. False: the peer has broken the rules.
     template <class Step>
     [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
                                                std::uint32_t credits, Step&& step);
-    bool data_retrieved(Account& from, std::uint32_t packets, bool waited, std::uint32_t credits) {
+    [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
+                                               std::uint32_t credits) {
         return data_retrieved(from, packets, waited, credits, [](std::uint32_t, bool) {});
     }
     // How many DATA packets in a row only count, and counting so many at once.
@@ -130,7 +136,9 @@ class Ledger final : private Emitter {
 
     PeerIndex delayed_to() const { return delayed_to_.load(std::memory_order_relaxed); }
     void emit(PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
+    [[gnu::noinline]] std::uint32_t attach_due(const Account& to);
     [[gnu::noinline]] void release();
+    [[gnu::noinline]] void credited(Account& from, std::uint32_t credits);
     void carry(PeerIndex to, wire::PacketKind kind, std::uint32_t value);
     void follow(Account& from);
 
@@ -150,25 +158,18 @@ inline bool Ledger::data_retrieved(Account& from, std::uint32_t packets, bool wa
         --packets;
     }
     // As if they had been retrieved one after the other: the rules see each of them.
-    while (packets > 0) {
-        if (const std::uint32_t quiet = std::min(packets, quiet_packets(from)); quiet > 0) {
-            step(quiet, false);
-            data_retrieved_quietly(from, quiet);
-            packets -= quiet;
-            continue;
-        }
+    for (;; --packets) {
+        const std::uint32_t quiet = std::min(packets, quiet_packets(from));
+        step(quiet, false);
+        data_retrieved_quietly(from, quiet);
+        packets -= quiet;
+        if (packets == 0) break;
         step(1U, true);
         policy_.data_retrieved(from.flow, *this);
         if (policy_.offended()) [[unlikely]]
             return false;
-        --packets;
     }
-    step(0U, false);
-    if (credits > 0) {
-        policy_.credit_received(from.flow, credits);
-        carrier_.entered(from, wire::PacketKind::kData, credits);
-        flush(from);
-    }
+    if (credits > 0) credited(from, credits);
     return true;
 }
 
