@@ -1,5 +1,6 @@
-// What flow control has done so far, and the one list of it: whoever adds counters up or prints them goes by
+// What flow control has done so far, and the list of it: sums, and what the simulator prints, go by
 // kCounters.
+
 #pragma once
 
 #include <cstdint>

@@ -35,8 +35,8 @@ def measure(serial_program):
         words = [mpirun, "--oversubscribe", "--bind-to", "none", "-np", str(RANKS), "--mca", "pml", "ob1", "--mca",
                  "btl", "velo", "--mca", "btl_velo_flow_control", policy, "--mca", "btl_velo_slots_per_peer",
                  str(slots), "--mca", "btl_velo_piggyback", str(int(piggyback)), "--mca", "btl_velo_spare_peers", "0",
-                 # The model has a header in every packet and sends credit packets at once, as the thesis has it.
-                 "--mca", "btl_velo_packet_trains", "0", "--mca", "btl_velo_delay_credits", "0", "--mca", "btl_velo_report", "json", "--mca",
+                 # The model has a header in every packet, as the thesis has it.
+                 "--mca", "btl_velo_packet_trains", "0", "--mca", "btl_velo_report", "json", "--mca",
                  "mpi_yield_when_idle", "1",
                  str(serial_program), pattern, str(rounds), str(size)]
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -118,7 +118,7 @@ _LEDGER_ROWS = [
              "    if (delayed_to() != to || delayed_credits_ + value > kMaxQuota) release();\n", "",
              _unit("NetworkCredits.that_wait_for_one_peer_are_not_lost_to_another_one")),
     Mutation("data for another peer leaves a delayed credit behind", _FLOW + "ledger.h",
-             "waiting != to.peer) [[unlikely]]\n            release();", "waiting != to.peer) [[unlikely]]\n            ;",
+             "delayed_to() != to.peer) [[unlikely]]\n            release();", "delayed_to() != to.peer) [[unlikely]]\n            ;",
              _unit("DelayedCreditTest.data_for_another_peer_sends_them")),
     Mutation("a delayed credit joins no answer", _FLOW + "ledger.cc",
              "credits += std::exchange(delayed_credits_, 0);", "delayed_credits_ = 0;",
