@@ -18,7 +18,7 @@ struct Input {
 
 // One screen for people.
 std::string summary(const Input& input);
-// One line "VELO-REPORT {...}" for programs; the fields are documented in README.md.
+// One line "VELO-REPORT {...}" for programs; the fields are documented in docs/observing.md.
 std::string json(const Input& input);
 
 }  // namespace velo::report

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -30,6 +31,9 @@ def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_
     programs = {f"bin/{name}" for name in (*commands, "velo-lab-patterns", "velo-mpi-bench", "velo-phases", "velo-sim")}
     installed = set(files_below(tmp_path / "prefix"))
     assert programs | {"lib/velo/libvelo-pvars.so"} <= installed
+    if shutil.which("help2man"):
+        pages = {name for name in installed if "/man1/" in name}
+        assert pages == {f"share/man/man1/{pathlib.Path(name).name}.1" for name in programs - {"bin/velo-lab-patterns"}}
     assert not any(name.endswith(".la") for name in installed)
     for command in commands:
         subprocess.run([tmp_path / "prefix" / "bin" / command, "--help"], check=True, capture_output=True, timeout=60,

@@ -66,9 +66,15 @@ def test_two_halves_of_a_job_connect_through_a_port(mpi, flow):
     assert mpi.run("dynamic", "halves", np=4, params=flow.params).facts() == {"remote": 2}
 
 
-@pytest.mark.skipif(not shutil.which("ompi-server"), reason="this Open MPI has no ompi-server")
-@flows(8)
-def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
+@velo_only
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_is_owed_leaves_while_open_mpi_waits_for_others(mpi, policy):
+    """Where Open MPI itself waits without making progress, and does not let Velo do so, see Limits in the README."""
+    params = {"btl_velo_flow_control": policy, "btl_velo_slots_per_peer": 8}
+    assert mpi.run("dynamic", "owing", np=4, params=params).facts() == {"debts": 2}
+
+
+def connect_through_a_server(mpi, params, tmp_path, rounds):
     uri, port = tmp_path / "server", tmp_path / "port"
     server = Run(["ompi-server", "--no-daemonize", "-r", str(uri)], mpi.environment(), time_limit=60)
     runs = [server]
@@ -76,11 +82,29 @@ def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
         server.until(lambda: uri.exists() and uri.read_text().strip(), "the address of ompi-server")
         options = ["--ompi-server", f"file:{uri}"]
         for way in ("accept", "connect"):
-            runs.append(mpi.start("dynamic", way, port, 2, np=2, params=flow.params, options=options))
+            runs.append(mpi.start("dynamic", way, port, rounds, np=2, params=params, options=options))
         for run in runs[1:]:
             result = finish(run)
             assert result.returncode == 0, str(result)
-            assert result.facts() == {"connections": 2}
+            assert result.facts() == {"connections": rounds}
     finally:
         for run in reversed(runs):
             run.stop()
+
+
+has_server = pytest.mark.skipif(not shutil.which("ompi-server"), reason="this Open MPI has no ompi-server")
+
+
+@has_server
+@flows(8)
+def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
+    connect_through_a_server(mpi, flow.params, tmp_path, 2)
+
+
+@has_server
+@velo_only
+@pytest.mark.parametrize("policy", [pytest.param(policy, marks=() if policy in ("dynamic", "lazy") else pytest.mark.slow)
+                                    for policy in POLICIES])
+def test_two_jobs_connect_200_times(mpi, policy, tmp_path):
+    """With the mailbox that each policy has by itself."""
+    connect_through_a_server(mpi, {"btl_velo_flow_control": policy}, tmp_path, 200)

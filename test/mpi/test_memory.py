@@ -13,7 +13,7 @@ BESIDE_THE_MAILBOX = 12 << 10
 
 
 def mailbox_slots(flow, peers):
-    """As README.md says: for each peer, and for processes of other jobs that may come."""
+    """As docs/parameters.md says: for each peer, and for processes of other jobs that may come."""
     return peers * flow.slots + SPARE_PEERS * 2 * CREDIT_SLOTS
 
 

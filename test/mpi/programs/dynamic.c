@@ -2,6 +2,8 @@
  * dynamic spawn CHILDREN          spawns twice, talks to the children, merges and talks again
  * dynamic leave CHILDREN          spawns once, merges, sums up, and finalizes without having disconnected
  * dynamic guests ROUNDS CHILDREN  spawns so many, talks to them and disconnects, again and again: no trace of them is left
+ * dynamic owing                   a process has packets to send, without a credit, while it waits for the other half to connect or
+ *                                 disconnect
  * dynamic halves                  the two halves of one job connect through a port
  * dynamic accept FILE ROUNDS      opens a port, writes its name to FILE, accepts
  * dynamic connect FILE ROUNDS     connects to the port in FILE */
@@ -181,6 +183,74 @@ static void halves(void) {
     MPI_Comm_free(&half);
 }
 
+enum { kDebts = 200, kLarge = 100000 };
+
+typedef struct {
+    bool owes;
+    int partner;
+    unsigned char* large;
+    uint64_t values[kDebts];
+    MPI_Request requests[kDebts];
+} Debt;
+
+/* The debtor has received a large message, but what tells that to its sender stands behind more small messages than a mailbox
+ * takes. Whoever needs to know does not make progress before the debtor waits for something else. */
+static void owe(Debt* debt, bool owes, int partner) {
+    debt->owes = owes, debt->partner = partner;
+    debt->large = allocate(kLarge);
+    if (owes) {
+        for (uint64_t k = 0; k < kDebts; ++k) {
+            debt->values[k] = k;
+            MPI_Isend(&debt->values[k], 1, MPI_UINT64_T, partner, 9, MPI_COMM_WORLD, &debt->requests[k]);
+        }
+        memset(debt->large, 0, kLarge);
+        MPI_Recv(debt->large, kLarge, MPI_BYTE, partner, 10, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        pattern_check(debt->large, kLarge, seed_of(partner, 0, 0), "owe");
+    } else {
+        MPI_Request request;
+        pattern_fill(debt->large, kLarge, seed_of(my_rank, 0, 0));
+        MPI_Isend(debt->large, kLarge, MPI_BYTE, partner, 10, MPI_COMM_WORLD, &request);
+        sleep_ms(200);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void pay(Debt* debt) {
+    for (uint64_t k = 0; k < kDebts && !debt->owes; ++k) {
+        uint64_t value;
+        MPI_Recv(&value, 1, MPI_UINT64_T, debt->partner, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(value == k, "message %llu instead of %llu", (unsigned long long)value, (unsigned long long)k);
+    }
+    if (debt->owes) MPI_Waitall(kDebts, debt->requests, MPI_STATUSES_IGNORE);
+    free(debt->large);
+}
+
+static void owing(void) {
+    static Debt debt;
+    MPI_Comm half, bridge;
+    char port[MPI_MAX_PORT_NAME] = "";
+    const bool accepts = my_rank < ranks / 2;
+    const int partner = accepts ? my_rank + ranks / 2 : my_rank - ranks / 2;
+    MPI_Comm_split(MPI_COMM_WORLD, accepts, my_rank, &half);
+    if (my_rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+    owe(&debt, accepts, partner);
+    if (accepts) {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &bridge);
+    } else {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &bridge);
+    }
+    pay(&debt);
+    owe(&debt, !accepts, partner);
+    MPI_Comm_disconnect(&bridge);
+    pay(&debt);
+    if (my_rank == 0) {
+        MPI_Close_port(port);
+        printf("debts=2\n");
+    }
+    MPI_Comm_free(&half);
+}
+
 static void write_port(const char* path, const char* port) {
     char temporary[4096];
     snprintf(temporary, sizeof temporary, "%s.new", path);
@@ -196,8 +266,13 @@ static void read_port(const char* path, char* port) {
     fclose(file);
 }
 
+/* From kMany ROUNDS on they leave no trace of Velo's, in memory or in credits. */
 static void accept_or_connect(bool accepts, const char* path, int rounds) {
     char port[MPI_MAX_PORT_NAME] = "";
+    enum { kMany = 100 };
+    long resident = 0;
+    int segments = 0;
+    unsigned long long delayed = 0;
     if (my_rank == 0 && accepts) {
         MPI_Open_port(MPI_INFO_NULL, port);
         write_port(path, port);
@@ -214,6 +289,17 @@ static void accept_or_connect(bool accepts, const char* path, int rounds) {
         }
         talk(bridge, (uint64_t)round);
         MPI_Comm_disconnect(&bridge);
+        if (rounds >= kMany && round == rounds / 4) { /* tables have grown */
+            resident = resident_kib();
+            segments = mapped_segments();
+            delayed = counter("btl_velo_messages_delayed");
+        }
+    }
+    if (rounds >= kMany) {
+        const unsigned long long later = counter("btl_velo_messages_delayed") - delayed;
+        CHECK(resident_kib() <= resident + 4096, "%ld KiB resident, then %ld", resident, resident_kib());
+        CHECK(mapped_segments() == segments, "%d segments are mapped, then %d", segments, mapped_segments());
+        CHECK(later <= 4 * delayed + 100, "messages delayed: %llu in the first quarter, %llu then", delayed, later);
     }
     if (my_rank == 0 && accepts) MPI_Close_port(port);
     if (my_rank == 0) printf("connections=%d\n", rounds);
@@ -232,6 +318,8 @@ int main(int argc, char** argv) {
         leave(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "guests") == 0) {
         guests(argv[0], (int)argument(argc, argv, 2, 2), (int)argument(argc, argv, 3, 1));
+    } else if (strcmp(way, "owing") == 0) {
+        owing();
     } else if (strcmp(way, "halves") == 0) {
         halves();
     } else if (strcmp(way, "accept") == 0 || strcmp(way, "connect") == 0) {

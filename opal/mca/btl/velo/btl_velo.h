@@ -161,6 +161,9 @@ uint32_t mca_btl_velo_job_size(void);
  * it. Gives up if it cannot be had. */
 velo_engine *mca_btl_velo_acquire_engine(bool threads);
 void mca_btl_velo_release_engine(void);
+/* While an engine is open, Open MPI's waits inside its process manager make progress, where a component can see to that. */
+void mca_btl_velo_waits_progress(void);
+void mca_btl_velo_waits_end(void);
 /* Payload that is sent without a rendezvous unless a parameter says otherwise. The engine is open. */
 size_t mca_btl_velo_eager_payload(void);
 /* OPAL_SUCCESS if this is the Open MPI that the plugin was built for. */

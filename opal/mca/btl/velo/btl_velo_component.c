@@ -310,6 +310,7 @@ velo_engine *mca_btl_velo_acquire_engine(bool threads)
     if (OPAL_SUCCESS != publish_address(module->engine)) {
         mca_btl_velo_give_up("cannot publish the address of the mailbox");
     }
+    mca_btl_velo_waits_progress();
     mca_btl_velo_log(NULL, 5, velo_engine_description(module->engine));
     return module->engine;
 }
@@ -321,6 +322,7 @@ void mca_btl_velo_release_engine(void)
         return;
     }
     velo_engine *engine = module->engine;
+    mca_btl_velo_waits_end();
     module->engine = NULL;
     mca_btl_velo_component.closed = true;
     velo_engine_close(engine);
