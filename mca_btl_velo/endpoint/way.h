@@ -24,8 +24,8 @@ class Way {
         if (network_ == nullptr) return {burst.packets, burst.message.total() - burst.offset};
         return network_->carry(burst);
     }
-    bool carry_packet(const fabric::MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
-                      bool granted, bool rested) {
+    [[gnu::always_inline]] bool carry_packet(const fabric::MessageView& message, std::uint8_t tag,
+                                             std::uint32_t piggyback, bool granted, bool rested) {
         if (shm_) [[likely]]
             return shm_->carry_packet(message, tag, piggyback, granted, rested);
         return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);

@@ -23,8 +23,8 @@ class ShmLink final : public Link {
     void refuse_beyond(const Acceptance& acceptance) { acceptance_ = acceptance; }
 
     Carried carry(const Burst& burst) override;
-    bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
-                      bool rested) override {
+    [[gnu::always_inline]] bool carry_packet(const MessageView& message, std::uint8_t tag,
+                                             std::uint32_t piggyback, bool granted, bool rested) override {
         mailbox::Cursor at{};
         if (granted) {
             at = writer_.reserve(1);

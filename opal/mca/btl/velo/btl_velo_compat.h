@@ -80,7 +80,10 @@ static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, struct mc
     mca_btl_active_message_callback_t *callback = mca_btl_base_active_message_trigger + tag;
 #if BTL_VERSION == 310
     (void) source;
-    mca_btl_base_descriptor_t descriptor = {.des_segments = segments, .des_segment_count = count};
+    /* As for any BTL, the callback reads nothing else. */
+    mca_btl_base_descriptor_t descriptor;
+    descriptor.des_segments = segments;
+    descriptor.des_segment_count = count;
     callback->cbfunc(module, tag, &descriptor, callback->cbdata);
 #else
     const mca_btl_base_receive_descriptor_t descriptor = {
