@@ -27,7 +27,7 @@ velo_status guarded(char* error, std::size_t error_bytes, Action action) {
 // memory ran out, which the job cannot survive. Returns what the operation returns, after a failure the
 // status or nothing (false, NULL).
 template <typename Action>
-auto guarded(velo_engine* engine, Action action) {
+[[gnu::always_inline]] inline auto guarded(velo_engine* engine, Action action) {
     decltype(action()) result{};
     const velo_status status =
         contained([&] { result = action(); },

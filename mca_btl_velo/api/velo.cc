@@ -8,7 +8,7 @@
 
 #include "api/handle.h"
 #include "endpoint/counters.h"
-#include "endpoint/engine.h"
+#include "endpoint/send_now.h"
 #include "flow/policy.h"
 #include "platform/failure.h"
 #include "platform/layout.h"

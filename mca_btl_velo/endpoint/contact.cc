@@ -15,17 +15,17 @@ constexpr std::uint64_t kPatienceNs = 5'000'000;
 
 // Something waits for this peer, and it has no credit.
 void Engine::want_credit(Peer& peer) {
-    peer.ledger.queued(peer);
-    if (peer.ledger.contact_pending()) want_housekeeping();
+    peer.ledger().queued(peer);
+    if (peer.ledger().contact_pending()) want_housekeeping();
 }
 
 int Engine::answer_doorbell() {
     return doorbell_->answer([this](flow::PeerIndex index) {
         std::lock_guard lock(mutex_);
         Peer& peer = peer_at(index);
-        if (!peer.ledger.control_retrieved(peer, wire::PacketKind::kHello, 0))
+        if (!peer.ledger().control_retrieved(peer, wire::PacketKind::kHello, 0))
             throw Failure(VELO_ERR_PROTOCOL, "a doorbell was rung that no correct peer rings");
-        if (peer.ledger.contact_pending()) want_housekeeping();
+        if (peer.ledger().contact_pending()) want_housekeeping();
         assert_invariants();
     });
 }

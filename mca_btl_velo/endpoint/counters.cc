@@ -34,7 +34,7 @@ std::uint64_t sum_over_peers(const Engine& engine, Value value) {
 
 std::uint64_t credits_of(const Engine& engine, flow::PeerIndex index) {
     const Peer* peer = engine.known_peer(index);
-    return peer != nullptr && peer->policy().limited() ? peer->ledger.credits(*peer) : 0;
+    return peer != nullptr && peer->policy().limited() ? peer->ledger().credits(*peer) : 0;
 }
 std::uint64_t stalled_ns_of(const Engine& engine, flow::PeerIndex index) {
     const Peer* peer = engine.known_peer(index);

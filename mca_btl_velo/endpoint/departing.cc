@@ -89,14 +89,14 @@ bool Engine::bury(Peer& peer) {
 bool Engine::take_back(Peer& peer) {
     // What rang before the end is not answered any more.
     if (doorbell_) doorbell_->silence(peer.source());
-    if (!peer.ledger.departed(peer)) return false;
+    if (!peer.ledger().departed(peer)) return false;
     peer.departed = true;
     peer.generation.fetch_add(1, std::memory_order_relaxed);
     peer.link.close();
     peer.dozes = false;
     Incoming& incoming = peer.incoming;
-    if (incoming.state == Incoming::State::kMessage) buffers_.give_back(std::move(incoming.buffer));
-    incoming.state = Incoming::State::kIdle;
+    if (peer.arriving == Incoming::State::kMessage) buffers_.give_back(std::move(incoming.buffer));
+    peer.arriving = Incoming::State::kIdle;
     return true;
 }
 

@@ -171,7 +171,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
         local.data_slots = mailbox_.limic_slots();
         limic_.emplace(*this, flow::make_policy("none", local, nullptr), false, mailbox_.limic_reader(),
                        flow.total_peers(), &statistics_.limic_packets, &statistics_.limic_high_water);
-        several_domains_ = true;
+        sends_are_followed_ = true;
     }
     const fabric::shm::Address& own = mailbox_.address();
     address_.resize(sizeof own);
@@ -299,7 +299,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     peer.left = peer.ending = peer.departed = false;
     peer.dozes = peer.segment.header().may_doze != 0;
     if (&peer.domain == &velo_) {
-        peer.ledger.open(peer, flow::initial_credit(peer.policy().name(), peer.segment.flow(), here));
+        peer.ledger().open(peer, flow::initial_credit(peer.policy().name(), peer.segment.flow(), here));
         fabric::shm::ShmLink& link = peer.link.open(peer.segment.writer(), here);
         if (peer.domain.refuses)
             link.refuse_beyond({peer.policy().refusal_limit(), &peer.segment.retrieved(here)});
@@ -353,7 +353,7 @@ void Engine::dump(const Peer* only, int level) {
             line, sizeof line,
             "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
-            peer.index, peer.ledger.credits(peer), peer.queue.bytes(),
+            peer.index, peer.ledger().credits(peer), peer.queue.bytes(),
             peer.policy().control_waiting(peer.flow) ? ", control packet waiting" : "", flow.retrieved,
             flow.threshold, flow.current, peer.policy().intended(peer.source()), peer.policy().available());
         config_.log(config_.context, level, line);

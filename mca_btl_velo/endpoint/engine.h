@@ -67,7 +67,9 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     // To a process on another node: the network's part of its address.
     flow::PeerIndex expect_remote(std::span<const std::byte> address);
 
-    velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
+    // In send_now.h.
+    [[gnu::always_inline]] velo_status send_now(Peer& peer, std::uint8_t tag,
+                                                const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
     // `local` is only read by a put.
     velo_status transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
@@ -174,7 +176,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
-    void release_elsewhere(const Domain& here);
+    [[gnu::cold, gnu::noinline]] void sent_elsewhere(Peer& peer, std::uint32_t packets);
     // Before a further packet is retrieved, and at each look at the mailbox.
     void release_delayed_credit(Domain& domain) {
         if (!domain.ledger.owes()) [[likely]]
@@ -182,6 +184,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
         std::lock_guard lock(mutex_);
         domain.ledger.look();
     }
+    [[gnu::noinline]] velo_status send_run_now(Peer& peer, std::uint8_t tag,
+                                               const fabric::MessageView& message);
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     void enqueue(Peer& peer, velo_send* send);
     int housekeep(int handled);
@@ -280,7 +284,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     // Peers on other nodes, if there are any; their indices follow those of the directory.
     std::optional<Domain> remote_;
     flow::PeerIndex remote_first_ = 0;
-    bool several_domains_ = false;
+    bool sends_are_followed_ = false;  // there are several domains, or a trace
     std::unique_ptr<fabric::Network> network_;
     int taken_ = 0;  // packets that `take` has handled in this progress
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out

@@ -46,9 +46,9 @@ struct Payload {
 };
 
 struct Incoming {
+    // What of the sender's is being put together; kept with the peer's hot members.
     enum class State : std::uint8_t { kIdle, kMessage, kRma };
 
-    State state = State::kIdle;
     std::uint8_t tag = 0;
     std::byte* to = nullptr;  // where the next bytes go
     std::uint64_t room = 0;   // how many may come

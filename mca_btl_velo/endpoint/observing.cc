@@ -39,6 +39,7 @@ void Engine::open_trace() {
     header.piggyback = flow.piggyback;
     std::snprintf(header.policy, sizeof header.policy, "%s", config_.flow_control);
     trace_.open({config_.trace, config_.trace_limit_bytes}, header);
+    sends_are_followed_ = true;
 }
 
 // In a process that fork has made the mutex may be held for ever, by a thread that is not there, and the
@@ -100,7 +101,7 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
         std::snprintf(numbers, sizeof numbers,
                       "%" PRIu32 " credits left; in the other direction it holds %" PRIu32
                       ", and %s; %" PRIu64 " packets wait in this process's mailbox of %" PRIu32 " slots",
-                      peer.ledger.credits(peer), flow.current, due.c_str(), std::uint64_t{reader.occupancy()},
+                      peer.ledger().credits(peer), flow.current, due.c_str(), std::uint64_t{reader.occupancy()},
                       reader.capacity());
     } else {
         std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");

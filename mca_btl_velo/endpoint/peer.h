@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
@@ -18,14 +19,16 @@ namespace velo::endpoint {
 class Engine;
 }
 
-// The account is that of the ledger of its domain.
-struct velo_peer : velo::flow::Account {
+// The account is that of the ledger of its domain. What a message of one packet needs, in either direction,
+// is in the first two cache lines.
+struct alignas(64) velo_peer : velo::flow::Account {
     velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
-        : Account(in.ledger.account_of(at - in.first_peer)), index(at), domain(in), ledger(in.ledger) {}
+        : Account(in.ledger.account_of(at - in.first_peer)), domain(in), index(at) {}
 
     // Of its packets in the mailbox of this process.
     velo::flow::PeerIndex source() const { return peer; }
-    const velo::flow::Policy& policy() const { return ledger.policy(); }
+    velo::flow::Ledger& ledger() const { return domain.ledger; }
+    const velo::flow::Policy& policy() const { return domain.ledger.policy(); }
     const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
     // After a store into its mailbox.
@@ -33,27 +36,33 @@ struct velo_peer : velo::flow::Account {
         if (dozes) velo::platform::wake_if_asleep(segment.header().pointers.doze);
     }
 
-    velo::flow::PeerIndex index;         // in this process's directory
-    velo::endpoint::Domain& domain;      // that its packets arrive in, and ours there
-    velo::flow::Ledger& ledger;          // of the domain
-    velo::fabric::shm::Segment segment;  // none on another node
-    velo::endpoint::Way link;            // closed until connected
-    std::uint64_t name = 0;              // of the process, once connected
+    velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
     velo::endpoint::SendQueue queue;
-    velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;         // Engine::empty_polls_ when something was sent to it last
-    bool left = false;                       // it has ended, and was never connected to
-    bool ending = false;                     // it has ended: listed in Engine::ending_, or departed
-    bool departed = false;                   // what it held was taken back, what is sent to it is lost
+    velo::flow::PeerIndex index;             // in this process's directory
+    std::atomic<bool> awaits_answer{false};  // nothing has come from it since
+    bool dozes = false;                      // it may sleep
+    velo::endpoint::Incoming::State arriving = velo::endpoint::Incoming::State::kIdle;
+    bool departed = false;  // what it held was taken back, what is sent to it is lost
+    bool left = false;      // it has ended, and was never connected to
+    bool ending = false;    // it has ended: listed in Engine::ending_, or departed
+    bool stalled = false;   // listed in Engine::stalled_: the fabric was full (policy none)
+
+    velo::endpoint::Way link;  // closed until connected
+
+    std::uint64_t name = 0;  // of the process, once connected
+    velo::endpoint::Incoming incoming;
+    velo::endpoint::Stall stall;
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
     std::uint64_t last_packet = 0;             // position in the mailbox behind all of an ending one
-    std::atomic<bool> awaits_answer{false};  // nothing has come from it since
-    velo::endpoint::Stall stall;
-    bool dozes = false;    // it may sleep
-    bool stalled = false;  // listed in Engine::stalled_: the fabric was full (policy none)
+    velo::fabric::shm::Segment segment;        // none on another node
 };
 
 namespace velo::endpoint {
 using Peer = ::velo_peer;
-}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(Peer, stalled) < 64 && offsetof(Peer, link) == 64 && Way::kHotBytes <= 64);
+#pragma GCC diagnostic pop
+}  // namespace velo::endpoint

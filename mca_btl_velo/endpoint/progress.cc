@@ -131,9 +131,9 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     auto value = read_payload<std::uint32_t>(peer.domain.reader.payload());
     peer.domain.reader.advance(1);
     std::lock_guard lock(mutex_);
-    if (!peer.ledger.control_retrieved(peer, header.kind, value))
+    if (!peer.ledger().control_retrieved(peer, header.kind, value))
         refuse("a control packet that no correct peer sends", header);
-    if (peer.ledger.contact_pending()) want_housekeeping();
+    if (peer.ledger().contact_pending()) want_housekeeping();
     assert_invariants();
     return 1;
 }
@@ -159,7 +159,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         std::lock_guard lock(mutex_);
         count_retrieved(peer, packets);
     }
-    if (peer.incoming.state != Incoming::State::kIdle) {
+    if (peer.arriving != Incoming::State::kIdle) {
         release_delayed_credit(peer.domain);  // the rest of the message needs it
         packets += gather(peer);
     }
@@ -187,7 +187,7 @@ const char* Engine::take(const fabric::Delivery& delivery) {
 
 // Under the mutex.
 inline void Engine::account(Peer& peer, std::uint32_t packets, bool waited, std::uint32_t credits) {
-    if (!peer.ledger.data_retrieved(peer, packets, waited, credits)) [[unlikely]]
+    if (!peer.ledger().data_retrieved(peer, packets, waited, credits)) [[unlikely]]
         throw Failure(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
     assert_invariants();
 }
@@ -203,9 +203,9 @@ void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
 std::uint32_t Engine::gather(Peer& peer) {
     Incoming& incoming = peer.incoming;
     mailbox::Reader<>& reader = peer.domain.reader;
-    std::uint8_t flags = incoming.state == Incoming::State::kRma ? wire::kInternal : 0;
+    std::uint8_t flags = peer.arriving == Incoming::State::kRma ? wire::kInternal : 0;
     std::unique_lock lock(mutex_);
-    std::uint32_t quiet = std::min<std::uint32_t>(peer.ledger.quiet_packets(peer), kBatch);
+    std::uint32_t quiet = std::min<std::uint32_t>(peer.ledger().quiet_packets(peer), kBatch);
     std::uint32_t packets = 0;
     for (;;) {
         std::uint64_t word = reader.poll();
@@ -220,7 +220,7 @@ std::uint32_t Engine::gather(Peer& peer) {
         reader.advance(run);
         packets += run;
     }
-    peer.ledger.data_retrieved_quietly(peer, packets);
+    peer.ledger().data_retrieved_quietly(peer, packets);
     if (peer.domain.refuses) count_retrieved(peer, packets);
     return packets;
 }
@@ -236,7 +236,7 @@ inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payloa
     constexpr std::uint8_t kOneRun = wire::kFirst | wire::kLast;
     Incoming& incoming = peer.incoming;
     bool first = header.flags & wire::kFirst;
-    if (first != (incoming.state == Incoming::State::kIdle)) return false;
+    if (first != (peer.arriving == Incoming::State::kIdle)) return false;
     if ((header.flags & (kOneRun | wire::kInternal)) == kOneRun && payload.more_bytes == 0) {
         if (payload.bytes > buffers_.buffer_bytes()) return false;
         hand_up(peer, header.tag, payload.data, payload.bytes);
@@ -245,8 +245,8 @@ inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payloa
     if (first ? !begin_message(peer, header, payload) : !incoming.append(payload)) return false;
     if (!(header.flags & wire::kLast)) return true;
 
-    bool rma = incoming.state == Incoming::State::kRma;
-    incoming.state = Incoming::State::kIdle;
+    bool rma = peer.arriving == Incoming::State::kRma;
+    peer.arriving = Incoming::State::kIdle;
     if (rma) return incoming.room == 0 && deliver_rma(peer, incoming.rma);
     hand_up(peer, incoming.tag, incoming.buffer.get(), buffers_.buffer_bytes() - incoming.room);
     buffers_.give_back(std::move(incoming.buffer));
@@ -257,7 +257,7 @@ bool Engine::begin_message(Peer& peer, const wire::Header& header, Payload paylo
     Incoming& incoming = peer.incoming;
     incoming.tag = header.tag;
     if (!(header.flags & wire::kInternal)) {
-        incoming.state = Incoming::State::kMessage;
+        peer.arriving = Incoming::State::kMessage;
         incoming.buffer = buffers_.take();
         incoming.to = incoming.buffer.get();
         incoming.room = buffers_.buffer_bytes();
@@ -271,7 +271,7 @@ bool Engine::begin_message(Peer& peer, const wire::Header& header, Payload paylo
         std::lock_guard lock(mutex_);
         if (!rma_.begin(peer.index, incoming.rma, &placement)) return false;
     }
-    incoming.state = Incoming::State::kRma;
+    peer.arriving = Incoming::State::kRma;
     incoming.to = placement.data;
     incoming.room = placement.bytes;
     payload.data += sizeof incoming.rma;
@@ -322,7 +322,7 @@ void Engine::flush_stalled() {
     const std::uint64_t now = velo_.refuses && !stalled_.empty() ? platform::now_ns() : 0;
     std::erase_if(stalled_, [this, now](Peer* peer) {
         if (peer->domain.refuses && now < peer->policy().retry_at_ns(peer->source())) return false;
-        peer->stalled = peer->ledger.flush(*peer);
+        peer->stalled = peer->ledger().flush(*peer);
         return !peer->stalled;
     });
 }

@@ -48,7 +48,7 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     remote_.emplace(*this, std::move(policy), config_.delay_credits, network_->reader(), remote_first_,
                     &statistics_.network_packets, &statistics_.network_high_water);
     remote_->framing = &kNetworkFraming;
-    several_domains_ = true;
+    sends_are_followed_ = true;
     housekeeping_ = Housekeeping::kListen;
     const auto& own = network_->address();
     address_.insert(address_.end(), own.begin(), own.end());
@@ -71,7 +71,7 @@ void Engine::attach_remote(Peer& peer) {
     flow::PolicyConfig there;
     flow::PeerIndex place;
     peer.link.open(network_->open(peer.source(), &there, &place));
-    peer.ledger.open(peer, flow::initial_credit(peer.policy().name(), there, place));
+    peer.ledger().open(peer, flow::initial_credit(peer.policy().name(), there, place));
     rma_.connect_past_mailbox(peer.index);
     peer.name = network_->name_of(peer.source());
     trace_.connected(peer);

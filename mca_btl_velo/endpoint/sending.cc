@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "endpoint/engine.h"
+#include "endpoint/send_now.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
 
@@ -41,20 +41,12 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
 }
 
 // Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon.
-inline void Engine::release_elsewhere(const Domain& here) {
-    if (&here != &velo_) return velo_.ledger.look();
-    if (remote_) remote_->ledger.look();
-}
-
-inline void Engine::sent(Peer& peer, std::uint32_t packets) {
-    peer.ledger.sent(peer, packets);
-    if (several_domains_) [[unlikely]]
-        release_elsewhere(peer.domain);
-    *peer.domain.sent_packets += packets;
+void Engine::sent_elsewhere(Peer& peer, std::uint32_t packets) {
+    if (&peer.domain != &velo_)
+        velo_.ledger.look();
+    else if (remote_)
+        remote_->ledger.look();
     trace_.sent(peer, packets);
-    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
-    peer.awaits_answer.store(true, std::memory_order_relaxed);
-    peer.wake();
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver.
@@ -77,10 +69,10 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
                             .framing = manner.framing};
         std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.ledger.credits(peer)));
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.ledger().credits(peer)));
         if (burst.packets == 0) return peer.departed;
         if (burst.packets == needed && burst.framing.room_for_piggyback(rest))
-            burst.piggyback = peer.ledger.attach(peer);
+            burst.piggyback = peer.ledger().attach(peer);
         fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) {
             if (peer.domain.refuses) {
@@ -95,36 +87,26 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     return true;
 }
 
-velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
-    std::lock_guard lock(mutex_);
-    if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
+// More than one packet, and nothing is queued. Under the mutex.
+velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     const std::size_t total = message.total();
-    const std::uint32_t credits = peer.ledger.credits(peer);
-    std::uint32_t packets = 1;
-    if (total <= wire::kPayloadBytes) [[likely]] {
-        if (credits == 0) return VELO_WOULD_BLOCK;
-        std::uint32_t credits_back = total <= wire::kPiggybackOffset ? peer.ledger.attach(peer) : 0;
-        if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
-            return VELO_WOULD_BLOCK;
-    } else {
-        const Manner manner = manner_of(peer, total);
-        std::uint64_t needed = manner.framing.packets_for(total);
-        if (needed > credits) return VELO_WOULD_BLOCK;
-        packets = static_cast<std::uint32_t>(needed);
-        fabric::Burst burst{.message = message,
-                            .offset = 0,
-                            .packets = packets,
-                            .kind = wire::PacketKind::kData,
-                            .tag = tag,
-                            .flags = 0,
-                            .piggyback = 0,
-                            .granted = peer.policy().limited(),
-                            .whole = true,
-                            .rested = manner.demote,
-                            .framing = manner.framing};
-        if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger.attach(peer);
-        if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
-    }
+    const Manner manner = manner_of(peer, total);
+    const std::uint64_t needed = manner.framing.packets_for(total);
+    if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
+    const auto packets = static_cast<std::uint32_t>(needed);
+    fabric::Burst burst{.message = message,
+                        .offset = 0,
+                        .packets = packets,
+                        .kind = wire::PacketKind::kData,
+                        .tag = tag,
+                        .flags = 0,
+                        .piggyback = 0,
+                        .granted = peer.policy().limited(),
+                        .whole = true,
+                        .rested = manner.demote,
+                        .framing = manner.framing};
+    if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
+    if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     sent(peer, packets);
     ++statistics_.messages_sent;
     assert_invariants();

@@ -35,7 +35,7 @@ void Tracing::idle(std::uint64_t now_ns) {
 void Tracing::add(Kind kind, const Peer& peer, std::uint32_t count, std::uint32_t extra) {
     std::uint32_t credits = trace::kNone, held = trace::kNone;
     if (peer.policy().limited()) {
-        credits = peer.ledger.credits(peer);
+        credits = peer.ledger().credits(peer);
         held = peer.counts().current;
     }
     recorder_->add(kind, peer.index, count, credits, held, extra);

@@ -34,7 +34,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     }
     statistics_.rma_single_copy_bytes += bytes;
     ++peer.copying;
-    if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.ledger.credits(peer) > 0)
+    if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.ledger().credits(peer) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();

@@ -2,8 +2,8 @@
 // that is closed is lost.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <optional>
 
 #include "fabric/shm/shm_link.h"
 
@@ -11,38 +11,41 @@ namespace velo::endpoint {
 
 class Way {
  public:
-    explicit operator bool() const { return shm_.has_value() || network_ != nullptr; }
+    static constexpr std::size_t kHotBytes = fabric::shm::ShmLink::kHotBytes;
+
+    explicit operator bool() const { return shm_.is_open() || network_ != nullptr; }
 
     fabric::shm::ShmLink& open(mailbox::Writer<> writer, std::uint32_t source) {
-        return shm_.emplace(writer, source);
+        shm_ = fabric::shm::ShmLink(writer, source);
+        return shm_;
     }
     void open(std::unique_ptr<fabric::Link> network) { network_ = std::move(network); }
-    void close() { shm_.reset(); }
+    void close() { shm_ = {}; }
 
     fabric::Carried carry(const fabric::Burst& burst) {
-        if (shm_) return shm_->carry(burst);
+        if (shm_.is_open()) return shm_.carry(burst);
         if (network_ == nullptr) return {burst.packets, burst.message.total() - burst.offset};
         return network_->carry(burst);
     }
     [[gnu::always_inline]] bool carry_packet(const fabric::MessageView& message, std::uint8_t tag,
                                              std::uint32_t piggyback, bool granted, bool rested) {
-        if (shm_) [[likely]]
-            return shm_->carry_packet(message, tag, piggyback, granted, rested);
+        if (shm_.is_open()) [[likely]]
+            return shm_.carry_packet(message, tag, piggyback, granted, rested);
         return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);
     }
     // Shared memory only.
     void prepare(std::uint32_t packets) {
-        if (shm_) shm_->prepare(packets);
+        if (shm_.is_open()) shm_.prepare(packets);
     }
     void carry_control(wire::PacketKind kind, std::uint32_t value) {
-        if (shm_)
-            shm_->carry_control(kind, value);
+        if (shm_.is_open())
+            shm_.carry_control(kind, value);
         else if (network_ != nullptr)
             network_->carry_control(kind, value);
     }
 
  private:
-    std::optional<fabric::shm::ShmLink> shm_;
+    fabric::shm::ShmLink shm_;
     std::unique_ptr<fabric::Link> network_;
 };
 

@@ -154,7 +154,7 @@ class Policy {
     std::uint32_t credits(FlowIndex to) const { return limited_ ? peers_[to].credit : UINT32_MAX; }
     // The caller sends `count` <= credits(to) DATA packets.
     void take(FlowIndex to, std::uint32_t count) {
-        if (limited_) peers_[to].credit -= count;
+        peers_[to].credit -= limited_ ? count : 0;
     }
     // A DATA packet with at least two spare bytes is about to go to `to` (its credit already taken or about
     // to be): the number of credits to put into it, 0..65535, 0 for none. The packet must then go out, before

@@ -10,9 +10,11 @@ namespace velo::mailbox {
 template <template <class> class Atom = std::atomic>
 class Writer {
  public:
+    Writer() = default;  // of no mailbox
     Writer(Pointers<Atom>* pointers, Slot<Atom>* slots, std::uint32_t capacity)
         : pointers_(pointers), slots_(slots), divider_(capacity) {}
 
+    bool is_open() const { return slots_ != nullptr; }
     std::uint32_t capacity() const { return divider_.capacity(); }
 
     // The caller holds a credit (or the credit region's guarantee) for each of `count` slots.
@@ -69,9 +71,9 @@ class Writer {
     }
 
  private:
-    Pointers<Atom>* pointers_;
-    Slot<Atom>* slots_;
-    Divider divider_;
+    Pointers<Atom>* pointers_ = nullptr;
+    Slot<Atom>* slots_ = nullptr;
+    Divider divider_{1};
     std::uint64_t known_read_ = 0;
 };
 

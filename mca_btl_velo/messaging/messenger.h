@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "api/velo_messages.h"
-#include "endpoint/engine.h"
+#include "endpoint/send_now.h"
 #include "endpoint/gate.h"
 #include "matching/posted_queue.h"
 #include "matching/unexpected_queue.h"

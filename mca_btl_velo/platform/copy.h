@@ -14,13 +14,20 @@ inline void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 // bytes <= 64; the regions do not overlap.
-inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
+inline void copy_other_small(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes >= 32) return copy_ends<32>(to, from, bytes);
     if (bytes >= 16) return copy_ends<16>(to, from, bytes);
     if (bytes >= 8) return copy_ends<8>(to, from, bytes);
     if (bytes >= 4) return copy_ends<4>(to, from, bytes);
     if (bytes >= 2) return copy_ends<2>(to, from, bytes);
     if (bytes == 1) *to = *from;
+}
+
+[[gnu::always_inline]] inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
+    // The headers of upper layers, and a number.
+    if (bytes - 8 <= 8) [[likely]]
+        return copy_ends<8>(to, from, bytes);
+    copy_other_small(to, from, bytes);
 }
 
 // Any size: the library's copy from where a call costs less than it saves.

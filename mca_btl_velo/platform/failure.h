@@ -22,7 +22,7 @@ class Failure : public std::runtime_error {
 // status returned. Every exception of the engine and of the library is a std::exception; what is not, such as
 // the unwinding of a thread that is being cancelled, must not be caught.
 template <typename Action, typename Report>
-velo_status contained(Action action, Report report) {
+[[gnu::always_inline]] inline velo_status contained(Action action, Report report) {
     const auto caught = [&report](velo_status status, const char* text) {
         report(status, text);
         return status;

@@ -16,7 +16,9 @@ namespace velo::fabric::shm {
 class ShmLink final : public Link {
  public:
     // `source`: this process's index in the receiver's directory.
+    ShmLink() = default;  // closed
     ShmLink(mailbox::Writer<> writer, std::uint32_t source) : writer_(writer), source_(source) {}
+    bool is_open() const { return writer_.is_open(); }
 
     // From now on the receiver takes that many of this sender's packets; its mailbox has room for those of
     // all senders.
@@ -77,10 +79,14 @@ class ShmLink final : public Link {
     void demote(mailbox::Cursor at, std::uint32_t packets);
 
     mailbox::Writer<> writer_;
-    std::uint32_t source_;
+    mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
+    std::uint32_t source_ = 0;
     std::optional<Acceptance> acceptance_;
     std::optional<Doorbell> doorbell_;
-    mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
+
+ public:
+    // What carry_packet needs, from the beginning on: the table of functions and the first three members.
+    static constexpr std::size_t kHotBytes = sizeof(void*) + sizeof writer_ + sizeof next_ + sizeof source_;
 };
 
 }  // namespace velo::fabric::shm

@@ -108,6 +108,11 @@ static int send_packed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     return rc >= 0 ? OPAL_SUCCESS : rc;
 }
 
+static bool may_queue(const velo_peer *peer)
+{
+    return velo_peer_queued_bytes(peer) < MCA_BTL_VELO_QUEUE_LIMIT;
+}
+
 int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
                        uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
@@ -116,9 +121,8 @@ int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
         return sendi_to_self(btl, endpoint, convertor, header, header_size, payload_size, order, tag, descriptor);
     }
     velo_peer *peer = mca_btl_velo_peer(endpoint);
-    bool may_queue = velo_peer_queued_bytes(peer) < MCA_BTL_VELO_QUEUE_LIMIT;
     if (payload_size > 0 && opal_convertor_need_buffers(convertor)) {
-        if (may_queue) {
+        if (may_queue(peer)) {
             int rc = send_packed(btl, endpoint, convertor, header, header_size, payload_size, order, tag);
             if (OPAL_SUCCESS == rc) {
                 return OPAL_SUCCESS;
@@ -135,7 +139,7 @@ int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     }
     /* ob1 copies the message into this descriptor and sends it, or, without one, tries again later. */
     if (NULL != descriptor) {
-        *descriptor = may_queue ? mca_btl_velo_alloc(btl, endpoint, order, header_size + payload_size, flags) : NULL;
+        *descriptor = may_queue(peer) ? mca_btl_velo_alloc(btl, endpoint, order, header_size + payload_size, flags) : NULL;
     }
     return OPAL_ERR_OUT_OF_RESOURCE;
 }

@@ -1,0 +1,36 @@
+// The way of a message of one packet, inline from the C interface down to the mailbox.
+#pragma once
+
+#include <mutex>
+
+#include "endpoint/engine.h"
+
+namespace velo::endpoint {
+
+inline void Engine::sent(Peer& peer, std::uint32_t packets) {
+    peer.ledger().sent(peer, packets);
+    *peer.domain.sent_packets += packets;
+    if (sends_are_followed_) [[unlikely]]
+        sent_elsewhere(peer, packets);
+    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
+    peer.awaits_answer.store(true, std::memory_order_relaxed);
+    peer.wake();
+}
+
+inline velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
+    std::lock_guard lock(mutex_);
+    if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
+    const std::size_t total = message.total();
+    if (total > wire::kPayloadBytes) [[unlikely]]
+        return send_run_now(peer, tag, message);
+    if (peer.ledger().credits(peer) == 0) return VELO_WOULD_BLOCK;
+    const std::uint32_t credits_back = total <= wire::kPiggybackOffset ? peer.ledger().attach(peer) : 0;
+    if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
+        return VELO_WOULD_BLOCK;
+    sent(peer, 1);
+    ++statistics_.messages_sent;
+    assert_invariants();
+    return VELO_OK;
+}
+
+}  // namespace velo::endpoint
