@@ -1,5 +1,5 @@
 """The simulator against real runs of the plugin, in counts: the order of the traffic is fixed, so the same policy
-objects have to count the same."""
+objects and ledgers have to count the same, credit packets that are delayed included."""
 
 import json
 import os
@@ -48,10 +48,10 @@ def measure(serial_program):
     return run
 
 
-def simulated(simulate, pattern, rounds, size, policy, slots, piggyback=True):
+def simulated(simulate, pattern, rounds, size, policy, slots, piggyback=True, delay=True):
     words = [pattern, "-n", RANKS, "--iterations", rounds, "--bytes", size, "--policy", policy, "--slots", slots,
              "--header-bytes", HEADER_BYTES]
-    return simulate(*words, *([] if piggyback else ["--no-piggyback"]))["total"]
+    return simulate(*words, *([] if piggyback else ["--no-piggyback"]), *([] if delay else ["--no-delay-credits"]))["total"]
 
 
 def apart(real, model):
@@ -90,7 +90,7 @@ def test_the_comparison_notices_a_wrong_model(simulate, slots):
     right = simulated(simulate, "walk", 20, 2048, "dynamic", slots)
     assert not apart(right, right)
     for wrong in ({"slots": 2 * slots}, {"slots": slots - 2}, {"policy": "static"}, {"size": 1024},
-                  {"piggyback": False}):
+                  {"piggyback": False}, {"delay": False}):
         other = {"policy": "dynamic", "slots": slots, "size": 2048, **wrong}
         assert apart(right, simulated(simulate, "walk", 20, **other)), wrong
     assert "requests" in apart(right, {**right, "requests": 0, "responses": 0})

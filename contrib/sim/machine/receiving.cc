@@ -135,11 +135,14 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
     std::uint32_t left = train.count;
     Time owed = 0;
     if (refusing_) --links_[peers_.first(p) + index].unretrieved;
-    // A packet that is still on its way is waited for: the train's packets come gap by gap.
+    // Each packet has a header, and is looked for by itself. One that is still on its way is waited for: the
+    // train's packets come gap by gap.
     const auto pass = [&](std::uint32_t count, bool due) {
         clock_ += std::exchange(owed, due ? watching_ : 0);
+        if (count == 0) return;
+        process.ledger->look();
         left -= count;
-        if (count > 0) clock_ = std::max(clock_ + each * count, train.done - network_.gap() * left + each);
+        clock_ = std::max(clock_ + each * count, train.done - network_.gap() * left + each);
     };
     if (!process.ledger->data_retrieved(from.account, train.count, train.backlogged, train.value, pass))
         fault_ = "process " + std::to_string(p) + " has got more packets than it gave credits for";
