@@ -40,8 +40,6 @@ constexpr std::uint32_t kAutomaticSlotsLeast = 64;
 // For each peer at most.
 constexpr std::uint32_t kAutomaticSlotsMost = 8192;
 constexpr std::uint32_t kLeastLimicSlots = 8;
-// For the owner of a mailbox to notice that processes have ended, where their places are needed.
-constexpr int kPlacePatienceMs = 5000;
 constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
 // `automatic`: slots of an automatic mailbox.
@@ -228,7 +226,7 @@ Peer& Engine::add_peer(flow::PeerIndex index) {
     Peer& peer = *made;
     if (!remote)
         if (const auto address = mailbox_.introduced(index)) introduce_to_rma(peer, *address);
-    if (&domain == &velo_) met_.push_back(&peer);
+    if (!remote) met_.push_back(&peer);
     peers_.add(std::move(made));
     return peer;
 }
@@ -293,7 +291,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
 
     introduce_to_rma(peer, address);
     if (mechanisms_.forced()) rma_.memory_of(peer.index);
-    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatienceMs);
+    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatience.count());
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");

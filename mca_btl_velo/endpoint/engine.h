@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -117,6 +118,8 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
+    // Where the place of a process that has ended is needed, for that to be noticed.
+    static constexpr std::chrono::milliseconds kPlacePatience{5000};
     static constexpr std::size_t kExpectedPeerBytes = sizeof(Peer*) + rma::Rma::kBytesPerExpectedPeer;
 
  private:
@@ -253,7 +256,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     void give_help();
     void await_shared_gets();
     void finish_shared_gets();
-    void give_up_on_ended();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     // Takes the mailbox's occupancy.
     void sample(Domain& domain);
@@ -296,7 +298,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;
     PeerTable peers_;
-    std::vector<Peer*> met_;  // those whose end is looked for
+    std::vector<Peer*> met_;  // those of this node, whose end is looked for
     std::size_t looked_at_ = 0, looked_for_ = 0;
     std::uint64_t next_look_for_departed_ns_ = 0;
     std::vector<Peer*> ending_;  // who have ended and not been cleared up after; under the gate
@@ -313,7 +315,6 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
-    std::uint32_t looks_at_parts_ = 0;         // of the peers in them
     std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

@@ -45,7 +45,7 @@ struct velo_peer {
     velo::endpoint::Incoming incoming;
     std::uint64_t polls_at_send = 0;         // Engine::empty_polls_ when something was sent to it last
     bool left = false;                       // it has ended, and was never connected to
-    bool ending = false;                     // it has ended: listed in Engine::ending_, or departed
+    bool ending = false;                     // it has ended; in Engine::ending_ or departed, but if LiMIC's
     bool departed = false;                   // what it held was taken back, what is sent to it is lost
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
