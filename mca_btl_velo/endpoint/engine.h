@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "api/velo.h"
 #include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
@@ -27,6 +26,7 @@
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
+#include "types/engine.h"
 
 namespace velo::endpoint {
 
@@ -102,7 +102,9 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();
     std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
-    velo_report report() const { return config_.report; }
+    const velo_config& config() const { return config_; }
+    // Whether the first process of the node is to print one.
+    bool asked_for_report() const { return std::string_view(config_.report) != "none"; }
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
@@ -144,9 +146,7 @@ class Engine final : private flow::Emitter, private rma::Outbox, private fabric:
     }
     Peer& add_peer(flow::PeerIndex index);
     // Needs the counters of all.
-    bool reports() const {
-        return config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
-    }
+    bool reports() const { return asked_for_report() && config_.process_name <= first_node_peer_; }
     bool may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const;
     // It has ended, and is as it was when it was met: nothing can be sent to it.
     static bool is_same_departed(const Peer& peer, const fabric::shm::Address& address);

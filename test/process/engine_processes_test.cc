@@ -61,12 +61,12 @@ class ProcessTest : public ::testing::Test {
 
     void open(Side& side, unsigned rank, bool limic = false) {
         std::uint64_t other = 1 - rank;
-        velo_config config{};
+        velo_config config = velo_default_config();
         config.flow_control = "dynamic";
         config.slots_per_peer = 8;
         config.credit_slots = 2;
         config.piggyback = true;
-        config.single_copy = "auto";
+        config.single_copy_mechanism = "auto";
         config.backing_directory = directory_.c_str();
         config.max_message_bytes = 4096;
         config.process_name = rank;

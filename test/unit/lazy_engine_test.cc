@@ -106,7 +106,7 @@ TEST(LazyEngineTest, more_active_peers_than_windows_take_turns) {
     PartyConfig small = config(6);
     small.lazy_slots = 3;
     small.lazy_peers = 2;
-    small.report = VELO_REPORT_JSON;
+    small.report = "json";
     Party party(small);
     for (unsigned i = 0; i < 60; ++i) {
         for (std::size_t from = 0; from < 6; ++from)
