@@ -13,7 +13,7 @@ import pytest
 
 from flows import every_flow, flows, velo_only
 from launcher import Hang
-from test_hygiene import assert_empty, without_velo
+from test_hygiene import assert_aborted, assert_empty, without_velo
 
 pytestmark = velo_only
 CONCEALED = "VELO_TEST_CONCEALED"
@@ -130,7 +130,7 @@ def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
     assert mpi.run("callbacks", "return", where, **run).facts() == {"passed": 1}
     try:
         result = mpi.run_any("callbacks", "abort", where, **run)
-        assert result.returncode == 42, str(result)
+        assert_aborted(result)
         assert "btl:velo:" not in result.stderr, str(result)
     except Hang as hang:
         # mpirun of Open MPI 4.1 sometimes waits for its own threads for ever, when all ranks have ended.
@@ -144,7 +144,7 @@ def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
 def test_threads_that_are_cancelled_inside_mpi(mpi, flow, threads, private_shm):
     shm = private_shm()
     result = mpi.run_any("cancelled", threads, np=2, params=flow.params, prefix=shm.enter)
-    assert result.returncode == 42, str(result)
+    assert_aborted(result)
     assert_empty(shm)
 
 
