@@ -1,5 +1,5 @@
-"""What a session must not keep to itself: which tests were skipped and why, what was excused or expected to fail, and that
-nothing ran."""
+"""Which tests a session passes, and what it must not keep to itself: which were skipped and why, what was excused or
+expected to fail, and that nothing ran."""
 
 import collections
 import pathlib
@@ -10,6 +10,26 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "shared"))
 
 import excuses  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="also run the whole matrix of policies and mailboxes, and what takes "
+                     "long or needs much memory")
+    parser.addoption("--policies", metavar="NAME,...", help="run only the tests that go through policies, under these")
+
+
+def is_chosen(item, options):
+    if options.policies:
+        flow = item.callspec.params.get("flow") if hasattr(item, "callspec") else None
+        if flow is None or flow.policy not in options.policies.split(","):
+            return False
+    return options.all or "slow" not in item.keywords and (options.policies or "matrix" not in item.keywords)
+
+
+def pytest_collection_modifyitems(config, items):
+    chosen = {item: is_chosen(item, config.option) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
+    items[:] = [item for item in items if chosen[item]]
 
 
 def outcomes(config, kind):
@@ -28,7 +48,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 def pytest_terminal_summary(terminalreporter, config):
     if nothing_ran(config):
-        terminalreporter.write_line("nothing was tested: no test was chosen, or all of them were skipped", red=True)
+        terminalreporter.write_line("nothing was tested: no test was chosen (some only with --all), or all of them were skipped", red=True)
     skipped = [report.longrepr[2].removeprefix("Skipped: ") for report in outcomes(config, "skipped")]
     told = {"skipped": skipped, "excused": excuses.all_of_them(),
             "expected to fail, and did": [report.wasxfail for report in outcomes(config, "xfailed")],

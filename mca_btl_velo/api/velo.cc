@@ -10,6 +10,7 @@
 #include "endpoint/counters.h"
 #include "endpoint/send_now.h"
 #include "flow/policy.h"
+#include "parameters/table.h"
 #include "platform/failure.h"
 #include "platform/layout.h"
 #include "platform/process_identity.h"
@@ -38,16 +39,16 @@ void print_report(const Engine& engine) {
     const velo::flow::Policy& policy = engine.policy();
     velo::report::Input input{engine.node_segments(), engine.slots_per_peer(),
                               velo::flow::parameters_text(policy.name(), policy.config()),
-                              engine.unmet_peer_bytes()};
+                              velo::parameters::values_json(engine.config()), engine.unmet_peer_bytes()};
     bool leader = input.segments.front()->owner == engine.name();
-    if (engine.report() == VELO_REPORT_NONE || !leader) return;
+    if (!engine.asked_for_report() || !leader) return;
     auto deadline = std::chrono::steady_clock::now() + kReportPatience;
     while (!all_final(input.segments) && std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     bool complete = all_final(input.segments);
-    std::string text =
-        engine.report() == VELO_REPORT_JSON ? velo::report::json(input) : velo::report::summary(input);
+    std::string text = std::string_view(engine.config().report) == "json" ? velo::report::json(input)
+                                                                          : velo::report::summary(input);
     if (!complete) text = "velo: some processes did not close in time; their counters are missing\n" + text;
     std::fputs(text.c_str(), stderr);
 }
@@ -67,10 +68,40 @@ const char* velo_policy_name(unsigned index) {
     return velo::flow::policy_name(index, velo::endpoint::kProvidedNeeds).data();
 }
 
+const velo_parameter* velo_parameter_at(unsigned index) {
+    return velo::parameters::at(index);
+}
+
+void velo_parameter_help(const velo_parameter* parameter, char* text, size_t text_bytes) {
+    (void)guarded(text, text_bytes, [&] {
+        const std::string help = velo::parameters::help(*parameter);
+        std::snprintf(text, text_bytes, "%s", help.c_str());
+    });
+}
+
+bool velo_parameter_permits(const velo_parameter* parameter, const char* value) {
+    return velo::parameters::permits(*parameter, value);
+}
+
+void velo_parameter_objection(const velo_parameter* parameter, const char* value, char* text,
+                              size_t text_bytes) {
+    (void)guarded(text, text_bytes, [&] {
+        const std::string objection = velo::parameters::objection(*parameter, value);
+        std::snprintf(text, text_bytes, "%s", objection.c_str());
+    });
+}
+
+velo_config velo_default_config(void) {
+    return velo::parameters::engine_defaults();
+}
+
 velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error,
                              size_t error_bytes) {
     *engine = nullptr;
-    return guarded(error, error_bytes, [&] { *engine = new velo_engine(*config); });
+    return guarded(error, error_bytes, [&] {
+        velo::parameters::check(*config);
+        *engine = new velo_engine(*config);
+    });
 }
 
 void velo_engine_close(velo_engine* engine) {

@@ -5,6 +5,7 @@
 
 #include "api/handle.h"
 #include "messaging/messenger.h"
+#include "parameters/table.h"
 #include "platform/layout.h"
 
 using velo::Failure;
@@ -41,10 +42,17 @@ Parked* parked(velo_message* message) {
 
 extern "C" {
 
+velo_messenger_config velo_default_messenger_config(void) {
+    return velo::parameters::messenger_defaults();
+}
+
 velo_status velo_messenger_open(velo_engine* engine, const velo_messenger_config* config,
                                 velo_messenger** messenger, char* error, size_t error_bytes) {
     *messenger = nullptr;
-    return guarded(error, error_bytes, [&] { *messenger = new velo_messenger(engine, *config); });
+    return guarded(error, error_bytes, [&] {
+        velo::parameters::check(*config);
+        *messenger = new velo_messenger(engine, *config);
+    });
 }
 
 void velo_messenger_close(velo_messenger* messenger) {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "api/velo.h"
 #include "endpoint/engine.h"
+#include "types/engine.h"
 
 namespace velo::endpoint {
 

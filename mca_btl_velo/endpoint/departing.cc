@@ -20,8 +20,6 @@ namespace {
 // So often it is looked at so many peers in turn. Whether one has vanished costs a system call: one of them.
 constexpr std::uint64_t kBetweenLooksNs = 1'000'000;
 constexpr std::size_t kPeersPerLook = 16;
-// For a process that has ended to be noticed where another one needs its place.
-constexpr std::chrono::seconds kPlacePatience{3};
 
 bool has_closed(const Peer& peer) {
     return peer.link && peer.segment.header().statistics_final.load(std::memory_order_acquire) != 0;
@@ -54,13 +52,16 @@ void Engine::notice_ended(std::size_t closed, std::size_t vanished) {
     }
 }
 
+// On the LiMIC-like path no credits are held, and no place is for another job: only gets are given up.
 void Engine::note_end(Peer& peer) {
     peer.ending = true;
+    if (&peer.domain != &velo_) return;
     peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
     ending_.push_back(&peer);
 }
 
 void Engine::clear_up() {
+    if (!ending_.empty()) finish_shared_gets();
     for (Peer* peer : std::exchange(ending_, {})) {
         const bool done = (peer->departed || bury(*peer)) && (!is_stranger(*peer) || vacate(*peer));
         if (!done) ending_.push_back(peer);
@@ -72,7 +73,10 @@ bool Engine::bury(Peer& peer) {
     std::vector<rma::Completion> transfers;
     {
         std::lock_guard lock(mutex_);
-        if (velo_.reader.position() < peer.last_packet || peer.copying > 0 || !take_back(peer)) return false;
+        const bool gets = std::any_of(shared_gets_.begin(), shared_gets_.end(),
+                                      [&](const rma::SharedGet& get) { return get.peer == peer.index; });
+        if (velo_.reader.position() < peer.last_packet || peer.copying > 0 || gets || !take_back(peer))
+            return false;
         transfers = give_up_transfers(peer);
         drop_queue(peer);
         assert_invariants();
@@ -112,20 +116,11 @@ void Engine::drop_queue(Peer& peer) {
     end_stall(peer);
 }
 
-// What this process wanted to read from or write to the memory of the peer.
+// What this process wanted to read from or write to the memory of the peer, alone.
 std::vector<rma::Completion> Engine::give_up_transfers(Peer& peer) {
     std::vector<rma::Completion> lost;
-    if (const singlecopy::RemoteMemory* memory = rma_.known_memory(peer.index)) {
+    if (const singlecopy::RemoteMemory* memory = rma_.known_memory(peer.index))
         std::erase_if(helps_, [memory](const rma::Help& help) { return help.memory == memory; });
-        std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
-            if (get.memory != memory) return false;
-            get.completion.status = get.complete() && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
-            share_cells_.give_back(get.cell);
-            rma_.together_completed(get.bytes);
-            lost.push_back(get.completion);
-            return true;
-        });
-    }
     rma_.departed(peer.index, &lost);
     return lost;
 }

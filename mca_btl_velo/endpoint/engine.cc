@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "parameters/agreement.h"
+#include "parameters/table.h"
 #include "platform/failure.h"
 #include "platform/locality.h"
 #include "platform/process_identity.h"
@@ -39,10 +41,6 @@ constexpr std::uint32_t kAutomaticNetworkSlots = 16384;
 constexpr std::uint32_t kAutomaticSlotsLeast = 64;
 // For each peer at most.
 constexpr std::uint32_t kAutomaticSlotsMost = 8192;
-constexpr std::uint32_t kLeastLimicSlots = 8;
-// For the owner of a mailbox to notice that processes have ended, where their places are needed.
-constexpr int kPlacePatienceMs = 5000;
-constexpr std::uint32_t kMostLimicSlots = 1U << 24;
 
 // `automatic`: slots of an automatic mailbox.
 std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t peers,
@@ -54,23 +52,13 @@ std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t pe
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
 std::uint32_t resolve_limic_slots(const velo_config& config) {
-    if (config.limic_slots == 0) return kAutomaticMailboxSlots;
-    if (config.limic_slots < kLeastLimicSlots || config.limic_slots > kMostLimicSlots) {
-        throw Failure(VELO_ERR_PARAMETER, "btl_velo_limic_slots is " + std::to_string(config.limic_slots) +
-                                              "; it must be " + std::to_string(kLeastLimicSlots) + " to " +
-                                              std::to_string(kMostLimicSlots) + ", or 0 to choose a size");
-    }
-    return config.limic_slots;
+    return config.limic_slots == 0 ? kAutomaticMailboxSlots : config.limic_slots;
 }
 
 // `doorbell`: the fabric has one. Shared memory does.
 flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, bool doorbell) {
     std::uint32_t slots =
         resolve_slots_per_peer(config, peers, doorbell ? kAutomaticMailboxSlots : kAutomaticNetworkSlots);
-    if (config.credit_slots < 1 || config.credit_slots > 255) {
-        throw Failure(VELO_ERR_PARAMETER, "btl_velo_credit_slots is " + std::to_string(config.credit_slots) +
-                                              "; it must be 1 to 255");
-    }
     std::uint64_t total = std::uint64_t{slots} * peers;
     if (slots < 2 * config.credit_slots || total > (1U << 24)) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_slots_per_peer is " + std::to_string(slots) + "; with " +
@@ -85,16 +73,8 @@ flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, b
     // A process that is alone on its node still needs a mailbox to exist.
     flow.spare_peers = peers == 0 ? std::max(config.spare_peers, 1U) : config.spare_peers;
     flow.data_slots = peers * (slots - config.credit_slots);
-    flow.credit_slots = config.credit_slots;
-    flow.piggyback = config.piggyback;
-    flow.preposted_buffers = config.preposted_buffers;
-    flow.initial_buffers = config.initial_buffers;
-    flow.growth_buffers = config.growth_buffers;
-    flow.credit_message_threshold = config.credit_message_threshold;
-    flow.rnr_timer_ns = config.rnr_timer_ns;
-    flow.lazy_slots = config.lazy_slots;
-    flow.lazy_peers = config.lazy_peers;
-    flow.lazy_stealing = config.lazy_stealing;
+#define VELO_POLICY_PARAMETER(type, name, ...) flow.name = config.name;
+#include "types/parameters.inc"
     flow.lazy_ahead = flow::useful_windows_ahead(config.lazy_ahead, config.lazy_peers);
     flow.lazy_doorbell = doorbell;
     return flow;
@@ -109,25 +89,17 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.limic_peers = config.limic_peers;
     layout.limic_peer_count = config.limic_peer_count;
     layout.limic_slots = config.limic_peer_count == 0 ? 0 : resolve_limic_slots(config);
-    std::snprintf(layout.agreement.flow_control, sizeof layout.agreement.flow_control, "%s",
-                  config.flow_control);
-    layout.agreement.slots_per_peer = config.slots_per_peer;
-    layout.agreement.limic_slots = config.limic_slots;
-    layout.agreement.ranks_per_node = config.ranks_per_node;
-    layout.agreement.eager_limit = config.eager_limit;
-    layout.agreement.max_message_bytes = config.max_message_bytes;
-    fabric::shm::agree_on(flow, &layout.agreement);
+    layout.agreement = parameters::agreement_of(config);
     layout.xpmem_segment = xpmem_segment;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
-std::string further_parameters(const flow::PolicyConfig& flow) {
-    return ", preposted_buffers " + std::to_string(flow.preposted_buffers) + ", initial_buffers " +
-           std::to_string(flow.initial_buffers) + ", growth_buffers " + std::to_string(flow.growth_buffers) +
-           ", credit_message_threshold " + std::to_string(flow.credit_message_threshold) + ", rnr_timer_ns " +
-           std::to_string(flow.rnr_timer_ns) + ", lazy_slots " + std::to_string(flow.lazy_slots) +
-           ", lazy_peers " + std::to_string(flow.lazy_peers) + ", lazy_stealing " +
-           (flow.lazy_stealing ? "on" : "off") + ", lazy_ahead " + std::to_string(flow.lazy_ahead);
+// The longest sleep, microseconds.
+std::uint32_t sleep_of(const velo_config& config) {
+    constexpr int kOversubscribed = 300;
+    if (config.threads) return 0;
+    const int automatic = config.oversubscribed ? kOversubscribed : 0;
+    return static_cast<std::uint32_t>(config.idle_sleep < 0 ? automatic : config.idle_sleep);
 }
 
 flow::PolicyConfig velo_flow(const velo_config& config) {
@@ -145,15 +117,15 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count, kAutomaticMailboxSlots)),
       mutex_(config.threads),
       gate_(config.threads),
-      sleep_us_(config.threads ? 0 : config.idle_sleep_us),
+      sleep_us_(sleep_of(config)),
       probe_(std::make_unique<std::uint64_t>(0)),
-      mechanisms_(config.single_copy),
+      mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water),
       peers_(mailbox_.directory_entries()),
       trace_(*velo_.policy),
-      stalls_(std::uint64_t{config.stall_warning_seconds} * 1'000'000'000),
+      stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
       buffers_(config.max_message_bytes),
@@ -181,26 +153,24 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     if (remote_)
         remote_slots_per_peer_ =
             resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkSlots);
-    description_ =
-        "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-        std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-        ", credit_slots " + std::to_string(flow.credit_slots) + ", piggyback " +
-        (flow.piggyback ? "on" : "off") + ", delay_credits " + (velo_.ledger.delays() ? "on" : "off") +
-        ", packet_trains " + (config.packet_trains ? "on" : "off") + ", peers " + std::to_string(flow.peers) +
-        " + " + std::to_string(flow.spare_peers) + " spare, mailbox " +
-        std::to_string(velo_.reader.capacity()) + " slots, limic " +
-        (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                      std::to_string(mailbox_.limic_slots()) + " slots"
-                : std::string("off")) +
-        further_parameters(flow) + ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " +
-        config.backing_directory + ", single copy " + mechanisms_.description() + ", eager_limit " +
-        (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
+                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
+                   ", delay_credits " + (velo_.ledger.delays() ? "true" : "false") + ", peers " +
+                   std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
+                   " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
+                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
+                                 std::to_string(mailbox_.limic_slots()) + " slots"
+                           : std::string("off")) +
+                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
+                   ", single copy " + mechanisms_.description() + ", eager_limit " +
+                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
     if (config.describe_locality) description_ += ", " + platform::describe_locality();
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();
         description_ += ", other nodes: " + std::to_string(there.peers) + " peers, mailbox " +
                         std::to_string(remote_->reader.capacity()) + " slots, through UCX";
     }
+    description_ += "; set: " + parameters::values_text(config);
     open_trace();
 }
 
@@ -224,7 +194,7 @@ Peer& Engine::add_peer(flow::PeerIndex index) {
     Peer& peer = *made;
     if (!remote)
         if (const auto address = mailbox_.introduced(index)) introduce_to_rma(peer, *address);
-    if (&domain == &velo_) met_.push_back(&peer);
+    if (!remote) met_.push_back(&peer);
     peers_.add(std::move(made));
     return peer;
 }
@@ -284,12 +254,12 @@ fabric::shm::Segment Engine::open_segment(const Peer& peer, const fabric::shm::A
 
 void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     fabric::shm::Segment segment = open_segment(peer, address);
-    std::string reason = fabric::shm::difference(mailbox_.header().agreement, segment.header().agreement);
+    std::string reason = parameters::difference(mailbox_.header().agreement, segment.header().agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
 
     introduce_to_rma(peer, address);
     if (mechanisms_.forced()) rma_.memory_of(peer.index);
-    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatienceMs);
+    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatience.count());
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");

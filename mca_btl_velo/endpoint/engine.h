@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "api/velo.h"
 #include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
@@ -26,6 +26,7 @@
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
+#include "types/engine.h"
 
 namespace velo::endpoint {
 
@@ -103,7 +104,9 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();
     std::vector<const fabric::shm::SegmentHeader*> node_segments() const;
-    velo_report report() const { return config_.report; }
+    const velo_config& config() const { return config_; }
+    // Whether the first process of the node is to print one.
+    bool asked_for_report() const { return std::string_view(config_.report) != "none"; }
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
     std::uint32_t slots_per_peer() const { return slots_per_peer_; }
@@ -119,6 +122,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
+    // Where the place of a process that has ended is needed, for that to be noticed.
+    static constexpr std::chrono::milliseconds kPlacePatience{5000};
     static constexpr std::size_t kExpectedPeerBytes = sizeof(Peer*) + rma::Rma::kBytesPerExpectedPeer;
 
  private:
@@ -145,9 +150,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     }
     Peer& add_peer(flow::PeerIndex index);
     // Needs the counters of all.
-    bool reports() const {
-        return config_.report != VELO_REPORT_NONE && config_.process_name <= first_node_peer_;
-    }
+    bool reports() const { return asked_for_report() && config_.process_name <= first_node_peer_; }
     bool may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const;
     // It has ended, and is as it was when it was met: nothing can be sent to it.
     static bool is_same_departed(const Peer& peer, const fabric::shm::Address& address);
@@ -248,7 +251,6 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     void give_help();
     void await_shared_gets();
     void finish_shared_gets();
-    void give_up_on_ended();
     bool deliver_rma(Peer& peer, const rma::MessageHeader& header);
     // Takes the mailbox's occupancy.
     void sample(Domain& domain);
@@ -291,7 +293,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;
     PeerTable peers_;
-    std::vector<Peer*> met_;  // those whose end is looked for
+    std::vector<Peer*> met_;  // those of this node, whose end is looked for
     std::size_t looked_at_ = 0, looked_for_ = 0;
     std::uint64_t next_look_for_departed_ns_ = 0;
     std::vector<Peer*> ending_;  // who have ended and not been cleared up after; under the gate
@@ -304,7 +306,6 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
-    std::uint32_t looks_at_parts_ = 0;         // of the peers in them
     std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

@@ -26,7 +26,7 @@ std::string name_of(const Peer& peer) {
 }  // namespace
 
 void Engine::open_trace() {
-    if (config_.trace == nullptr || *config_.trace == '\0') return;
+    if (*config_.trace == '\0') return;
     const flow::PolicyConfig& flow = velo_.policy->config();
     trace::FileHeader header{};
     header.process_name = config_.process_name;
@@ -38,7 +38,9 @@ void Engine::open_trace() {
     header.mailbox_slots = velo_.reader.capacity();
     header.piggyback = flow.piggyback;
     std::snprintf(header.policy, sizeof header.policy, "%s", config_.flow_control);
-    trace_.open({config_.trace, config_.trace_limit_bytes}, header);
+    const std::uint64_t limit =
+        config_.trace_limit_bytes != 0 ? config_.trace_limit_bytes : std::uint64_t{config_.trace_limit} << 20;
+    trace_.open({config_.trace, limit}, header);
     sends_are_followed_ = true;
 }
 

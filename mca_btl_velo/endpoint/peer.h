@@ -45,7 +45,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::endpoint::Incoming::State arriving = velo::endpoint::Incoming::State::kIdle;
     bool departed = false;  // what it held was taken back, what is sent to it is lost
     bool left = false;      // it has ended, and was never connected to
-    bool ending = false;    // it has ended: listed in Engine::ending_, or departed
+    bool ending = false;    // it has ended; in Engine::ending_ or departed, but if LiMIC's
     bool stalled = false;   // listed in Engine::stalled_: the fabric was full (policy none)
 
     velo::endpoint::Way link;  // closed until connected

@@ -38,7 +38,7 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     network.limited = policy->limited();
     network.refusal_limit = policy->refusal_limit();
     network.threads = config_.threads;
-    network.patience_ms = config_.network_timeout_ms;
+    network.patience_ms = 1000 * config_.network_timeout;
     network_ = fabric::open_network(network, *this, &reason);
     if (network_ == nullptr) {
         config_.log(config_.context, 5, ("processes on other nodes are out of reach: " + reason).c_str());

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "api/velo.h"
+#include "types/engine.h"
 
 namespace velo::endpoint {
 

@@ -11,8 +11,6 @@ namespace {
 // How often a process looks whether its peer has done its part of the get before: the part is on its way,
 // unless the peer is not running.
 constexpr int kPatience = 20000;
-// Looks at the peers' parts after which the engine looks at the peers: that takes a system call.
-constexpr std::uint32_t kLooksAtParts = 1024;
 
 }  // namespace
 
@@ -97,30 +95,22 @@ void Engine::await_shared_gets() {
     finish_shared_gets();
 }
 
+// A peer that has ended in the middle of its part leaves the get without it.
 void Engine::finish_shared_gets() {
-    std::vector<rma::SharedGet> done;
+    std::vector<rma::Completion> done;
     {
         std::lock_guard lock(mutex_);
-        if (!shared_gets_.empty() && ++looks_at_parts_ % kLooksAtParts == 0) give_up_on_ended();
         std::erase_if(shared_gets_, [&](rma::SharedGet& get) {
-            if (!get.complete()) return false;
+            const bool complete = get.complete();
+            if (!complete && !peers_.find(get.peer)->ending) return false;
             share_cells_.give_back(get.cell);
             rma_.together_completed(get.bytes);
-            done.push_back(get);
+            done.push_back(get.completion);
+            done.back().status = complete && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
             return true;
         });
     }
-    for (const rma::SharedGet& get : done) {
-        velo_status status = get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
-        get.completion.done(get.completion.argument, status, 0);
-    }
-}
-
-// A process of another job may be killed in the middle of its part, and this one goes on.
-void Engine::give_up_on_ended() {
-    for (rma::SharedGet& get : shared_gets_) {
-        if (platform::closed_by_owner(peers_.find(get.peer)->segment.address().file)) get.give_up();
-    }
+    for (const rma::Completion& get : done) get.done(get.argument, get.status, 0);
 }
 
 void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {

@@ -17,7 +17,7 @@ std::string standard_parameters(const PolicyConfig& config);
 inline std::string no_objection(const PolicyConfig&) {
     return {};
 }
-// "<parameter> is <value>: set it to a value between <low> and <high>", or nothing if it is between them.
+// "<parameter> is <value>; it must be <low> to <high>", or nothing if it is between them.
 std::string range_objection(const char* parameter, std::uint64_t value, std::uint64_t low,
                             std::uint64_t high);
 
@@ -31,7 +31,7 @@ struct PolicyFactory {
     std::uint32_t (*maximum_share)(const PolicyConfig& config);
     std::uint32_t needs = 0;  // Need
     MailboxPlan (*mailbox)(const PolicyConfig& config) = standard_mailbox;
-    // What is wrong with the policy's own parameters, and what to set; empty if nothing is.
+    // What is wrong with parameters that are in their ranges, and what to set; empty if nothing is.
     std::string (*objection)(const PolicyConfig& config) = no_objection;
     // What the mailbox and the policy were set to, for people.
     std::string (*parameters)(const PolicyConfig& config) = standard_parameters;

@@ -541,16 +541,6 @@ constinit const PolicyFactory kLazyFactory{
             return MailboxPlan{config.lazy_slots, pairs * (2 + config.credit_slots + 1) + hellos,
                                config.credit_slots};
         },
-    .objection =
-        [](const PolicyConfig& config) {
-            std::string reason = range_objection("btl_velo_lazy_slots", config.lazy_slots, 1, kMaxLazySlots);
-            if (reason.empty())
-                reason = range_objection("btl_velo_lazy_peers", config.lazy_peers, 1, kMaxQuota);
-            if (reason.empty())
-                reason =
-                    range_objection("btl_velo_lazy_ahead", config.lazy_ahead, 0, ContactOrder::kMostAhead);
-            return reason;
-        },
     .parameters =
         [](const PolicyConfig& config) {
             return std::to_string(config.lazy_slots) + " data slots for " +

@@ -79,12 +79,6 @@ constinit const PolicyFactory kMvapichDynamicFactory{
         },
     .objection = [](const PolicyConfig& config) -> std::string {
         const std::uint32_t most = config.preposted_buffers;
-        for (const std::string& reason :
-             {range_objection("btl_velo_preposted_buffers", most, 1, kMaxQuota),
-              range_objection("btl_velo_initial_buffers", config.initial_buffers, 1, kMaxQuota),
-              range_objection("btl_velo_growth_buffers", config.growth_buffers, 0, kMaxQuota),
-              credit_message_objection(config)})
-            if (!reason.empty()) return reason;
         if (std::uint64_t{config.peers} * config.initial_buffers > config.data_slots)
             return "btl_velo_initial_buffers is " + std::to_string(config.initial_buffers) +
                    ", but btl_velo_slots_per_peer leaves a data region of " +

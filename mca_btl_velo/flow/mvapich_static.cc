@@ -13,11 +13,6 @@ std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffer
            " freed ones on, piggyback " + (config.piggyback ? "on" : "off");
 }
 
-std::string credit_message_objection(const PolicyConfig& config) {
-    return range_objection("btl_velo_credit_message_threshold", config.credit_message_threshold, 1,
-                           kMaxQuota);
-}
-
 MvapichStaticPolicy::MvapichStaticPolicy(const PolicyConfig& config)
     : MvapichStaticPolicy(config, config.total_peers() * config.preposted_buffers, config.preposted_buffers) {
 }
@@ -81,12 +76,6 @@ constinit const PolicyFactory kMvapichStaticFactory{
             const std::uint32_t messages = buffers / credit_message_threshold(config, buffers);
             const std::uint64_t peers = config.total_peers();
             return MailboxPlan{peers * buffers, peers * messages, messages};
-        },
-    .objection =
-        [](const PolicyConfig& config) {
-            const std::string reason =
-                range_objection("btl_velo_preposted_buffers", config.preposted_buffers, 1, kMaxQuota);
-            return reason.empty() ? credit_message_objection(config) : reason;
         },
     .parameters =
         [](const PolicyConfig& config) {

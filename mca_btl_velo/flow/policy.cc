@@ -22,7 +22,6 @@ constexpr const PolicyFactory* kFactories[] = {
 // What a packet can name as its source.
 constexpr std::uint32_t kMaxPeers = wire::Header::kMaxSource;
 constexpr std::uint32_t kMaxSparePeers = 65535;
-constexpr std::uint32_t kMaxCreditSlots = 255;
 // Keeps every sum of slot counts inside 31 bits, so that a counter below zero shows as a value above it.
 constexpr std::uint64_t kMaxMailboxSlots = 0x7fffffff;
 
@@ -32,11 +31,22 @@ const PolicyFactory* find_factory(std::string_view name) {
     return nullptr;
 }
 
+// The first of the parameters that is out of its range.
+std::string parameter_objection(const PolicyConfig& config) {
+    using namespace parameters;
+    std::string reason;
+#define VELO_POLICY_PARAMETER(type, name, initial, permitted, ...) \
+    if (reason.empty())                                            \
+        reason = range_objection("btl_velo_" #name, config.name, (permitted).least, (permitted).most);
+#include "types/parameters.inc"
+    return reason;
+}
+
 // Why `config` cannot work with the policy, and what to do about it; empty if it can.
 std::string objection(const PolicyFactory& factory, const PolicyConfig& config) {
     const std::uint32_t n = config.credit_slots;
     for (const std::string& reason :
-         {range_objection("btl_velo_credit_slots", n, 1, kMaxCreditSlots),
+         {parameter_objection(config),
           range_objection("the number of peers", std::uint64_t{config.peers} + config.spare_peers, 0,
                           kMaxPeers),
           range_objection("btl_velo_spare_peers", config.spare_peers, 0, kMaxSparePeers),
@@ -83,8 +93,8 @@ std::uint32_t PolicyConfig::even_share(PeerIndex index) const {
 std::string range_objection(const char* parameter, std::uint64_t value, std::uint64_t low,
                             std::uint64_t high) {
     if (value >= low && value <= high) return {};
-    return std::string(parameter) + " is " + std::to_string(value) + ": set it to a value between " +
-           std::to_string(low) + " and " + std::to_string(high);
+    return std::string(parameter) + " is " + std::to_string(value) + "; it must be " + std::to_string(low) +
+           " to " + std::to_string(high);
 }
 
 MailboxPlan standard_mailbox(const PolicyConfig& config) {

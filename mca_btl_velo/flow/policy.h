@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "flow/counters.h"
+#include "types/parameters.h"
 #include "wire/packet.h"
 
 namespace velo::flow {
@@ -34,32 +35,14 @@ struct PolicyConfig {
     std::uint32_t spare_peers = 0;   // further indices P..P+spare-1 (processes of other jobs), 0..65535: S
                                      // slots of their own each, beside the data region of the P peers
     std::uint32_t data_slots = 0;    // D of the P peers, spares excluded; see minimum_data_slots
-    std::uint32_t credit_slots = 2;  // n, 1..255
-    bool piggyback = true;
     // Upper bound of an intended quota (dynamic): at least the largest even share; nothing is stolen
     // beyond it.
     std::uint32_t intended_max = kMaxQuota;
 
-    // rnr, mvapich_static: buffers for each peer, spares included. mvapich_dynamic: how far it grows.
-    std::uint32_t preposted_buffers = 100;
-    // mvapich_dynamic: buffers for each peer at the start.
-    std::uint32_t initial_buffers = 4;
-    // mvapich_dynamic: buffers added for each packet that had to wait; 0 doubles them.
-    std::uint32_t growth_buffers = 4;
-    // mvapich_static, mvapich_dynamic: freed buffers that make an explicit credit message, where there are as
-    // many.
-    std::uint32_t credit_message_threshold = 5;
-    // rnr: how long a refused packet is held before it is sent again.
-    std::uint64_t rnr_timer_ns = 10'000;
-    // lazy: data slots of a mailbox, however many peers there are.
-    std::uint32_t lazy_slots = 1024;
-    // lazy: peers that may be sending to this process, and peers that it may be sending to, at one time.
-    std::uint32_t lazy_peers = 64;
-    // lazy: busy senders may have idle ones released.
-    bool lazy_stealing = true;
-    // lazy: windows that a process opens before it needs them, where it has learned the order; 0..16. See
-    // useful_windows_ahead.
-    std::uint32_t lazy_ahead = 4;
+// Those of the parameters that policies go by, with their defaults. n is credit_slots.
+#define VELO_POLICY_PARAMETER(type, name, initial, ...) VELO_TYPE_##type name = initial;
+#include "types/parameters.inc"
+
     // lazy: the engine carries HELLO outside of the mailbox, which then has no slots for it.
     bool lazy_doorbell = false;
 

@@ -38,14 +38,6 @@ constinit const PolicyFactory kRnrFactory{
         [](const PolicyConfig& config) {
             return MailboxPlan{.data_slots = std::uint64_t{config.total_peers()} * config.preposted_buffers};
         },
-    .objection =
-        [](const PolicyConfig& config) {
-            const std::string reason =
-                range_objection("btl_velo_preposted_buffers", config.preposted_buffers, 1, kMaxQuota);
-            return reason.empty()
-                       ? range_objection("btl_velo_rnr_timer_ns", config.rnr_timer_ns, 1, kLongestTimerNs)
-                       : reason;
-        },
     .parameters =
         [](const PolicyConfig& config) {
             return std::to_string(config.preposted_buffers) + " buffers per peer, refused packets are held " +

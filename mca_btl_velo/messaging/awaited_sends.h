@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/velo_messages.h"
+#include "types/messages.h"
 
 namespace velo::messaging {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "api/velo_messages.h"
 #include "matching/unexpected_queue.h"
+#include "types/messages.h"
 
 namespace velo::messaging {
 

@@ -22,7 +22,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "api/velo_messages.h"
 #include "endpoint/send_now.h"
 #include "endpoint/gate.h"
 #include "matching/posted_queue.h"
@@ -31,6 +30,7 @@
 #include "messaging/backlog.h"
 #include "messaging/pool.h"
 #include "messaging/protocol.h"
+#include "types/messages.h"
 
 namespace velo::messaging {
 

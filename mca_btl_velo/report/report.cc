@@ -157,6 +157,7 @@ std::string json(const Input& input) {
     report.add_json("piggyback", first.agreement.piggyback != 0 ? "true" : "false");
     report.add("ranks", input.segments.size());
     report.add_text("parameters", input.parameters);
+    report.add_json("set", input.set);
     report.add("slots_per_peer", input.slots_per_peer);
     report.add("credit_slots", first.agreement.credit_slots);
     report.add("unmet_peer_bytes", input.unmet_peer_bytes);

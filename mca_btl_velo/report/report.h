@@ -13,6 +13,7 @@ struct Input {
         segments;                  // ascending by owner; the reporting process among them
     std::uint32_t slots_per_peer;  // in effect
     std::string parameters;        // of the flow control, in words
+    std::string set;               // parameters::values_json
     std::size_t unmet_peer_bytes;  // that a peer costs which was never spoken to
 };
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "api/velo.h"
+#include "types/engine.h"
 
 namespace velo::rma {
 

@@ -1,7 +1,5 @@
 #include "rma/dual_copy.h"
 
-#include <cerrno>
-
 namespace velo::rma {
 
 void SharedGet::copy_own_part() {
@@ -12,19 +10,12 @@ void SharedGet::copy_own_part() {
 }
 
 bool SharedGet::complete() {
-    if (abandoned) return true;
     std::uint64_t theirs = share.peers_bytes();
     if (share.helped() == theirs) return true;
     if (!share.failed()) return false;
     std::uint64_t from = bytes - theirs;
     if (error == 0) error = memory->read(local + from, remote + from, theirs);
     return true;
-}
-
-void SharedGet::give_up() {
-    if (complete()) return;
-    error = ESRCH;
-    abandoned = true;
 }
 
 bool Help::copy() {

@@ -29,10 +29,7 @@ struct SharedGet {
     // After that: true once the peer's part is in place too. A part that the peer could not write is copied
     // here.
     bool complete();
-    // The peer has ended: what it has not finished nobody will.
-    void give_up();
-    int error = 0;           // errno of a refusal
-    bool abandoned = false;  // complete, with an error
+    int error = 0;  // errno of a refusal
 };
 
 // A get of a peer that this process helps with.

@@ -14,11 +14,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "api/velo.h"
 #include "flow/policy.h"
 #include "rma/message.h"
 #include "rma/route.h"
 #include "singlecopy/mechanisms.h"
+#include "types/engine.h"
 
 namespace velo::rma {
 

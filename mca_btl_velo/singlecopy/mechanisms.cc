@@ -29,10 +29,6 @@ std::unique_ptr<RemoteMemory> Mechanism::reach(const RemoteProcess& process, int
 
 Mechanisms::Mechanisms(std::string_view choice) : choice_(choice) {
     if (choice == "copy") return;
-    if (choice != "auto" && choice != "cma" && choice != "xpmem") {
-        throw Failure(VELO_ERR_PARAMETER,
-                      kParameter + ("\"" + choice_) + "\"; it must be auto, xpmem, cma or copy");
-    }
     if (choice != "cma") add_xpmem();
     if (choice != "xpmem") candidates_.push_back(make_cma());
 }

@@ -13,8 +13,8 @@ namespace velo::singlecopy {
 
 class Mechanisms {
  public:
-    // `choice`: the value of btl_velo_single_copy_mechanism. Throws Failure if there is no such mechanism, or
-    // if it was asked for by name and this process cannot have it.
+    // `choice`: a value of btl_velo_single_copy_mechanism. Throws Failure if a mechanism was asked for by
+    // name and this process cannot have it.
     explicit Mechanisms(std::string_view choice);
 
     // To be told to the peers; see RemoteProcess.

@@ -116,7 +116,7 @@ class Scenario {
         for (unsigned index = 0; call([&] { return velo_policy_name(index); }) != nullptr; ++index) {
         }
         for (std::size_t i = 0; i < 2; ++i) {
-            velo_config config{};
+            velo_config config = velo_default_config();
             config.flow_control = variant_.flow_control;
             config.slots_per_peer = 64;
             config.credit_slots = 2;
@@ -128,14 +128,14 @@ class Scenario {
             config.rnr_timer_ns = 1;
             config.lazy_slots = 64;
             config.lazy_peers = 2;
-            config.single_copy = variant_.single_copy;
+            config.single_copy_mechanism = variant_.single_copy;
             config.backing_directory = backing_.c_str();
             config.spare_peers = 1;
             config.max_message_bytes = 64 * 1024;
-            config.stall_warning_seconds = 10;
+            config.stall_warning = 10;
             config.trace = trace_.c_str();
             config.trace_limit_bytes = 400;  // the complaint about it is a line of the log
-            config.report = VELO_REPORT_JSON;
+            config.report = "json";
             config.process_name = kNames[i];
             config.node_peers = &kNames[1 - i];
             config.node_peer_count = 1;
@@ -224,7 +224,7 @@ class Scenario {
 
     void open_messengers() {
         // Four rendezvous under way at most; the rest is held back.
-        constexpr velo_messenger_config kConfig{8192, 4096, 2, 0};
+        constexpr velo_messenger_config kConfig{8192, 4096, 0, 2};
         for (Rank& rank : ranks_) {
             char error[512] = "";
             if (told_) return;

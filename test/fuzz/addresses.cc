@@ -15,7 +15,7 @@ void addresses(Bytes bytes) {
     // What the engine does with it next.
     flow::initial_credit(address.agreement.flow_control, address.flow, 0);
     flow::initial_credit(address.agreement.flow_control, address.flow, address.flow.peers);
-    fabric::shm::difference(address.agreement, {});
+    parameters::difference(address.agreement, {});
     Address again;
     require(parse(pack(address), &again),
             "an address that was accepted is not valid when it is packed again");

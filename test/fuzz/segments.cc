@@ -40,7 +40,7 @@ struct Original {
         layout.flow.lazy_slots = 16;
         layout.flow.lazy_peers = 2;
         layout.flow.lazy_doorbell = std::string_view(policy) == "lazy";
-        fabric::shm::agree_on(layout.flow, &layout.agreement);
+        parameters::agree_on(layout.flow, &layout.agreement);
         layout.node_peers = kPeers;
         segment = Segment::create("/dev/shm", layout, &probe);
         contents.assign(memory(), memory() + std::min(kPatchedBytes, segment.bytes()));
@@ -71,7 +71,7 @@ void use(Segment& segment) {
     const std::string policy(header.agreement.flow_control,
                              strnlen(header.agreement.flow_control, sizeof header.agreement.flow_control));
     flow::initial_credit(policy, segment.flow(), index);
-    fabric::shm::difference(header.agreement, {});
+    parameters::difference(header.agreement, {});
     auto writer = segment.writer();
     const mailbox::Cursor at = writer.reserve(1);
     require(at.index < writer.capacity(), "a slot beyond the ring was reserved");

@@ -22,7 +22,7 @@ std::uint64_t end_of_memory() {
 }
 
 velo_config config_for(const char* policy, std::uint64_t name, const std::uint64_t* peers) {
-    velo_config config{};
+    velo_config config = velo_default_config();
     config.flow_control = policy;
     config.slots_per_peer = 8;
     config.credit_slots = 2;
@@ -36,7 +36,7 @@ velo_config config_for(const char* policy, std::uint64_t name, const std::uint64
     config.lazy_peers = 2;
     config.lazy_stealing = true;
     config.packet_trains = true;
-    config.single_copy = "copy";
+    config.single_copy_mechanism = "copy";
     config.backing_directory = "/dev/shm";
     config.max_message_bytes = kMaxMessageBytes;
     config.process_name = name;

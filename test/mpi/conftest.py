@@ -30,21 +30,6 @@ OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("omp
 CFLAGS = "-std=c11 -D_GNU_SOURCE -O2 -g -pthread -rdynamic -Wall -Wextra -Werror -Wno-deprecated-declarations".split()
 
 
-def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="also run the tests that take long or need much memory")
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes long or needs much memory; only with --slow")
-
-
-def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--slow"):
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="slow: give --slow"))
-
-
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
     """Directory with the compiled test programs."""

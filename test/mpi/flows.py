@@ -65,8 +65,20 @@ class Flow:
         return "-".join(words)
 
 
-def flows(*slots, policies=SLOT_POLICIES):
-    """A decorator that runs a test under each policy with each mailbox size (slots per peer)."""
+# What stands for all policies and mailbox sizes in the tests whose subject is neither.
+USUAL_POLICY, USUAL_SLOTS = "dynamic", 8
+
+
+def is_usual(flow, values):
+    """Whether the flow stands for the others of a test. One that leaves the usual policy out is about each that it names."""
+    sizes = [other.slots for other in values if other.policy == flow.policy]
+    return (flow.policy == USUAL_POLICY or all(other.policy != USUAL_POLICY for other in values)) and \
+        flow.slots == (USUAL_SLOTS if USUAL_SLOTS in sizes else sizes[0])
+
+
+def flows(*slots, policies=SLOT_POLICIES, always=False):
+    """A decorator that runs a test under each policy with each mailbox size (slots per peer). Unless `always`, those for
+    which another stands are marked as part of the matrix."""
     values = [Flow(policy, count) for count in slots for policy in policies
               if policy in SLOT_POLICIES or count == min(slots)]
     if LAYER == "mtl":
@@ -74,12 +86,14 @@ def flows(*slots, policies=SLOT_POLICIES):
         values = [flow for flow in values if flow.policy == "dynamic" or flow.slots == min(slots)]
     if TRANSPORT != "velo":
         values = values[:1]
-    return pytest.mark.parametrize("flow", values, ids=str)
+    return pytest.mark.parametrize("flow", [
+        pytest.param(flow, id=str(flow), marks=[] if always or is_usual(flow, values) else pytest.mark.matrix)
+        for flow in values])
 
 
-def every_flow(*slots):
+def every_flow(*slots, always=False):
     """The same under every policy that the plugin offers: for what any policy might break."""
-    return flows(*slots, policies=POLICIES)
+    return flows(*slots, policies=POLICIES, always=always)
 
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="about btl/velo itself")

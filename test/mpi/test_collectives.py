@@ -5,7 +5,7 @@ import pytest
 from flows import every_flow, flows
 
 
-@every_flow(4, 8, 64)
+@every_flow(4, 8, 64, always=True)
 def test_four_ranks_with_random_sizes(mpi, flow):
     assert mpi.run("collectives", 8, 5000, np=4, params=flow.params).facts() == {"rounds": 8}
 

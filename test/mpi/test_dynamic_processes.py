@@ -68,8 +68,9 @@ def test_two_halves_of_a_job_connect_through_a_port(mpi, flow):
 
 @velo_only
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_is_owed_leaves_while_open_mpi_waits_for_others(mpi, policy):
-    """Where Open MPI itself waits without making progress, and does not let Velo do so, see Limits in the README."""
+def test_what_is_owed_leaves_while_open_mpi_waits_for_others(mpi, ompi_info, policy):
+    if not ompi_info("--version").stdout.startswith("Open MPI v4.1."):
+        pytest.skip("from 5.0 on libmpi waits in PMIx itself, see docs/known-issues.md")
     params = {"btl_velo_flow_control": policy, "btl_velo_slots_per_peer": 8}
     assert mpi.run("dynamic", "owing", np=4, params=params).facts() == {"debts": 2}
 

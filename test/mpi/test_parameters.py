@@ -1,5 +1,6 @@
 """Parameters: listed with help, refused when wrong or different, shown when asked."""
 
+import pathlib
 import re
 
 import pytest
@@ -7,10 +8,8 @@ import pytest
 from flows import velo_only
 
 pytestmark = velo_only
-NAMES = ["flow_control", "slots_per_peer", "credit_slots", "piggyback", "eager_limit", "single_copy_mechanism",
-         "backing_directory", "verbose", "report", "spare_peers", "preposted_buffers", "initial_buffers", "growth_buffers",
-         "credit_message_threshold", "rnr_timer_ns", "lazy_slots", "lazy_peers", "lazy_stealing", "lazy_ahead", "stall_warning",
-         "trace", "trace_limit"]
+OF_EVERY_BTL = (r"btl_velo_(exclusivity|flags|atomic_flags|bandwidth|latency|rdma_pipeline_send_length|rdma_pipeline_frag_size|"
+                r"min_rdma_pipeline_size|get_limit|put_limit|get_alignment|put_alignment|priority)")
 WRONG = [("flow_control", "foo"), ("credit_slots", 0), ("credit_slots", 256), ("credit_slots", 300), ("slots_per_peer", 1),
          ("slots_per_peer", 3), ("slots_per_peer", 100_000_000), ("eager_limit", 0), ("eager_limit", 1 << 40),
          ("single_copy_mechanism", "foo"), ("backing_directory", "/nonexistent"), ("report", "foo"),
@@ -30,12 +29,45 @@ DIFFERENT_OF = [("rnr", "preposted_buffers", 10, 100), ("mvapich_static", "credi
                 ("lazy", "lazy_peers", 2, 4)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_ompi_info_lists_the_parameter_with_help(ompi_info, name):
+def page():
+    """The rows of docs/parameters.md: name, default, permitted, level, the same in all, help."""
+    lines = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "parameters.md").read_text().splitlines()
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("| `")]
+
+
+def test_ompi_info_and_the_page_of_parameters_say_the_same(ompi_info):
+    rows = [row for row in page() if row[0].startswith("`btl_velo_")]
+    assert len(rows) > 25
     text = ompi_info("--param", "btl", "velo", "-l", "9", "--parsable").stdout
-    assert re.search(rf"^mca:btl:velo:param:btl_velo_{name}:value:", text, re.MULTILINE)
-    help_text = re.search(rf"^mca:btl:velo:param:btl_velo_{name}:help:(.*)", text, re.MULTILINE)
-    assert help_text and len(help_text[1]) > 20
+
+    def shown(name, field):
+        found = re.search(rf"^mca:btl:velo:param:{name}:{field}:(.*)", text, re.MULTILINE)
+        assert found, f"{name} has no {field}"
+        return found[1].strip('"')
+
+    for name, default, permitted, level, alike, help_text in rows:
+        name = name.strip("`")
+        assert shown(name, "value") == ("" if default == "nothing" else default), name
+        if name.removeprefix("btl_velo_") in ("eager_limit", "rndv_eager_limit", "max_send_size"):
+            continue  # the help is Open MPI's
+        said = shown(name, "help")
+        assert said.startswith(help_text + ". "), name
+        assert f"Permitted: {permitted}. Default: {default}" in said
+        assert ("The same in all processes" in said) == (alike == "yes"), name
+        assert shown(name, "level") == level, name
+    # Those that are not in the page are every BTL's.
+    known = {row[0].strip("`") for row in rows}
+    ours = set(re.findall(r"^mca:btl:velo:param:(btl_velo_\w+):value:", text, re.MULTILINE))
+    assert ours >= known
+    assert all(re.fullmatch(OF_EVERY_BTL, name) for name in ours - known), ours - known
+
+
+@pytest.mark.parametrize("name", [row[0].strip("`") for row in page() if row[0].startswith("`mtl_velo_")])
+def test_ompi_info_lists_the_parameters_of_the_mtl_with_help(ompi_info, name):
+    text = ompi_info("--all", "--parsable").stdout
+    default, permitted = next(row[1:3] for row in page() if row[0] == f"`{name}`")
+    assert f"mca:mtl:velo:param:{name}:value:{default}\n" in text
+    assert f"Permitted: {permitted}. Default: {default}" in text
 
 
 @pytest.mark.parametrize("name, values", [("flow_control", ["none", "static", "dynamic", "rnr", "mvapich_static",
@@ -94,7 +126,7 @@ def test_the_values_in_effect_are_shown_on_request(mpi):
               "btl_velo_credit_slots": 3, "btl_velo_piggyback": 0}
     text = mpi.run("traffic", "rounds", 3, np=2, params=params).stderr
     line = next(line for line in text.splitlines() if "flow_control static" in line)
-    for part in ("slots_per_peer 48", "credit_slots 3", "piggyback off", "single copy auto", "/dev/shm"):
+    for part in ("slots_per_peer 48", "credit_slots 3", "piggyback false", "single copy auto", "/dev/shm"):
         assert part in line
 
 

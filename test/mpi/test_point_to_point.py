@@ -5,7 +5,7 @@ import pytest
 from flows import TRANSPORT, every_flow, flows
 
 
-@every_flow(4, 8, 64)
+@every_flow(4, 8, 64, always=True)
 def test_two_ranks_exchange_all_sizes_at_once(mpi, flow):
     assert mpi.run("exchange", 20, 300_000, params=flow.params).facts() == {"rounds": 20, "received": 320}
 

@@ -59,19 +59,19 @@ class ProcessTest : public ::testing::Test {
         bool broken = false;
     };
 
-    void open(Side& side, unsigned rank) {
+    void open(Side& side, unsigned rank, bool limic = false) {
         std::uint64_t other = 1 - rank;
-        velo_config config{};
+        velo_config config = velo_default_config();
         config.flow_control = "dynamic";
         config.slots_per_peer = 8;
         config.credit_slots = 2;
         config.piggyback = true;
-        config.single_copy = "auto";
+        config.single_copy_mechanism = "auto";
         config.backing_directory = directory_.c_str();
         config.max_message_bytes = 4096;
         config.process_name = rank;
-        config.node_peers = &other;
-        config.node_peer_count = 1;
+        (limic ? config.limic_peers : config.node_peers) = &other;
+        (limic ? config.limic_peer_count : config.node_peer_count) = 1;
         config.context = &side;
         config.message = [](void* context, std::uint8_t, void* data, std::size_t bytes) {
             auto* self = static_cast<Side*>(context);
@@ -201,15 +201,21 @@ TEST_F(ProcessTest, a_sender_killed_with_slots_reserved_but_not_stored_leaves_no
     EXPECT_EQ(files_left(), 0U);
 }
 
+// Whether the helper is a peer by the LiMIC-like path.
+class HelperTest : public ProcessTest, public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(EitherWay, HelperTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "limic" : "velo"; });
+
 // Its part of a get is claimed and will never be there.
-TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_middle_of_its_part) {
+TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_middle_of_its_part) {
     constexpr std::size_t kBytes = std::size_t{128} << 20;  // so large that both copy, always
     void* source =
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pid_t helper = fork();
     if (helper == 0) {
         Side side;
-        open(side, 1);
+        open(side, 1, GetParam());
         fabric::shm::Address address;
         std::memcpy(&address, board_->entries[0].address, sizeof address);
         auto segment = fabric::shm::Segment::attach(address);
@@ -219,7 +225,7 @@ TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mi
         }
     }
     Side side;
-    open(side, 0);
+    open(side, 0, GetParam());
     void* target =
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct Outcome {

@@ -26,6 +26,20 @@ def test_skipped_by_a_mark(): pass
 def test_expected(number): assert number == 0
 
 def test_excused(): excuses.add("a crash of mpirun")
+
+class Flow:
+    def __init__(self, policy): self.policy = policy
+
+lazy = pytest.param(Flow("lazy"), id="lazy", marks=pytest.mark.matrix)
+
+@pytest.mark.parametrize("flow", [pytest.param(Flow("dynamic"), id="dynamic"), lazy])
+def test_chosen_flow(flow): pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flow", [lazy])
+def test_chosen_slow(flow): pass
+
+def test_chosen_plain(): pass
 """
 
 
@@ -38,8 +52,8 @@ def session(tmp_path):
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "test_sample.py").write_text(TESTS)
 
-    def run(selection):
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", selection]
+    def run(selection, *options):
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", selection, *options]
         return subprocess.run(words, cwd=tmp_path / "below", capture_output=True, text=True, timeout=60, check=False)
 
     return run
@@ -71,3 +85,21 @@ def test_a_session_in_which_nothing_ran_fails_and_says_so(session, selection):
 def test_a_failure_is_a_failure_of_the_session(session):
     result = session("fails or skipped")
     assert result.returncode == pytest.ExitCode.TESTS_FAILED and "nothing was tested" not in result.stdout
+
+
+@pytest.mark.parametrize("options, ran", [
+    ([], {"flow[dynamic]", "plain"}),
+    (["--all"], {"flow[dynamic]", "flow[lazy]", "slow[lazy]", "plain"}),
+    (["--policies", "lazy"], {"flow[lazy]"}),
+    (["--policies", "lazy,dynamic"], {"flow[dynamic]", "flow[lazy]"}),
+    (["--policies", "lazy", "--all"], {"flow[lazy]", "slow[lazy]"}),
+], ids=str)
+def test_the_matrix_and_what_is_slow_run_only_when_asked_for(session, options, ran):
+    result = session("chosen", "-vv", *options)
+    assert result.returncode == 0, result.stdout
+    assert {line.split()[0].rpartition("::test_chosen_")[2] for line in result.stdout.splitlines() if " PASSED" in line} == ran
+
+
+def test_a_marker_that_is_not_registered_is_an_error(session, tmp_path):
+    (tmp_path / "below" / "test_other.py").write_text("import pytest\n@pytest.mark.slwo\ndef test_it(): pass\n")
+    assert "'slwo' not found in `markers`" in session("test_it").stdout

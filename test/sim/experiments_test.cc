@@ -20,13 +20,19 @@ namespace {
 
 const std::string kBounds = VELO_SIM_BOUNDS;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSlowBuild = true;
+#else
+constexpr bool kSlowBuild = false;
+#endif
+
 class EveryExperiment : public ::testing::TestWithParam<Experiment> {};
 
 TEST_P(EveryExperiment, ComesOutAsTheBoundsFileSays) {
     const Experiment& experiment = GetParam();
     Context context;
     context.jobs = std::max(1U, std::thread::hardware_concurrency());
-    const Sample measured = sample(experiment, context);
+    const Sample measured = sample(experiment, context, kSlowBuild ? 1 : kSeeds);
     const auto verdicts = judge(kBounds, experiment.name, measured, false);
 
     EXPECT_FALSE(verdicts.empty()) << "no statement in the bounds file";
@@ -36,12 +42,6 @@ TEST_P(EveryExperiment, ComesOutAsTheBoundsFileSays) {
     for (const auto& row : measured.rows) EXPECT_EQ(row.size(), measured.columns.size());
     EXPECT_FALSE(measured.failed());
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSlowBuild = true;
-#else
-constexpr bool kSlowBuild = false;
-#endif
 
 std::vector<Experiment> quick() {
     std::vector<Experiment> list;

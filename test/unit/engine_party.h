@@ -76,7 +76,7 @@ struct PartyConfig {
     std::uint64_t first_name = 100;  // of its processes; those of different parties are of different jobs
     std::size_t max_message_bytes = 32 * 1024;
     std::uint32_t idle_sleep_us = 0;
-    velo_report report = VELO_REPORT_NONE;
+    const char* report = "none";
     std::uint32_t stall_warning_seconds = 0;
     std::string trace = "";
     std::uint64_t trace_limit_bytes = 0;
@@ -156,7 +156,7 @@ class Party {
             (here ? local : names).push_back(config_.first_name + peer);
         }
         for (std::size_t peer = 0; peer < config_.absent; ++peer) names.push_back(100 + config_.size + peer);
-        velo_config config{};
+        velo_config config = velo_default_config();
         config.flow_control = config_.flow_control;
         config.slots_per_peer = config_.slots_per_peer;
         config.credit_slots = config_.credit_slots;
@@ -173,13 +173,13 @@ class Party {
         config.delay_credits = config_.delay_credits;
         config.packet_trains = config_.packet_trains;
         config.describe_locality = config_.describe_locality;
-        config.single_copy = config_.single_copy;
+        config.single_copy_mechanism = config_.single_copy;
         config.backing_directory = "/dev/shm";
         config.spare_peers = config_.spare_peers;
         config.max_message_bytes = config_.max_message_bytes;
-        config.idle_sleep_us = config_.idle_sleep_us;
+        config.idle_sleep = static_cast<int>(config_.idle_sleep_us);
         config.report = config_.report;
-        config.stall_warning_seconds = config_.stall_warning_seconds;
+        config.stall_warning = config_.stall_warning_seconds;
         config.trace = config_.trace.c_str();
         config.trace_limit_bytes = config_.trace_limit_bytes;
         config.process_name = config_.first_name + rank;
@@ -188,6 +188,7 @@ class Party {
         config.limic_peers = local.data();
         config.limic_peer_count = static_cast<std::uint32_t>(local.size());
         config.limic_slots = config_.limic_slots;
+        config.limic = config_.ranks_per_node != 0;
         config.ranks_per_node = static_cast<std::uint32_t>(config_.ranks_per_node);
         config.threads = config_.threads;
         config.context = member.get();

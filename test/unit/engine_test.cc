@@ -275,7 +275,7 @@ TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_other
     config.initial_buffers = 2;
     config.growth_buffers = 3;
     config.preposted_buffers = 17;
-    config.report = VELO_REPORT_JSON;
+    config.report = "json";
     for (std::size_t bytes : {20U, 2000U}) {
         Party party(config);
         for (unsigned i = 0; i < 20; ++i) {
@@ -448,7 +448,7 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
               [](PartyConfig& c) { c.flow_control = "mvapich_static", c.credit_message_threshold = 0; }}}) {
         PartyConfig wrong;
         bad.change(wrong);
-        velo_config config{};
+        velo_config config = velo_default_config();
         std::uint64_t peers[] = {1};
         config.flow_control = wrong.flow_control;
         config.slots_per_peer = wrong.slots_per_peer;
@@ -461,7 +461,7 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
         config.lazy_slots = wrong.lazy_slots;
         config.lazy_peers = wrong.lazy_peers;
         config.spare_peers = wrong.spare_peers;
-        config.single_copy = wrong.single_copy;
+        config.single_copy_mechanism = wrong.single_copy;
         config.backing_directory = "/dev/shm";
         config.max_message_bytes = 1024;
         config.node_peers = peers;

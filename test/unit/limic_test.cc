@@ -86,10 +86,10 @@ TEST(LimicSetupTest, virtual_nodes_of_different_sizes_are_refused_by_name) {
 }
 
 TEST(LimicSetupTest, a_ring_that_is_too_small_is_refused_by_name) {
-    velo_config config{};
+    velo_config config = velo_default_config();
     std::uint64_t peers[] = {1};
     config.flow_control = "static";
-    config.single_copy = "auto";
+    config.single_copy_mechanism = "auto";
     config.credit_slots = 2;
     config.backing_directory = "/dev/shm";
     config.max_message_bytes = 1024;

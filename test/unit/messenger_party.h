@@ -95,7 +95,7 @@ class MessengerParty {
     void settle() { party.settle(); }
     void step() { party.step(); }
 
-    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 4, 1 << 20};
+    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 1 << 20, 4};
     Party party;
 
  private:

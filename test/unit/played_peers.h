@@ -57,7 +57,7 @@ class PlayedPeers : public ::testing::Test {
 #ifdef VELO_CHECKED
         endpoint::Engine::violations_abort = false;
 #endif
-        velo_config config{};
+        velo_config config = velo_default_config();
         config.flow_control = flow_control;
         config.delay_credits = delay_credits;
         config.slots_per_peer = 64;
@@ -68,7 +68,7 @@ class PlayedPeers : public ::testing::Test {
         config.credit_message_threshold = 2;
         config.rnr_timer_ns = 1;
         config.lazy_slots = config.lazy_peers = 2;
-        config.single_copy = "copy";
+        config.single_copy_mechanism = "copy";
         config.backing_directory = "/dev/shm";
         config.max_message_bytes = 4096;
         config.process_name = kVictim;

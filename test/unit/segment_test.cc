@@ -1,4 +1,4 @@
-// A segment as its peers see it: validation on attach, the directory, the agreement on parameters.
+// A segment as its peers see it: validation on attach, the directory.
 #include "fabric/shm/segment.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class SegmentTest : public ::testing::Test {
         layout.flow.spare_peers = 2;
         layout.flow.data_slots = 18;
         layout.flow.credit_slots = 2;
-        agree_on(layout.flow, &layout.agreement);
+        parameters::agree_on(layout.flow, &layout.agreement);
         layout.node_peers = kPeers;
         return layout;
     }
@@ -50,7 +50,7 @@ TEST_F(SegmentTest, the_mailbox_is_as_large_as_its_policy_plans_for_owner_and_pe
     std::strcpy(planned.agreement.flow_control, "mvapich_static");
     planned.flow.preposted_buffers = 10;
     planned.flow.credit_message_threshold = 3;
-    agree_on(planned.flow, &planned.agreement);
+    parameters::agree_on(planned.flow, &planned.agreement);
     Segment owner = Segment::create("/dev/shm", planned, &probe_);
     Segment peer = Segment::attach(owner.address());
     EXPECT_EQ(owner.reader().capacity(), 5U * (10 + 10 / 3));
@@ -118,39 +118,6 @@ TEST_F(SegmentTest, another_layout_version_is_refused_before_anything_is_opened)
     Address address = segment_.address();
     address.magic += 1;
     EXPECT_THROW(Segment::attach(address), Failure);
-}
-
-TEST(AgreementTest, each_parameter_that_differs_is_named_with_both_values) {
-    Agreement mine{};
-    std::strcpy(mine.flow_control, "dynamic");
-    mine.slots_per_peer = 8;
-    mine.credit_slots = 2;
-    mine.piggyback = 1;
-    mine.ranks_per_node = 2;
-    mine.eager_limit = 4160;
-    mine.max_message_bytes = 32768;
-    EXPECT_EQ(difference(mine, mine), "");
-    auto names = [&](auto change, const char* parameter, const char* value) {
-        Agreement theirs = mine;
-        change(theirs);
-        std::string text = difference(mine, theirs);
-        EXPECT_NE(text.find(parameter), std::string::npos) << text;
-        EXPECT_NE(text.find(value), std::string::npos) << text;
-    };
-    names([](Agreement& a) { std::strcpy(a.flow_control, "static"); }, "btl_velo_flow_control", "static");
-    names([](Agreement& a) { a.slots_per_peer = 64; }, "btl_velo_slots_per_peer", "64");
-    names([](Agreement& a) { a.credit_slots = 3; }, "btl_velo_credit_slots", "3");
-    names([](Agreement& a) { a.piggyback = 0; }, "btl_velo_piggyback", "0");
-    names([](Agreement& a) { a.limic_slots = 64; }, "btl_velo_limic_slots", "64");
-    names([](Agreement& a) { a.ranks_per_node = 0; }, "btl_velo_limic ", "0");
-    names([](Agreement& a) { a.ranks_per_node = 4; }, "btl_velo_ranks_per_node", "4");
-    names([](Agreement& a) { a.eager_limit = 999; }, "btl_velo_eager_limit", "999");
-    names([](Agreement& a) { a.max_message_bytes = 777; }, "btl_velo_max_send_size", "777");
-    names([](Agreement& a) { a.preposted_buffers = 10; }, "btl_velo_preposted_buffers", "10");
-    names([](Agreement& a) { a.initial_buffers = 3; }, "btl_velo_initial_buffers", "3");
-    names([](Agreement& a) { a.credit_message_threshold = 6; }, "btl_velo_credit_message_threshold", "6");
-    names([](Agreement& a) { a.lazy_slots = 99; }, "btl_velo_lazy_slots", "99");
-    names([](Agreement& a) { a.lazy_peers = 7; }, "btl_velo_lazy_peers", "7");
 }
 
 }  // namespace

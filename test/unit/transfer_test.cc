@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -130,42 +129,6 @@ TEST(ShareTest, a_peer_never_has_more_than_all_whatever_it_writes) {
             EXPECT_LE(range->offset, kBytes);
             EXPECT_LE(range->bytes, kBytes - range->offset);
         }
-    }
-}
-
-// Memory of a peer that can be read as long as it lives.
-class PeersMemory final : public singlecopy::RemoteMemory {
- public:
-    bool lives = true;
-    std::uint64_t read_bytes = 0;
-
- private:
-    int read(void*, std::uint64_t, std::size_t bytes) override {
-        read_bytes += bytes;
-        return lives ? 0 : ESRCH;
-    }
-    int write(const void*, std::uint64_t, std::size_t) override { return EPERM; }
-};
-
-TEST(SharedGetTest, is_complete_with_an_error_when_the_peer_has_ended_in_the_middle_of_its_part) {
-    constexpr std::uint64_t kBytes = 1 << 20;
-    fabric::shm::ShareCell cell{};
-    PeersMemory memory;
-    for (const bool finished : {false, true}) {
-        rma::SharedGet get{0, Share(&cell, 1, kBytes), &memory, nullptr, 0, kBytes, {}, 0};
-        get.share.open();
-        Share peer(&cell, 1, kBytes);
-        const auto range = peer.claim_back();
-        memory.lives = true;
-        get.copy_own_part();
-        EXPECT_FALSE(get.complete());
-        if (finished) peer.finish(*range);
-        memory.lives = false;
-        memory.read_bytes = 0;
-        get.give_up();
-        EXPECT_TRUE(get.complete());
-        EXPECT_EQ(get.error, finished ? 0 : ESRCH);
-        EXPECT_EQ(memory.read_bytes, 0U) << "it is not there any more";
     }
 }
 

@@ -7,6 +7,10 @@ def _unit(names, **further):
     return Test("test/unit_tests", names, **further)
 
 
+def _process(names, **further):
+    return Test("test/process_tests", names, **further)
+
+
 def _schedule(names, **further):
     return Test("test/schedule_tests", names, **further)
 
@@ -394,8 +398,12 @@ _MENDED_ROWS = [
              "std::min(back_of(cell_->claims.load(std::memory_order_relaxed)), units_);",
              "back_of(cell_->claims.load(std::memory_order_relaxed));",
              _unit("ShareTest.a_peer_never_has_more_than_all_whatever_it_writes")),
-    Mutation("a get waits for a helper that has ended", _RMA + "dual_copy.cc", "    abandoned = true;\n", "",
-             _unit("SharedGetTest.is_complete_with_an_error_when_the_peer_has_ended_in_the_middle_of_its_part")),
+    Mutation("a get waits for a helper that has ended", _ENDPOINT + "transfers.cc",
+             "if (!complete && !peers_.find(get.peer)->ending) return false;", "if (!complete) return false;",
+             _process("*HelperTest.*")),
+    Mutation("peers by the LiMIC-like path are not looked at", _ENDPOINT + "engine.cc",
+             "if (!remote) met_.push_back(&peer);", "if (&domain == &velo_) met_.push_back(&peer);",
+             _process("*HelperTest.*/limic")),
     Mutation("a fragment brings another header", _UCX + "landings.cc",
              "!std::equal(header.begin(), header.end(), landing.header.begin(), landing.header.end()))", "false)",
              _unit("UcxLandings.a_fragment_with_another_header_for_the_receiver_is_refused")),

@@ -26,18 +26,19 @@ def _check(part):
 
 _TOTALS = r"^# (?:TOTAL|PASS|SKIP|FAIL|ERROR): .*"
 
+_CHECK = ("contrib/check", "--all")
+
 PHASES = (
-    Phase("unit", "make check of the engine, under ASan and UBSan", ("contrib/check",), 3600, _check("unit"), ran=_TOTALS),
-    Phase("tsan", "the engine's unit and stress tests under ThreadSanitizer", ("contrib/check",), 3600, _check("threads"),
-          ran=_TOTALS),
-    Phase("distcheck", "make distcheck: a build and all tests out of the source package", ("contrib/check",), 5400,
-          _check("distcheck"), ran=r"^velo-\S+ archives ready.*|^velo-\S+\.tar\.gz"),
-    Phase("mpi", "all tests with real mpirun runs, over the BTL", ("contrib/check", "--slow"), 9000, _check("mpi")),
-    Phase("mtl", "the programs over the MTL", ("contrib/check", "--slow"), 5400, _check("mtl")),
-    Phase("checked", "programs over a plugin that asserts the invariants of flow control", ("contrib/check",), 5400,
-          _check("checked")),
-    Phase("user", "the programs with MPI as an ordinary user, who is made for it", ("contrib/check",), 7200, _check("user"),
-          root=True, needs=("useradd", "setpriv")),
+    Phase("unit", "make check of the engine, under ASan and UBSan", _CHECK, 3600, _check("unit"), ran=_TOTALS),
+    Phase("tsan", "the engine's unit and stress tests under ThreadSanitizer", _CHECK, 3600, _check("threads"), ran=_TOTALS),
+    Phase("distcheck", "make distcheck: a build and all tests out of the source package", _CHECK, 5400, _check("distcheck"),
+          ran=r"^velo-\S+ archives ready.*|^velo-\S+\.tar\.gz"),
+    Phase("mpi", "every program over the BTL, under every policy with every mailbox", _CHECK, 9000, _check("mpi")),
+    Phase("mtl", "the same over the MTL", _CHECK, 5400, _check("mtl")),
+    Phase("tools", "configure, make install, the commands and their files", _CHECK, 3600, _check("tools")),
+    Phase("checked", "programs over a plugin that asserts the invariants of flow control", _CHECK, 5400, _check("checked")),
+    Phase("user", "the programs with MPI as an ordinary user, who is made for it", _CHECK, 7200, _check("user"), root=True,
+          needs=("useradd", "setpriv")),
     Phase("lint", "clang-tidy and cppcheck", ("contrib/lint",), 3600, needs=("clang-tidy", "cppcheck"), ran=r"^lint: .*"),
     Phase("fuzz", "libFuzzer on what reads bytes of peers", ("contrib/fuzz", "--seconds", "120"), 3600, needs=("clang++",),
           ran=r"^in all .*"),

@@ -41,78 +41,10 @@ void check(bool sane, const Address& address, const char* what) {
     }
 }
 
-std::string differs(const char* parameter, const std::string& mine, const std::string& theirs) {
-    return std::string("btl_velo_") + parameter + " must be the same in all processes, but it is " + mine +
-           " in one and " + theirs + " in another";
-}
-
 }  // namespace
 
-flow::PolicyConfig agreed_flow(const Agreement& agreement) {
-    flow::PolicyConfig flow;
-    flow.credit_slots = agreement.credit_slots;
-    flow.piggyback = agreement.piggyback != 0;
-    flow.preposted_buffers = agreement.preposted_buffers;
-    flow.initial_buffers = agreement.initial_buffers;
-    flow.credit_message_threshold = agreement.credit_message_threshold;
-    flow.lazy_slots = agreement.lazy_slots;
-    flow.lazy_peers = agreement.lazy_peers;
-    flow.lazy_doorbell = agreement.lazy_doorbell != 0;
-    return flow;
-}
-
-void agree_on(const flow::PolicyConfig& flow, Agreement* agreement) {
-    agreement->credit_slots = flow.credit_slots;
-    agreement->piggyback = flow.piggyback;
-    agreement->preposted_buffers = flow.preposted_buffers;
-    agreement->initial_buffers = flow.initial_buffers;
-    agreement->credit_message_threshold = flow.credit_message_threshold;
-    agreement->lazy_slots = flow.lazy_slots;
-    agreement->lazy_peers = flow.lazy_peers;
-    agreement->lazy_doorbell = flow.lazy_doorbell;
-}
-
-std::uint64_t digest(const Agreement& agreement) {
-    static_assert(std::has_unique_object_representations_v<Agreement>);
-    char bytes[sizeof agreement];
-    std::memcpy(bytes, &agreement, sizeof bytes);
-    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-    return hash;
-}
-
-std::string difference(const Agreement& mine, const Agreement& theirs) {
-    std::string policy(mine.flow_control, strnlen(mine.flow_control, sizeof mine.flow_control));
-    std::string other(theirs.flow_control, strnlen(theirs.flow_control, sizeof theirs.flow_control));
-    if (policy != other) return differs("flow_control", policy, other);
-
-    struct Number {
-        const char* parameter;
-        std::uint64_t mine, theirs;
-    };
-    for (const Number& number :
-         {Number{"slots_per_peer", mine.slots_per_peer, theirs.slots_per_peer},
-          Number{"credit_slots", mine.credit_slots, theirs.credit_slots},
-          Number{"piggyback", mine.piggyback, theirs.piggyback},
-          Number{"limic_slots", mine.limic_slots, theirs.limic_slots},
-          Number{"limic", mine.ranks_per_node != 0, theirs.ranks_per_node != 0},
-          Number{"ranks_per_node", mine.ranks_per_node, theirs.ranks_per_node},
-          Number{"eager_limit", mine.eager_limit, theirs.eager_limit},
-          Number{"max_send_size", mine.max_message_bytes, theirs.max_message_bytes},
-          Number{"preposted_buffers", mine.preposted_buffers, theirs.preposted_buffers},
-          Number{"initial_buffers", mine.initial_buffers, theirs.initial_buffers},
-          Number{"credit_message_threshold", mine.credit_message_threshold, theirs.credit_message_threshold},
-          Number{"lazy_slots", mine.lazy_slots, theirs.lazy_slots},
-          Number{"lazy_peers", mine.lazy_peers, theirs.lazy_peers}}) {
-        if (number.mine != number.theirs) {
-            return differs(number.parameter, std::to_string(number.mine), std::to_string(number.theirs));
-        }
-    }
-    return {};
-}
-
 flow::PolicyConfig Segment::flow_of(const SegmentHeader& header) {
-    flow::PolicyConfig flow = agreed_flow(header.agreement);
+    flow::PolicyConfig flow = parameters::agreed_flow(header.agreement);
     flow.peers = header.peers;
     flow.spare_peers = header.spare_peers;
     flow.data_slots = header.data_slots;
@@ -165,9 +97,12 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.limic_slots_ = layout.limic_slots;
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
-    segment.address_ = Address{Address::kMagic,          layout.owner,
-                               digest(layout.agreement), reinterpret_cast<std::uint64_t>(probe),
-                               layout.xpmem_segment,     segment.file_.address()};
+    segment.address_ = Address{Address::kMagic,
+                               layout.owner,
+                               parameters::digest(layout.agreement),
+                               reinterpret_cast<std::uint64_t>(probe),
+                               layout.xpmem_segment,
+                               segment.file_.address()};
 
     SegmentHeader* const header = new (segment.file_.data()) SegmentHeader{};
     header->nonce = segment.file_.address().nonce;

@@ -18,38 +18,12 @@
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
+#include "parameters/agreement.h"
 #include "platform/shared_file.h"
 
 namespace velo::fabric::shm {
 
-// The values that both ends of a connection must agree on.
-struct Agreement {
-    char flow_control[24];
-    std::uint32_t slots_per_peer;  // as asked for; 0: automatic
-    std::uint32_t credit_slots;
-    std::uint32_t piggyback;
-    std::uint32_t limic_slots;     // as asked for; 0: automatic
-    std::uint32_t ranks_per_node;  // 0: the LiMIC-like path is off
-    std::uint32_t unused;          // no padding: `digest` reads all bytes
-    std::uint64_t eager_limit;
-    std::uint64_t max_message_bytes;
-    // Of single policies (flow::PolicyConfig).
-    std::uint32_t preposted_buffers;
-    std::uint32_t initial_buffers;
-    std::uint32_t credit_message_threshold;
-    std::uint32_t lazy_slots;
-    std::uint32_t lazy_peers;
-    std::uint32_t lazy_doorbell;
-};
-
-// What a policy is told of an agreement, all but the sizes (peers, spare_peers, data_slots), and the reverse.
-flow::PolicyConfig agreed_flow(const Agreement& agreement);
-void agree_on(const flow::PolicyConfig& flow, Agreement* agreement);
-
-// Agreements that differ have different digests, but for chance.
-std::uint64_t digest(const Agreement& agreement);
-// Empty, or a sentence that names the first parameter that differs, with both values.
-std::string difference(const Agreement& mine, const Agreement& theirs);
+using parameters::Agreement;
 
 // Counters of one process, for the report. Written by the owner.
 struct Statistics {

@@ -48,7 +48,7 @@ bool parse(std::span<const std::byte> bytes, Address* address) {
     address->name = header.name;
     address->key = header.key;
     address->agreement = header.agreement;
-    address->flow = shm::agreed_flow(header.agreement);
+    address->flow = parameters::agreed_flow(header.agreement);
     address->flow.lazy_doorbell = false;
     address->flow.peers = header.peers;
     address->flow.spare_peers = header.spare_peers;

@@ -179,7 +179,7 @@ flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
     platform::check_layout(bytes, AddressHeader::kMagic, sizeof(AddressHeader));
     if (!parse(bytes, &address))
         throw Failure(VELO_ERR_PROTOCOL, "the address of a process on another node is damaged");
-    std::string reason = shm::difference(own_.agreement, address.agreement);
+    std::string reason = parameters::difference(own_.agreement, address.agreement);
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
     flow::PeerIndex index = index_of(address.name, true);
     if (index == remotes_.size()) {

@@ -184,7 +184,7 @@ ucs_status_t UcxNetwork::on_hello(void* argument, const void* header, std::size_
             (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
             !parse({static_cast<std::byte*>(data), bytes}, &address) || address.name != introduction.sender)
             return self.refuse("an introduction that is not valid");
-        std::string reason = shm::difference(self.own_.agreement, address.agreement);
+        std::string reason = parameters::difference(self.own_.agreement, address.agreement);
         flow::PeerIndex index = self.index_of(address.name, true);
         if (index == self.remotes_.size()) reason = "btl_velo_spare_peers is too small for another process";
         if (!reason.empty()) throw Failure(VELO_ERR_PROTOCOL, reason);

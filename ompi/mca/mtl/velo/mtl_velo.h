@@ -16,9 +16,7 @@ BEGIN_C_DECLS
 
 typedef struct mca_mtl_velo_component_t {
     mca_mtl_base_component_t super;
-    size_t unexpected_pool;
-    size_t header_pool;
-    size_t eager_limit;
+    velo_messenger_config config; /* the parameters */
 } mca_mtl_velo_component_t;
 
 typedef struct mca_mtl_velo_module_t {

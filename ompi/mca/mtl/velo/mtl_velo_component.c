@@ -31,40 +31,14 @@ void mca_mtl_velo_give_up(const char *text)
     mca_btl_velo_give_up(text);
 }
 
-static int add_size(const char *name, const char *help, size_t *storage)
-{
-    int index = mca_base_component_var_register(&mca_mtl_velo_component.super.mtl_version, name, help,
-                                                MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0, OPAL_INFO_LVL_3,
-                                                MCA_BASE_VAR_SCOPE_LOCAL, storage);
-    if (index < 0) {
-        opal_output(0, "mtl:velo: the value of mtl_velo_%s is not valid; it must be a number of bytes", name);
-        return index;
-    }
-    return OMPI_SUCCESS;
-}
-
 static int component_register(void)
 {
     (void) mca_base_var_group_component_register(&mca_mtl_velo_component.super.mtl_version,
                                                  "Messages with matching of their own over Velo's mailbox, in bounded "
                                                  "memory. Mailbox, credits and single copy: btl_velo_*");
-    mca_mtl_velo_component.unexpected_pool = 16 * 1024 * 1024;
-    int rc = add_size("unexpected_pool",
-                      "Bytes of memory for messages that no receive has matched yet, shared out equally among the "
-                      "processes that may send to this one (default 16m). A sender that has filled its share goes on by "
-                      "rendezvous: its messages wait in its own memory. 0: every message does",
-                      &mca_mtl_velo_component.unexpected_pool);
-    mca_mtl_velo_component.header_pool = 4 * 1024 * 1024;
-    rc |= add_size("header_pool",
-                   "Bytes of memory for messages that no receive has matched and whose data waits at the sender, 256 for "
-                   "each, shared out equally like mtl_velo_unexpected_pool (default 4m). A sender that has filled its "
-                   "share, of 4 messages at least, tells of more when those are received or when it is asked",
-                   &mca_mtl_velo_component.header_pool);
-    mca_mtl_velo_component.eager_limit = 0;
-    rc |= add_size("eager_limit",
-                   "Bytes of a message that is sent without a rendezvous, at most. 0 (default): 8192, or 4096 in large "
-                   "jobs, as for the BTL",
-                   &mca_mtl_velo_component.eager_limit);
+    mca_mtl_velo_component.config = velo_default_messenger_config();
+    int rc = mca_btl_velo_register_rows(&mca_mtl_velo_component.super.mtl_version, VELO_PARAMETER_OF_MESSENGER,
+                                        &mca_mtl_velo_component.config);
     rc |= mca_mtl_velo_register_pvars();
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
@@ -90,7 +64,7 @@ static uint32_t senders(void)
     if (0 == size) {
         mca_mtl_velo_give_up("the size of the job is not known");
     }
-    return size + mca_btl_velo_component.spare_peers;
+    return size + mca_btl_velo_component.config.spare_peers;
 }
 
 static int component_progress(void)
@@ -103,13 +77,9 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
     (void) enable_progress_threads;
     mca_mtl_velo_module_t *module = &mca_mtl_velo_module;
     module->engine = mca_btl_velo_acquire_engine(enable_mpi_threads);
-    const velo_messenger_config config = {
-        .eager_limit = 0 != mca_mtl_velo_component.eager_limit ? mca_mtl_velo_component.eager_limit
-                                                               : mca_btl_velo_eager_payload(),
-        .unexpected_pool = mca_mtl_velo_component.unexpected_pool,
-        .sharers = senders(),
-        .header_pool = mca_mtl_velo_component.header_pool,
-    };
+    velo_messenger_config config = mca_mtl_velo_component.config;
+    config.eager_limit = 0 != config.eager_limit ? config.eager_limit : mca_btl_velo_eager_payload();
+    config.sharers = senders();
     char error[512];
     if (VELO_OK != velo_messenger_open(module->engine, &config, &module->messenger, error, sizeof(error))) {
         mca_mtl_velo_give_up(error);

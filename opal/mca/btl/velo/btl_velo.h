@@ -16,36 +16,7 @@ BEGIN_C_DECLS
 
 typedef struct mca_btl_velo_component_t {
     mca_btl_base_component_t super;
-    /* Parameters, see btl_velo_parameters.c. */
-    int flow_control;
-    unsigned slots_per_peer;
-    unsigned credit_slots;
-    bool piggyback;
-    unsigned preposted_buffers;
-    unsigned initial_buffers;
-    unsigned growth_buffers;
-    unsigned credit_message_threshold;
-    unsigned long long rnr_timer_ns;
-    unsigned lazy_slots;
-    unsigned lazy_peers;
-    bool lazy_stealing;
-    unsigned lazy_ahead;
-    bool delay_credits;
-    bool packet_trains;
-    bool limic;
-    unsigned limic_slots;
-    unsigned ranks_per_node;
-    int single_copy;
-    char *backing_directory;
-    unsigned spare_peers;
-    int network;
-    unsigned network_timeout; /* seconds */
-    int idle_sleep;
-    int report;
-    unsigned stall_warning;
-    char *trace;
-    unsigned trace_limit;
-    int verbose;
+    velo_config config; /* the parameters; those with enumerators: mca_btl_velo_config */
     bool closed; /* the engine was open and is not any more */
 } mca_btl_velo_component_t;
 
@@ -121,10 +92,9 @@ static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpo
  * completes by callback, which is when ob1 tries again; control fragments are never refused. */
 #define MCA_BTL_VELO_QUEUE_LIMIT ((size_t) 64 * 1024)
 
-/* What is sent without a rendezvous where the user has not set btl_velo_eager_limit: 8 KiB and ob1's header, or 4 KiB in a
- * large job, in whose mailboxes a peer has few slots. */
+/* What is sent without a rendezvous in a large job, in whose mailboxes a peer has few slots, where the user has not set
+ * btl_velo_eager_limit: 4 KiB and ob1's header. */
 #define MCA_BTL_VELO_EAGER_HEADER ((size_t) 64)
-#define MCA_BTL_VELO_EAGER_LIMIT ((size_t) 8192 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_BTL_VELO_EAGER_HEADER)
 #define MCA_BTL_VELO_SMALL_EAGER_SLOTS 512
 
@@ -143,10 +113,13 @@ int mca_btl_velo_register(void);
 void mca_btl_velo_deregister(void);
 /* True if the values are there. */
 bool mca_btl_velo_registered(void);
-const char *mca_btl_velo_single_copy_name(int value);
+/* Registers the rows of the table that have this owner, with `config`, at its defaults, as their storage. */
+int mca_btl_velo_register_rows(const mca_base_component_t *component, velo_parameter_owner owner, void *config);
+/* The parameters as they are set, everything else 0. */
+velo_config mca_btl_velo_config(void);
 /* Whether processes on other nodes are to be served. */
 bool mca_btl_velo_spans_nodes(void);
-/* Limits that ob1 and the engine rely on, checked when the values are final. NULL, or what is wrong. */
+/* What is wrong with the values that are not the engine's to check, once all are final; NULL if nothing is. */
 const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
 
 /* pvars */

@@ -53,17 +53,6 @@ static inline void mca_btl_velo_abort(int status, const char *text)
 #error "Velo supports the BTL API 3.1.0 of Open MPI 4.1 and 3.3.0 of Open MPI 5.0 and 6.0"
 #endif
 
-/* --- parameters: the values that an enumerator takes, as text for the caller to free */
-
-static inline int mca_btl_velo_choices(mca_base_var_enum_t *enumerator, char **choices)
-{
-#if BTL_VERSION == 310
-    return enumerator->dump(enumerator, choices);
-#else
-    return enumerator->dump(enumerator, choices, MCA_BASE_VAR_ENUM_DUMP_READABLE);
-#endif
-}
-
 /* --- receiving: the segments, the first of which has the header, are valid during the call only */
 
 /* From 5.0 on the base offers RMA by active messages and answers to the endpoint that a message came from. It is the only

@@ -42,7 +42,7 @@ void mca_btl_velo_give_up(const char *text)
 void mca_btl_velo_log(void *context, int level, const char *text)
 {
     (void) context;
-    if (level <= mca_btl_velo_component.verbose) {
+    if (level <= mca_btl_velo_component.config.verbose) {
         opal_output(0, "btl:velo: %s", text);
     } else {
         opal_output_verbose(level, opal_btl_base_framework.framework_output, "btl:velo: %s", text);
@@ -138,9 +138,8 @@ static uint64_t *find_local_processes(uint32_t *count)
  * this process's virtual node. `velo` and `limic` have room for all. */
 static void split_peers(const uint64_t *names, uint32_t count, velo_config *config, uint64_t *velo, uint64_t *limic)
 {
-    const mca_btl_velo_component_t *component = &mca_btl_velo_component;
     const uint64_t self = name_of(OPAL_PROC_MY_NAME);
-    uint32_t node_size = 0 == component->ranks_per_node ? UINT32_MAX : component->ranks_per_node, here = 0;
+    uint32_t node_size = 0 == config->ranks_per_node ? UINT32_MAX : config->ranks_per_node, here = 0;
     while (here < count && names[here] != self) {
         ++here;
     }
@@ -148,7 +147,7 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
         if (i == here) {
             continue;
         }
-        if (component->limic && i / node_size == here / node_size) {
+        if (config->limic && i / node_size == here / node_size) {
             limic[config->limic_peer_count++] = names[i];
         } else {
             velo[config->node_peer_count++] = names[i];
@@ -156,12 +155,8 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
     }
     /* The processors that this process may use say nothing: it may be bound to one of many. */
     config->oversubscribed = count > (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
-    enum { SLEEP_US = 300 };
-    config->idle_sleep_us =
-        component->idle_sleep >= 0 ? (uint32_t) component->idle_sleep : config->oversubscribed ? SLEEP_US : 0;
     config->node_peers = velo;
     config->limic_peers = limic;
-    config->ranks_per_node = component->limic ? node_size : 0;
 }
 
 /* A number that the process manager has of the job; 0 if it does not tell. */
@@ -213,44 +208,19 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
 
 static void open_engine(mca_btl_velo_module_t *module, bool threads)
 {
-    const mca_btl_velo_component_t *component = &mca_btl_velo_component;
-    velo_config config = {
-        .flow_control = velo_policy_name((unsigned) component->flow_control),
-        .slots_per_peer = component->slots_per_peer,
-        .credit_slots = component->credit_slots,
-        .piggyback = component->piggyback,
-        .preposted_buffers = component->preposted_buffers,
-        .initial_buffers = component->initial_buffers,
-        .growth_buffers = component->growth_buffers,
-        .credit_message_threshold = component->credit_message_threshold,
-        .rnr_timer_ns = component->rnr_timer_ns,
-        .lazy_slots = component->lazy_slots,
-        .lazy_peers = component->lazy_peers,
-        .lazy_stealing = component->lazy_stealing,
-        .lazy_ahead = component->lazy_ahead,
-        .delay_credits = component->delay_credits,
-        .packet_trains = component->packet_trains,
-        .single_copy = mca_btl_velo_single_copy_name(component->single_copy),
-        .backing_directory = component->backing_directory,
-        .spare_peers = component->spare_peers,
-        /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
-        .eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit,
-        .max_message_bytes = module->descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES - 1].fl_payload_buffer_size,
-        .threads = threads,
-        .stall_warning_seconds = component->stall_warning,
-        .trace = component->trace,
-        .trace_limit_bytes = (uint64_t) component->trace_limit << 20,
-        .describe_locality = component->verbose >= 5 ||
-                             opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5,
-        .report = (velo_report) component->report,
-        .process_name = name_of(OPAL_PROC_MY_NAME),
-        .limic_slots = component->limic_slots,
-        .context = module,
-        .message = message_arrived,
-        .fatal = mca_btl_velo_fatal,
-        .gone = mca_btl_velo_gone,
-        .log = mca_btl_velo_log,
-    };
+    velo_config config = mca_btl_velo_config();
+    /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
+    config.eager_limit = mca_btl_velo_is_default("eager_limit") ? 0 : module->super.btl_eager_limit;
+    config.max_message_bytes = module->descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES - 1].fl_payload_buffer_size;
+    config.threads = threads;
+    config.describe_locality =
+        config.verbose >= 5 || opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5;
+    config.process_name = name_of(OPAL_PROC_MY_NAME);
+    config.context = module;
+    config.message = message_arrived;
+    config.fatal = mca_btl_velo_fatal;
+    config.gone = mca_btl_velo_gone;
+    config.log = mca_btl_velo_log;
     uint32_t count;
     uint64_t *names = find_local_processes(&count);
     uint64_t *peers = calloc(2 * (size_t) count + 1, sizeof(*peers));
@@ -260,7 +230,6 @@ static void open_engine(mca_btl_velo_module_t *module, bool threads)
     split_peers(names, count, &config, peers, peers + count);
     uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
     config.remote_peers = remote;
-    config.network_timeout_ms = 1000 * component->network_timeout;
     char error[512];
     mca_btl_velo_component.closed = false;
     velo_status status = velo_engine_open(&config, &module->engine, error, sizeof(error));

@@ -1,0 +1,39 @@
+// The parameters as a table, for whatever goes by all of them.
+#pragma once
+
+#include <string>
+
+#include "types/engine.h"
+#include "types/messages.h"
+
+namespace velo::parameters {
+
+// In the order of parameters.inc, those of the messenger last; nullptr beyond the last.
+const velo_parameter* at(unsigned index);
+
+// "1 to 255", "one of none, static, ..."
+std::string permitted_text(const velo_parameter& parameter);
+std::string default_text(const velo_parameter& parameter);
+// Whether a value is permitted, written as users write it: numbers with the units that Open MPI knows.
+bool permits(const velo_parameter& parameter, const char* value);
+// "btl_velo_credit_slots is 300; it must be 1 to 255"
+std::string objection(const velo_parameter& parameter, const char* value);
+
+// What ompi_info says: the help, what is permitted, the default.
+std::string help(const velo_parameter& parameter);
+
+// The value that a configuration has, as users write it. `config` is that of the parameter's owner.
+std::string value_text(const velo_parameter& parameter, const void* config);
+// All that belong to the engine: ", flow_control dynamic, slots_per_peer 0, ..." after `text`.
+std::string values_text(const velo_config& config);
+// The same as a JSON object.
+std::string values_json(const velo_config& config);
+
+velo_config engine_defaults();
+velo_messenger_config messenger_defaults();
+
+// Throw Failure at the first parameter that is out of its range.
+void check(const velo_config& config);
+void check(const velo_messenger_config& config);
+
+}  // namespace velo::parameters

@@ -1,0 +1,281 @@
+// The table of parameters and what follows from it: checks, the agreement between processes, defaults, the
+// page that documents them. test/mpi/test_parameters.py compares the page with ompi_info.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "api/velo.h"
+#include "api/velo_messages.h"
+#include "flow/policy.h"
+#include "parameters/agreement.h"
+#include "parameters/table.h"
+#include "platform/failure.h"
+
+namespace velo::parameters {
+namespace {
+
+std::vector<const velo_parameter*> all() {
+    std::vector<const velo_parameter*> rows;
+    for (unsigned i = 0; const velo_parameter* row = velo_parameter_at(i); ++i) rows.push_back(row);
+    return rows;
+}
+
+bool is_number(const velo_parameter& row) {
+    return row.type != VELO_PARAMETER_BOOL && row.type != VELO_PARAMETER_TEXT &&
+           row.type != VELO_PARAMETER_CHOICE;
+}
+
+template <typename Value>
+void put(const velo_parameter& row, void* config, Value value) {
+    std::memcpy(static_cast<std::byte*>(config) + row.offset, &value, sizeof value);
+}
+
+void put_number(const velo_parameter& row, void* config, std::int64_t number) {
+    switch (row.type) {
+        case VELO_PARAMETER_BOOL:
+            return put(row, config, number != 0);
+        case VELO_PARAMETER_COUNT:
+            return put(row, config, static_cast<std::uint32_t>(number));
+        case VELO_PARAMETER_INTEGER:
+            return put(row, config, static_cast<int>(number));
+        default:
+            return put(row, config, static_cast<std::uint64_t>(number));
+    }
+}
+
+// Another permitted value than the default.
+std::int64_t other_number(const velo_parameter& row) {
+    if (row.type == VELO_PARAMETER_BOOL) return 1 - row.number;
+    return row.number == row.permitted.most ? row.permitted.least : row.permitted.most;
+}
+
+std::string objection_to(const velo_config& config) {
+    try {
+        check(config);
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.status(), VELO_ERR_PARAMETER);
+        return failure.what();
+    }
+    return {};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST(ParametersTest, every_name_occurs_once_and_every_default_is_permitted) {
+    std::set<std::string> names;
+    for (const velo_parameter* row : all()) {
+        EXPECT_TRUE(names.insert(row->name).second) << row->name;
+        EXPECT_TRUE(contains(row->name, row->key));
+        EXPECT_TRUE(row->level >= 1 && row->level <= 9) << row->name;
+        EXPECT_TRUE(!is_number(*row) || holds(row->permitted, row->number)) << row->name;
+    }
+    EXPECT_EQ(objection_to(velo_default_config()), "");
+    EXPECT_NO_THROW(check(velo_default_messenger_config()));
+}
+
+TEST(ParametersTest, a_value_next_to_its_range_is_refused_with_name_value_and_range) {
+    for (const velo_parameter* row : all()) {
+        if (!is_number(*row) || row->owner != VELO_PARAMETER_OF_ENGINE) continue;
+        for (std::int64_t number : {row->permitted.least, row->permitted.most}) {
+            velo_config config = velo_default_config();
+            put_number(*row, &config, number);
+            EXPECT_EQ(objection_to(config), "");
+        }
+        for (std::int64_t number : {row->permitted.least - 1, row->permitted.most + 1}) {
+            velo_config config = velo_default_config();
+            put_number(*row, &config, number);
+            if (value_text(*row, &config) != std::to_string(number)) continue;  // the type cannot hold it
+            const bool automatic = row->permitted.or_zero && number == 0;
+            const std::string text = objection_to(config);
+            EXPECT_EQ(text.empty(), automatic) << row->name << " " << number;
+            if (automatic) continue;
+            EXPECT_TRUE(contains(text, row->name + (" is " + std::to_string(number)) + ";")) << text;
+            EXPECT_TRUE(contains(text, permitted_text(*row))) << text;
+        }
+    }
+}
+
+TEST(ParametersTest, a_word_that_is_no_choice_is_refused_with_all_choices) {
+    for (const velo_parameter* row : all()) {
+        if (row->type != VELO_PARAMETER_CHOICE) continue;
+        for (unsigned i = 0; const char* word = row->permitted.choice(i); ++i) {
+            velo_config config = velo_default_config();
+            put(*row, &config, word);
+            EXPECT_EQ(objection_to(config), "");
+        }
+        velo_config config = velo_default_config();
+        put(*row, &config, "bananas");
+        const std::string text = objection_to(config);
+        EXPECT_TRUE(contains(text, row->name)) << text;
+        EXPECT_TRUE(contains(text, "\"bananas\"")) << text;
+        for (unsigned i = 0; const char* word = row->permitted.choice(i); ++i)
+            EXPECT_TRUE(contains(text, word)) << text;
+    }
+}
+
+TEST(ParametersTest, an_engine_does_not_open_with_a_value_out_of_range) {
+    velo_config config = velo_default_config();
+    config.stall_warning = 1'000'001;
+    velo_engine* engine = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_engine_open(&config, &engine, error, sizeof error), VELO_ERR_PARAMETER);
+    EXPECT_STREQ(error, "btl_velo_stall_warning is 1000001; it must be 0 to 1000000");
+}
+
+TEST(ParametersTest, texts_are_read_as_open_mpi_reads_them) {
+    for (const velo_parameter* row : all()) {
+        if (std::strcmp(row->name, "btl_velo_credit_slots") == 0) {
+            for (const char* fine : {"1", "255", "0x10"})
+                EXPECT_TRUE(velo_parameter_permits(row, fine)) << fine;
+            // The second one is 2 in 32 bits.
+            for (const char* wrong : {"0", "4294967298", "-1", "two", "1k", "3 ", "99999999999999999999"})
+                EXPECT_FALSE(velo_parameter_permits(row, wrong)) << wrong;
+        }
+        if (std::strcmp(row->name, "mtl_velo_unexpected_pool") == 0) {
+            for (const char* fine : {"0", "64k", "16m", "2G"})
+                EXPECT_TRUE(velo_parameter_permits(row, fine)) << fine;
+            for (const char* wrong : {"lots", "16mb", "9000000000g"})
+                EXPECT_FALSE(velo_parameter_permits(row, wrong)) << wrong;
+        }
+    }
+}
+
+TEST(ParametersTest, processes_must_agree_on_the_values_that_are_marked_so_and_on_no_others) {
+    const Agreement mine = agreement_of(velo_default_config());
+    EXPECT_EQ(difference(mine, mine), "");
+    for (const velo_parameter* row : all()) {
+        if (row->owner != VELO_PARAMETER_OF_ENGINE || row->type == VELO_PARAMETER_TEXT) {
+            EXPECT_FALSE(row->alike && row->owner == VELO_PARAMETER_OF_MESSENGER) << row->name;
+            continue;
+        }
+        velo_config config = velo_default_config();
+        if (row->type == VELO_PARAMETER_CHOICE) {
+            const char* first = row->permitted.choice(0);
+            put(*row, &config, std::strcmp(first, row->text) == 0 ? row->permitted.choice(1) : first);
+        } else {
+            put_number(*row, &config, other_number(*row));
+        }
+        const Agreement theirs = agreement_of(config);
+        const std::string text = difference(mine, theirs);
+        EXPECT_EQ(text.empty(), !row->alike) << row->name << ": " << text;
+        EXPECT_EQ(digest(mine) == digest(theirs), !row->alike) << row->name;
+        if (!row->alike) continue;
+        EXPECT_TRUE(contains(text, std::string(row->name) + " must be the same")) << text;
+        const bool flag = row->type == VELO_PARAMETER_BOOL;
+        EXPECT_TRUE(contains(text, flag ? std::to_string(row->number) : default_text(*row))) << text;
+        EXPECT_TRUE(contains(text, flag ? std::to_string(1 - row->number) : value_text(*row, &config)))
+            << text;
+    }
+}
+
+TEST(ParametersTest, processes_must_agree_on_the_eager_limit_and_on_the_longest_message) {
+    Agreement mine = agreement_of(velo_default_config()), theirs = mine;
+    theirs.eager_limit = 999;
+    EXPECT_TRUE(contains(difference(mine, theirs), "btl_velo_eager_limit")) << difference(mine, theirs);
+    theirs = mine;
+    theirs.max_message_bytes = 777;
+    EXPECT_TRUE(contains(difference(mine, theirs), "btl_velo_max_send_size")) << difference(mine, theirs);
+}
+
+TEST(ParametersTest, what_a_policy_is_told_of_an_agreement_is_what_was_agreed_on) {
+    velo_config config = velo_default_config();
+    config.credit_slots = 7;
+    config.piggyback = false;
+    config.lazy_slots = 99;
+    config.growth_buffers = 13;
+    const flow::PolicyConfig flow = agreed_flow(agreement_of(config));
+    EXPECT_EQ(flow.credit_slots, 7U);
+    EXPECT_FALSE(flow.piggyback);
+    EXPECT_EQ(flow.lazy_slots, 99U);
+    EXPECT_EQ(flow.growth_buffers, flow::PolicyConfig{}.growth_buffers);
+}
+
+TEST(ParametersTest, policies_have_the_defaults_of_the_table) {
+    const flow::PolicyConfig flow;
+    const velo_config config = velo_default_config();
+#define VELO_POLICY_PARAMETER(type, name, ...) EXPECT_EQ(flow.name, config.name) << #name;
+#include "types/parameters.inc"
+}
+
+TEST(ParametersTest, the_values_of_a_run_name_every_parameter_of_the_engine) {
+    velo_config config = velo_default_config();
+    config.backing_directory = "/a \"b\"\\c";
+    const std::string text = values_text(config), json = values_json(config);
+    for (const velo_parameter* row : all()) {
+        if (row->owner != VELO_PARAMETER_OF_ENGINE) continue;
+        EXPECT_TRUE(contains(", " + text, std::string(", ") + row->key + " ")) << row->key;
+        EXPECT_TRUE(contains(json, "\"" + std::string(row->key) + "\":")) << row->key;
+    }
+    EXPECT_TRUE(contains(text, "flow_control dynamic, slots_per_peer 0, credit_slots 2, piggyback true"))
+        << text;
+    EXPECT_TRUE(contains(json, R"("piggyback":true,)")) << json;
+    EXPECT_TRUE(contains(json, R"("backing_directory":"/a \"b\"\\c")")) << json;
+}
+
+std::string table_of_the_page() {
+    std::ostringstream text;
+    text << "| name | default | permitted | level | the same in all | what it is for |\n"
+            "|---|---|---|---|---|---|\n";
+    for (const velo_parameter* row : all()) {
+        const std::string initial = default_text(*row);
+        text << "| `" << row->name << "` | " << (initial.empty() ? "nothing" : initial) << " | "
+             << permitted_text(*row) << " | " << row->level << " | " << (row->alike ? "yes" : "no") << " | "
+             << row->help << " |\n";
+    }
+    return text.str();
+}
+
+std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+TEST(ParametersTest, the_page_of_parameters_holds_the_table) {
+    const std::string path = VELO_SOURCE_DIRECTORY "/docs/parameters.md";
+    std::string page = contents(path);
+    const std::size_t first = page.find("| name |");
+    ASSERT_NE(first, std::string::npos);
+    const std::size_t length = page.find("\n\n", first) + 1 - first;
+    if (std::getenv("VELO_WRITE_PAGES") != nullptr)
+        std::ofstream(path) << page.replace(first, length, table_of_the_page());
+    else
+        EXPECT_EQ(page.substr(first, length), table_of_the_page());
+}
+
+// Rows "| `name` | default ... | ..." under that heading; names without btl_velo_.
+TEST(ParametersTest, the_readme_names_parameters_and_defaults_of_the_table) {
+    const std::string readme = contents(VELO_SOURCE_DIRECTORY "/README.md");
+    const std::size_t first = readme.find("\n## Ten parameters");
+    ASSERT_NE(first, std::string::npos);
+    std::istringstream section(readme.substr(first, readme.find("\n## ", first + 1) - first));
+    int rows = 0;
+    for (std::string line; std::getline(section, line);) {
+        if (!line.starts_with("| `")) continue;
+        const std::string name = line.substr(3, line.find('`', 3) - 3);
+        std::string initial = line.substr(line.find("| ", 2) + 2);
+        std::erase(initial, '`');
+        const velo_parameter* found = nullptr;
+        for (const velo_parameter* row : all())
+            if (row->name == "btl_velo_" + name) found = row;
+        ASSERT_NE(found, nullptr) << line;
+        EXPECT_TRUE(initial.starts_with(default_text(*found) + " ") ||
+                    initial.starts_with(default_text(*found) + ","))
+            << line;
+        ++rows;
+    }
+    EXPECT_EQ(rows, 10);
+}
+
+}  // namespace
+}  // namespace velo::parameters
