@@ -50,8 +50,8 @@ typedef struct velo_config {
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
     uint32_t node_peer_count;   /* 0..65535 */
-    /* Those of the processes on this node that are served by the LiMIC-like path: none of them is in
-     * node_peers. */
+    /* Those of the processes on this node that are served by the LiMIC-like path, ascending: none of them
+     * is in node_peers. */
     const uint64_t* limic_peers;
     uint32_t limic_peer_count;
 
