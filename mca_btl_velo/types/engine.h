@@ -35,6 +35,16 @@ struct velo_send {
     velo_status status;
 };
 
+/* How many parameters there are. */
+enum {
+    VELO_PARAMETERS =
+#define VELO_PARAMETER(...) 1 +
+#define VELO_BASE_PARAMETER(...) 1 +
+#define VELO_MESSENGER_PARAMETER(...) 1 +
+#include "types/parameters.inc"
+        0
+};
+
 typedef struct velo_config {
 /* What users set; parameters.inc says what each one is. */
 #define VELO_PARAMETER VELO_PARAMETER_MEMBER

@@ -119,7 +119,7 @@ velo_config mca_btl_velo_config(void);
 /* Whether processes on other nodes are to be served. */
 bool mca_btl_velo_spans_nodes(void);
 /* What is wrong with the values that are not the engine's to check, once all are final; NULL if nothing is. */
-const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
+const char *mca_btl_velo_wrong_parameter(mca_btl_base_module_t *module);
 
 /* pvars */
 int mca_btl_velo_register_pvars(void);
