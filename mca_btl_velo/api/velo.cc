@@ -1,10 +1,12 @@
 // The C interface: translates handles, catches failures. No logic of its own.
 #include "api/velo.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <type_traits>
 
 #include "api/handle.h"
 #include "endpoint/counters.h"
@@ -65,10 +67,12 @@ constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
 extern "C" {
 
 const char* velo_policy_name(unsigned index) {
+    static_assert(noexcept(velo::flow::policy_name(index, velo::endpoint::kProvidedNeeds).data()));
     return velo::flow::policy_name(index, velo::endpoint::kProvidedNeeds).data();
 }
 
 const velo_parameter* velo_parameter_at(unsigned index) {
+    static_assert(noexcept(velo::parameters::at(index)));
     return velo::parameters::at(index);
 }
 
@@ -80,6 +84,7 @@ void velo_parameter_help(const velo_parameter* parameter, char* text, size_t tex
 }
 
 bool velo_parameter_permits(const velo_parameter* parameter, const char* value) {
+    static_assert(noexcept(velo::parameters::permits(*parameter, value)));
     return velo::parameters::permits(*parameter, value);
 }
 
@@ -92,6 +97,7 @@ void velo_parameter_objection(const velo_parameter* parameter, const char* value
 }
 
 velo_config velo_default_config(void) {
+    static_assert(noexcept(velo::parameters::engine_defaults()));
     return velo::parameters::engine_defaults();
 }
 
@@ -106,29 +112,36 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
 
 void velo_engine_close(velo_engine* engine) {
     if (engine == nullptr) return;
-    engine->engine.publish_statistics();
-    attempted([&] { print_report(engine->engine); });
+    attempted([&] {
+        engine->engine.publish_statistics();
+        print_report(engine->engine);
+    });
+    static_assert(std::is_nothrow_destructible_v<velo_engine>);
     delete engine;
 }
 
 void velo_engine_abandon(velo_engine* engine) {
-    engine->engine.abandon();
+    attempted([&] { engine->engine.abandon(); });
 }
 
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
+    static_assert(noexcept(engine->engine.address().data()));
     *bytes = engine->engine.address().size();
     return engine->engine.address().data();
 }
 
 const char* velo_engine_description(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.description().c_str()));
     return engine->engine.description().c_str();
 }
 
 uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.slots_per_peer()));
     return engine->engine.slots_per_peer();
 }
 
 uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.remote_slots_per_peer()));
     return engine->engine.remote_slots_per_peer();
 }
 
@@ -136,7 +149,8 @@ bool velo_address_is_here(const void* address, size_t bytes) {
     velo::fabric::shm::Address copy;
     if (bytes < sizeof copy) return false;
     std::memcpy(&copy, address, sizeof copy);
-    std::uint64_t here = velo::platform::machine_identity();
+    std::uint64_t here = 0;
+    attempted([&] { here = velo::platform::machine_identity(); });
     return copy.magic == copy.kMagic && here != 0 && copy.file.machine == here;
 }
 
@@ -166,6 +180,7 @@ velo_peer* velo_peer_at(velo_engine* engine, uint32_t place) {
 }
 
 velo_peer* velo_peer_nobody(velo_engine* engine) {
+    static_assert(noexcept(&engine->engine.nobody()));
     return &engine->engine.nobody();
 }
 
@@ -191,6 +206,7 @@ velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* sen
 }
 
 size_t velo_peer_queued_bytes(const velo_peer* peer) {
+    static_assert(noexcept(peer->queue.bytes()));
     return peer->queue.bytes();
 }
 
@@ -221,16 +237,20 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
 
 velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t address, uint64_t operand,
                              uint64_t compare, uint64_t* old_value) {
+    static_assert(noexcept(velo::rma::atomic_valid(operation, width, address)) &&
+                  noexcept(velo::rma::atomic_execute(operation, width, address, operand, compare)));
     if (!velo::rma::atomic_valid(operation, width, address)) return VELO_ERR_UNSUPPORTED;
     *old_value = velo::rma::atomic_execute(operation, width, address, operand, compare);
     return VELO_OK;
 }
 
 uint32_t velo_message_source(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.arriving()));
     return engine->engine.arriving();
 }
 
 bool velo_message_is_remote(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.is_remote(engine->engine.arriving())));
     return engine->engine.is_remote(engine->engine.arriving());
 }
 
@@ -239,20 +259,28 @@ int velo_progress(velo_engine* engine) {
 }
 
 const velo_counter* velo_counter_at(unsigned index) {
+    static_assert(noexcept(velo::endpoint::counter_at(index)));
     return velo::endpoint::counter_at(index);
 }
 
 uint64_t velo_counter_value(const velo_engine* engine, unsigned index) {
-    return velo::endpoint::counter_value(engine->engine, index);
+    uint64_t value = 0;
+    attempted([&] { value = velo::endpoint::counter_value(engine->engine, index); });
+    return value;
 }
 
 uint32_t velo_counter_peers(const velo_engine* engine) {
-    return velo::endpoint::counter_peers(engine->engine);
+    uint32_t peers = 0;
+    attempted([&] { peers = velo::endpoint::counter_peers(engine->engine); });
+    return peers;
 }
 
 void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count) {
-    for (uint32_t peer = 0; peer < count; ++peer)
-        values[peer] = velo::endpoint::counter_of_peer(engine->engine, index, peer);
+    std::fill_n(values, count, 0);
+    attempted([&] {
+        for (uint32_t peer = 0; peer < count; ++peer)
+            values[peer] = velo::endpoint::counter_of_peer(engine->engine, index, peer);
+    });
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {

@@ -2,6 +2,7 @@
 #include "api/velo_messages.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "api/handle.h"
 #include "messaging/messenger.h"
@@ -9,6 +10,7 @@
 #include "platform/layout.h"
 
 using velo::Failure;
+using velo::api::attempted;
 using velo::api::guarded;
 using velo::matching::Key;
 using velo::messaging::Messenger;
@@ -43,6 +45,7 @@ Parked* parked(velo_message* message) {
 extern "C" {
 
 velo_messenger_config velo_default_messenger_config(void) {
+    static_assert(noexcept(velo::parameters::messenger_defaults()));
     return velo::parameters::messenger_defaults();
 }
 
@@ -56,10 +59,12 @@ velo_status velo_messenger_open(velo_engine* engine, const velo_messenger_config
 }
 
 void velo_messenger_close(velo_messenger* messenger) {
+    static_assert(std::is_nothrow_destructible_v<velo_messenger>);
     delete messenger;
 }
 
 const void* velo_messenger_address(const velo_messenger* messenger, size_t* bytes) {
+    static_assert(noexcept(messenger->messenger.address()));
     *bytes = sizeof(velo::messaging::Address);
     return &messenger->messenger.address();
 }
@@ -130,7 +135,8 @@ void velo_message_forget(velo_messenger* messenger, uint32_t context) {
 }
 
 void velo_messenger_observe(const velo_messenger* messenger, velo_messenger_state* state) {
-    *state = messenger->messenger.observe();
+    *state = {};
+    attempted([&] { *state = messenger->messenger.observe(); });
 }
 
 }  // extern "C"

@@ -136,7 +136,7 @@ flow::PeerIndex directory_index(const Engine& engine, std::uint32_t place) {
 
 }  // namespace
 
-const velo_counter* counter_at(unsigned index) {
+const velo_counter* counter_at(unsigned index) noexcept {
     return index < std::size(kCounters) ? &kCounters[index].description : nullptr;
 }
 

@@ -9,7 +9,7 @@
 namespace velo::endpoint {
 
 // nullptr beyond the last.
-const velo_counter* counter_at(unsigned index);
+const velo_counter* counter_at(unsigned index) noexcept;
 // 0 for a counter of peers, and beyond the last.
 std::uint64_t counter_value(const Engine& engine, unsigned index);
 std::uint32_t counter_peers(const Engine& engine);

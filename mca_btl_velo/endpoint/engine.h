@@ -57,9 +57,9 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     ~Engine() override;
 
     // For peers: a fabric::shm::Address, and the network's part if there is one.
-    const std::vector<std::byte>& address() const { return address_; }
+    const std::vector<std::byte>& address() const noexcept { return address_; }
     std::uint64_t name() const { return config_.process_name; }
-    const std::string& description() const { return description_; }
+    const std::string& description() const noexcept { return description_; }
 
     // Connects, or notes the address for the first message where the policy lets that wait. Throws Failure.
     flow::PeerIndex expect(const fabric::shm::Address& address);
@@ -79,8 +79,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
     // Within the message callback: the sender.
-    flow::PeerIndex arriving() const { return arriving_; }
-    bool is_remote(flow::PeerIndex index) const { return index >= remote_first_; }
+    flow::PeerIndex arriving() const noexcept { return arriving_; }
+    bool is_remote(flow::PeerIndex index) const noexcept { return index >= remote_first_; }
     void dump(const Peer* peer, int level);
 
     // What queued sends point to, for as long as the engine lives.
@@ -90,7 +90,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     // Connects to a peer that has sent something and was never connected to.
     void reach(Peer& peer);
     // Stands for processes that have departed: what is sent to it is lost, and nothing comes of it.
-    Peer& nobody() { return *nobody_; }
+    Peer& nobody() noexcept { return *nobody_; }
     bool threads() const { return config_.threads; }
     // Nothing moves any more; the upper layer has been told.
     bool failed() const { return failed_; }
@@ -109,9 +109,9 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     bool asked_for_report() const { return std::string_view(config_.report) != "none"; }
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
-    std::uint32_t slots_per_peer() const { return slots_per_peer_; }
+    std::uint32_t slots_per_peer() const noexcept { return slots_per_peer_; }
     // For peers on other nodes; 0 without a network.
-    std::uint32_t remote_slots_per_peer() const { return remote_slots_per_peer_; }
+    std::uint32_t remote_slots_per_peer() const noexcept { return remote_slots_per_peer_; }
 
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }

@@ -12,7 +12,7 @@ class SendQueue {
     bool empty() const { return head_ == nullptr; }
     velo_send* front() const { return head_; }
     // Bytes of the queued messages that have not been sent.
-    std::size_t bytes() const { return bytes_; }
+    std::size_t bytes() const noexcept { return bytes_; }
 
     void push(velo_send* send) {
         send->next = nullptr;

@@ -202,7 +202,7 @@ std::string parameters_text(std::string_view policy, const PolicyConfig& config)
     return factory != nullptr ? factory->parameters(config) : std::string();
 }
 
-std::string_view policy_name(unsigned index, std::uint32_t provided) {
+std::string_view policy_name(unsigned index, std::uint32_t provided) noexcept {
     for (const PolicyFactory* factory : kFactories)
         if ((factory->needs & ~provided) == 0 && index-- == 0) return factory->name;
     return {};

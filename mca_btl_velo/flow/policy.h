@@ -330,7 +330,7 @@ enum Need : std::uint32_t {
 
 // Names in the order of the one name -> factory table, of the policies that need no more than `provided`.
 // One, empty beyond the last; and all.
-std::string_view policy_name(unsigned index, std::uint32_t provided = kEveryNeed);
+std::string_view policy_name(unsigned index, std::uint32_t provided = kEveryNeed) noexcept;
 std::vector<std::string_view> policy_names(std::uint32_t provided = kEveryNeed);
 
 // nullptr if there is no such policy; otherwise a policy whose sender windows are still 0: the caller opens

@@ -62,7 +62,7 @@ class Messenger final : private endpoint::Listener {
     Messenger(endpoint::Engine& engine, const velo_messenger_config& config);
     ~Messenger();
 
-    const Address& address() const { return address_; }
+    const Address& address() const noexcept { return address_; }
     // Throws Failure.
     void connect(Peer& peer, const Address& address);
 

@@ -158,7 +158,7 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-const velo_parameter* at(unsigned index) {
+const velo_parameter* at(unsigned index) noexcept {
     return index < std::size(kTable) ? &kTable[index] : nullptr;
 }
 
@@ -186,7 +186,7 @@ std::string default_text(const velo_parameter& parameter) {
     return is_text(parameter) ? parameter.text : std::to_string(parameter.number);
 }
 
-bool permits(const velo_parameter& parameter, const char* value) {
+bool permits(const velo_parameter& parameter, const char* value) noexcept {
     std::int64_t number = 0;
     switch (parameter.type) {
         case VELO_PARAMETER_BOOL:
@@ -246,11 +246,11 @@ std::string values_json(const velo_config& config) {
     return "{" + members + "}";
 }
 
-velo_config engine_defaults() {
+velo_config engine_defaults() noexcept {
     return defaults<velo_config>(VELO_PARAMETER_OF_ENGINE);
 }
 
-velo_messenger_config messenger_defaults() {
+velo_messenger_config messenger_defaults() noexcept {
     return defaults<velo_messenger_config>(VELO_PARAMETER_OF_MESSENGER);
 }
 

@@ -9,13 +9,13 @@
 namespace velo::parameters {
 
 // In the order of parameters.inc, those of the messenger last; nullptr beyond the last.
-const velo_parameter* at(unsigned index);
+const velo_parameter* at(unsigned index) noexcept;
 
 // "1 to 255", "one of none, static, ..."
 std::string permitted_text(const velo_parameter& parameter);
 std::string default_text(const velo_parameter& parameter);
 // Whether a value is permitted, written as users write it: numbers with the units that Open MPI knows.
-bool permits(const velo_parameter& parameter, const char* value);
+bool permits(const velo_parameter& parameter, const char* value) noexcept;
 // "btl_velo_credit_slots is 300; it must be 1 to 255"
 std::string objection(const velo_parameter& parameter, const char* value);
 
@@ -29,8 +29,8 @@ std::string values_text(const velo_config& config);
 // The same as a JSON object.
 std::string values_json(const velo_config& config);
 
-velo_config engine_defaults();
-velo_messenger_config messenger_defaults();
+velo_config engine_defaults() noexcept;
+velo_messenger_config messenger_defaults() noexcept;
 
 // Throw Failure at the first parameter that is out of its range.
 void check(const velo_config& config);

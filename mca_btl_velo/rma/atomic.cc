@@ -47,13 +47,13 @@ T execute(velo_atomic operation, T* address, T operand, T compare) {
 
 }  // namespace
 
-bool atomic_valid(std::uint32_t operation, unsigned width, std::uint64_t address) {
+bool atomic_valid(std::uint32_t operation, unsigned width, std::uint64_t address) noexcept {
     return operation <= VELO_ATOMIC_CSWAP && (width == 4 || width == 8) && address % width == 0 &&
            address != 0;
 }
 
 std::uint64_t atomic_execute(velo_atomic operation, unsigned width, std::uint64_t address,
-                             std::uint64_t operand, std::uint64_t compare) {
+                             std::uint64_t operand, std::uint64_t compare) noexcept {
     if (width == 8) {
         return execute(operation, reinterpret_cast<std::uint64_t*>(address), operand, compare);
     }

@@ -35,6 +35,16 @@ struct velo_send {
     velo_status status;
 };
 
+/* How many parameters there are. */
+enum {
+    VELO_PARAMETERS =
+#define VELO_PARAMETER(...) 1 +
+#define VELO_BASE_PARAMETER(...) 1 +
+#define VELO_MESSENGER_PARAMETER(...) 1 +
+#include "types/parameters.inc"
+        0
+};
+
 typedef struct velo_config {
 /* What users set; parameters.inc says what each one is. */
 #define VELO_PARAMETER VELO_PARAMETER_MEMBER
@@ -50,8 +60,8 @@ typedef struct velo_config {
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */
     uint32_t node_peer_count;   /* 0..65535 */
-    /* Those of the processes on this node that are served by the LiMIC-like path: none of them is in
-     * node_peers. */
+    /* Those of the processes on this node that are served by the LiMIC-like path, ascending: none of them
+     * is in node_peers. */
     const uint64_t* limic_peers;
     uint32_t limic_peer_count;
 

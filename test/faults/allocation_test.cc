@@ -115,6 +115,13 @@ class Scenario {
     void open() {
         for (unsigned index = 0; call([&] { return velo_policy_name(index); }) != nullptr; ++index) {
         }
+        for (unsigned index = 0; index < 2; ++index) {
+            const velo_parameter* parameter = velo_parameter_at(index);
+            char text[1024] = "";
+            optional([&] { velo_parameter_help(parameter, text, sizeof text); });
+            optional([&] { velo_parameter_objection(parameter, "nothing that is permitted", text, sizeof text); });
+            told_ |= *text == '\0';
+        }
         for (std::size_t i = 0; i < 2; ++i) {
             velo_config config = velo_default_config();
             config.flow_control = variant_.flow_control;

@@ -72,6 +72,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(ParametersTest, every_name_occurs_once_and_every_default_is_permitted) {
     std::set<std::string> names;
+    EXPECT_EQ(all().size(), std::size_t{VELO_PARAMETERS});
     for (const velo_parameter* row : all()) {
         EXPECT_TRUE(names.insert(row->name).second) << row->name;
         EXPECT_TRUE(contains(row->name, row->key));

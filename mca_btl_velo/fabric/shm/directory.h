@@ -14,6 +14,24 @@
 
 namespace velo::fabric::shm {
 
+// Where `name` is among `count` names that ascend from `first` on, or nothing: a process meets each of its
+// peers in the directory of that peer.
+template <typename NameAt>
+std::optional<std::uint32_t> find_ascending(std::uint32_t first, std::uint32_t count, std::uint64_t name,
+                                            NameAt name_at) {
+    std::uint32_t low = first, high = first + count;
+    while (low < high) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        const std::uint64_t found = name_at(middle);
+        if (found == name) return middle;
+        if (found < name)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return {};
+}
+
 class Directory {
  public:
     static constexpr std::uint64_t kFree = ~std::uint64_t{0};  // the name of a place that is nobody's

@@ -179,10 +179,14 @@ std::optional<flow::PeerIndex> Segment::take_entry(std::uint64_t name) {
     const auto name_at = [this](flow::PeerIndex i) -> std::atomic<std::uint64_t>& {
         return directory().entry(i).name;
     };
-    for (flow::PeerIndex i = 0; i < directory_entries(); ++i) {
-        if (name_at(i).load(std::memory_order_acquire) == name) return i;
-    }
-    for (flow::PeerIndex i = flow_.peers; i < flow_.total_peers(); ++i) {
+    const auto read = [&](flow::PeerIndex i) { return name_at(i).load(std::memory_order_acquire); };
+    // Those of the job keep their entries; the spare ones are few and in no order.
+    const std::uint32_t total = flow_.total_peers();
+    if (const auto place = find_ascending(0, flow_.peers, name, read)) return place;
+    if (const auto place = find_ascending(total, limic_peers_, name, read)) return place;
+    for (flow::PeerIndex i = flow_.peers; i < total; ++i)
+        if (read(i) == name) return i;
+    for (flow::PeerIndex i = flow_.peers; i < total; ++i) {
         std::uint64_t found = Directory::kFree;
         if (name_at(i).compare_exchange_strong(found, name, std::memory_order_acq_rel) || found == name)
             return i;

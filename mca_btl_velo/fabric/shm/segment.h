@@ -83,8 +83,8 @@ class Segment {
         std::uint64_t owner;
         Agreement agreement;
         flow::PolicyConfig flow;           // with a plan of at most kMostSlots
-        const std::uint64_t* node_peers;   // names for the first flow.peers entries of the directory
-        const std::uint64_t* limic_peers;  // names for the last entries
+        const std::uint64_t* node_peers;   // ascending names for the first flow.peers entries of the directory
+        const std::uint64_t* limic_peers;  // the same for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
         std::int64_t xpmem_segment;  // see Address

@@ -11,6 +11,7 @@
 #include "opal/util/proc.h"
 
 #include "api/velo.h"
+#include "btl_velo_places.h"
 
 BEGIN_C_DECLS
 
@@ -31,6 +32,7 @@ typedef struct mca_btl_velo_module_t {
     opal_free_list_t descriptors[MCA_BTL_VELO_DESCRIPTOR_SIZES];
     opal_free_list_t operations; /* RMA operations under way */
     struct mca_btl_base_endpoint_t *endpoints; /* all that were ever handed out, newest first */
+    mca_btl_velo_places_t places[2];           /* those in use, of this module and of mca_btl_velo_network */
     void (*gone)(uint64_t process_name); /* the MTL's, which has peers of its own; NULL without one */
 } mca_btl_velo_module_t;
 
@@ -68,9 +70,6 @@ static inline bool mca_btl_velo_has_network(void)
 {
     return NULL != mca_btl_velo_network.btl_component;
 }
-
-/* The place of this process, which is no peer of its own. */
-#define MCA_BTL_VELO_OWN_PLACE UINT32_MAX
 
 /* Whether the endpoint is that of this process. */
 static inline bool mca_btl_velo_is_own(const struct mca_btl_base_endpoint_t *endpoint)
@@ -120,7 +119,7 @@ velo_config mca_btl_velo_config(void);
 /* Whether processes on other nodes are to be served. */
 bool mca_btl_velo_spans_nodes(void);
 /* What is wrong with the values that are not the engine's to check, once all are final; NULL if nothing is. */
-const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module);
+const char *mca_btl_velo_wrong_parameter(mca_btl_base_module_t *module);
 
 /* pvars */
 int mca_btl_velo_register_pvars(void);

@@ -19,13 +19,14 @@ static void report_failure(velo_status status, const char *reason)
     reported = true;
 }
 
+static mca_btl_velo_places_t *places_of(const mca_btl_base_module_t *btl)
+{
+    return &mca_btl_velo_module.places[&mca_btl_velo_network == btl];
+}
+
 struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const mca_btl_base_module_t *btl, uint32_t place)
 {
-    struct mca_btl_base_endpoint_t *known = mca_btl_velo_module.endpoints;
-    while (NULL != known && (known->btl != btl || known->place != place)) {
-        known = known->next;
-    }
-    return known;
+    return (struct mca_btl_base_endpoint_t *) mca_btl_velo_places_find(places_of(btl), place);
 }
 
 /* The endpoint of a peer in a module, the same one each time. */
@@ -37,12 +38,14 @@ static struct mca_btl_base_endpoint_t *endpoint_for(mca_btl_base_module_t *btl, 
         return known;
     }
     struct mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
-    if (NULL != endpoint) {
-        endpoint->btl = btl;
-        endpoint->place = place;
-        endpoint->next = module->endpoints;
-        module->endpoints = endpoint;
+    if (NULL == endpoint || !mca_btl_velo_places_set(places_of(btl), place, endpoint)) {
+        free(endpoint);
+        return NULL;
     }
+    endpoint->btl = btl;
+    endpoint->place = place;
+    endpoint->next = module->endpoints;
+    module->endpoints = endpoint;
     return endpoint;
 }
 
@@ -114,10 +117,11 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
     const opal_proc_t *self = opal_proc_local_get();
+    const bool spans_nodes = mca_btl_velo_spans_nodes();
     for (size_t i = 0; i < count; ++i) {
         endpoints[i] = NULL;
         /* Open MPI does not know where the processes of another mpirun are. */
-        bool candidate = OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || mca_btl_velo_spans_nodes() ||
+        bool candidate = OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) || spans_nodes ||
                          procs[i]->proc_name.jobid != self->proc_name.jobid;
         uint32_t place = MCA_BTL_VELO_OWN_PLACE;
         if (procs[i] == self) {
@@ -136,11 +140,12 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
 void mca_btl_velo_gone(void *context, uint32_t place, uint64_t process_name)
 {
     mca_btl_velo_module_t *module = (mca_btl_velo_module_t *) context;
-    struct mca_btl_base_endpoint_t *endpoint;
-    for (endpoint = module->endpoints; NULL != endpoint; endpoint = endpoint->next) {
-        if (endpoint->place == place) {
+    for (int i = 0; i < 2; ++i) {
+        struct mca_btl_base_endpoint_t *endpoint = mca_btl_velo_places_find(&module->places[i], place);
+        if (NULL != endpoint) {
             endpoint->place = MCA_BTL_VELO_NOWHERE;
             endpoint->peer = velo_peer_nobody(module->engine);
+            (void) mca_btl_velo_places_set(&module->places[i], place, NULL);
         }
     }
     if (NULL != module->gone) {
@@ -164,4 +169,6 @@ void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module)
         module->endpoints = endpoint->next;
         free(endpoint);
     }
+    mca_btl_velo_places_clear(&module->places[0]);
+    mca_btl_velo_places_clear(&module->places[1]);
 }

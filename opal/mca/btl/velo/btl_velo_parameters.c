@@ -1,4 +1,4 @@
-/* The parameters btl_velo_*: registers the rows of the engine's table (types/parameters.inc) with Open MPI, and checks what
+/* The parameters btl_velo_*: registers the rows of the engine's table (velo_parameter_at) with Open MPI, and checks what
  * Open MPI does not. */
 #include "btl_velo.h"
 
@@ -10,18 +10,8 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
-/* Rows of the table. */
-enum {
-#define VELO_PARAMETER(...) 1 +
-#define VELO_BASE_PARAMETER(...) 1 +
-#define VELO_MESSENGER_PARAMETER(...) 1 +
-    ROWS =
-#include "types/parameters.inc"
-        0
-};
-
 /* Open MPI's numbers for the words of parameters with enumerators, by row. */
-static int chosen[ROWS];
+static int chosen[VELO_PARAMETERS];
 
 /* The text that mpirun was given for a parameter of Velo's, NULL if it came in another way. */
 static const char *getenv_parameter(const velo_parameter *parameter)
@@ -81,7 +71,7 @@ int mca_btl_velo_register_rows(const mca_base_component_t *component, velo_param
         [VELO_PARAMETER_TEXT] = MCA_BASE_VAR_TYPE_STRING,
     };
     int rc = OPAL_SUCCESS;
-    for (unsigned i = 0; i < ROWS; ++i) {
+    for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
         if (parameter->owner == owner) {
             rc |= VELO_PARAMETER_CHOICE == parameter->type
@@ -95,7 +85,7 @@ int mca_btl_velo_register_rows(const mca_base_component_t *component, velo_param
 velo_config mca_btl_velo_config(void)
 {
     velo_config config = mca_btl_velo_component.config;
-    for (unsigned i = 0; i < ROWS; ++i) {
+    for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
         if (VELO_PARAMETER_OF_ENGINE == parameter->owner && VELO_PARAMETER_CHOICE == parameter->type) {
             *(const char **) ((char *) &config + parameter->offset) = parameter->permitted.choice((unsigned) chosen[i]);
@@ -109,6 +99,14 @@ bool mca_btl_velo_spans_nodes(void)
     return 0 == strcmp("ucx", mca_btl_velo_config().network);
 }
 
+/* Where Open MPI keeps the value of a parameter that every BTL has. */
+static size_t *of_base(mca_btl_base_module_t *module, const velo_parameter *parameter)
+{
+    return 0 == strcmp("eager_limit", parameter->key)        ? &module->btl_eager_limit
+           : 0 == strcmp("rndv_eager_limit", parameter->key) ? &module->btl_rndv_eager_limit
+                                                             : &module->btl_max_send_size;
+}
+
 /* Defaults of the parameters that every BTL has. mca_btl_base_param_register comes last: it removes flags of verbs
  * that are not there. */
 static int register_module_parameters(mca_btl_base_module_t *module)
@@ -116,8 +114,11 @@ static int register_module_parameters(mca_btl_base_module_t *module)
     /* Above sm and vader, so that a user who names velo gets it; component_init keeps out where nobody does. */
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
     /* Payload and ob1's header: fastest on one node (design/shared-memory.md). */
-#define VELO_BASE_PARAMETER(type, name, initial, ...) module->btl_##name = initial;
-#include "types/parameters.inc"
+    for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
+        if (VELO_PARAMETER_OF_BASE == velo_parameter_at(i)->owner) {
+            *of_base(module, velo_parameter_at(i)) = (size_t) velo_parameter_at(i)->number;
+        }
+    }
     module->btl_min_rdma_pipeline_size = INT_MAX;
     module->btl_rdma_pipeline_send_length = module->btl_eager_limit;
     module->btl_rdma_pipeline_frag_size = module->btl_eager_limit;
@@ -180,7 +181,7 @@ static const char *objection(const velo_parameter *parameter, const char *value)
  * environment, where the text can still be seen. */
 static const char *wrong_text(void)
 {
-    for (unsigned i = 0; i < ROWS; ++i) {
+    for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
         const char *value = getenv_parameter(parameter);
         if (NULL != value && '\0' != *value && !velo_parameter_permits(parameter, value)) {
@@ -190,18 +191,14 @@ static const char *wrong_text(void)
     return NULL;
 }
 
-const char *mca_btl_velo_wrong_parameter(const mca_btl_base_module_t *module)
+const char *mca_btl_velo_wrong_parameter(mca_btl_base_module_t *module)
 {
     const char *wrong = wrong_text();
-    const size_t values[] = {
-#define VELO_BASE_PARAMETER(type, name, ...) module->btl_##name,
-#include "types/parameters.inc"
-    };
-    for (unsigned i = 0, of_base = 0; NULL == wrong && i < ROWS; ++i) {
+    for (unsigned i = 0; NULL == wrong && i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
         if (VELO_PARAMETER_OF_BASE == parameter->owner) {
             char value[24];
-            snprintf(value, sizeof(value), "%zu", values[of_base++]);
+            snprintf(value, sizeof(value), "%zu", *of_base(module, parameter));
             wrong = velo_parameter_permits(parameter, value) ? NULL : objection(parameter, value);
         }
     }
