@@ -23,8 +23,8 @@ def bench(mpi_bench):
     """Runs velo-mpi-bench on some ranks."""
 
     def run(ranks, *arguments, **variables):
-        command = [MPIRUN, "--oversubscribe", "-np", str(ranks), "--mca", "pml", "ob1", "--mca", "btl",
-                   BTL if BTL == "velo" else f"{BTL},self", str(mpi_bench), *arguments]
+        command = [MPIRUN, "--oversubscribe", "-np", str(ranks), "--mca", "mpi_yield_when_idle", "1", "--mca", "pml",
+                   "ob1", "--mca", "btl", BTL if BTL == "velo" else f"{BTL},self", str(mpi_bench), *arguments]
         finished = run_limited(command, environment() | variables, TIME_LIMIT_S)
         assert not finished.timed_out, command
         return finished
