@@ -73,8 +73,9 @@ class Ledger final : private Emitter {
     // ends more than the rest of an 8-byte message's flow control.
     std::uint32_t attach(const Account& to) {
         const PeerFlow& flow = policy_.peer(to.flow);
-        const bool few = delays_ ? flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold && delayed_to() != to.peer
-                                 : flow.retrieved == 0;
+        const bool few =
+            delays_ ? flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold && delayed_to() != to.peer
+                    : flow.retrieved == 0;
         return few ? 0 : attach_due(to);
     }
     // `packets` <= credits(to) DATA packets have left.
@@ -100,8 +101,8 @@ class Ledger final : private Emitter {
     }
     // `packets` DATA packets of one message have been retrieved, the first of which had waited for credits if
     // `waited`, and the last of which brought `credits`. Before each part of them that is counted at once,
-    // `step` is called with the size of the part, perhaps 0, and whether it may make credits due; the last call
-    // is with one that does not. It may look(). False: the peer has broken the rules.
+    // `step` is called with the size of the part, perhaps 0, and whether it may make credits due; the last
+    // call is with one that does not. It may look(). False: the peer has broken the rules.
     template <class Step>
     [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
                                                std::uint32_t credits, Step&& step);
