@@ -101,8 +101,8 @@ class Ledger final : private Emitter {
     }
     // `packets` DATA packets of one message have been retrieved, the first of which had waited for credits if
     // `waited`, and the last of which brought `credits`. Before each part of them that is counted at once,
-    // `step` is called with the size of the part, perhaps 0, and whether it may make credits due; the last call
-    // is with one that does not. It may look(). False: the peer has broken the rules.
+    // `step` is called with the size of the part, perhaps 0, and whether it may make credits due; the last
+    // call is with one that does not. It may look(). False: the peer has broken the rules.
     template <class Step>
     [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
                                                std::uint32_t credits, Step&& step);
