@@ -62,6 +62,13 @@ def test_section_with_most_processes_is_the_default():
     assert output.section("Bcast", processes=4).row(8).time_usec == 4
 
 
+def test_a_single_pair_of_a_multi_benchmark_has_the_name_of_the_plain_one(capture):
+    output = imb_output.parse(capture("imb-mpi1"))
+    assert output.section("Multi-PingPong").row(2048).time_usec == pytest.approx(2.0)
+    assert output.section("Multi-Biband", processes=2) is None
+    assert output.section("Multi-Exchange").benchmark == "Multi-Exchange"
+
+
 def test_cut_output_is_not_finished(capture):
     text = capture("imb-mpi1")
     output = imb_output.parse(text[: text.index("# Benchmarking Biband")])

@@ -78,8 +78,11 @@ class Output:
     finished: bool  # the program reached its end
 
     def section(self, benchmark, processes=None):
-        """The section of a benchmark, the one with the most processes unless told; None if missing."""
-        found = [s for s in self.sections if s.benchmark.lower() == benchmark.lower()]
+        """The section of a benchmark, the one with the most processes unless told; None if missing. Of a single pair IMB
+        calls Multi-PingPong PingPong."""
+        name = benchmark.lower()
+        found = [s for s in self.sections if s.benchmark.lower() == name] or [
+            s for s in self.sections if name == f"multi-{s.benchmark.lower()}"]
         if processes is not None:
             found = [s for s in found if s.processes * s.groups == processes]
         return max(found, key=lambda s: s.processes * s.groups, default=None)
