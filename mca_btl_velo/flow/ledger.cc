@@ -40,12 +40,12 @@ std::uint32_t Ledger::attach_due(const Account& to) {
 void Ledger::credited(Account& from, std::uint32_t credits) {
     policy_.credit_received(from.flow, credits);
     carrier_.entered(from, PacketKind::kData, credits);
-    flush(from);
+    if (from.waits || policy_.control_waiting(from.flow)) flush(from);
 }
 
 bool Ledger::flush(Account& to) {
     if (policy_.control_waiting(to.flow) && credits(to) > 0) policy_.send_waiting_control(to.flow, *this);
-    return carrier_.send_queued(to);
+    return to.waits = carrier_.send_queued(to);
 }
 
 bool Ledger::control_retrieved(Account& from, PacketKind kind, std::uint32_t value) {
@@ -82,6 +82,7 @@ void Ledger::follow(Account& from) {
 
 bool Ledger::departed(Account& from) {
     if (!policy_.departed(from.peer, *this)) return false;
+    from.waits = false;
     if (delayed_to() == from.peer) {
         delayed_to_.store(kNobody, std::memory_order_relaxed);
         delayed_credits_ = 0;

@@ -26,6 +26,7 @@ namespace velo::flow {
 struct Account {
     PeerIndex peer = 0;
     FlowIndex flow = 0;
+    bool waits = false;  // something is left in the queue
 };
 
 // Moves packets. None of its functions may retrieve one.
@@ -86,7 +87,8 @@ class Ledger final : private Emitter {
             release();
     }
     // A packet for `to` waits, and none did before.
-    void queued(const Account& to) {
+    void queued(Account& to) {
+        to.waits = true;
         if (policy_.on_demand()) policy_.credit_wanted(to.peer, *this);
     }
     // Sends what waits for `to` and may go. True: something is left.

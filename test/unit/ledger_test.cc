@@ -124,10 +124,13 @@ TEST_F(LedgerTest, a_peer_that_has_ended_gets_nothing) {
 
 TEST_F(LedgerTest, credits_are_entered_before_the_queue_goes_on) {
     ledger_.sent(accounts_[0], 21);
+    ledger_.queued(accounts_[0]);
     retrieve(0, 1, 5);
     EXPECT_EQ(take(), (List{"entered 0: 5", "queue 0: 5"}));
     ASSERT_TRUE(ledger_.control_retrieved(accounts_[0], PacketKind::kCredit, 3));
     EXPECT_EQ(take(), (List{"entered 0: 3", "queue 0: 8"}));
+    retrieve(0, 1, 2);
+    EXPECT_EQ(take(), List{"entered 0: 2"}) << "nothing is left";
 }
 
 TEST_F(LedgerTest, a_packet_of_another_policy_is_an_offence) {
