@@ -193,6 +193,7 @@ class FakeXpmem:
                            text=True, check=True)
 
 
+@pytest.mark.slow
 def test_xpmem_is_found_where_the_option_says(tmp_path):
     xpmem = FakeXpmem(tmp_path / "xpmem")
     status, text = configure(tmp_path / "build", f"--with-xpmem={xpmem.prefix}")
@@ -202,6 +203,7 @@ def test_xpmem_is_found_where_the_option_says(tmp_path):
     assert make_variable(tmp_path / "build", "VELO_XPMEM_LIBS") == f"-L{xpmem.prefix}/lib64 -lxpmem"
 
 
+@pytest.mark.slow
 def test_xpmem_that_is_asked_for_and_missing_is_refused(tmp_path):
     assert "xpmem.h was not found" in refusal(tmp_path / "a", "--with-xpmem=/nonexistent")
     xpmem = FakeXpmem(tmp_path / "xpmem", library=None)
@@ -209,6 +211,7 @@ def test_xpmem_that_is_asked_for_and_missing_is_refused(tmp_path):
     assert "give an absolute directory" in refusal(tmp_path / "c", "--with-xpmem=xpmem")
 
 
+@pytest.mark.slow
 def test_xpmem_can_be_left_out(tmp_path):
     status, text = configure(tmp_path, "--without-xpmem")
     assert status == 0, text
