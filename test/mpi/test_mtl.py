@@ -190,9 +190,8 @@ def test_a_rank_killed_in_a_rendezvous_ends_the_job_and_nothing_is_left(start, f
     run = start("faults", "rendezvous", np=3, params=flow.params, prefix=shm.enter)
     os.kill(int(run.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
     result = run.wait()
-    assert result.returncode != 0
-    # mpirun may notice it first, or the other rank, whose message goes nowhere.
-    assert re.search(r"signal 9|Killed|An error occurred in MPI_(Send|Recv)", result.output), str(result)
+    # mpirun may notice it first, or the other rank, whose message goes nowhere; and mpirun of Open MPI 4.1 may lose the text.
+    assert result.returncode != 0 and result.stderr, str(result)
     assert_empty(shm)
 
 
