@@ -53,13 +53,13 @@ def words_of(tmp_path, part):
 
 
 def test_every_part_runs_and_says_so(check, tmp_path):
-    result = check("-k", "something")
+    result = check("-k", "one or other")
     assert result.returncode == 0, result.stdout + result.stderr
     assert PARTS <= outcomes(result).keys() and set(outcomes(result).values()) == {"passed"}
-    assert words_of(tmp_path, "mpi") == f"tested in build-check: {tmp_path}/test/mpi  with -k something "
-    assert words_of(tmp_path, "mtl") == "tested in build-check:  of-mtl with -k something "
-    assert words_of(tmp_path, "tools") == "tested in build-check: of-tools  with -k something "
-    assert words_of(tmp_path, "checked") == f"tested in checked: {tmp_path}/test/mpi  with -k something --policies lazy"
+    assert words_of(tmp_path, "mpi") == f"tested in build-check: {tmp_path}/test/mpi  with '-k' 'one or other' "
+    assert words_of(tmp_path, "mtl") == "tested in build-check:  of-mtl with '-k' 'one or other' "
+    assert words_of(tmp_path, "tools") == "tested in build-check: of-tools  with '-k' 'one or other' "
+    assert words_of(tmp_path, "checked") == f"tested in checked: {tmp_path}/test/mpi  with '-k' 'one or other' --policies lazy"
     assert "threads tested" in result.stdout
 
 
