@@ -44,12 +44,12 @@ struct alignas(64) velo_peer : velo::flow::Account {
     bool dozes = false;                      // it may sleep
     velo::endpoint::Incoming::State arriving = velo::endpoint::Incoming::State::kIdle;
     bool departed = false;  // what it held was taken back, what is sent to it is lost
-    bool left = false;      // it has ended, and was never connected to
-    bool ending = false;    // it has ended; in Engine::ending_ or departed, but if LiMIC's
-    bool stalled = false;   // listed in Engine::stalled_: the fabric was full (policy none)
 
     velo::endpoint::Way link;  // closed until connected
 
+    bool left = false;       // it has ended, and was never connected to
+    bool ending = false;     // it has ended; in Engine::ending_ or departed, but if LiMIC's
+    bool stalled = false;    // listed in Engine::stalled_: the fabric was full (policy none)
     std::uint64_t name = 0;  // of the process, once connected
     velo::endpoint::Incoming incoming;
     velo::endpoint::Stall stall;
@@ -63,6 +63,6 @@ namespace velo::endpoint {
 using Peer = ::velo_peer;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-static_assert(offsetof(Peer, stalled) < 64 && offsetof(Peer, link) == 64 && Way::kHotBytes <= 64);
+static_assert(offsetof(Peer, departed) < 64 && offsetof(Peer, link) == 64 && Way::kHotBytes <= 64);
 #pragma GCC diagnostic pop
 }  // namespace velo::endpoint
