@@ -106,7 +106,7 @@ def test_one_mailbox_serves_both_components(mpi, beside):
     params = {**VERBOSE, "osc": "^sm,ucx"}
     result = mpi.run("traffic", "rounds", 20, np=3, params=params, options=["--mca", "btl", beside], transport_btl=False)
     assert result.facts()["rounds"] == 20
-    assert len(re.findall(r"flow_control dynamic, slots_per_peer", result.stderr)) == 3
+    assert len(re.findall(r"btl:velo: flow_control dynamic, slots_per_peer", result.stderr)) == 3
 
 
 def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path, tmp_path):
