@@ -114,6 +114,7 @@ Engine::Engine(const velo_config& config)
 
 Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     : config_(config),
+      texts_(parameters::keep_texts(config_)),
       slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count, kAutomaticMailboxSlots)),
       mutex_(config.threads),
       gate_(config.threads),

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <forward_list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -267,6 +268,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     }
 
     velo_config config_;
+    std::forward_list<std::string> texts_;  // of config_
     Listener* listener_ = nullptr;
     std::vector<std::shared_ptr<void>> kept_;
     flow::PeerIndex arriving_ = 0;               // whose message the callback is given

@@ -85,10 +85,13 @@ std::int64_t number_of(const velo_parameter& parameter, const void* config) {
     }
 }
 
+template <typename Value>
+void write(const velo_parameter& parameter, void* config, Value value) {
+    std::memcpy(static_cast<std::byte*>(config) + parameter.offset, &value, sizeof value);
+}
+
 void write_default(const velo_parameter& parameter, void* config) {
-    auto put = [&](auto value) {
-        std::memcpy(static_cast<std::byte*>(config) + parameter.offset, &value, sizeof value);
-    };
+    auto put = [&](auto value) { write(parameter, config, value); };
     switch (parameter.type) {
         case VELO_PARAMETER_BOOL:
             return put(parameter.number != 0);
@@ -244,6 +247,16 @@ std::string values_json(const velo_config& config) {
                    "\":" + (is_text(parameter) ? quoted(value) : value);
     }
     return "{" + members + "}";
+}
+
+std::forward_list<std::string> keep_texts(velo_config& config) {
+    std::forward_list<std::string> texts;
+    for (const velo_parameter& parameter : kTable) {
+        if (parameter.owner != VELO_PARAMETER_OF_ENGINE || !is_text(parameter)) continue;
+        const char* text = read<const char*>(parameter, &config);
+        if (text != nullptr) write(parameter, &config, texts.emplace_front(text).c_str());
+    }
+    return texts;
 }
 
 velo_config engine_defaults() noexcept {

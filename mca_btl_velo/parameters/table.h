@@ -1,6 +1,7 @@
 // The parameters as a table, for whatever goes by all of them.
 #pragma once
 
+#include <forward_list>
 #include <string>
 
 #include "types/engine.h"
@@ -28,6 +29,9 @@ std::string value_text(const velo_parameter& parameter, const void* config);
 std::string values_text(const velo_config& config);
 // The same as a JSON object.
 std::string values_json(const velo_config& config);
+
+// Copies of the engine's texts, which the configuration has from here on: its own may go away.
+std::forward_list<std::string> keep_texts(velo_config& config);
 
 velo_config engine_defaults() noexcept;
 velo_messenger_config messenger_defaults() noexcept;

@@ -268,6 +268,24 @@ std::uint64_t counter(const std::string& report, std::size_t rank, const char* n
     return json["per_rank"][rank][name];
 }
 
+// Open MPI frees the texts of parameters before it closes the component.
+TEST(EngineReport, says_what_was_given_after_the_texts_have_gone) {
+    std::string policy = "static", single_copy = "copy", report = "json";
+    PartyConfig config;
+    config.flow_control = policy.c_str();
+    config.single_copy = single_copy.c_str();
+    config.report = report.c_str();
+    Party party(config);
+    for (std::string* text : {&policy, &single_copy, &report}) text->assign(text->size(), '?');
+    velo_engine_close(std::exchange(party[1].engine, nullptr));
+    const std::string said = report_of(party[0]);
+    ASSERT_NE(said.find('{'), std::string::npos) << said;
+    const auto json = nlohmann::json::parse(said.substr(said.find('{')));
+    EXPECT_EQ(json["set"]["flow_control"], "static");
+    EXPECT_EQ(json["set"]["single_copy_mechanism"], "copy");
+    EXPECT_EQ(json["set"]["report"], "json");
+}
+
 TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_others_do_not) {
     PartyConfig config;
     config.flow_control = "mvapich_dynamic";
