@@ -1,5 +1,5 @@
 """The simulator against real runs of the plugin, in counts: the order of the traffic is fixed, so the same policy
-objects and ledgers have to count the same, credit packets that are delayed included."""
+objects and ledgers have to count the same, credit packets that are delayed included, as far as time does not decide."""
 
 import json
 import os
@@ -14,8 +14,8 @@ EXACT = ["messages_sent", "data_packets", "credit_packets", "credits_in_packets"
          "requests", "responses", "steals", "stolen_slots"]
 # A request and its answer travel beside the messages, so that their place in the order is not fixed: who had how many
 # credits when it was asked differs from run to run, and with it what is taken from whom.
-CLOSE = {"messages_delayed": 0.1, "credit_packets": 0.02, "credits_in_packets": 0.05, "piggybacks": 0.1,
-         "piggybacked_credits": 0.1, "requests": 0.05, "responses": 0.05, "steals": 0.05, "stolen_slots": 0.15}
+CLOSE = {"messages_delayed": 0.1, "credit_packets": 0.02, "credits_in_packets": 0.05, "piggybacks": 0.2,
+         "piggybacked_credits": 0.2, "requests": 0.05, "responses": 0.05, "steals": 0.05, "stolen_slots": 0.15}
 # What happens this seldom is a small part of something larger: with 16 slots 2 % of 3,600 steals reach the floor of
 # their victim and become a request. Real runs had 56 to 83 of them, 98 on another machine, where the model has 66, with
 # all other counters within 3 %. So they are compared as orders of magnitude: half as many to twice as many.
@@ -30,11 +30,12 @@ pytestmark = pytest.mark.skipif(not os.environ.get("VELO_COMPONENT_DIR"),
 def measure(serial_program):
     """The counters of a real run, summed over all ranks."""
 
-    def run(pattern, rounds, size, policy, slots, piggyback=True):
+    def run(pattern, rounds, size, policy, slots, piggyback=True, delay=True):
         mpirun = os.environ.get("MPIRUN", "mpirun.openmpi")
         words = [mpirun, "--oversubscribe", "--bind-to", "none", "-np", str(RANKS), "--mca", "pml", "ob1", "--mca",
                  "btl", "velo", "--mca", "btl_velo_flow_control", policy, "--mca", "btl_velo_slots_per_peer",
                  str(slots), "--mca", "btl_velo_piggyback", str(int(piggyback)), "--mca", "btl_velo_spare_peers", "0",
+                 "--mca", "btl_velo_delay_credits", str(int(delay)),
                  # The model has a header in every packet, as the thesis has it.
                  "--mca", "btl_velo_packet_trains", "0", "--mca", "btl_velo_report", "json", "--mca",
                  "mpi_yield_when_idle", "1",
@@ -68,13 +69,21 @@ def apart(real, model):
 
 
 @pytest.mark.parametrize("slots", [8, 16, 57])
-def test_one_message_at_a_time_counts_exactly_the_same_under_static(simulate, measure, slots):
-    real = measure("walk", 20, 2048, "static", slots)
-    model = simulated(simulate, "walk", 20, 2048, "static", slots)
+def test_one_message_at_a_time_counts_exactly_the_same_under_static_without_delay(simulate, measure, slots):
+    real = measure("walk", 20, 2048, "static", slots, delay=False)
+    model = simulated(simulate, "walk", 20, 2048, "static", slots, delay=False)
     differing = {name: (real[name], model[name]) for name in EXACT if real[name] != model[name]}
     assert not differing, f"counter: (plugin, simulator) {differing}"
     # A credit that arrives a moment before or after the send decides whether a message is delayed.
     assert model["messages_delayed"] == pytest.approx(real["messages_delayed"], rel=0.05)
+
+
+@pytest.mark.parametrize("slots", [8, 16, 57])
+def test_one_message_at_a_time_counts_nearly_the_same_under_static(simulate, measure, slots):
+    """When a process looks at its mailbox decides which credits join which packet."""
+    real = measure("walk", 20, 2048, "static", slots)
+    differing = apart(real, simulated(simulate, "walk", 20, 2048, "static", slots))
+    assert not differing, f"counter: (plugin, simulator) {differing}"
 
 
 @pytest.mark.parametrize("slots", [8, 16, 57])
