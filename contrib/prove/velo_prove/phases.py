@@ -39,6 +39,7 @@ PHASES = (
     Phase("checked", "programs over a plugin that asserts the invariants of flow control", _CHECK, 5400, _check("checked")),
     Phase("user", "the programs with MPI as an ordinary user, who is made for it", _CHECK, 7200, _check("user"), root=True,
           needs=("useradd", "setpriv")),
+    Phase("demo", "contrib/demo, which installs Velo, over a few benchmarks", ("contrib/demo", "--quick"), 1800, ran=r"^wrote .*"),
     Phase("lint", "clang-tidy and cppcheck", ("contrib/lint",), 3600, needs=("clang-tidy", "cppcheck"), ran=r"^lint: .*"),
     Phase("fuzz", "libFuzzer on what reads bytes of peers", ("contrib/fuzz", "--seconds", "120"), 3600, needs=("clang++",),
           ran=r"^in all .*"),
