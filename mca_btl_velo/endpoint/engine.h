@@ -180,6 +180,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] velo_status sent_whole(Peer& peer, std::uint32_t packets);
     [[gnu::cold, gnu::noinline]] void sent_elsewhere(Peer& peer, std::uint32_t packets);
     // Before a further packet is retrieved, and at each look at the mailbox.
     void release_delayed_credit(Domain& domain) {

@@ -17,6 +17,14 @@ inline void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.wake();
 }
 
+// All of a message, at once.
+inline velo_status Engine::sent_whole(Peer& peer, std::uint32_t packets) {
+    sent(peer, packets);
+    ++statistics_.messages_sent;
+    assert_invariants();
+    return VELO_OK;
+}
+
 inline velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
@@ -27,10 +35,7 @@ inline velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::
     const std::uint32_t credits_back = total <= wire::kPiggybackOffset ? peer.ledger().attach(peer) : 0;
     if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
         return VELO_WOULD_BLOCK;
-    sent(peer, 1);
-    ++statistics_.messages_sent;
-    assert_invariants();
-    return VELO_OK;
+    return sent_whole(peer, 1);
 }
 
 }  // namespace velo::endpoint

@@ -40,7 +40,8 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
     return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
 }
 
-// Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon.
+// Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon. The trace hears of
+// each.
 void Engine::sent_elsewhere(Peer& peer, std::uint32_t packets) {
     if (&peer.domain != &velo_)
         velo_.ledger.look();
@@ -107,10 +108,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .framing = manner.framing};
     if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
-    sent(peer, packets);
-    ++statistics_.messages_sent;
-    assert_invariants();
-    return VELO_OK;
+    return sent_whole(peer, packets);
 }
 
 velo_status Engine::send_start(Peer& peer, velo_send* send) {

@@ -255,6 +255,24 @@ inline std::string pattern(std::size_t bytes, unsigned seed) {
     return text;
 }
 
+// What became of a transfer or an atomic; `done` is the callback, with an Outcome as its argument.
+struct Outcome {
+    int calls = 0;
+    velo_status status = VELO_ERR_PROTOCOL;
+    std::uint64_t result = 0;
+
+    static void done(void* argument, velo_status status, std::uint64_t result) {
+        auto* self = static_cast<Outcome*>(argument);
+        ++self->calls;
+        self->status = status;
+        self->result = result;
+    }
+};
+
+inline std::uint64_t address_of(const void* memory) {
+    return reinterpret_cast<std::uint64_t>(memory);
+}
+
 // Mappings of files without a name: segments.
 inline std::size_t mapped_segments() {
     std::ifstream maps("/proc/self/maps");

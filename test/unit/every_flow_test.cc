@@ -138,16 +138,6 @@ TEST_P(EveryFlowTest, matched_messages_of_all_sizes_arrive_in_order_both_ways) {
 }
 
 TEST_P(EveryFlowTest, transfers_and_atomics_of_both_move_each_byte_once_beside_messages) {
-    struct Outcome {
-        int calls = 0;
-        velo_status status = VELO_ERR_PROTOCOL;
-        static void done(void* argument, velo_status status, std::uint64_t) {
-            auto* self = static_cast<Outcome*>(argument);
-            ++self->calls;
-            self->status = status;
-        }
-    };
-    const auto address_of = [](const void* memory) { return reinterpret_cast<std::uint64_t>(memory); };
     for (const char* single_copy : {"auto", "copy"}) {
         PartyConfig how = config(2);
         how.single_copy = single_copy;

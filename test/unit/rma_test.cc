@@ -9,23 +9,6 @@
 namespace velo::test {
 namespace {
 
-struct Outcome {
-    int calls = 0;
-    velo_status status = VELO_ERR_PROTOCOL;
-    std::uint64_t result = 0;
-
-    static void done(void* argument, velo_status status, std::uint64_t result) {
-        auto* self = static_cast<Outcome*>(argument);
-        ++self->calls;
-        self->status = status;
-        self->result = result;
-    }
-};
-
-std::uint64_t address_of(const void* memory) {
-    return reinterpret_cast<std::uint64_t>(memory);
-}
-
 class RmaTest : public ::testing::TestWithParam<const char*> {
  protected:
     RmaTest() : party_(config()) {}

@@ -288,17 +288,6 @@ TEST_F(XpmemTest, another_process_is_reached_by_its_segment) {
 
 // --- whole engines
 
-struct Outcome {
-    int calls = 0;
-    velo_status status = VELO_ERR_PROTOCOL;
-
-    static void done(void* argument, velo_status status, std::uint64_t) {
-        auto* self = static_cast<Outcome*>(argument);
-        ++self->calls;
-        self->status = status;
-    }
-};
-
 class XpmemEngineTest : public ::testing::TestWithParam<const char*> {
  protected:
     XpmemEngineTest() {

@@ -15,8 +15,8 @@ namespace velo::fabric::shm {
 
 class ShmLink final : public Link {
  public:
-    // `source`: this process's index in the receiver's directory.
     ShmLink() = default;  // closed
+    // `source`: this process's index in the receiver's directory.
     ShmLink(mailbox::Writer<> writer, std::uint32_t source) : writer_(writer), source_(source) {}
     bool is_open() const { return writer_.is_open(); }
 
