@@ -175,7 +175,10 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     open_trace();
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+    if (interceptor_.active())
+        config_.log(config_.context, 1, ("intercepted: " + interceptor_.text()).c_str());
+}
 
 void Engine::open_nowhere() {
     flow::PolicyConfig one{};
@@ -278,6 +281,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     } else {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
+    peer.link.intercept(interceptor_);
     log_connection(peer, address);
     trace_.connected(peer);
 }

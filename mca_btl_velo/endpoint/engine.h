@@ -22,6 +22,7 @@
 #include "endpoint/peer_table.h"
 #include "endpoint/stalls.h"
 #include "endpoint/tracing.h"
+#include "fabric/interceptor.h"
 #include "fabric/network.h"
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
@@ -325,6 +326,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     std::uint64_t first_node_peer_;
     bool single_copy_only_;  // no choice of the route
     std::atomic<bool> failed_{false};
+    fabric::Interceptor interceptor_;  // ends before the peers
 };
 
 }  // namespace velo::endpoint

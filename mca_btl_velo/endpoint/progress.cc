@@ -55,6 +55,10 @@ int Engine::progress() {
 }
 
 inline int Engine::look() {
+    if (interceptor_.active()) {
+        std::lock_guard lock(mutex_);
+        interceptor_.look();
+    }
     release_delayed_credit(velo_);
     int handled = drain(velo_);
     if (limic_) handled += drain(*limic_);
@@ -90,6 +94,15 @@ int Engine::drain(Domain& domain) {
     while (handled < kBatch && !failed_) {
         std::uint64_t word = domain.reader.poll();
         if (word == 0) break;
+        if (interceptor_.active()) {
+            const fabric::Interceptor::Fate fate = interceptor_.arriving();
+            if (fate == fabric::Interceptor::Fate::kHold) break;
+            if (fate == fabric::Interceptor::Fate::kDrop) {
+                domain.reader.advance(wire::Header::unpack(word).packets());
+                ++handled;
+                continue;
+            }
+        }
         if (domain.reader.position() >= domain.next_sample) [[unlikely]]
             sample(domain);
         release_delayed_credit(domain);

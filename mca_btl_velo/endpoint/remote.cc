@@ -71,6 +71,7 @@ void Engine::attach_remote(Peer& peer) {
     flow::PolicyConfig there;
     flow::PeerIndex place;
     peer.link.open(network_->open(peer.source(), &there, &place));
+    peer.link.intercept(interceptor_);
     peer.ledger().open(peer, flow::initial_credit(peer.policy().name(), there, place));
     rma_.connect_past_mailbox(peer.index);
     peer.name = network_->name_of(peer.source());

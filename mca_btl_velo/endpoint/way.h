@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
+#include "fabric/interceptor.h"
 #include "fabric/shm/shm_link.h"
 
 namespace velo::endpoint {
@@ -20,7 +22,16 @@ class Way {
         return shm_;
     }
     void open(std::unique_ptr<fabric::Link> network) { network_ = std::move(network); }
-    void close() { shm_ = {}; }
+    // With the faults of a test, if there are any.
+    void intercept(fabric::Interceptor& faults) {
+        if (!faults.active()) return;
+        if (shm_.is_open()) network_ = std::make_unique<fabric::shm::ShmLink>(std::exchange(shm_, {}));
+        network_ = faults.on(std::move(network_));
+    }
+    void close() {
+        shm_ = {};
+        network_.reset();
+    }
 
     fabric::Carried carry(const fabric::Burst& burst) {
         if (shm_.is_open()) return shm_.carry(burst);

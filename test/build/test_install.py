@@ -54,6 +54,13 @@ def test_the_plugin_brings_open_pal_along_and_no_library_path(dynamic_section):
     assert not re.search(r"\((RPATH|RUNPATH)\).*build", dynamic_section)
 
 
+def test_the_plugin_has_no_faults_to_inject():
+    """Those of fabric/interceptor.h are for checked builds."""
+    if "\nVELO_CHECKED_CPPFLAGS = -D" in pathlib.Path(BUILD, "Makefile").read_text():
+        pytest.skip("VELO_BUILD_DIR names a build with --enable-checked")
+    assert b"VELO_INTERCEPT" not in pathlib.Path(BUILD, ".libs", "mca_btl_velo.so").read_bytes()
+
+
 def test_the_plugin_exports_its_components_alone(dynamic_section):
     exported = re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+(?!UND)\w+\s+(\S+)", dynamic_section)
     assert sorted(exported) == ["mca_btl_velo_component", "mca_mtl_velo_component"]

@@ -4,7 +4,9 @@ A failure names its seed. VELO_TEST_SEED=N draws other programs: those of the se
 """
 
 import os
+import pathlib
 import random
+import re
 
 import pytest
 
@@ -38,3 +40,20 @@ def test_random_messages_are_those_of_the_model(mpi, seed):
     facts = mpi.run("random_messages", seed, ROUNDS, MESSAGES, np=np, params=flow.params, time_limit=120).facts()
     assert facts["rounds"] == ROUNDS
     assert facts["messages"] > ROUNDS * MESSAGES // 2
+
+
+def is_checked():
+    build = os.environ.get("VELO_BUILD_DIR")
+    return bool(build) and "\nVELO_CHECKED_CPPFLAGS = -D" in pathlib.Path(build, "Makefile").read_text()
+
+
+@pytest.mark.skipif(not is_checked(), reason="VELO_BUILD_DIR does not name a build with --enable-checked")
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + len(POLICIES)))
+def test_packets_that_are_delayed_or_refused_change_nothing(mpi, seed):
+    np, flow = draw(seed)
+    faults = {"VELO_INTERCEPT": f"seed={seed},delay_out=0.1,delay_in=0.05,refuse_out=0.1"}
+    params = flow.params | {"btl_base_verbose": 1}
+    result = mpi.run("random_messages", seed, ROUNDS, MESSAGES, np=np, params=params, env=faults, time_limit=120)
+    assert result.facts()["rounds"] == ROUNDS
+    delayed = re.findall(r"intercepted: \d+ dropped, (\d+) delayed", str(result))
+    assert len(delayed) == np and all(int(count) > 0 for count in delayed)
