@@ -55,6 +55,7 @@ void Engine::notice_ended(std::size_t closed, std::size_t vanished) {
 // On the LiMIC-like path no credits are held, and no place is for another job: only gets are given up.
 void Engine::note_end(Peer& peer) {
     peer.ending = true;
+    outbox_.forget(peer.lent);
     if (&peer.domain != &velo_) return;
     peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
     ending_.push_back(&peer);
@@ -95,6 +96,8 @@ bool Engine::take_back(Peer& peer) {
     if (doorbell_) doorbell_->silence(peer.source());
     if (!peer.ledger().departed(peer)) return false;
     peer.departed = true;
+    peer.maps_us = false;
+    outbox_.forget(peer.lent);
     peer.generation.fetch_add(1, std::memory_order_relaxed);
     peer.link.close();
     peer.dozes = false;

@@ -26,7 +26,8 @@ class Domain final : public flow::Carrier {
           first_peer(first),
           sent_packets(sent),
           high_water(fullest),
-          refuses(policy->refusal_limit() != UINT32_MAX),
+          most_packets(policy->refusal_limit()),
+          refuses(most_packets != UINT32_MAX),
           engine_(engine) {}
 
     std::unique_ptr<flow::Policy> policy;
@@ -36,6 +37,7 @@ class Domain final : public flow::Carrier {
     std::uint64_t* sent_packets;
     std::uint64_t* high_water;
     const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
+    std::uint32_t most_packets;              // that the fabric takes of one sender at a time
     bool refuses;                            // the policy has the fabric refuse by sender
     std::uint64_t next_sample = 0;           // position at which the occupancy is looked at next
 

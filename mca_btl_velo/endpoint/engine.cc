@@ -80,6 +80,13 @@ flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, b
     return flow;
 }
 
+// Of reference_shift_: never, where all of them may go in packets; where they would take more than half;
+// always.
+unsigned reference_shift(const velo_config& config) {
+    const std::string_view choice = config.by_reference;
+    return choice == "never" ? 0 : choice == "always" ? 31 : 1;
+}
+
 fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyConfig& flow,
                                   std::uint64_t* probe, std::int64_t xpmem_segment) {
     fabric::shm::Segment::Layout layout{};
@@ -91,6 +98,16 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.limic_slots = config.limic_peer_count == 0 ? 0 : resolve_limic_slots(config);
     layout.agreement = parameters::agreement_of(config);
     layout.xpmem_segment = xpmem_segment;
+    layout.outbox_bytes = config.by_reference == std::string_view("never") ? 0 : config.outbox;
+    try {
+        return fabric::shm::Segment::create(config.backing_directory, layout, probe);
+    } catch (const Failure& failure) {
+        if (layout.outbox_bytes == 0) throw;
+        const std::string line =
+            "no outbox, messages of several packets go in packets: " + std::string(failure.what());
+        config.log(config.context, 5, line.c_str());
+    }
+    layout.outbox_bytes = 0;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
@@ -122,6 +139,8 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
+      outbox_(mailbox_.outbox_plan()),
+      reference_shift_(reference_shift(config)),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water),
       peers_(mailbox_.directory_entries()),
@@ -390,6 +409,7 @@ void Engine::abort_on_violation() {
     if (violation.empty() && bounded && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
+    if (violation.empty()) violation = outbox_.violation();
     if (violation.empty() && remote_) violation = remote_->policy->violation();
     if (violation.empty()) return;
     std::fprintf(stderr, "velo: flow control invariant violated: %s\n", violation.c_str());

@@ -25,6 +25,7 @@
 #include "fabric/interceptor.h"
 #include "fabric/network.h"
 #include "fabric/shm/segment.h"
+#include "flow/outbox.h"
 #include "flow/policy.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
@@ -50,7 +51,7 @@ inline constexpr std::uint8_t kListenerTag = 0;
 // Throws Failure, with the objection to a parameter.
 std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
 
-class Engine final : private rma::Outbox, private fabric::Receiver {
+class Engine final : private rma::Poster, private fabric::Receiver {
  public:
     // Of checked builds; false in tests of peers that break the rules.
     static inline bool violations_abort = true;
@@ -132,7 +133,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
 
     friend Domain;
-    // Of Domain and rma::Outbox, called under the mutex.
+    // Of Domain and rma::Poster, called under the mutex.
     void carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value);
     bool send_queued(Peer& peer);
     void post(flow::PeerIndex to, velo_send* message) override;
@@ -193,6 +194,21 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     [[gnu::noinline]] velo_status send_run_now(Peer& peer, std::uint8_t tag,
                                                const fabric::MessageView& message);
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
+    // What is to leave by reference.
+    struct Outgoing {
+        const fabric::MessageView& message;
+        std::size_t offset;
+        wire::PacketKind kind;
+        std::uint8_t tag;
+        std::uint8_t flags;  // wire::kInternal or 0
+        bool whole;          // all of it or nothing
+    };
+    bool may_refer(Peer& peer);
+    std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
+    // Packets that may leave for the peer at once.
+    std::uint32_t packets_allowed(const Peer& peer) const {
+        return std::min(peer.ledger().credits(peer), peer.domain.most_packets);
+    }
     void enqueue(Peer& peer, velo_send* send);
     int housekeep(int handled);
     void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
@@ -242,6 +258,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
                                         std::uint32_t credits);
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
+    bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
+    fabric::shm::OutboxChunk& referenced(const Peer& peer, const wire::Reference& reference);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
@@ -285,6 +303,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     std::unique_ptr<std::uint64_t> probe_;
     singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
+    flow::Outbox outbox_;
+    unsigned reference_shift_;  // by reference goes what takes more packets than those allowed >> this
     Domain velo_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.

@@ -103,8 +103,8 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
         std::snprintf(numbers, sizeof numbers,
                       "%" PRIu32 " credits left; in the other direction it holds %" PRIu32
                       ", and %s; %" PRIu64 " packets wait in this process's mailbox of %" PRIu32 " slots",
-                      peer.ledger().credits(peer), flow.current, due.c_str(), std::uint64_t{reader.occupancy()},
-                      reader.capacity());
+                      peer.ledger().credits(peer), flow.current, due.c_str(),
+                      std::uint64_t{reader.occupancy()}, reader.capacity());
     } else {
         std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");
     }

@@ -13,6 +13,7 @@
 #include "endpoint/way.h"
 #include "fabric/shm/segment.h"
 #include "flow/ledger.h"
+#include "flow/outbox.h"
 #include "platform/doze.h"
 
 namespace velo::endpoint {
@@ -55,6 +56,8 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::endpoint::Stall stall;
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
+    velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
+    bool maps_us = false;                      // it can read there
     std::uint64_t last_packet = 0;             // position in the mailbox behind all of an ending one
     velo::fabric::shm::Segment segment;        // none on another node
 };

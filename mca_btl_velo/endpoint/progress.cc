@@ -247,14 +247,31 @@ inline void Engine::hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::
 // False if the run does not fit what came before it.
 inline bool Engine::deliver(Peer& peer, const wire::Header& header, const Payload& payload) {
     constexpr std::uint8_t kOneRun = wire::kFirst | wire::kLast;
-    Incoming& incoming = peer.incoming;
-    bool first = header.flags & wire::kFirst;
+    const bool first = header.flags & wire::kFirst;
     if (first != (peer.arriving == Incoming::State::kIdle)) return false;
-    if ((header.flags & (kOneRun | wire::kInternal)) == kOneRun && payload.more_bytes == 0) {
+    if ((header.flags & (kOneRun | wire::kInternal | wire::kReference)) == kOneRun && payload.more_bytes == 0)
+        [[likely]] {
         if (payload.bytes > buffers_.buffer_bytes()) return false;
         hand_up(peer, header.tag, payload.data, payload.bytes);
         return true;
     }
+    return deliver_part(peer, header, payload);
+}
+
+// What is not all of a message in one piece.
+bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload& payload) {
+    if (header.flags & wire::kReference) {
+        if (payload.bytes != sizeof(wire::Reference) || payload.more_bytes != 0) return false;
+        const auto reference = read_payload<wire::Reference>(payload.data);
+        fabric::shm::OutboxChunk& chunk = referenced(peer, reference);
+        wire::Header plain = header;
+        plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
+        const bool taken = deliver(peer, plain, {chunk.data, reference.bytes, nullptr, 0});
+        chunk.unread.store(0, std::memory_order_release);
+        return taken;
+    }
+    Incoming& incoming = peer.incoming;
+    const bool first = header.flags & wire::kFirst;
     if (first ? !begin_message(peer, header, payload) : !incoming.append(payload)) return false;
     if (!(header.flags & wire::kLast)) return true;
 

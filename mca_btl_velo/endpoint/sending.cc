@@ -40,8 +40,8 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
     return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
 }
 
-// Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon. The trace hears of
-// each.
+// Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon. The trace hears
+// of each.
 void Engine::sent_elsewhere(Peer& peer, std::uint32_t packets) {
     if (&peer.domain != &velo_)
         velo_.ledger.look();
@@ -57,6 +57,13 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     do {
         std::size_t rest = total - send.sent;
         const Manner manner = manner_of(peer, total);
+        const std::uint64_t needed = manner.framing.packets_for(rest);
+        const std::uint32_t allowed = packets_allowed(peer);
+        if (needed > 1 && allowed > 0 && needed > allowed >> reference_shift_) {
+            const auto bytes = refer(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
+            send.sent += bytes.value_or(0);
+            if (bytes) continue;
+        }
         fabric::Burst burst{.message = view_of(send),
                             .offset = send.sent,
                             .packets = 0,
@@ -68,7 +75,6 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
                             .whole = false,
                             .rested = manner.demote,
                             .framing = manner.framing};
-        std::uint64_t needed = burst.framing.packets_for(rest);
         burst.packets =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.ledger().credits(peer)));
         if (burst.packets == 0) return peer.departed;
@@ -93,7 +99,15 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const std::size_t total = message.total();
     const Manner manner = manner_of(peer, total);
     const std::uint64_t needed = manner.framing.packets_for(total);
-    if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
+    const std::uint32_t allowed = packets_allowed(peer);
+    if (needed > allowed >> reference_shift_) {
+        if (allowed > 0 && refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
+            ++statistics_.messages_sent;
+            assert_invariants();
+            return VELO_OK;
+        }
+        if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
+    }
     const auto packets = static_cast<std::uint32_t>(needed);
     fabric::Burst burst{.message = message,
                         .offset = 0,

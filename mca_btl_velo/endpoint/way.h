@@ -44,6 +44,12 @@ class Way {
             return shm_.carry_packet(message, tag, piggyback, granted, rested);
         return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);
     }
+    bool carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
+                         std::uint8_t flags, std::uint32_t piggyback, bool granted) {
+        if (shm_.is_open()) return shm_.carry_reference(reference, kind, tag, flags, piggyback, granted);
+        return network_ != nullptr &&
+               network_->carry_reference(reference, kind, tag, flags, piggyback, granted);
+    }
     // Shared memory only.
     void prepare(std::uint32_t packets) {
         if (shm_.is_open()) shm_.prepare(packets);

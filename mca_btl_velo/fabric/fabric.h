@@ -6,9 +6,11 @@
 // later.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "platform/copy.h"
 #include "wire/packet.h"
 
 namespace velo::fabric {
@@ -19,6 +21,19 @@ struct MessageView {
     std::size_t bytes[2];
 
     std::size_t total() const { return bytes[0] + bytes[1]; }
+    // Copies bytes [offset, offset + count) of the message.
+    void copy_to(std::byte* to, std::size_t offset, std::size_t count) const {
+        const std::size_t split = bytes[0];
+        if (offset < split) {
+            const std::size_t head = std::min(count, split - offset);
+            platform::copy(to, part[0] + offset, head);
+            if (head == count) return;
+            to += head;
+            count -= head;
+            offset = split;
+        }
+        platform::copy(to, part[1] + (offset - split), count);
+    }
 };
 
 // What may be sent of a message now.
@@ -50,6 +65,13 @@ class Link {
     // full.
     virtual bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
                               bool granted, bool rested) = 0;
+    // One packet that says where data is. `flags`: kFirst, kLast and kInternal of what it stands for. False
+    // if the fabric is full, or has no such packets.
+    virtual bool carry_reference(const wire::Reference& /*reference*/, wire::PacketKind /*kind*/,
+                                 std::uint8_t /*tag*/, std::uint8_t /*flags*/, std::uint32_t /*piggyback*/,
+                                 bool /*granted*/) {
+        return false;
+    }
     // A message of that many packets has come from there, and nothing is on its way to there: an answer is
     // likely.
     virtual void prepare(std::uint32_t packets) = 0;

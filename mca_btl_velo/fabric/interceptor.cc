@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <deque>
-#include <optional>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -94,10 +94,7 @@ class Interceptor::Way final : public Link {
     ~Way() override { std::erase(faults_->ways, this); }
 
     Carried carry(const Burst& burst) override {
-        if (!burst.granted && faults_->happens(faults_->rates.refuse_out)) {
-            ++faults_->refused;
-            return {0, 0};
-        }
+        if (!burst.granted && refuses()) return {0, 0};
         if (drops()) return {burst.packets, bytes_carried(burst)};
         if (!delays()) return inner_->carry(burst);
         // It may find room for a part of them only.
@@ -105,13 +102,14 @@ class Interceptor::Way final : public Link {
             ++faults_->refused;
             return {0, 0};
         }
-        const Carried carried{burst.packets, bytes_carried(burst)};
-        Held held{faults_->later(), {}, burst.kind, 0, burst};
-        for (int part = 0; part < 2; ++part)
-            held.data.insert(held.data.end(), burst.message.part[part],
-                             burst.message.part[part] + burst.message.bytes[part]);
-        held_.push_back(std::move(held));
-        return carried;
+        std::vector<std::byte> data(burst.message.total());
+        burst.message.copy_to(data.data(), 0, data.size());
+        hold([this, burst, data = std::move(data)] {
+            Burst held = burst;
+            held.message = {{data.data(), nullptr}, {data.size(), 0}};
+            return inner_->carry(held).packets > 0;
+        });
+        return {burst.packets, bytes_carried(burst)};
     }
     bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
                       bool rested) override {
@@ -128,26 +126,41 @@ class Interceptor::Way final : public Link {
                           .framing = wire::kClassicFraming};
         return carry(burst).packets > 0;
     }
+    bool carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
+                         std::uint8_t flags, std::uint32_t piggyback, bool granted) override {
+        if (!granted && refuses()) return false;
+        if (drops()) return true;
+        if (!delays()) return inner_->carry_reference(reference, kind, tag, flags, piggyback, granted);
+        hold([=, this] { return inner_->carry_reference(reference, kind, tag, flags, piggyback, granted); });
+        return true;
+    }
     void prepare(std::uint32_t) override {}
     void carry_control(wire::PacketKind kind, std::uint32_t value) override {
         if (drops()) return;
         if (!delays()) return inner_->carry_control(kind, value);
-        held_.push_back({faults_->later(), {}, kind, value, std::nullopt});
+        hold([this, kind, value] {
+            inner_->carry_control(kind, value);
+            return true;
+        });
     }
 
     // What is due by then leaves.
     void look(std::uint64_t looks) {
-        while (!held_.empty() && held_.front().due <= looks && release(held_.front())) held_.pop_front();
+        while (!held_.empty() && held_.front().due <= looks && held_.front().leave()) held_.pop_front();
     }
 
  private:
     struct Held {
         std::uint64_t due;
-        std::vector<std::byte> data;  // the message
-        wire::PacketKind kind;
-        std::uint32_t value;         // of a control packet
-        std::optional<Burst> burst;  // none: a control packet
+        std::function<bool()> leave;  // false: the fabric is full
     };
+
+    void hold(std::function<bool()> leave) { held_.push_back({faults_->later(), std::move(leave)}); }
+    bool refuses() {
+        const bool happens = faults_->happens(faults_->rates.refuse_out);
+        faults_->refused += happens;
+        return happens;
+    }
 
     bool drops() {
         const bool happens = faults_->happens(faults_->rates.drop_out);
@@ -159,15 +172,6 @@ class Interceptor::Way final : public Link {
         const bool happens = !held_.empty() || faults_->happens(faults_->rates.delay_out);
         faults_->delayed += happens;
         return happens;
-    }
-    // False: the fabric is full.
-    bool release(Held& held) {
-        if (!held.burst) {
-            inner_->carry_control(held.kind, held.value);
-            return true;
-        }
-        held.burst->message = {{held.data.data(), nullptr}, {held.data.size(), 0}};
-        return inner_->carry(*held.burst).packets > 0;
     }
 
     std::shared_ptr<Faults> faults_;

@@ -19,6 +19,9 @@ struct Field {
 constexpr Field kFields[] = {
     {"messages_sent", [](const SegmentHeader& s) { return s.statistics.messages_sent; }},
     {"messages_delayed", [](const SegmentHeader& s) { return s.statistics.messages_delayed; }},
+    {"messages_by_reference", [](const SegmentHeader& s) { return s.statistics.messages_by_reference; }},
+    {"outbox_high_water", [](const SegmentHeader& s) { return s.statistics.outbox_high_water; }},
+    {"outbox_full", [](const SegmentHeader& s) { return s.statistics.outbox_full; }},
     {"stalls", [](const SegmentHeader& s) { return s.statistics.stalls; }},
     {"stalled_ns", [](const SegmentHeader& s) { return s.statistics.stalled_ns; }},
     {"data_packets", [](const SegmentHeader& s) { return s.statistics.data_packets; }},

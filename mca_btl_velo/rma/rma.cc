@@ -33,8 +33,8 @@ struct Rma::Message {
 
 const std::size_t Rma::kBytesPerPeer = sizeof(Access);
 
-Rma::Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Outbox& outbox)
-    : mechanisms_(mechanisms), outbox_(outbox), access_(peers) {}
+Rma::Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Poster& poster)
+    : mechanisms_(mechanisms), poster_(poster), access_(peers) {}
 
 Rma::~Rma() {
     for (Message* message = in_flight_; message != nullptr;) delete std::exchange(message, message->next);
@@ -159,7 +159,7 @@ void Rma::post(PeerIndex to, const MessageHeader& header, const void* data, std:
         delete sent;
     };
     static_assert(offsetof(Message, send) == 0);
-    outbox_.post(to, &message->send);
+    poster_.post(to, &message->send);
 }
 
 Rma::Transfer* Rma::find(PeerIndex peer, std::uint64_t id, Operation operation) {
@@ -232,7 +232,7 @@ Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
             post(peer, reply, nullptr, 0);
             return {};
         case Operation::kHelp:
-            outbox_.help(peer, header);
+            poster_.help(peer, header);
             return {};
         case Operation::kGetReply:
         case Operation::kPutReply:

@@ -25,9 +25,9 @@ namespace velo::rma {
 using flow::PeerIndex;
 
 // Carries the messages of the engine itself to a peer, in order, whenever credits allow.
-class Outbox {
+class Poster {
  public:
-    virtual ~Outbox() = default;
+    virtual ~Poster() = default;
     virtual void post(PeerIndex to, velo_send* message) = 0;
     // A peer asks for help with its get: see MessageHeader, Operation::kHelp.
     virtual void help(PeerIndex peer, const MessageHeader& request) = 0;
@@ -53,11 +53,11 @@ class Rma {
  public:
     static constexpr std::size_t kBytesPerExpectedPeer = sizeof(void*);  // never spoken to
     static const std::size_t kBytesPerPeer;                              // beside it, else
-    Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Outbox& outbox);
+    Rma(const singlecopy::Mechanisms& mechanisms, std::uint32_t peers, Poster& poster);
     ~Rma();
 
     void connect(PeerIndex peer, const singlecopy::RemoteProcess& process);
-    // A peer on another node: no single copy; the outbox has a way for large data past the mailbox.
+    // A peer on another node: no single copy; the poster has a way for large data past the mailbox.
     void connect_past_mailbox(PeerIndex peer);
     void grow(std::uint32_t peers) { access_.resize(peers); }
 
@@ -146,7 +146,7 @@ class Rma {
 
     const singlecopy::Mechanisms& mechanisms_;
     Routes routes_;  // of all peers: the sooner it is settled
-    Outbox& outbox_;
+    Poster& poster_;
     std::vector<std::unique_ptr<Access>> access_;  // null until first contact
     std::unordered_map<std::uint64_t, Transfer> transfers_;
     std::uint64_t next_id_ = 1;

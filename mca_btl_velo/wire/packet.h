@@ -41,11 +41,18 @@ constexpr bool is_data(PacketKind kind) {
     return kind == PacketKind::kData || kind == PacketKind::kBackloggedData;
 }
 
+// The payload of a packet that refers to data (a REF), of a run of one packet.
+struct Reference {
+    std::uint32_t place;  // of the chunk in the sender's outbox, bytes
+    std::uint32_t bytes;  // of data in it
+};
+
 enum PacketFlags : std::uint8_t {
-    kFirst = 1,      // first run of a message
-    kLast = 2,       // last run of a message
-    kPiggyback = 4,  // the last two bytes of the last packet are a u16 credit count
-    kInternal = 8,   // the message is the engine's own (RMA over active messages), not the upper layer's
+    kFirst = 1,       // first run of a message
+    kLast = 2,        // last run of a message
+    kPiggyback = 4,   // the last two bytes of the last packet are a u16 credit count
+    kInternal = 8,    // the message is the engine's own (RMA over active messages), not the upper layer's
+    kReference = 16,  // the payload is a Reference: what the run stands for is in the sender's outbox
 };
 
 // Packets of a run with `bytes` of payload, piggyback included.

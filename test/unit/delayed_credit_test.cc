@@ -8,6 +8,7 @@ namespace {
 
 PartyConfig config(unsigned slots, bool delay = true, const char* flow_control = "static") {
     PartyConfig config{.flow_control = flow_control};
+    config.by_reference = "never";
     config.slots_per_peer = slots;
     config.delay_credits = delay;
     return config;

@@ -68,6 +68,8 @@ struct PartyConfig {
     std::uint32_t lazy_ahead = 4;
     bool delay_credits = true;
     bool packet_trains = true;
+    const char* by_reference = "auto";
+    std::size_t outbox = std::size_t{1} << 18;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
     std::uint32_t limic_slots = 64;
@@ -172,6 +174,8 @@ class Party {
         config.lazy_ahead = config_.lazy_ahead;
         config.delay_credits = config_.delay_credits;
         config.packet_trains = config_.packet_trains;
+        config.by_reference = config_.by_reference;
+        config.outbox = config_.outbox;
         config.describe_locality = config_.describe_locality;
         config.single_copy_mechanism = config_.single_copy;
         config.backing_directory = "/dev/shm";

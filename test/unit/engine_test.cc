@@ -117,7 +117,9 @@ TEST_P(EngineTest, a_callback_may_answer_and_is_not_entered_again) {
 }
 
 TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
-    Party party(config());
+    PartyConfig in_packets = config();
+    in_packets.by_reference = "never";
+    Party party(in_packets);
     // A policy on demand has no credit before.
     party.send(0, 1, 1, "first contact");
     party.settle();
@@ -341,6 +343,7 @@ TEST(RefusalTest, a_long_message_takes_no_more_of_the_receiver_than_its_buffers)
         config.flow_control = "rnr";
         config.preposted_buffers = 4;
         config.packet_trains = trains;
+        config.by_reference = "never";
         Party party(config);
         EXPECT_EQ(party.send(0, 1, 1, pattern(56, 1)), VELO_OK);
         EXPECT_EQ(party.send(0, 1, 1, pattern(1000, 2)), VELO_QUEUED);

@@ -65,12 +65,14 @@ std::vector<std::size_t> sizes_at_the_limits() {
 TEST_P(EveryFlowTest, messages_among_all_arrive_whole_and_in_the_order_of_each_sender) {
     constexpr std::size_t kProcesses = 4;
     const std::vector<std::size_t> sizes = sizes_at_the_limits();
-    for (unsigned way = 0; way < 16; ++way) {
+    for (unsigned way = 0; way < 48; ++way) {
         PartyConfig how = config(kProcesses);
         how.piggyback = way & 1;
         how.delay_credits = way & 2;
         how.packet_trains = way & 4;
         how.ranks_per_node = way & 8 ? 2 : 0;
+        constexpr const char* kByReference[] = {"never", "auto", "always"};
+        how.by_reference = kByReference[way / 16];
         Party party(how);
         const auto contents = [&](std::size_t from, std::size_t to, std::size_t index) {
             const std::size_t bytes = sizes[(index * 7 + from + to) % sizes.size()];

@@ -20,10 +20,10 @@ class Intercepted {
     ~Intercepted() { unsetenv("VELO_INTERCEPT"); }
 };
 
-PartyConfig config_of(const std::string& policy, std::size_t ranks_per_node = 0) {
+PartyConfig config_of(const char* policy, std::size_t ranks_per_node = 0) {
     PartyConfig config;
     config.size = kProcesses;
-    config.flow_control = policy.c_str();
+    config.flow_control = policy;
     config.ranks_per_node = ranks_per_node;
     return config;
 }
@@ -83,7 +83,7 @@ TEST_P(InterceptorTest, what_is_delayed_or_refused_arrives_whole_and_in_order) {
     const Intercepted faults(seed() + ",delay_out=0.2,delay_in=0.1,refuse_out=0.3");
     const bool may_refuse = policy() == "none" || policy() == "rnr";
     for (const std::size_t ranks_per_node : {0, 2}) {
-        Party party(config_of(policy(), ranks_per_node));
+        Party party(config_of(policy().c_str(), ranks_per_node));
         send_to_all(party);
         settle(party);
         EXPECT_EQ(party.queued(), party.completed());
@@ -102,7 +102,7 @@ TEST_P(InterceptorTest, what_is_delayed_or_refused_arrives_whole_and_in_order) {
 
 TEST_P(InterceptorTest, packets_are_really_delayed) {
     const Intercepted faults(seed() + ",delay_out=0.2");
-    Party party(config_of(policy()));
+    Party party(config_of(policy().c_str()));
     send_to_all(party);
     settle(party);
     EXPECT_GT(counted(party, "delayed"), 100U);
@@ -112,7 +112,7 @@ TEST_P(InterceptorTest, packets_are_really_delayed) {
 TEST_P(InterceptorTest, a_lost_packet_takes_its_own_message_along_and_no_other) {
     for (const char* where : {",drop_out=0.03", ",drop_in=0.03"}) {
         const Intercepted faults(seed() + where);
-        Party party(config_of(policy()));
+        Party party(config_of(policy().c_str()));
         std::size_t sent = 0, received = 0;
         for (std::size_t index = 0; index < 5 * kMessages; ++index) {
             for (std::size_t to = 1; to < kProcesses; ++to, ++sent)

@@ -24,7 +24,7 @@ using rma::Rma;
 constexpr std::uint64_t kPart = 128UL * 1024;
 
 // What Rma sends is sent at once.
-struct FakeOutbox final : rma::Outbox {
+struct FakePoster final : rma::Poster {
     struct Request {
         flow::PeerIndex to;
         MessageHeader header;
@@ -70,8 +70,8 @@ class RmaLies : public ::testing::Test {
     }
 
     singlecopy::Mechanisms mechanisms_{"copy"};
-    FakeOutbox outbox_;
-    Rma rma_{mechanisms_, 3, outbox_};
+    FakePoster poster_;
+    Rma rma_{mechanisms_, 3, poster_};
     Placement placement_;
     std::vector<std::unique_ptr<ExactMemory>> memory_;
 };
@@ -81,7 +81,7 @@ TEST_F(RmaLies, a_reply_of_another_length_than_was_asked_for_is_refused) {
         int completed = 0;
         std::byte* memory = start(Direction::kGet, 1, bytes, &completed);
         while (completed == 0) {
-            const MessageHeader right = answer(outbox_.take().header);
+            const MessageHeader right = answer(poster_.take().header);
             for (std::uint64_t length :
                  {right.bytes + 1, right.bytes - 1, std::uint64_t{0}, ~std::uint64_t{0}}) {
                 MessageHeader wrong = right;
@@ -100,7 +100,7 @@ TEST_F(RmaLies, a_reply_of_another_length_than_was_asked_for_is_refused) {
 TEST_F(RmaLies, a_reply_at_another_place_than_was_asked_for_is_refused) {
     int completed = 0;
     start(Direction::kGet, 1, 4 * kPart, &completed);
-    MessageHeader reply = answer(outbox_.take().header);
+    MessageHeader reply = answer(poster_.take().header);
     for (std::uint64_t position : {std::uint64_t{1}, kPart - 1, 2 * kPart, 4 * kPart, ~std::uint64_t{0}}) {
         reply.position = position;
         EXPECT_FALSE(begins(1, reply)) << position;
@@ -113,7 +113,7 @@ TEST_F(RmaLies, a_reply_that_comes_twice_is_refused_while_the_first_arrives_and_
     for (Direction direction : {Direction::kGet, Direction::kPut}) {
         int completed = 0;
         start(direction, 1, 3 * kPart, &completed);
-        const MessageHeader first = answer(outbox_.take().header), second = answer(outbox_.take().header);
+        const MessageHeader first = answer(poster_.take().header), second = answer(poster_.take().header);
         ASSERT_TRUE(begins(1, first));
         EXPECT_FALSE(begins(1, first)) << "while it arrives";
         finish(1, first);
@@ -121,20 +121,20 @@ TEST_F(RmaLies, a_reply_that_comes_twice_is_refused_while_the_first_arrives_and_
         ASSERT_TRUE(begins(1, second));
         finish(1, second);
         EXPECT_EQ(completed, 0);
-        const MessageHeader third = answer(outbox_.take().header);
+        const MessageHeader third = answer(poster_.take().header);
         ASSERT_TRUE(begins(1, third));
         finish(1, third);
         EXPECT_EQ(completed, 1);
         for (const MessageHeader& reply : {first, second, third})
             EXPECT_FALSE(begins(1, reply)) << "at the end";
-        EXPECT_TRUE(outbox_.posted.empty());
+        EXPECT_TRUE(poster_.posted.empty());
     }
 }
 
 TEST_F(RmaLies, a_put_is_not_complete_before_each_of_its_parts_is_acknowledged) {
     int completed = 0;
     start(Direction::kPut, 1, 2 * kPart, &completed);
-    MessageHeader reply = answer(outbox_.take().header);
+    MessageHeader reply = answer(poster_.take().header);
     reply.bytes = 2 * kPart;
     EXPECT_FALSE(begins(1, reply));
     reply.bytes = kPart;
@@ -150,9 +150,9 @@ TEST_F(RmaLies, a_peer_cannot_answer_for_another_one_nor_with_another_operation)
     rma_.start_atomic(
         2, VELO_ATOMIC_ADD, 8, 4096, 1, 0,
         {[](void* argument, velo_status, std::uint64_t) { ++*static_cast<int*>(argument); }, &completed});
-    const std::deque<FakeOutbox::Request> requests = outbox_.posted;
+    const std::deque<FakePoster::Request> requests = poster_.posted;
     ASSERT_EQ(requests.size(), 3U);
-    for (const FakeOutbox::Request& request : requests) {
+    for (const FakePoster::Request& request : requests) {
         const MessageHeader right = answer(request.header);
         for (flow::PeerIndex peer = 0; peer < 3; ++peer) {
             for (Operation operation :
@@ -164,7 +164,7 @@ TEST_F(RmaLies, a_peer_cannot_answer_for_another_one_nor_with_another_operation)
             }
         }
     }
-    for (const FakeOutbox::Request& request : requests) {
+    for (const FakePoster::Request& request : requests) {
         const MessageHeader right = answer(request.header);
         ASSERT_TRUE(begins(request.to, right));
         finish(request.to, right);
@@ -218,11 +218,11 @@ TEST_F(RmaLies, transfers_of_two_peers_complete_once_whatever_lies_come_between)
             start(random() % 2 == 0 ? Direction::kGet : Direction::kPut, random() % 2,
                   1 + random() % (5 * kPart), completed.back().get());
         }
-        std::vector<FakeOutbox::Request> told;
-        while (!outbox_.posted.empty()) {
-            std::swap(outbox_.posted[0], outbox_.posted[random() % outbox_.posted.size()]);
-            const FakeOutbox::Request request = outbox_.take();
-            for (const FakeOutbox::Request& old : told) {
+        std::vector<FakePoster::Request> told;
+        while (!poster_.posted.empty()) {
+            std::swap(poster_.posted[0], poster_.posted[random() % poster_.posted.size()]);
+            const FakePoster::Request request = poster_.take();
+            for (const FakePoster::Request& old : told) {
                 if (random() % 4 != 0) continue;
                 ASSERT_FALSE(begins(old.to, answer(old.header)));
             }

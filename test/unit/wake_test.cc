@@ -82,6 +82,7 @@ TEST(WakeRules, a_question_and_its_answer_wake) {
 TEST(WakeRules, credits_wake_a_sender_that_waits_for_them) {
     PartyConfig config{.flow_control = "static"};
     config.delay_credits = false;
+    config.by_reference = "never";
     config.idle_sleep_us = 1;
     Party party(config);
     EXPECT_EQ(party.send(0, 1, 1, pattern(5000, 1)), VELO_QUEUED);

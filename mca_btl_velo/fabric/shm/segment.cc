@@ -85,8 +85,12 @@ std::size_t Segment::limic_offset() const {
     return round_up(slots_offset() + std::size_t{capacity()} * wire::kPacketBytes, kPageBytes);
 }
 
-std::size_t Segment::total_bytes() const {
+std::size_t Segment::planned_outbox_offset() const {
     return round_up(limic_offset() + std::size_t{limic_slots_} * wire::kPacketBytes, kPageBytes);
+}
+
+std::size_t Segment::total_bytes() const {
+    return round_up(planned_outbox_offset() + outbox_plan_.bytes(), kPageBytes);
 }
 
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
@@ -95,6 +99,8 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.capacity_ = static_cast<std::uint32_t>(planned_slots(layout.agreement, layout.flow));
     segment.limic_peers_ = layout.limic_peer_count;
     segment.limic_slots_ = layout.limic_slots;
+    segment.outbox_plan_ = flow::OutboxPlan(layout.outbox_bytes);
+    segment.outbox_offset_ = segment.planned_outbox_offset();
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
     segment.address_ = Address{Address::kMagic,
@@ -118,6 +124,8 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     header->limic_peers = layout.limic_peer_count;
     header->limic_slots = layout.limic_slots;
     header->limic_offset = segment.limic_offset();
+    header->outbox_bytes = layout.outbox_bytes;
+    header->outbox_offset = segment.outbox_offset_;
     const std::uint32_t total = layout.flow.total_peers();
     for (std::uint32_t i = 0; i < segment.directory_entries(); ++i) {
         std::uint64_t name = Directory::kFree;
@@ -150,9 +158,15 @@ Segment Segment::attach(const Address& address) {
     segment.capacity_ = static_cast<std::uint32_t>(slots);
     segment.limic_peers_ = header.limic_peers;
     segment.limic_slots_ = header.limic_slots;
-    check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane, address, "counts");
+    const std::uint64_t outbox_bytes = header.outbox_bytes;
+    check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane &&
+              outbox_bytes <= flow::OutboxPlan::kMostBytes,
+          address, "counts");
+    segment.outbox_plan_ = flow::OutboxPlan(outbox_bytes);
+    segment.outbox_offset_ = segment.planned_outbox_offset();
     check(header.directory_offset == directory_offset() && header.slots_offset == segment.slots_offset() &&
-              header.limic_offset == segment.limic_offset() && segment.total_bytes() == address.file.bytes,
+              header.limic_offset == segment.limic_offset() &&
+              header.outbox_offset == segment.outbox_offset_ && segment.total_bytes() == address.file.bytes,
           address, "layout");
     return segment;
 }

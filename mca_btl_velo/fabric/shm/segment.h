@@ -1,12 +1,13 @@
 // One process's shared memory segment: what its peers must know about it, the directory of its senders, its
 // mailbox.
 //
-//   SegmentHeader | Directory | doorbell bits | Slot[capacity] | Slot[limic slots]
+//   SegmentHeader | Directory | doorbell bits | Slot[capacity] | Slot[limic slots] | outbox
 //
 // Nothing read from another process's segment is trusted before `attach` has checked it.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "fabric/shm/directory.h"
 #include "fabric/shm/doorbell.h"
 #include "fabric/shm/share_cell.h"
+#include "flow/outbox.h"
 #include "flow/policy.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
@@ -29,6 +31,9 @@ using parameters::Agreement;
 struct Statistics {
     std::uint64_t messages_sent;     // user messages
     std::uint64_t messages_delayed;  // of them, those that had to wait for credits or for a free slot
+    std::uint64_t messages_by_reference;
+    std::uint64_t outbox_high_water;  // bytes of chunks
+    std::uint64_t outbox_full;        // times that there was no chunk
     std::uint64_t data_packets;
     flow::Counters flow;
     std::uint64_t mailbox_high_water;  // slots, sampled while the mailbox is being drained
@@ -63,6 +68,9 @@ struct SegmentHeader {
     std::uint32_t limic_peers;
     std::uint32_t limic_slots;
     std::uint64_t limic_offset;
+    // What peers read of it by reference; see flow/outbox.h.
+    std::uint64_t outbox_bytes;
+    std::uint64_t outbox_offset;
     mailbox::Pointers<> pointers;
     mailbox::Pointers<> limic_pointers;
     // Counts the senders that have set their doorbell bits.
@@ -75,6 +83,13 @@ struct SegmentHeader {
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
 };
 
+// A chunk of an outbox: its header line, and the data.
+struct alignas(64) OutboxChunk {
+    std::atomic<std::uint32_t> unread;  // 1: lent. The reader stores 0, with release, when it is done
+    alignas(64) std::byte data[64];     // and more, as the plan says
+};
+static_assert(offsetof(OutboxChunk, data) == flow::OutboxPlan::kHeaderBytes);
+
 class Segment {
  public:
     static constexpr std::uint32_t kMostSlots = 1U << 24;
@@ -82,12 +97,13 @@ class Segment {
     struct Layout {
         std::uint64_t owner;
         Agreement agreement;
-        flow::PolicyConfig flow;           // with a plan of at most kMostSlots
-        const std::uint64_t* node_peers;   // ascending names for the first flow.peers entries of the directory
+        flow::PolicyConfig flow;          // with a plan of at most kMostSlots
+        const std::uint64_t* node_peers;  // ascending names for the first flow.peers entries of the directory
         const std::uint64_t* limic_peers;  // the same for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
         std::int64_t xpmem_segment;  // see Address
+        std::uint64_t outbox_bytes;  // at most flow::OutboxPlan::kMostBytes; 0: none
     };
 
     // `probe`: see Address. Throws Failure.
@@ -103,6 +119,11 @@ class Segment {
     platform::SharedFile& file() { return file_; }
 
     std::uint32_t limic_slots() const { return limic_slots_; }
+    const flow::OutboxPlan& outbox_plan() const { return outbox_plan_; }
+    // At a place that the plan holds.
+    OutboxChunk& chunk(std::uint32_t place) const {
+        return *reinterpret_cast<OutboxChunk*>(file_.data() + outbox_offset_ + place);
+    }
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
@@ -147,6 +168,7 @@ class Segment {
     std::size_t doorbell_offset() const;
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
+    std::size_t planned_outbox_offset() const;
     std::size_t total_bytes() const;
     std::uint32_t capacity() const { return capacity_; }
 
@@ -155,6 +177,8 @@ class Segment {
     flow::PolicyConfig flow_;
     std::uint32_t capacity_ = 0;  // slots of the mailbox, as its policy plans it
     std::uint32_t limic_peers_ = 0, limic_slots_ = 0;
+    flow::OutboxPlan outbox_plan_;
+    std::size_t outbox_offset_ = 0;
 };
 
 }  // namespace velo::fabric::shm

@@ -19,20 +19,6 @@ using wire::kPayloadBytes;
 constexpr std::uint32_t kFewPackets = 10;
 constexpr std::uint32_t kPreparedPackets = 66;
 
-// Copies bytes [offset, offset + bytes) of the message.
-void gather(std::byte* to, const MessageView& message, std::size_t offset, std::size_t bytes) {
-    std::size_t split = message.bytes[0];
-    if (offset < split) {
-        std::size_t head = std::min(bytes, split - offset);
-        platform::copy(to, message.part[0] + offset, head);
-        if (head == bytes) return;
-        to += head;
-        bytes -= head;
-        offset = split;
-    }
-    platform::copy(to, message.part[1] + (offset - split), bytes);
-}
-
 }  // namespace
 
 std::uint32_t ShmLink::reserve_accepted(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first) {
@@ -79,7 +65,7 @@ void ShmLink::store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& 
     bool last = offset + bytes == burst.message.total();
     if (last) header.flags |= wire::kLast;
     if (bytes > kPayloadBytes) store_train(at, burst.message, offset + kPayloadBytes, bytes - kPayloadBytes);
-    gather(writer_.payload(at), burst.message, offset, std::min(bytes, kPayloadBytes));
+    burst.message.copy_to(writer_.payload(at), offset, std::min(bytes, kPayloadBytes));
     if (last && burst.piggyback != 0) writer_.add_piggyback(at, header, burst.piggyback);
     writer_.publish(at, header);
 }
@@ -92,12 +78,30 @@ void ShmLink::store_train(mailbox::Cursor at, const MessageView& message, std::s
     std::byte* to = writer_.slot(at);
     std::size_t head = std::min(bytes, std::size_t{writer_.capacity() - at.index} * kPacketBytes);
     for (std::size_t line = 0; line < head; line += kPacketBytes) platform::prefetch_for_write(to + line);
-    gather(to, message, offset, head);
-    if (bytes > head) gather(writer_.start(), message, offset + head, bytes - head);
+    message.copy_to(to, offset, head);
+    if (bytes > head) message.copy_to(writer_.start(), offset + head, bytes - head);
 }
 
 void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
     for (; packets > 0; --packets, at.advance(writer_.capacity())) platform::demote(writer_.slot(at));
+}
+
+bool ShmLink::carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
+                              std::uint8_t flags, std::uint32_t piggyback, bool granted) {
+    mailbox::Cursor at{};
+    if (granted) {
+        at = writer_.reserve(1);
+    } else if (reserve_free(1, 1, &at) == 0) {
+        return false;
+    }
+    std::memcpy(writer_.payload(at), &reference, sizeof reference);
+    wire::Header header{kind, flags, tag, sizeof reference, 0, source_};
+    header.flags |= wire::kReference;
+    if (piggyback != 0) writer_.add_piggyback(at, header, piggyback);
+    writer_.publish(at, header);
+    at.advance(writer_.capacity());
+    next_ = at;
+    return true;
 }
 
 void ShmLink::prepare(std::uint32_t packets) {

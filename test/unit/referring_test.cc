@@ -1,0 +1,153 @@
+// By reference: a message that would take more packets than there are credits for takes one.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine_party.h"
+
+namespace velo::test {
+namespace {
+
+constexpr std::size_t kSmallest = 2304;  // bytes of the smallest chunk
+
+PartyConfig config_of(const char* policy, std::size_t outbox = std::size_t{1} << 18) {
+    PartyConfig config;
+    config.flow_control = policy;
+    config.outbox = outbox;
+    config.lazy_slots = 12;
+    config.preposted_buffers = 6;
+    return config;
+}
+
+// Under a policy on demand there are no credits before, and no connection back.
+void meet_first(Party& party) {
+    for (std::size_t from = 0; from < party.size(); ++from)
+        for (std::size_t to = 0; to < party.size(); ++to)
+            if (from != to) party.send(from, to, 1, "first contact");
+    party.settle();
+    for (std::size_t rank = 0; rank < party.size(); ++rank) party[rank].received.clear();
+}
+
+class ReferringTest : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, ReferringTest, ::testing::ValuesIn(policies()),
+                         [](const auto& info) { return info.param; });
+
+// Under none there are no credits to be short of.
+TEST_P(ReferringTest, a_long_message_takes_one_packet_where_it_has_no_credits_for_all) {
+    const bool counts = GetParam() != "none";
+    Party party(config_of(GetParam().c_str()));
+    meet_first(party);
+    const std::uint64_t packets = counter(party[0], "data_packets");
+    EXPECT_EQ(party.send(0, 1, 1, pattern(8000, 1)) == VELO_OK, counts);
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), counts ? 1U : 0U);
+    EXPECT_EQ(counter(party[0], "data_packets") == packets + 1, counts);
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), 1U);
+    EXPECT_TRUE(party[1].received[0].data == pattern(8000, 1));
+}
+
+TEST_P(ReferringTest, never_and_always_are_obeyed) {
+    for (const bool always : {false, true}) {
+        PartyConfig config = config_of(GetParam().c_str());
+        config.by_reference = always ? "always" : "never";
+        config.slots_per_peer = 64;
+        Party party(config);
+        meet_first(party);
+        for (const std::size_t bytes : {0, 40, 56, 57, 300, 20'000}) party.send(0, 1, 1, pattern(bytes, 1));
+        party.settle();
+        EXPECT_EQ(counter(party[0], "messages_by_reference"), always ? 3U : 0U);
+        EXPECT_EQ(party[1].received.size(), 6U);
+    }
+}
+
+// Chunks come back by the reader's stores alone.
+TEST_P(ReferringTest, what_has_been_read_is_used_again) {
+    PartyConfig config = config_of(GetParam().c_str());
+    config.by_reference = "always";
+    Party party(config);
+    meet_first(party);
+    for (unsigned i = 0; i < 1000; ++i) {
+        party.send(0, 1, 1, pattern(100 + i * 31 % 30'000, i));
+        party.settle();
+    }
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1000U);
+    EXPECT_EQ(counter(party[0], "outbox_full"), 0U);
+    EXPECT_LE(counter(party[0], "outbox_high_water"), std::uint64_t{1} << 18);
+    ASSERT_EQ(party[1].received.size(), 1000U);
+    for (unsigned i = 0; i < 1000; ++i)
+        ASSERT_TRUE(party[1].received[i].data == pattern(100 + i * 31 % 30'000, i)) << i;
+}
+
+// 0, 1 and 2 chunks: nobody waits for one.
+TEST_P(ReferringTest, a_full_outbox_and_none_at_all_only_change_the_way) {
+    for (const std::size_t chunks : {0, 1, 2}) {
+        for (const char* way : {"auto", "always"}) {
+            PartyConfig config = config_of(GetParam().c_str(), chunks * kSmallest);
+            config.size = 3;
+            config.by_reference = way;
+            Party party(config);
+            const auto contents = [](std::size_t from, unsigned index) {
+                return pattern(index * 371 % 9000, static_cast<unsigned>(1000 * from) + index);
+            };
+            for (unsigned index = 0; index < 50; ++index)
+                for (std::size_t from : {0U, 1U, 2U})
+                    for (std::size_t to : {0U, 1U, 2U})
+                        if (from != to)
+                            party.send(from, to, static_cast<std::uint8_t>(from), contents(from, index));
+            party.settle();
+            EXPECT_EQ(party.queued(), party.completed());
+            for (std::size_t to = 0; to < 3; ++to) {
+                ASSERT_EQ(party[to].received.size(), 100U);
+                unsigned next[3] = {};
+                for (const Received& message : party[to].received)
+                    ASSERT_TRUE(message.data == contents(message.tag, next[message.tag]++));
+                EXPECT_EQ(counter(party[to], "messages_by_reference") > 0,
+                          chunks > 0 && (GetParam() != "none" || way == std::string("always")));
+                EXPECT_LE(counter(party[to], "outbox_high_water"), chunks * kSmallest);
+            }
+        }
+    }
+}
+
+TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
+    PartyConfig config = config_of("static");
+    config.size = 3;
+    config.slots_per_peer = 64;
+    config.by_reference = "always";
+    Party party(config);
+    for (unsigned i = 0; i < 62; ++i) party.send(0, 1, 1, pattern(5000, i));  // rank 1 does not look
+    const std::uint64_t held = counter(party[0], "outbox_high_water");
+    EXPECT_LE(held, (std::uint64_t{1} << 17) + 33'024);
+    EXPECT_GT(held, std::uint64_t{1} << 16);
+    EXPECT_GT(counter(party[0], "outbox_full"), 0U);
+    const std::uint64_t referred = counter(party[0], "messages_by_reference");
+    party.send(0, 2, 1, pattern(5000, 1));
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), referred + 1);
+    party.settle();
+    EXPECT_EQ(party[1].received.size(), 62U);
+    EXPECT_EQ(party[2].received.size(), 1U);
+}
+
+TEST(Referring, small_messages_and_those_with_credits_for_twice_as_much_go_in_packets) {
+    PartyConfig config = config_of("static");
+    config.slots_per_peer = 66;  // 64 for data
+    Party party(config);
+    party.send(0, 1, 1, pattern(32 * 64 - 8, 1));
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
+    party.send(0, 1, 1, pattern(32 * 64 - 8, 1));  // 32 are left
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+    party.settle();
+}
+
+TEST(Referring, a_directory_without_room_costs_the_outbox_and_nothing_else) {
+    PartyConfig config = config_of("static", std::size_t{1} << 30);
+    config.slots_per_peer = 8;
+    Party party(config);  // two outboxes of 1 GiB: more than /dev/shm has here, or not
+    party.send(0, 1, 1, pattern(8000, 1));
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), 1U);
+}
+
+}  // namespace
+}  // namespace velo::test
