@@ -39,6 +39,7 @@ class Domain final : public flow::Carrier {
     const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
     std::uint32_t most_packets;              // that the fabric takes of one sender at a time
     bool refuses;                            // the policy has the fabric refuse by sender
+    bool waits_for_data = false;             // what its REFs stand for is fetched, see fabric::Network
     std::uint64_t next_sample = 0;           // position at which the occupancy is looked at next
 
  private:

@@ -259,7 +259,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
-    fabric::shm::OutboxChunk& referenced(const Peer& peer, const wire::Reference& reference);
+    std::byte* referenced(const Peer& peer, const wire::Reference& reference);
+    void release(const Peer& peer, const wire::Reference& reference);
+    bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);

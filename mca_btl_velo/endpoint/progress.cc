@@ -103,6 +103,8 @@ int Engine::drain(Domain& domain) {
                 continue;
             }
         }
+        if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]
+            break;
         if (domain.reader.position() >= domain.next_sample) [[unlikely]]
             sample(domain);
         release_delayed_credit(domain);
@@ -263,11 +265,10 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
     if (header.flags & wire::kReference) {
         if (payload.bytes != sizeof(wire::Reference) || payload.more_bytes != 0) return false;
         const auto reference = read_payload<wire::Reference>(payload.data);
-        fabric::shm::OutboxChunk& chunk = referenced(peer, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
-        const bool taken = deliver(peer, plain, {chunk.data, reference.bytes, nullptr, 0});
-        chunk.unread.store(0, std::memory_order_release);
+        const bool taken = deliver(peer, plain, {referenced(peer, reference), reference.bytes, nullptr, 0});
+        release(peer, reference);
         return taken;
     }
     Incoming& incoming = peer.incoming;

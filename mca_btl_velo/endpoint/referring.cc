@@ -2,6 +2,7 @@
 // in the outbox of its sender until the receiver has read it there (flow/outbox.h). To the flow control a REF
 // is a DATA packet like any other.
 #include <cstring>
+#include <mutex>
 
 #include "endpoint/send_now.h"
 #include "platform/failure.h"
@@ -9,12 +10,13 @@
 
 namespace velo::endpoint {
 
-// A process may end before its peer has read, and its outbox lives as long as a mapping: the peer must have
-// one. Whoever was given credits by a window on demand has them from a peer that is connected to it.
+// A process may end before its peer has read, and its outbox lives as long as a mapping: on this node the
+// peer must have one. Whoever was given credits by a window on demand has them from a peer that is connected
+// to it.
 bool Engine::may_refer(Peer& peer) {
     if (!peer.maps_us)
         peer.maps_us =
-            peer.index < remote_first_ && (peer.policy().on_demand() || mailbox_.is_introduced(peer.index));
+            peer.index >= remote_first_ || peer.policy().on_demand() || mailbox_.is_introduced(peer.index);
     return peer.maps_us;
 }
 
@@ -41,8 +43,8 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
     const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes)};
-    if (!peer.link.carry_reference(reference, what.kind, what.tag, flags, peer.ledger().attach(peer),
-                                   peer.policy().limited())) {
+    if (!peer.link.carry_reference({reference, there.data, &there.unread, what.kind, what.tag, flags,
+                                    peer.ledger().attach(peer), peer.policy().limited()})) {
         outbox_.give_back(chunk);
         return {};
     }
@@ -51,8 +53,12 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     return bytes;
 }
 
-// Where the data is that a REF stands for. Throws Failure.
-fabric::shm::OutboxChunk& Engine::referenced(const Peer& peer, const wire::Reference& reference) {
+// The data that a REF stands for, in place. Throws Failure.
+std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference) {
+    if (peer.index >= remote_first_) {
+        std::lock_guard lock(mutex_);
+        return network_->pulled(reference.place);
+    }
     const fabric::shm::Segment& segment = peer.segment;
     const bool there = segment.bytes() > 0 && segment.outbox_plan().holds(reference.place, reference.bytes) &&
                        segment.chunk(reference.place).unread.load(std::memory_order_relaxed) == 1;
@@ -61,7 +67,25 @@ fabric::shm::OutboxChunk& Engine::referenced(const Peer& peer, const wire::Refer
                                              " refers to " + std::to_string(reference.bytes) +
                                              " bytes at offset " + std::to_string(reference.place) +
                                              " of its outbox, where it has stored none");
-    return segment.chunk(reference.place);
+    return segment.chunk(reference.place).data;
+}
+
+void Engine::release(const Peer& peer, const wire::Reference& reference) {
+    if (peer.index >= remote_first_) {
+        std::lock_guard lock(mutex_);
+        return network_->release(reference.place);
+    }
+    peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
+}
+
+// The next packet in the mailbox is a REF whose data is still on its way.
+bool Engine::is_awaited(Domain& domain, std::uint64_t word) {
+    const wire::Header header = wire::Header::unpack(word);
+    if (!wire::is_data(header.kind) || (header.flags & wire::kReference) == 0) return false;
+    wire::Reference reference;
+    std::memcpy(&reference, domain.reader.payload(), sizeof reference);
+    std::lock_guard lock(mutex_);
+    return network_->pulled(reference.place) == nullptr;
 }
 
 }  // namespace velo::endpoint

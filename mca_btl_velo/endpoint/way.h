@@ -44,11 +44,10 @@ class Way {
             return shm_.carry_packet(message, tag, piggyback, granted, rested);
         return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);
     }
-    bool carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
-                         std::uint8_t flags, std::uint32_t piggyback, bool granted) {
-        if (shm_.is_open()) return shm_.carry_reference(reference, kind, tag, flags, piggyback, granted);
-        return network_ != nullptr &&
-               network_->carry_reference(reference, kind, tag, flags, piggyback, granted);
+    // On one that is closed: false.
+    bool carry_reference(const fabric::Referred& what) {
+        if (shm_.is_open()) return shm_.carry_reference(what);
+        return network_ != nullptr && network_->carry_reference(what);
     }
     // Shared memory only.
     void prepare(std::uint32_t packets) {

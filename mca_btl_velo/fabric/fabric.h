@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -51,6 +52,18 @@ struct Burst {
     const wire::Framing& framing;
 };
 
+// Data that stays where it is until its receiver has read it.
+struct Referred {
+    wire::Reference reference;
+    const std::byte* data;               // of this process
+    std::atomic<std::uint32_t>* unread;  // 0 with release: it has been read. By the reader, or by its network
+    wire::PacketKind kind;
+    std::uint8_t tag;
+    std::uint8_t flags;  // wire::kFirst, kLast and kInternal of what it stands for
+    std::uint32_t piggyback;
+    bool granted;
+};
+
 struct Carried {
     std::uint32_t packets;  // 0: the fabric is full
     std::size_t bytes;
@@ -65,13 +78,8 @@ class Link {
     // full.
     virtual bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
                               bool granted, bool rested) = 0;
-    // One packet that says where data is. `flags`: kFirst, kLast and kInternal of what it stands for. False
-    // if the fabric is full, or has no such packets.
-    virtual bool carry_reference(const wire::Reference& /*reference*/, wire::PacketKind /*kind*/,
-                                 std::uint8_t /*tag*/, std::uint8_t /*flags*/, std::uint32_t /*piggyback*/,
-                                 bool /*granted*/) {
-        return false;
-    }
+    // One packet that says where data is. False if the fabric is full.
+    virtual bool carry_reference(const Referred& what) = 0;
     // A message of that many packets has come from there, and nothing is on its way to there: an answer is
     // likely.
     virtual void prepare(std::uint32_t packets) = 0;

@@ -126,12 +126,11 @@ class Interceptor::Way final : public Link {
                           .framing = wire::kClassicFraming};
         return carry(burst).packets > 0;
     }
-    bool carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
-                         std::uint8_t flags, std::uint32_t piggyback, bool granted) override {
-        if (!granted && refuses()) return false;
+    bool carry_reference(const Referred& what) override {
+        if (!what.granted && refuses()) return false;
         if (drops()) return true;
-        if (!delays()) return inner_->carry_reference(reference, kind, tag, flags, piggyback, granted);
-        hold([=, this] { return inner_->carry_reference(reference, kind, tag, flags, piggyback, granted); });
+        if (!delays()) return inner_->carry_reference(what);
+        hold([this, what] { return inner_->carry_reference(what); });
         return true;
     }
     void prepare(std::uint32_t) override {}

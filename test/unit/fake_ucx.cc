@@ -183,8 +183,9 @@ ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_param_t*)
 
 // The data leaves at once: no request is ever open.
 ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h endpoint, unsigned id, const void* header, std::size_t header_bytes,
-                                 const void* data, std::size_t bytes, const ucp_request_param_t*) {
-    put(endpoint->to, {id, copy_of(header, header_bytes), copy_of(data, bytes)});
+                                 const void* data, std::size_t bytes, const ucp_request_param_t* params) {
+    const bool announced = (params->flags & UCP_AM_SEND_FLAG_RNDV) != 0;
+    put(endpoint->to, {id, copy_of(header, header_bytes), copy_of(data, bytes), announced});
     return nullptr;
 }
 ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void* descriptor, void* buffer, std::size_t bytes,

@@ -86,18 +86,17 @@ void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
     for (; packets > 0; --packets, at.advance(writer_.capacity())) platform::demote(writer_.slot(at));
 }
 
-bool ShmLink::carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
-                              std::uint8_t flags, std::uint32_t piggyback, bool granted) {
+bool ShmLink::carry_reference(const Referred& what) {
     mailbox::Cursor at{};
-    if (granted) {
+    if (what.granted) {
         at = writer_.reserve(1);
     } else if (reserve_free(1, 1, &at) == 0) {
         return false;
     }
-    std::memcpy(writer_.payload(at), &reference, sizeof reference);
-    wire::Header header{kind, flags, tag, sizeof reference, 0, source_};
+    std::memcpy(writer_.payload(at), &what.reference, sizeof what.reference);
+    wire::Header header{what.kind, what.flags, what.tag, sizeof what.reference, 0, source_};
     header.flags |= wire::kReference;
-    if (piggyback != 0) writer_.add_piggyback(at, header, piggyback);
+    if (what.piggyback != 0) writer_.add_piggyback(at, header, what.piggyback);
     writer_.publish(at, header);
     at.advance(writer_.capacity());
     next_ = at;

@@ -59,8 +59,7 @@ class ShmLink final : public Link {
         }
         return true;
     }
-    bool carry_reference(const wire::Reference& reference, wire::PacketKind kind, std::uint8_t tag,
-                         std::uint8_t flags, std::uint32_t piggyback, bool granted) override;
+    bool carry_reference(const Referred& what) override;
     void prepare(std::uint32_t packets) override;
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 

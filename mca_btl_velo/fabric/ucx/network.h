@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <deque>
+#include <unordered_map>
 #include <utility>
 
 #include "fabric/network.h"
@@ -58,6 +59,8 @@ class UcxNetwork final : public Network {
                                flow::PeerIndex* index) override;
     void retrieved(flow::PeerIndex peer, std::uint32_t packets) override;
     std::uint64_t name_of(flow::PeerIndex peer) const override { return remotes_[peer].name; }
+    std::byte* pulled(std::uint32_t id) override;
+    void release(std::uint32_t id) override { pulls_.erase(id); }
     void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) override;
     bool progress() override;
     std::vector<Placed> placed() override { return std::exchange(placed_, {}); }
@@ -66,6 +69,8 @@ class UcxNetwork final : public Network {
     std::uint32_t refusal_limit() const { return config_.refusal_limit; }
     // For the links: sends one parcel; the data is copied. Under the engine's lock.
     void send(Remote& to, Parcel parcel, const MessageView& message, std::size_t offset);
+    // The data stays where it is; see Referred.
+    void send_reference(Remote& to, Parcel parcel, const Referred& what);
 
  private:
     friend struct Flight;
@@ -83,6 +88,20 @@ class UcxNetwork final : public Network {
     void launch(std::unique_ptr<Flight> flight, unsigned id, const std::byte* data, std::size_t bytes,
                 std::uint32_t flags);
     void end_flight(Flight* ended, ucs_status_t status);
+
+    // pulls.cc
+    struct Pull {
+        enum class State : std::uint8_t { kAnnounced, kUnderWay, kHere };
+
+        UcxNetwork* network;
+        flow::PeerIndex from;
+        void* descriptor;  // UCX's, of what is announced
+        std::vector<std::byte> data;
+        State state = State::kAnnounced;
+    };
+    void start_pulls();
+    void start(Pull& pull);
+    void end(Pull& pull, ucs_status_t status);
 
     // bulk.cc
     struct Arrival {
@@ -120,6 +139,9 @@ class UcxNetwork final : public Network {
                                 std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_fragment(void* self, const void* header, std::size_t header_bytes, void* data,
                                     std::size_t bytes, const ucp_am_recv_param_t* param);
+    static ucs_status_t on_reference(void* self, const void* header, std::size_t header_bytes, void* data,
+                                     std::size_t bytes, const ucp_am_recv_param_t* param);
+    static void on_pulled(void* request, ucs_status_t status, std::size_t bytes, void* pull);
     static ucs_status_t on_hello(void* self, const void* header, std::size_t header_bytes, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_goodbye(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -139,9 +161,13 @@ class UcxNetwork final : public Network {
     Intake intake_;
     std::deque<Remote> remotes_;  // by index
     std::uint32_t strangers_ = 0;
-    bool fragments_ = false;                       // how data past the mailbox travels, see bulk.cc
-    std::vector<std::unique_ptr<Flight>> spares_;  // for the next sends
-    std::vector<Remote*> due_;                     // whose window has room again
+    bool fragments_ = false;                         // how data past the mailbox travels, see bulk.cc
+    std::vector<std::unique_ptr<Flight>> spares_;    // for the next sends
+    std::vector<Remote*> due_;                       // whose window has room again
+    std::unordered_map<std::uint32_t, Pull> pulls_;  // by Reference::place of what is in the mailbox
+    std::deque<std::uint32_t> awaited_pulls_;        // to be started
+    std::size_t pulling_bytes_ = 0;
+    std::uint32_t next_pull_ = 0;
     std::vector<Arrival> arrivals_;
     std::vector<Placed> placed_;
     std::vector<void*> sent_;

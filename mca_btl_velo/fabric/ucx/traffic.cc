@@ -23,21 +23,6 @@ constexpr std::uint32_t kLookPolls = 64;
 // Ended flights that are kept for the next sends, with their memory.
 constexpr std::size_t kMostSpares = 16;
 
-void gather(std::byte* to, const MessageView& message, std::size_t offset, std::size_t bytes) {
-    for (int part = 0; part < 2; ++part) {
-        if (offset < message.bytes[part]) {
-            std::size_t count = std::min(bytes, message.bytes[part] - offset);
-            std::memcpy(to, message.part[part] + offset, count);
-            to += count;
-            bytes -= count;
-            offset = 0;
-        } else {
-            offset -= message.bytes[part];
-        }
-        if (bytes == 0) return;
-    }
-}
-
 }  // namespace
 
 // --- sending
@@ -54,6 +39,7 @@ std::unique_ptr<Flight> UcxNetwork::take_flight(Remote& to) {
     flight->to = &to;
     flight->outstanding = 0;
     flight->bulk = nullptr;
+    flight->unread = nullptr;
     return flight;
 }
 
@@ -83,6 +69,7 @@ void UcxNetwork::end_flight(Flight* ended, ucs_status_t status) {
     std::unique_ptr<Flight> flight(ended);
     Remote& to = *flight->to;
     to.outstanding -= flight->outstanding;
+    if (flight->unread != nullptr) flight->unread->store(0, std::memory_order_release);
     if (status != UCS_OK) {
         broke(to, status);
     } else if (flight->bulk != nullptr) {
@@ -103,7 +90,7 @@ void UcxNetwork::send(Remote& to, Parcel parcel, const MessageView& message, std
     flight->header.clear();
     if (flight->data.size() < bytes) flight->data.resize(bytes);
     std::memcpy(flight->data.data(), &parcel, sizeof parcel);
-    gather(flight->data.data() + sizeof parcel, message, offset, parcel.bytes);
+    message.copy_to(flight->data.data() + sizeof parcel, offset, parcel.bytes);
     const std::byte* data = flight->data.data();
     launch(std::move(flight), kParcelId, data, bytes, UCP_AM_SEND_FLAG_EAGER);
 }
@@ -164,7 +151,7 @@ ucs_status_t UcxNetwork::on_parcel(void* argument, const void*, std::size_t head
     return self.shielded([&] {
         Parcel parcel;
         if (header_bytes != 0 || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
-            !read_header(data, bytes, &parcel))
+            !read_header(data, bytes, &parcel) || (parcel.flags & wire::kReference) != 0)
             return self.refuse("a message of another format");
         flow::PeerIndex index = self.sender_of(parcel.key, parcel.sender);
         if (index == self.remotes_.size()) return;
@@ -277,6 +264,7 @@ bool UcxNetwork::progress() {
         for (Remote* remote : std::exchange(due_, {})) pump(*remote);
     }
     if (!arrivals_.empty()) accept_arrivals();
+    if (!awaited_pulls_.empty()) start_pulls();
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     if (any_broken_) check_lost();
     return moved;

@@ -31,6 +31,7 @@ struct Flight {
     std::size_t outstanding;  // see Remote
     Bulk* bulk;               // whose data it carries, nullptr: its own
     std::size_t bulk_bytes;
+    std::atomic<std::uint32_t>* unread;  // of what it refers to, nullptr: it does not; see Referred
     std::vector<std::byte> header, data;
 
     template <typename Header>

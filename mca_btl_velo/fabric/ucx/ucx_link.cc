@@ -77,6 +77,20 @@ bool UcxLink::carry_packet(const MessageView& message, std::uint8_t tag, std::ui
     return true;
 }
 
+bool UcxLink::carry_reference(const Referred& what) {
+    if (!what.granted && accepted(1) == 0) return false;
+    Parcel parcel{};
+    parcel.kind = static_cast<std::uint8_t>(what.kind);
+    parcel.flags = what.flags | wire::kReference;
+    parcel.value = what.piggyback;
+    parcel.tag = what.tag;
+    parcel.run_packets = 1;
+    parcel.bytes = sizeof what.reference;
+    ++remote_.sent_packets;
+    network_.send_reference(remote_, parcel, what);
+    return true;
+}
+
 void UcxLink::carry_control(wire::PacketKind kind, std::uint32_t value) {
     Parcel parcel{};
     parcel.kind = static_cast<std::uint8_t>(kind);
