@@ -26,9 +26,9 @@ struct MessageView {
     void copy_to(std::byte* to, std::size_t offset, std::size_t count) const {
         const std::size_t split = bytes[0];
         if (offset < split) {
-            const std::size_t head = std::min(count, split - offset);
+            const std::size_t head = split - offset;
+            if (count <= head) return platform::copy(to, part[0] + offset, count);
             platform::copy(to, part[0] + offset, head);
-            if (head == count) return;
             to += head;
             count -= head;
             offset = split;

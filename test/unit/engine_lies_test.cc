@@ -72,6 +72,34 @@ TEST_P(EngineLies, runs_of_two_senders_that_alternate_are_not_joined) {
     EXPECT_TRUE(party_[0].fatal.empty());
 }
 
+// Beyond the outbox, between its chunks, more than a chunk holds, a chunk that is not lent, no reference at
+// all.
+TEST_P(EngineLies, a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_sender_named) {
+    constexpr std::uint32_t kChunk = 33'024;  // the first one's bytes
+    const wire::Reference wrong[] = {{1U << 20, 8},    {UINT32_MAX, 8}, {1, 8},
+                                     {kChunk - 64, 8}, {0, kChunk},     {0, kChunk - 64 + 1},
+                                     {0, UINT32_MAX},  {0, 8},          {kChunk, 8}};
+    for (const wire::Reference& reference : wrong) {
+        Party party(config());
+        for (std::size_t from : {1U, 2U}) party.send(from, 0, 1, "hello");
+        party.settle();
+        party[0].received.clear();
+        LyingPeer liar(party[0].engine, 0);
+        liar.store(wire::kReference | wire::kFirst | wire::kLast, 1,
+                   {reinterpret_cast<const char*>(&reference), sizeof reference});
+        velo_progress(party[0].engine);
+        ASSERT_EQ(party[0].fatal.size(), 1U);
+        EXPECT_NE(party[0].fatal[0].find("of its outbox, where it has stored none"), std::string::npos);
+        EXPECT_NE(party[0].fatal[0].find("101"), std::string::npos) << party[0].fatal[0];
+        EXPECT_TRUE(party[0].received.empty());
+    }
+}
+
+TEST_P(EngineLies, a_reference_of_another_size_is_refused) {
+    first_.store(wire::kReference | wire::kFirst | wire::kLast, 1, "seven..");
+    expect_refusal();
+}
+
 TEST(DoorbellLies, a_bell_of_nobody_calls_nobody) {
     std::atomic<std::uint32_t> rings{0};
     std::array<std::atomic<std::uint64_t>, 2> bits{};

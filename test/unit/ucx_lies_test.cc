@@ -268,5 +268,95 @@ TEST_F(UcxLies, two_peers_that_interleave_get_everything_through) {
     }
 }
 
+// --- references
+
+class UcxReferences : public UcxLies {
+ protected:
+    static constexpr std::uint8_t kWhole = wire::kReference | wire::kFirst | wire::kLast;
+
+    Parcel reference_of(Remote& from, std::uint8_t flags = kWhole) {
+        Parcel parcel = parcel_of(from, sizeof(wire::Reference), flags);
+        parcel.run_packets = 1;
+        return parcel;
+    }
+    static Bytes data_of(std::size_t bytes, char letter) {
+        return Bytes(bytes, static_cast<std::byte>(letter));
+    }
+    void refer(const Parcel& parcel, Bytes data, bool announced = true) {
+        send(fabric::ucx::kReferenceId, bytes_of(parcel), std::move(data), announced);
+    }
+};
+
+TEST_F(UcxReferences, are_fetched_and_keep_their_place_whether_announced_or_here) {
+    // All there before the first look.
+    for (const char letter : {'a', 'b', 'c', 'd'}) {
+        const bool refers = letter != 'b', announced = letter != 'c';
+        if (refers)
+            FakeUcx::send(victim_.worker, {fabric::ucx::kReferenceId, bytes_of(reference_of(remotes_[0])),
+                                           data_of(3000, letter), announced});
+        else
+            FakeUcx::send(victim_.worker, {fabric::ucx::kParcelId,
+                                           {},
+                                           joined(bytes_of(parcel_of(remotes_[0], 5)), data_of(5, letter))});
+    }
+    settle();
+    ASSERT_EQ(received_.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i)
+        EXPECT_EQ(received_[i], std::string(i == 1 ? 5 : 3000, static_cast<char>('a' + i)));
+}
+
+TEST_F(UcxReferences, of_which_one_overtakes_another_come_in_order) {
+    const Parcel first = reference_of(remotes_[0]), second = reference_of(remotes_[0]);
+    refer(second, data_of(2000, '2'));
+    EXPECT_TRUE(received_.empty());
+    refer(first, data_of(2000, '1'));
+    ASSERT_EQ(received_.size(), 2U);
+    EXPECT_EQ(received_[0][0], '1');
+    EXPECT_EQ(received_[1][0], '2');
+}
+
+TEST_F(UcxReferences, to_a_part_of_a_message_are_put_together_with_packets) {
+    refer(reference_of(remotes_[0], wire::kReference | wire::kFirst), data_of(1000, 'x'));
+    EXPECT_TRUE(received_.empty());
+    say(parcel_of(remotes_[0], 100, wire::kLast), data_of(100, 'y'));
+    ASSERT_EQ(received_.size(), 1U);
+    EXPECT_EQ(received_[0], std::string(1000, 'x') + std::string(100, 'y'));
+}
+
+TEST_F(UcxReferences, beyond_the_credits_are_refused) {
+    for (int i = 0; i < 300; ++i)
+        FakeUcx::send(victim_.worker, {fabric::ucx::kReferenceId, bytes_of(reference_of(remotes_[0])),
+                                       data_of(100, 'x'), true});
+    settle();
+    expect_the_end(remotes_[0], "more packets than credits");
+}
+
+TEST_F(UcxReferences, to_more_than_a_message_may_have_are_refused) {
+    refer(reference_of(remotes_[0]), data_of(4097, 'x'));
+    expect_the_end(remotes_[0], "a reference to data that no message has");
+}
+
+TEST_F(UcxReferences, that_do_not_say_so_are_refused) {
+    refer(reference_of(remotes_[0], wire::kFirst | wire::kLast), data_of(100, 'x'));
+    expect_the_end(remotes_[0], "a reference to data that no message has");
+}
+
+TEST_F(UcxReferences, of_another_size_are_refused) {
+    Parcel parcel = reference_of(remotes_[0]);
+    ++parcel.bytes;
+    refer(parcel, data_of(100, 'x'));
+    expect_the_end(remotes_[0], "another length than announced");
+}
+
+TEST_F(UcxReferences, without_the_key_or_in_a_packet_have_no_effect) {
+    Parcel parcel = reference_of(remotes_[0]);
+    parcel.key ^= 1;
+    refer(parcel, data_of(100, 'x'));
+    parcel.key ^= 1;
+    send(fabric::ucx::kParcelId, {}, joined(bytes_of(parcel), data_of(sizeof(wire::Reference), 'x')));
+    --remotes_[0].sequence;
+    expect_no_effect();
+}
+
 }  // namespace
 }  // namespace velo::test
