@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "flow/ledger.h"
+#include "flow/refusal.h"
 #include "mailbox/reader.h"
 
 namespace velo::endpoint {
@@ -26,7 +27,7 @@ class Domain final : public flow::Carrier {
           first_peer(first),
           sent_packets(sent),
           high_water(fullest),
-          refuses(policy->refusal_limit() != UINT32_MAX),
+          refusal(policy->extensions().refusal),
           engine_(engine) {}
 
     std::unique_ptr<flow::Policy> policy;
@@ -36,7 +37,7 @@ class Domain final : public flow::Carrier {
     std::uint64_t* sent_packets;
     std::uint64_t* high_water;
     const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
-    bool refuses;                            // the policy has the fabric refuse by sender
+    flow::Refusal* refusal;                  // the policy has the fabric refuse by sender
     std::uint64_t next_sample = 0;           // position at which the occupancy is looked at next
 
  private:
