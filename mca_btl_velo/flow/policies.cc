@@ -8,7 +8,7 @@ namespace velo::flow {
 namespace {
 
 constexpr const PolicyFactory* kFactories[] = {
-#define VELO_POLICY(factory) &factory,
+#define VELO_POLICY(factory) &(factory),
 #include "flow/policies.inc"
 };
 

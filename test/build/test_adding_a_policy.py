@@ -13,7 +13,7 @@ import pytest
 
 from worked_example import CODE, NAME, PAGE, SOURCE, apply, named_files
 
-PARTS = ("mca_btl_velo", "contrib/sim", "test/schedule", "test/sim", "test/unit")
+PARTS = ("docs", "mca_btl_velo", "contrib/sim", "test/schedule", "test/sim", "test/unit")
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or "c++"
 CPUS = len(os.sched_getaffinity(0))
 

@@ -23,7 +23,7 @@ NAME = re.search(r'\.name = "(\w+)"', CODE)[1]
 def named_files():
     """What the first table of the page asks of a policy without parameters."""
     rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", PAGE.partition("\n## ")[0], re.MULTILINE)
-    return {f"mca_btl_velo/{file}".replace("<name>", NAME) for file, what in rows if not what.startswith("only ")}
+    return {file.replace("<name>", NAME) for file, what in rows if not what.startswith("only ")}
 
 
 def insert_below(path, last, lines):
@@ -39,3 +39,7 @@ def apply(directory):
     (engine / f"flow/{NAME}.cc").write_text(CODE)
     insert_below(engine / "flow/policies.inc", "VELO_POLICY(", block("c"))
     insert_below(engine / "Makefile.inc", "policy_sources = ", block("make"))
+    parameters = directory / "docs/parameters.md"
+    text, number = re.subn(r"^(\| `btl_velo_flow_control` .* one of .*?) \|", rf"\1, {NAME} |", parameters.read_text(), flags=re.MULTILINE)
+    assert number == 1
+    parameters.write_text(text)
