@@ -11,7 +11,7 @@
 #include "api/handle.h"
 #include "endpoint/counters.h"
 #include "endpoint/send_now.h"
-#include "flow/policy.h"
+#include "flow/policies.h"
 #include "parameters/table.h"
 #include "platform/failure.h"
 #include "platform/layout.h"
@@ -57,18 +57,11 @@ void print_report(const Engine& engine) {
 
 }  // namespace
 
-namespace velo::endpoint {
-namespace {
-// flow::Need that the engine obeys.
-constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
-}  // namespace
-}  // namespace velo::endpoint
-
 extern "C" {
 
 const char* velo_policy_name(unsigned index) {
-    static_assert(noexcept(velo::flow::policy_name(index, velo::endpoint::kProvidedNeeds).data()));
-    return velo::flow::policy_name(index, velo::endpoint::kProvidedNeeds).data();
+    static_assert(noexcept(velo::flow::policy_name(index).data()));
+    return velo::flow::policy_name(index).data();
 }
 
 const velo_parameter* velo_parameter_at(unsigned index) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "flow/ledger.h"
+#include "flow/refusal.h"
 #include "mailbox/reader.h"
 
 namespace velo::endpoint {
@@ -26,8 +27,8 @@ class Domain final : public flow::Carrier {
           first_peer(first),
           sent_packets(sent),
           high_water(fullest),
-          most_packets(policy->refusal_limit()),
-          refuses(most_packets != UINT32_MAX),
+          refusal(policy->extensions().refusal),
+          most_packets(refusal != nullptr ? refusal->refusal_limit() : UINT32_MAX),
           engine_(engine) {}
 
     std::unique_ptr<flow::Policy> policy;
@@ -37,8 +38,8 @@ class Domain final : public flow::Carrier {
     std::uint64_t* sent_packets;
     std::uint64_t* high_water;
     const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
+    flow::Refusal* refusal;                  // the policy has the fabric refuse by sender
     std::uint32_t most_packets;              // that the fabric takes of one sender at a time
-    bool refuses;                            // the policy has the fabric refuse by sender
     bool waits_for_data = false;             // what its REFs stand for is fetched, see fabric::Network
     std::uint64_t next_sample = 0;           // position at which the occupancy is looked at next
 

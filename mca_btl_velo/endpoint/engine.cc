@@ -153,7 +153,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
-    if (velo_.policy->on_demand()) {
+    if (velo_.ledger.on_demand()) {
         doorbell_ = mailbox_.doorbell();
         housekeeping_ = Housekeeping::kListen;
     }
@@ -250,7 +250,7 @@ Peer* Engine::peer(flow::PeerIndex index) {
 // the report needs the counters of all.
 bool Engine::may_wait(flow::PeerIndex index, const fabric::shm::Address& address) const {
     const bool by_velo = !limic_ || index < limic_->first_peer;
-    return by_velo && velo_.policy->on_demand() && !reports() && !mechanisms_.forced() &&
+    return by_velo && velo_.ledger.on_demand() && !reports() && !mechanisms_.forced() &&
            address.magic == fabric::shm::Address::kMagic &&
            address.agreement == mailbox_.address().agreement && platform::openable_by_pid(address.file);
 }
@@ -294,8 +294,8 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (&peer.domain == &velo_) {
         peer.ledger().open(peer, flow::initial_credit(peer.policy().name(), peer.segment.flow(), here));
         fabric::shm::ShmLink& link = peer.link.open(peer.segment.writer(), here);
-        if (peer.domain.refuses)
-            link.refuse_beyond({peer.policy().refusal_limit(), &peer.segment.retrieved(here)});
+        if (peer.domain.refusal != nullptr)
+            link.refuse_beyond({peer.domain.refusal->refusal_limit(), &peer.segment.retrieved(here)});
         if (doorbell_) link.use(peer.segment.doorbell());
     } else {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
@@ -348,7 +348,7 @@ void Engine::dump(const Peer* only, int level) {
             "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
             peer.index, peer.ledger().credits(peer), peer.queue.bytes(),
-            peer.policy().control_waiting(peer.flow) ? ", control packet waiting" : "", flow.retrieved,
+            peer.ledger().control_waiting(peer) ? ", control packet waiting" : "", flow.retrieved,
             flow.threshold, flow.current, peer.policy().intended(peer.source()), peer.policy().available());
         config_.log(config_.context, level, line);
     });
@@ -368,19 +368,20 @@ void Engine::publish_statistics() {
 }
 
 std::size_t Engine::unmet_peer_bytes() const {
-    return sizeof(fabric::shm::Directory::Entry) + kExpectedPeerBytes + velo_.policy->bytes_per_peer();
+    return sizeof(fabric::shm::Directory::Entry) + kExpectedPeerBytes + velo_.policy->traits().bytes_per_peer;
 }
 
 std::size_t Engine::private_bytes() const {
-    std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->bytes_per_peer();
+    std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->traits().bytes_per_peer;
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();
-        flows += there.total_peers() * remote_->policy->bytes_per_peer() + remote_->policy->bytes_shared() +
+        flows += there.total_peers() * remote_->policy->traits().bytes_per_peer +
+                 remote_->policy->traits().bytes_shared +
                  std::size_t{remote_->reader.capacity()} * wire::kPacketBytes;
     }
     return sizeof(Engine) + peers_.size() * kExpectedPeerBytes +
-           peers_.met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows + velo_.policy->bytes_shared() +
-           buffers_.bytes();
+           peers_.met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows +
+           velo_.policy->traits().bytes_shared + buffers_.bytes();
 }
 
 std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
@@ -405,7 +406,7 @@ void Engine::refuse(const char* what, const wire::Header& header) {
 void Engine::abort_on_violation() {
     std::string violation = velo_.policy->violation();
     // With several threads the one in the gate is moving the read position.
-    bool bounded = !config_.threads && (velo_.policy->limited() || velo_.refuses);
+    bool bounded = !config_.threads && (velo_.policy->limited() || velo_.refusal != nullptr);
     if (violation.empty() && bounded && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }

@@ -26,7 +26,7 @@
 #include "fabric/network.h"
 #include "fabric/shm/segment.h"
 #include "flow/outbox.h"
-#include "flow/policy.h"
+#include "flow/policies.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
 #include "types/engine.h"

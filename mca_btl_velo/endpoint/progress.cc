@@ -170,7 +170,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     if (peer.policy().limited()) {
         std::lock_guard lock(mutex_);
         account(peer, packets, kKind == wire::PacketKind::kBackloggedData, credits);
-    } else if (peer.domain.refuses) {
+    } else if (peer.domain.refusal != nullptr) {
         std::lock_guard lock(mutex_);
         count_retrieved(peer, packets);
     }
@@ -193,7 +193,7 @@ const char* Engine::take(const fabric::Delivery& delivery) {
     peer.awaits_answer.store(false, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
     if (!limited) {
-        if (peer.domain.refuses) count_retrieved(peer, delivery.packets);
+        if (peer.domain.refusal != nullptr) count_retrieved(peer, delivery.packets);
         return nullptr;
     }
     account(peer, delivery.packets, delivery.kind == wire::PacketKind::kBackloggedData, delivery.credits);
@@ -236,7 +236,7 @@ std::uint32_t Engine::gather(Peer& peer) {
         packets += run;
     }
     peer.ledger().data_retrieved_quietly(peer, packets);
-    if (peer.domain.refuses) count_retrieved(peer, packets);
+    if (peer.domain.refusal != nullptr) count_retrieved(peer, packets);
     return packets;
 }
 
@@ -350,9 +350,10 @@ int Engine::housekeep(int handled) {
 }
 
 void Engine::flush_stalled() {
-    const std::uint64_t now = velo_.refuses && !stalled_.empty() ? platform::now_ns() : 0;
+    const std::uint64_t now = velo_.refusal != nullptr && !stalled_.empty() ? platform::now_ns() : 0;
     std::erase_if(stalled_, [this, now](Peer* peer) {
-        if (peer->domain.refuses && now < peer->policy().retry_at_ns(peer->source())) return false;
+        const flow::Refusal* refusal = peer->domain.refusal;
+        if (refusal != nullptr && now < refusal->retry_at_ns(peer->source())) return false;
         peer->stalled = peer->ledger().flush(*peer);
         return !peer->stalled;
     });

@@ -16,7 +16,7 @@ namespace velo::endpoint {
 bool Engine::may_refer(Peer& peer) {
     if (!peer.maps_us)
         peer.maps_us =
-            peer.index >= remote_first_ || peer.policy().on_demand() || mailbox_.is_introduced(peer.index);
+            peer.index >= remote_first_ || peer.ledger().on_demand() || mailbox_.is_introduced(peer.index);
     return peer.maps_us;
 }
 

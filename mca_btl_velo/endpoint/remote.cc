@@ -36,7 +36,8 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     network.flow = flow;
     network.agreement = mailbox_.header().agreement;
     network.limited = policy->limited();
-    network.refusal_limit = policy->refusal_limit();
+    const flow::Refusal* refusal = policy->extensions().refusal;
+    network.refusal_limit = refusal != nullptr ? refusal->refusal_limit() : UINT32_MAX;
     network.threads = config_.threads;
     network.patience_ms = 1000 * config_.network_timeout;
     network_ = fabric::open_network(network, *this, &reason);

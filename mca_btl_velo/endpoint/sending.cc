@@ -82,8 +82,8 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
             burst.piggyback = peer.ledger().attach(peer);
         fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) {
-            if (peer.domain.refuses) {
-                peer.domain.policy->refused(peer.source(), platform::now_ns());
+            if (peer.domain.refusal != nullptr) {
+                peer.domain.refusal->refused(peer.source(), platform::now_ns());
                 trace_.refused(peer, burst.packets);
             }
             return false;
@@ -154,7 +154,7 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
 // True: something is left.
 bool Engine::send_queued(Peer& peer) {
     const wire::PacketKind kind =
-        peer.policy().marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
+        peer.ledger().marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;

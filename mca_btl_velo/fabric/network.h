@@ -12,7 +12,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/shm/segment.h"
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 #include "mailbox/reader.h"
 
 namespace velo::fabric {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "flow/factory.h"
+
 namespace velo::flow {
 namespace {
 
@@ -15,12 +17,13 @@ constexpr std::uint32_t largest_intended(const PolicyConfig& config) {
 }  // namespace
 
 DynamicPolicy::DynamicPolicy(const PolicyConfig& config)
-    : Policy(config, true),
+    : Policy(
+          config,
+          {.name = kDynamicFactory.name, .credits_may_wait = true, .bytes_per_peer = bytes_of_peer(config)}),
       intended_max_(largest_intended(config)),
       lots_reciprocal_(UINT32_MAX / (config.credit_slots + 1) + 1),
       extras_(config.total_peers()),
       rings_(std::size_t{config.total_peers()} * config.credit_slots, 1) {
-    credits_may_wait_ = true;
     available_ = config.data_slots - config.peers * config.credit_slots;
     for (PeerIndex q = config.total_peers(); q-- > 0;) {
         peers_[q].current = config.credit_slots;
@@ -28,14 +31,6 @@ DynamicPolicy::DynamicPolicy(const PolicyConfig& config)
         extras_[q].intended = static_cast<std::uint16_t>(config.even_share(q));
         link_front(q, list_of(q < config.peers ? Level::kLow : Level::kNull));
     }
-}
-
-std::string_view DynamicPolicy::name() const {
-    return kDynamicFactory.name;
-}
-
-std::size_t DynamicPolicy::bytes_per_peer() const {
-    return sizeof(PeerFlow) + sizeof(Extra) + config_.credit_slots * sizeof(std::uint16_t);
 }
 
 // ---- thresholds ---
@@ -76,7 +71,7 @@ void DynamicPolicy::shrink_thresholds(PeerIndex from, std::uint32_t credits) {
 
 // ---- returning credits (thesis sections 6.5.2 and 6.6) ---
 
-void DynamicPolicy::activity(PeerIndex from, Emitter& out) {
+void DynamicPolicy::due(PeerIndex from, Emitter& out) {
     PeerFlow& peer = peers_[from];
     Extra& extra = extras_[from];
     std::uint32_t total = 0;
@@ -95,7 +90,7 @@ void DynamicPolicy::activity(PeerIndex from, Emitter& out) {
     if (total > 0) out.emit(from, wire::PacketKind::kCredit, total);
 }
 
-std::uint32_t DynamicPolicy::attach_credits(PeerIndex to, Emitter& out) {
+std::uint32_t DynamicPolicy::attach(PeerIndex to, Emitter& out) {
     PeerFlow& peer = peers_[to];
     Extra& extra = extras_[to];
     if (extra.blocked) return 0;
@@ -211,7 +206,7 @@ void DynamicPolicy::response_retrieved(PeerIndex from, std::uint32_t returned, E
     peers_[from].current -= returned;
     available_ += returned;
     shrink_thresholds(from, returned);
-    if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
+    if (peers_[from].retrieved >= peers_[from].threshold) due(from, out);
 }
 
 // ---- the end of a peer ---
@@ -373,9 +368,7 @@ void DynamicPolicy::encode(std::string& text) const {
 
 constinit const PolicyFactory kDynamicFactory{
     .name = "dynamic",
-    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
-        return std::make_unique<DynamicPolicy>(config);
-    },
+    .make = make_one<DynamicPolicy>,
     .initial_credit = [](const PolicyConfig& config, PeerIndex) { return config.credit_slots; },
     .minimum_data_slots =
         [](const PolicyConfig& config) { return std::uint64_t{config.peers} * config.credit_slots; },

@@ -11,18 +11,18 @@
 #include <string>
 #include <vector>
 
-#include "flow/factory.h"
 #include "flow/policy.h"
+#include "flow/requests.h"
 
 namespace velo::flow {
 
-class DynamicPolicy final : public Policy {
+class DynamicPolicy final : public Policy, public Requests {
  public:
     // Activity of a sender as its receiver sees it. kNull: the intended quota was at its floor S.
     enum class Level : std::uint8_t { kLow, kMedium, kHigh, kNull };
 
     explicit DynamicPolicy(const PolicyConfig& config);
-    std::string_view name() const override;
+    Extensions extensions() override { return {.requests = this}; }
     bool control_waiting(PeerIndex to) const override {
         return extras_[to].request_waiting || extras_[to].response_waiting;
     }
@@ -31,7 +31,6 @@ class DynamicPolicy final : public Policy {
     void response_retrieved(PeerIndex from, std::uint32_t returned, Emitter& out) override;
     bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
-    std::size_t bytes_per_peer() const override;
     std::uint32_t intended(PeerIndex index) const override { return extras_[index].intended; }
 
     // What else the tests and a state dump look at.
@@ -49,6 +48,10 @@ class DynamicPolicy final : public Policy {
  private:
     static constexpr PeerIndex kNobody = UINT32_MAX;
     static constexpr std::uint8_t kNullList = 3;
+
+    static std::size_t bytes_of_peer(const PolicyConfig& config) {
+        return sizeof(PeerFlow) + sizeof(Extra) + config.credit_slots * sizeof(std::uint16_t);
+    }
 
     // Beside PeerFlow, whose `threshold` is t[0]. All but the two flags belong to the receiver role.
     struct Extra {
@@ -73,8 +76,8 @@ class DynamicPolicy final : public Policy {
         return static_cast<std::uint32_t>(extra.intended * lots_reciprocal_ >> 32) + 1;
     }
 
-    void activity(PeerIndex from, Emitter& out) override;
-    std::uint32_t attach_credits(PeerIndex to, Emitter& out) override;
+    void due(PeerIndex from, Emitter& out) override;
+    std::uint32_t attach(PeerIndex to, Emitter& out) override;
 
     // Slot of t[position] in the rings, position 1..n.
     std::size_t ring_slot(PeerIndex from, std::uint32_t position) const;
@@ -111,7 +114,5 @@ class DynamicPolicy final : public Policy {
     std::vector<Extra> extras_;
     std::vector<std::uint16_t> rings_;  // t[1..n] of each peer
 };
-
-extern const PolicyFactory kDynamicFactory;
 
 }  // namespace velo::flow

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "flow/factory.h"
+
 namespace velo::flow {
 namespace {
 
@@ -27,31 +29,26 @@ std::uint8_t code(State state) {
 }  // namespace
 
 LazyPolicy::LazyPolicy(const PolicyConfig& config)
-    : Policy(config, true, config.lazy_slots, 2 * pairs_of(config) + 1),
+    : Policy(config, {.name = kLazyFactory.name, .bytes_per_peer = sizeof(Pair)}, config.lazy_slots,
+             2 * pairs_of(config) + 1),
       pairs_(pairs_of(config)),
       contacts_(config.total_peers()),
       extras_(std::size_t{2} * pairs_),
       lots_(std::size_t{2} * pairs_ * config.credit_slots, 1),
       order_(config.total_peers(), config.lazy_ahead) {
-    on_demand_ = true;
     available_ = config.lazy_slots;
+    traits_.bytes_shared = peers_.size() * sizeof(PeerFlow) + extras_.size() * sizeof(Extra) +
+                           lots_.size() * sizeof(std::uint16_t) + order_.bytes();
     for (FlowIndex flow = 2 * pairs_; flow-- > 0;) {
         extras_[flow].in.newer = free_;
         free_ = flow;
     }
 }
 
-std::string_view LazyPolicy::name() const {
-    return kLazyFactory.name;
-}
-
-std::size_t LazyPolicy::bytes_shared() const {
-    return peers_.size() * sizeof(PeerFlow) + extras_.size() * sizeof(Extra) +
-           lots_.size() * sizeof(std::uint16_t) + order_.bytes();
-}
-
 void LazyPolicy::contact_retrieved(PeerIndex from, PacketKind kind, std::uint32_t value, Emitter& out) {
     switch (kind) {
+        case PacketKind::kCredit:
+            return credit_retrieved(from, value);
         case PacketKind::kHello:
             return hello_retrieved(from, out);
         case PacketKind::kBye:
@@ -80,7 +77,7 @@ void LazyPolicy::credit_wanted(PeerIndex to, Emitter& out) {
 
 void LazyPolicy::open(PeerIndex to, Emitter& out) {
     if (open_ < pairs_) return say_hello(to, out);
-    push<&Contact::out>(queued_, to, code(Out::kQueued));
+    push<&Pair::out>(queued_, to, code(Out::kQueued));
     make_room(out);
 }
 
@@ -111,7 +108,7 @@ void LazyPolicy::say_hello(PeerIndex to, Emitter& out) {
     out.emit(to, PacketKind::kHello, 0);
 }
 
-void LazyPolicy::credit_retrieved(PeerIndex from, std::uint32_t credits, Emitter&) {
+void LazyPolicy::credit_retrieved(PeerIndex from, std::uint32_t credits) {
     if (!expected(out(from) >= Out::kHello)) return;
     Side& side = contacts_[from].out;
     peers_[side.value].credit += credits;
@@ -142,7 +139,7 @@ std::uint32_t LazyPolicy::close_window(PeerIndex to) {
 }
 
 void LazyPolicy::open_queued(Emitter& out) {
-    while (queued_.count > 0 && open_ < pairs_) say_hello(pop<&Contact::out>(queued_), out);
+    while (queued_.count > 0 && open_ < pairs_) say_hello(pop<&Pair::out>(queued_), out);
 }
 
 // A window that has just opened has sent at least one packet by now.
@@ -184,10 +181,10 @@ void LazyPolicy::contact_overdue(Emitter& out) {
 // What it holds, and what is on its way to it, comes back as if with a BYE.
 bool LazyPolicy::departed(PeerIndex peer, Emitter& out) {
     order_.forget(peer);
-    if (this->out(peer) == Out::kQueued) take_out<&Contact::out>(queued_, peer);
+    if (this->out(peer) == Out::kQueued) take_out<&Pair::out>(queued_, peer);
     if (this->out(peer) >= Out::kHello) close_window(peer);
     open_queued(out);
-    if (in(peer) == In::kWaiting) take_out<&Contact::in>(waiting_, peer);
+    if (in(peer) == In::kWaiting) take_out<&Pair::in>(waiting_, peer);
     if (in(peer) < In::kActive) return true;
     const FlowIndex flow = contacts_[peer].in.value;
     if (in(peer) == In::kActive) {
@@ -208,7 +205,7 @@ void LazyPolicy::hello_retrieved(PeerIndex from, Emitter& out) {
         return;
     }
     if (!expected(in(from) == In::kCold)) return;
-    push<&Contact::in>(waiting_, from, code(In::kWaiting));
+    push<&Pair::in>(waiting_, from, code(In::kWaiting));
     service(out);
 }
 
@@ -224,14 +221,14 @@ void LazyPolicy::bye_retrieved(PeerIndex from, std::uint32_t returned, Emitter& 
     --releasing_;
     set(contacts_[from].in, code(In::kCold), kNobody);
     drop_flow(flow);
-    if (returning) push<&Contact::in>(waiting_, from, code(In::kWaiting));
+    if (returning) push<&Pair::in>(waiting_, from, code(In::kWaiting));
     service(out);
 }
 
 // One RELEASE for each peer that waits.
 void LazyPolicy::service(Emitter& out) {
     while (waiting_.count > 0 && available_ > 0 && active_.count + releasing_ < pairs_)
-        activate(pop<&Contact::in>(waiting_), out);
+        activate(pop<&Pair::in>(waiting_), out);
     while (releasing_ < waiting_.count && active_.count > 0) start_release(active_.oldest, out);
 }
 
@@ -333,7 +330,7 @@ void LazyPolicy::mark_turn(FlowIndex from) {
     append<&Extra::in>(active_, from);
 }
 
-void LazyPolicy::activity(FlowIndex from, Emitter& out) {
+void LazyPolicy::due(FlowIndex from, Emitter& out) {
     bool starved = false;
     const std::uint32_t total = cross_thresholds(from, &starved);
     if (total == 0) return;
@@ -344,7 +341,7 @@ void LazyPolicy::activity(FlowIndex from, Emitter& out) {
 
 // A sender that holds less than its share gets the difference at once; one that holds more waits for its
 // threshold, where it gets a smaller lot.
-std::uint32_t LazyPolicy::attach_credits(FlowIndex to, Emitter&) {
+std::uint32_t LazyPolicy::attach(FlowIndex to, Emitter&) {
     PeerFlow& peer = peers_[to];
     if (peer.threshold == kNever) return 0;
     bool starved = false;
@@ -363,7 +360,7 @@ std::uint32_t LazyPolicy::attach_credits(FlowIndex to, Emitter&) {
 // ---- flows, queues and lists ---
 
 FlowIndex LazyPolicy::flow_of(PeerIndex peer) const {
-    const Contact& contact = contacts_[peer];
+    const Pair& contact = contacts_[peer];
     if (contact.in.state >= code(In::kActive)) return contact.in.value;
     if (contact.out.state >= code(Out::kHello)) return contact.out.value;
     return cold_flow();
@@ -386,7 +383,7 @@ void LazyPolicy::drop_flow(FlowIndex flow) {
     free_ = flow;
 }
 
-template <LazyPolicy::Side LazyPolicy::Contact::*kSide>
+template <LazyPolicy::Side LazyPolicy::Pair::*kSide>
 void LazyPolicy::push(Queue& queue, PeerIndex peer, std::uint8_t state) {
     set(contacts_[peer].*kSide, state, kNobody);
     if (queue.count++ == 0)
@@ -396,7 +393,7 @@ void LazyPolicy::push(Queue& queue, PeerIndex peer, std::uint8_t state) {
     queue.last = peer;
 }
 
-template <LazyPolicy::Side LazyPolicy::Contact::*kSide>
+template <LazyPolicy::Side LazyPolicy::Pair::*kSide>
 PeerIndex LazyPolicy::pop(Queue& queue) {
     const PeerIndex peer = queue.first;
     queue.first = (contacts_[peer].*kSide).value;
@@ -404,7 +401,7 @@ PeerIndex LazyPolicy::pop(Queue& queue) {
     return peer;
 }
 
-template <LazyPolicy::Side LazyPolicy::Contact::*kSide>
+template <LazyPolicy::Side LazyPolicy::Pair::*kSide>
 void LazyPolicy::take_out(Queue& queue, PeerIndex peer) {
     PeerIndex before = kNobody;
     for (PeerIndex q = queue.first; q != peer; q = (contacts_[q].*kSide).value) before = q;
@@ -525,13 +522,10 @@ void LazyPolicy::encode(std::string& text) const {
 
 constinit const PolicyFactory kLazyFactory{
     .name = "lazy",
-    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
-        return std::make_unique<LazyPolicy>(config);
-    },
+    .make = make_one<LazyPolicy>,
     .initial_credit = [](const PolicyConfig&, PeerIndex) { return std::uint32_t{0}; },
     .minimum_data_slots = [](const PolicyConfig&) { return std::uint64_t{0}; },
     .maximum_share = [](const PolicyConfig&) { return UINT32_MAX; },
-    .needs = kPlannedMailbox | kContact,
     // A BYE and a LEAVE of each sender with a window, n CREDITs and a RELEASE for each window of this
     // process, a HELLO of everybody.
     .mailbox =

@@ -2,7 +2,7 @@
 // bytes, and its slot for HELLO. A window opens with the first packet (HELLO, answered by a CREDIT), is
 // adjusted with each lot that goes back, and closes when somebody else needs what it holds (RELEASE, answered
 // by BYE). With more active peers than slots, they take turns. The rules and why they hold:
-// design/adding-a-policy.md.
+// design/policies.md.
 //
 // The counts of an open window, in either direction, are in a fixed pool of 2 * lazy_peers flows; the flow
 // after the last one stands for all peers without a window, and nobody writes to it.
@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "flow/contact.h"
 #include "flow/contact_order.h"
-#include "flow/factory.h"
 #include "flow/policy.h"
 
 namespace velo::flow {
 
-class LazyPolicy final : public Policy {
+class LazyPolicy final : public Policy, public Contact {
  public:
     // A sender as its receiver sees it. From kActive on it has a flow.
     enum class In : std::uint8_t {
@@ -38,18 +38,15 @@ class LazyPolicy final : public Policy {
     };
 
     explicit LazyPolicy(const PolicyConfig& config);
-    std::string_view name() const override;
+    Extensions extensions() override { return {.contact = this}; }
     FlowIndex flow_of(PeerIndex peer) const override;
     void credit_wanted(PeerIndex to, Emitter& out) override;
-    void credit_retrieved(PeerIndex from, std::uint32_t credits, Emitter& out) override;
     void contact_retrieved(PeerIndex from, wire::PacketKind kind, std::uint32_t value, Emitter& out) override;
     void control_flushed(Emitter& out) override;
     bool contact_pending() const override { return waiting_.count + queued_.count > 0; }
     void contact_overdue(Emitter& out) override;
     bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
-    std::size_t bytes_per_peer() const override { return sizeof(Contact); }
-    std::size_t bytes_shared() const override;
     std::uint32_t intended(PeerIndex from) const override { return in(from) == In::kActive ? share() : 0; }
 
     In in(PeerIndex from) const { return static_cast<In>(contacts_[from].in.state); }
@@ -67,10 +64,10 @@ class LazyPolicy final : public Policy {
         std::uint32_t state : 3 = 0;
         std::uint32_t value : 29 = kNobody;
     };
-    struct Contact {
+    struct Pair {
         Side in, out;
     };
-    static_assert(sizeof(Contact) == 8);
+    static_assert(sizeof(Pair) == 8);
 
     // Peers that wait, in the order of their arrival, linked through one side of their contacts.
     struct Queue {
@@ -96,8 +93,8 @@ class LazyPolicy final : public Policy {
         std::uint8_t shortfall = 0;     // first credits below n: see grants in the design page
     };
 
-    void activity(FlowIndex from, Emitter& out) override;
-    std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
+    void due(FlowIndex from, Emitter& out) override;
+    std::uint32_t attach(FlowIndex to, Emitter& out) override;
 
     // ---- receiver role
     void hello_retrieved(PeerIndex from, Emitter& out);
@@ -115,6 +112,7 @@ class LazyPolicy final : public Policy {
     std::size_t lot_slot(FlowIndex from, std::uint32_t position) const;
 
     // ---- sender role
+    void credit_retrieved(PeerIndex from, std::uint32_t credits);
     void release_retrieved(PeerIndex from, Emitter& out);
     std::uint32_t close_window(PeerIndex to);
     void open_queued(Emitter& out);
@@ -131,12 +129,12 @@ class LazyPolicy final : public Policy {
     FlowIndex take_flow(PeerIndex peer);
     void drop_flow(FlowIndex flow);
     void set(Side& side, std::uint8_t state, std::uint32_t value) { side = {state, value & kNobody}; }
-    template <Side Contact::*kSide>
+    template <Side Pair::*kSide>
     void push(Queue& queue, PeerIndex peer, std::uint8_t state);
-    template <Side Contact::*kSide>
+    template <Side Pair::*kSide>
     PeerIndex pop(Queue& queue);
     // From anywhere in the queue; its state becomes cold.
-    template <Side Contact::*kSide>
+    template <Side Pair::*kSide>
     void take_out(Queue& queue, PeerIndex peer);
     template <Links Extra::*kLinks>
     void append(List& list, FlowIndex flow);
@@ -147,7 +145,7 @@ class LazyPolicy final : public Policy {
     std::string count_violation() const;
 
     std::uint32_t pairs_;  // open windows in one direction, at most
-    std::vector<Contact> contacts_;
+    std::vector<Pair> contacts_;
     std::vector<Extra> extras_;
     std::vector<std::uint16_t> lots_;  // t[1..n] of each flow
     FlowIndex free_ = kNobody;
@@ -164,7 +162,5 @@ class LazyPolicy final : public Policy {
     std::uint32_t leaving_ = 0;
     ContactOrder order_;
 };
-
-extern const PolicyFactory kLazyFactory;
 
 }  // namespace velo::flow

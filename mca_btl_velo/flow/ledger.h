@@ -18,7 +18,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "flow/contact.h"
 #include "flow/policy.h"
+#include "flow/requests.h"
 
 namespace velo::flow {
 
@@ -50,21 +52,25 @@ class Ledger final : private Emitter {
     Ledger(Policy& policy, Carrier& carrier, bool delays)
         : policy_(policy),
           carrier_(carrier),
-          delays_(delays && policy.credits_may_wait() && policy.config().piggyback) {}
+          delays_(delays && policy.traits().credits_may_wait && policy.config().piggyback),
+          extensions_(policy.extensions()) {}
     // The accounts of a copy of the policy, moved by another carrier: for the exploration of states.
     Ledger(const Ledger& other, Policy& policy, Carrier& carrier)
         : policy_(policy),
           carrier_(carrier),
           delays_(other.delays_),
           delayed_credits_(other.delayed_credits_),
-          delayed_to_(other.delayed_to_.load(std::memory_order_relaxed)) {}
+          delayed_to_(other.delayed_to_.load(std::memory_order_relaxed)),
+          extensions_(policy.extensions()) {}
 
     const Policy& policy() const { return policy_; }
     bool delays() const { return delays_; }
 
-    Account account_of(PeerIndex peer) const { return {peer, policy_.flow_of(peer)}; }
+    Account account_of(PeerIndex peer) const { return {peer, flow_of(peer)}; }
     // The pair is connected: this process owns `credit` slots at `to`.
-    void open(const Account& to, std::uint32_t credit) { policy_.open_window(to.flow, credit); }
+    void open(const Account& to, std::uint32_t credit) {
+        if (!on_demand()) policy_.open_window(to.flow, credit);
+    }
 
     // ---- sender role
 
@@ -89,8 +95,14 @@ class Ledger final : private Emitter {
     // A packet for `to` waits, and none did before.
     void queued(Account& to) {
         to.waits = true;
-        if (policy_.on_demand()) policy_.credit_wanted(to.peer, *this);
+        if (on_demand()) extensions_.contact->credit_wanted(to.peer, *this);
     }
+    // A control packet for `to` waits for a credit.
+    bool control_waiting(const Account& to) const {
+        return extensions_.requests != nullptr && extensions_.requests->control_waiting(to.flow);
+    }
+    // DATA for this policy's peers says so if it has waited.
+    bool marks_backlog() const { return extensions_.backlog != nullptr; }
     // Sends what waits for `to` and may go. True: something is left.
     bool flush(Account& to);
 
@@ -122,9 +134,17 @@ class Ledger final : private Emitter {
 
     // ---- windows on demand
 
-    bool contact_pending() const { return policy_.contact_pending(); }
+    bool on_demand() const { return extensions_.contact != nullptr; }
+    // Where the counts of a peer are: without windows on demand, at its index for ever.
+    FlowIndex flow_of(PeerIndex peer) const {
+        return on_demand() ? extensions_.contact->flow_of(peer) : peer;
+    }
+    // Somebody waits for a window that a peer has to give up.
+    bool contact_pending() const { return on_demand() && extensions_.contact->contact_pending(); }
     // The carrier's patience with that is over (milliseconds).
-    void contact_overdue() { policy_.contact_overdue(*this); }
+    void contact_overdue() {
+        if (on_demand()) extensions_.contact->contact_overdue(*this);
+    }
 
     // This peer has ended: see Policy::departed. False: nothing has changed.
     bool departed(Account& from);
@@ -141,6 +161,7 @@ class Ledger final : private Emitter {
     void emit(PeerIndex to, wire::PacketKind kind, std::uint32_t value) override;
     [[gnu::noinline]] std::uint32_t attach_due(const Account& to);
     [[gnu::noinline]] void release();
+    [[gnu::noinline]] void backlogged(const Account& from);
     [[gnu::noinline]] void credited(Account& from, std::uint32_t credits);
     void carry(PeerIndex to, wire::PacketKind kind, std::uint32_t value);
     void follow(Account& from);
@@ -150,6 +171,7 @@ class Ledger final : private Emitter {
     bool delays_;
     std::uint32_t delayed_credits_ = 0;
     std::atomic<PeerIndex> delayed_to_{kNobody};  // looked at without the lock of those who call
+    const Extensions extensions_;
 };
 
 template <class Step>
@@ -157,7 +179,7 @@ inline bool Ledger::data_retrieved(Account& from, std::uint32_t packets, bool wa
                                    Step&& step) {
     if (waited) {
         step(1U, false);
-        policy_.backlogged_data_retrieved(from.flow, *this);
+        backlogged(from);
         --packets;
     }
     // As if they had been retrieved one after the other: the rules see each of them.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flow/factory.h"
+
 namespace velo::flow {
 namespace {
 
@@ -13,19 +15,14 @@ std::uint64_t all_buffers(const PolicyConfig& config) {
 }  // namespace
 
 MvapichDynamicPolicy::MvapichDynamicPolicy(const PolicyConfig& config)
-    : MvapichStaticPolicy(config, static_cast<std::uint32_t>(all_buffers(config)), config.initial_buffers),
-      pool_(available_) {
-    marks_backlog_ = true;
-}
-
-std::string_view MvapichDynamicPolicy::name() const {
-    return kMvapichDynamicFactory.name;
-}
+    : MvapichStaticPolicy(config, kMvapichDynamicFactory.name,
+                          static_cast<std::uint32_t>(all_buffers(config)), config.initial_buffers),
+      pool_(available_) {}
 
 void MvapichDynamicPolicy::backlogged_data_retrieved(FlowIndex from, Emitter& out) {
     slot_freed(from);
     grow(from);
-    if (peers_[from].retrieved >= peers_[from].threshold) activity(from, out);
+    if (peers_[from].retrieved >= peers_[from].threshold) due(from, out);
 }
 
 // New buffers count as retrieved: they reach the sender on the way that freed ones take.
@@ -63,14 +60,11 @@ std::string MvapichDynamicPolicy::violation() const {
 
 constinit const PolicyFactory kMvapichDynamicFactory{
     .name = "mvapich_dynamic",
-    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
-        return std::make_unique<MvapichDynamicPolicy>(config);
-    },
+    .make = make_one<MvapichDynamicPolicy>,
     .initial_credit = [](const PolicyConfig& config, PeerIndex) { return config.initial_buffers; },
     .minimum_data_slots =
         [](const PolicyConfig& config) { return std::uint64_t{config.peers} * config.initial_buffers; },
     .maximum_share = [](const PolicyConfig&) { return UINT32_MAX; },
-    .needs = kPlannedMailbox | kBacklogFlag,
     .mailbox =
         [](const PolicyConfig& config) {
             const std::uint32_t threshold = credit_message_threshold(config, config.initial_buffers);

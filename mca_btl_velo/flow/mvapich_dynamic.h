@@ -7,17 +7,15 @@
 // a pair.
 #pragma once
 
-#include <string>
-
+#include "flow/backlog.h"
 #include "flow/mvapich_static.h"
 
 namespace velo::flow {
 
-class MvapichDynamicPolicy final : public MvapichStaticPolicy {
+class MvapichDynamicPolicy final : public MvapichStaticPolicy, private Backlog {
  public:
     explicit MvapichDynamicPolicy(const PolicyConfig& config);
-    std::string_view name() const override;
-    void backlogged_data_retrieved(FlowIndex from, Emitter& out) override;
+    Extensions extensions() override { return {.backlog = this}; }
     bool departed(PeerIndex peer, Emitter& out) override;
     std::string violation() const override;
 
@@ -25,11 +23,10 @@ class MvapichDynamicPolicy final : public MvapichStaticPolicy {
     std::uint32_t pool() const { return pool_; }
 
  private:
+    void backlogged_data_retrieved(FlowIndex from, Emitter& out) override;
     void grow(FlowIndex from);
 
     std::uint32_t pool_;
 };
-
-extern const PolicyFactory kMvapichDynamicFactory;
 
 }  // namespace velo::flow

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flow/factory.h"
+
 namespace velo::flow {
 
 std::uint32_t credit_message_threshold(const PolicyConfig& config, std::uint32_t buffers) {
@@ -14,29 +16,17 @@ std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffer
 }
 
 MvapichStaticPolicy::MvapichStaticPolicy(const PolicyConfig& config)
-    : MvapichStaticPolicy(config, config.total_peers() * config.preposted_buffers, config.preposted_buffers) {
-}
+    : MvapichStaticPolicy(config, kMvapichStaticFactory.name, config.total_peers() * config.preposted_buffers,
+                          config.preposted_buffers) {}
 
-MvapichStaticPolicy::MvapichStaticPolicy(const PolicyConfig& config, std::uint32_t data_slots,
-                                         std::uint32_t buffers)
-    : Policy(config, true, data_slots, config.total_peers()) {
+MvapichStaticPolicy::MvapichStaticPolicy(const PolicyConfig& config, std::string_view name,
+                                         std::uint32_t data_slots, std::uint32_t buffers)
+    : Policy(config, {.name = name}, data_slots, config.total_peers()) {
     for (PeerFlow& peer : peers_) {
         peer.current = buffers;
         peer.threshold = credit_message_threshold(config, buffers);
     }
     available_ = data_slots - config.total_peers() * buffers;
-}
-
-std::string_view MvapichStaticPolicy::name() const {
-    return kMvapichStaticFactory.name;
-}
-
-void MvapichStaticPolicy::activity(FlowIndex from, Emitter& out) {
-    out.emit(from, wire::PacketKind::kCredit, return_retrieved(from));
-}
-
-std::uint32_t MvapichStaticPolicy::attach_credits(FlowIndex to, Emitter&) {
-    return return_retrieved(to);
 }
 
 std::string MvapichStaticPolicy::peer_violation(PeerIndex from) const {
@@ -63,13 +53,10 @@ std::string MvapichStaticPolicy::violation() const {
 
 constinit const PolicyFactory kMvapichStaticFactory{
     .name = "mvapich_static",
-    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
-        return std::make_unique<MvapichStaticPolicy>(config);
-    },
+    .make = make_one<MvapichStaticPolicy>,
     .initial_credit = [](const PolicyConfig& config, PeerIndex) { return config.preposted_buffers; },
     .minimum_data_slots = [](const PolicyConfig&) { return std::uint64_t{0}; },
     .maximum_share = [](const PolicyConfig&) { return UINT32_MAX; },
-    .needs = kPlannedMailbox,
     .mailbox =
         [](const PolicyConfig& config) {
             const std::uint32_t buffers = config.preposted_buffers;

@@ -7,9 +7,6 @@
 // are ever under way in a pair: those are the slots that the mailbox keeps for them.
 #pragma once
 
-#include <string>
-
-#include "flow/factory.h"
 #include "flow/policy.h"
 
 namespace velo::flow {
@@ -18,7 +15,6 @@ namespace velo::flow {
 class MvapichStaticPolicy : public Policy {
  public:
     explicit MvapichStaticPolicy(const PolicyConfig& config);
-    std::string_view name() const override;
     std::uint32_t intended(PeerIndex from) const override { return buffers(from); }
     std::string violation() const override;
 
@@ -27,10 +23,9 @@ class MvapichStaticPolicy : public Policy {
 
  protected:
     // Every peer starts with `buffers` of the `data_slots`.
-    MvapichStaticPolicy(const PolicyConfig& config, std::uint32_t data_slots, std::uint32_t buffers);
+    MvapichStaticPolicy(const PolicyConfig& config, std::string_view name, std::uint32_t data_slots,
+                        std::uint32_t buffers);
 
-    void activity(FlowIndex from, Emitter& out) override;
-    std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
     // What can be wrong with one peer, whatever its number of buffers.
     std::string peer_violation(PeerIndex from) const;
 };
@@ -40,9 +35,5 @@ class MvapichStaticPolicy : public Policy {
 std::uint32_t credit_message_threshold(const PolicyConfig& config, std::uint32_t buffers);
 // ", credit messages from 5 freed ones on, piggyback on"
 std::string credit_message_text(const PolicyConfig& config, std::uint32_t buffers);
-// Objection to a threshold out of range.
-std::string credit_message_objection(const PolicyConfig& config);
-
-extern const PolicyFactory kMvapichStaticFactory;
 
 }  // namespace velo::flow

@@ -1,28 +1,21 @@
-#include "flow/none.h"
+// No flow control: nothing is counted, and the back-pressure of the fabric is the only limit.
+#include "flow/factory.h"
 
 namespace velo::flow {
+namespace {
 
-NonePolicy::NonePolicy(const PolicyConfig& config) : Policy(config, false) {}
+class NonePolicy final : public Policy {
+ public:
+    explicit NonePolicy(const PolicyConfig& config)
+        : Policy(config, {.name = kNoneFactory.name, .limited = false}) {}
+    std::string violation() const override { return {}; }
+};
 
-std::string_view NonePolicy::name() const {
-    return kNoneFactory.name;
-}
-
-std::string NonePolicy::violation() const {
-    return {};
-}
-
-void NonePolicy::activity(PeerIndex, Emitter&) {}
-
-std::uint32_t NonePolicy::attach_credits(PeerIndex, Emitter&) {
-    return 0;
-}
+}  // namespace
 
 constinit const PolicyFactory kNoneFactory{
     .name = "none",
-    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
-        return std::make_unique<NonePolicy>(config);
-    },
+    .make = make_one<NonePolicy>,
     .initial_credit = [](const PolicyConfig&, PeerIndex) { return std::uint32_t{0}; },
     .minimum_data_slots =
         [](const PolicyConfig& config) { return std::uint64_t{config.peers > 0 ? 1U : 0U}; },

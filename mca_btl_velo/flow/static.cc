@@ -1,26 +1,16 @@
 #include "flow/static.h"
 
+#include "flow/factory.h"
+
 namespace velo::flow {
 
-StaticPolicy::StaticPolicy(const PolicyConfig& config) : Policy(config, true) {
-    credits_may_wait_ = true;
+StaticPolicy::StaticPolicy(const PolicyConfig& config)
+    : Policy(config, {.name = kStaticFactory.name, .credits_may_wait = true}) {
     for (PeerIndex q = 0; q < peers_.size(); ++q) {
         const std::uint32_t quota = config.even_share(q);
         peers_[q].current = quota;
         peers_[q].threshold = return_threshold(quota, config.credit_slots);
     }
-}
-
-std::string_view StaticPolicy::name() const {
-    return kStaticFactory.name;
-}
-
-void StaticPolicy::activity(FlowIndex from, Emitter& out) {
-    out.emit(from, wire::PacketKind::kCredit, return_retrieved(from));
-}
-
-std::uint32_t StaticPolicy::attach_credits(FlowIndex to, Emitter&) {
-    return return_retrieved(to);
 }
 
 std::string StaticPolicy::violation() const {
@@ -42,9 +32,7 @@ std::string StaticPolicy::violation() const {
 
 constinit const PolicyFactory kStaticFactory{
     .name = "static",
-    .make = [](const PolicyConfig& config) -> std::unique_ptr<Policy> {
-        return std::make_unique<StaticPolicy>(config);
-    },
+    .make = make_one<StaticPolicy>,
     .initial_credit = [](const PolicyConfig& config, PeerIndex index) { return config.even_share(index); },
     .minimum_data_slots = [](const PolicyConfig& config) { return std::uint64_t{config.peers}; },
     .maximum_share = [](const PolicyConfig&) { return kMaxQuota; },

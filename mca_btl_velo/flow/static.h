@@ -3,9 +3,6 @@
 // (section 5.4).
 #pragma once
 
-#include <string>
-
-#include "flow/factory.h"
 #include "flow/policy.h"
 
 namespace velo::flow {
@@ -15,15 +12,8 @@ namespace velo::flow {
 class StaticPolicy final : public Policy {
  public:
     explicit StaticPolicy(const PolicyConfig& config);
-    std::string_view name() const override;
     std::uint32_t intended(PeerIndex index) const override { return config_.even_share(index); }
     std::string violation() const override;
-
- private:
-    void activity(FlowIndex from, Emitter& out) override;
-    std::uint32_t attach_credits(FlowIndex to, Emitter& out) override;
 };
-
-extern const PolicyFactory kStaticFactory;
 
 }  // namespace velo::flow

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 #include "types/engine.h"
 
 namespace velo::parameters {

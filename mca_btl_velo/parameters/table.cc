@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "flow/policy.h"
+#include "flow/policies.h"
 #include "platform/failure.h"
 
 namespace velo::parameters {

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 #include "rma/message.h"
 #include "rma/route.h"
 #include "singlecopy/mechanisms.h"

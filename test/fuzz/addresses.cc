@@ -1,6 +1,6 @@
 #include "api/velo.h"
 #include "fabric/ucx/address.h"
-#include "flow/policy.h"
+#include "flow/policies.h"
 #include "input.h"
 #include "require.h"
 

@@ -6,6 +6,7 @@
 
 #include "api/velo.h"
 #include "fabric/shm/segment.h"
+#include "flow/policies.h"
 #include "input.h"
 #include "platform/failure.h"
 #include "require.h"

@@ -4,10 +4,12 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
 
+import worked_example
 from flows import flows, velo_only
 from test_hygiene import assert_empty
 
@@ -132,3 +134,24 @@ def test_one_source_built_twice_for_two_nodes(mpi, flow, built_again, path_with,
     result = mpi.run("exchange", 5, 300_000, np=4, params=flow.params, prefix=cluster.prefix(2, 2), time_limit=120,
                      before=on_node2(f"{PATH}={path_with(built_again)}"))
     assert result.facts() == {"rounds": 5, "received": 240}
+
+
+@pytest.fixture(scope="session")
+def built_with_the_example(tmp_path_factory):
+    """A directory with a plugin to which a policy was added."""
+    directory = tmp_path_factory.mktemp("added")
+    shutil.copytree(worked_example.SOURCE, directory / "tree", symlinks=True, ignore=shutil.ignore_patterns("build*", ".git*", "autom4te.cache"))
+    worked_example.apply(directory / "tree")
+    (directory / "made").mkdir()
+    for words, where in ((["./autogen.sh"], "tree"), (["../tree/configure", "CXXFLAGS=-O1", "CFLAGS=-O1"], "made"),
+                         (["make", "-j2", "mca_btl_velo.la"], "made")):
+        made = subprocess.run(words, cwd=directory / where, capture_output=True, text=True, timeout=900, check=False)
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
+    return directory / "made/.libs"
+
+
+@pytest.mark.slow
+def test_a_policy_that_was_added_as_its_page_says(mpi, built_with_the_example, path_with):
+    program = ["-x", f"{PATH}={path_with(built_with_the_example)}", mpi.program("exchange"), "5", "300000"]
+    result = mpi.run_parts([(4, program)], params={"btl_velo_flow_control": worked_example.NAME})
+    assert result.returncode == 0 and result.facts() == {"rounds": 5, "received": 240}, str(result)

@@ -70,11 +70,11 @@ def test_ompi_info_lists_the_parameters_of_the_mtl_with_help(ompi_info, name):
     assert f"Permitted: {permitted}. Default: {default}" in text
 
 
-@pytest.mark.parametrize("name, values", [("flow_control", ["none", "static", "dynamic", "rnr", "mvapich_static",
-                                                            "mvapich_dynamic", "lazy"]),
-                                          ("single_copy_mechanism", ["auto", "cma", "copy", "xpmem"]),
-                                          ("report", ["none", "summary", "json"])])
-def test_ompi_info_lists_the_values_of_an_enumeration(ompi_info, name, values):
+@pytest.mark.parametrize("name", ["flow_control", "single_copy_mechanism", "report"])
+def test_ompi_info_lists_the_values_of_an_enumeration(ompi_info, name):
+    permitted = next(row[2] for row in page() if row[0] == f"`btl_velo_{name}`")
+    values = permitted.removeprefix("one of ").split(", ")
+    assert len(values) >= 3
     text = ompi_info("--param", "btl", "velo", "-l", "9", "--parsable").stdout
     listed = re.findall(rf"^mca:btl:velo:param:btl_velo_{name}:enumerator:value:\d+:(\w+)", text, re.MULTILINE)
     assert sorted(listed) == sorted(values)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver.h"
+#include "flow/policies.h"
 #include "policy_party.h"
 #include "scenario.h"
 #include "world.h"

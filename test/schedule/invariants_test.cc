@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "driver.h"
+#include "flow/policies.h"
 #include "policy_party.h"
 #include "scenario.h"
 #include "world.h"

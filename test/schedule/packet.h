@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 #include "wire/packet.h"
 
 namespace velo::schedule {

@@ -4,6 +4,7 @@
 
 #include "flow/lazy.h"
 #include "flow/mvapich_dynamic.h"
+#include "flow/policies.h"
 #include "flow/static.h"
 
 namespace velo::schedule {
@@ -44,6 +45,7 @@ PolicyParty::PolicyParty(const PolicyParty& other)
 PolicyParty::PolicyParty(PolicyParty&& other) noexcept
     : policy_(std::move(other.policy_)),
       dynamic_(other.dynamic_),
+      refusal_(other.refusal_),
       ledger_(other.ledger_, *policy_, *this),
       queues_(std::move(other.queues_)),
       accounts_(std::move(other.accounts_)) {}
@@ -67,6 +69,7 @@ void PolicyParty::encode(std::string& text) const {
 PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
     : policy_(policy_of(scenario, process)),
       dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
+      refusal_(policy_->extensions().refusal),
       ledger_(*policy_, *this, scenario.delay_credits),
       queues_(policy_->config().total_peers()) {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
@@ -84,15 +87,15 @@ void PolicyParty::carry(flow::Account& to, PacketKind kind, std::uint32_t value)
 bool PolicyParty::send_queued(flow::Account& account) {
     const flow::PeerIndex to = account.peer;
     Fifo<Pending>& queue = queues_[to];
-    if (policy_->retry_at_ns(to) > out_->now_ns()) return !queue.empty();
+    if (retry_at_ns(to) > out_->now_ns()) return !queue.empty();
     while (!queue.empty() && ledger_.credits(account) > 0) {
         if (!limited() && !out_->has_room(to)) {
-            policy_->refused(to, out_->now_ns());
+            if (refusal_ != nullptr) refusal_->refused(to, out_->now_ns());
             break;
         }
         const Pending pending = queue.pop();
         Packet packet;
-        if (pending.waited && policy_->marks_backlog()) packet.kind = PacketKind::kBackloggedData;
+        if (pending.waited && ledger_.marks_backlog()) packet.kind = PacketKind::kBackloggedData;
         if (pending.spare) packet.piggyback = ledger_.attach(account);
         out_->put(to, packet);
         ledger_.sent(account, 1);
@@ -136,7 +139,7 @@ bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
 
 std::string PolicyParty::violation() const {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
-        if (accounts_[to].flow != policy_->flow_of(to))
+        if (accounts_[to].flow != ledger_.flow_of(to))
             return "the flow of peer " + std::to_string(to) + " has changed behind the caller's back";
     if (offended_) return "a correct peer is said to have broken the rules";
     return policy_->violation();

@@ -10,6 +10,7 @@
 #include "fifo.h"
 #include "flow/dynamic.h"
 #include "flow/ledger.h"
+#include "flow/refusal.h"
 #include "packet.h"
 #include "scenario.h"
 
@@ -39,14 +40,18 @@ class PolicyParty : private flow::Carrier {
     void connect(flow::PeerIndex peer, std::uint32_t credit) { ledger_.open(accounts_[peer], credit); }
 
     bool limited() const { return policy_->limited(); }
-    bool on_demand() const { return policy_->on_demand(); }
-    std::uint32_t refusal_limit() const { return policy_->refusal_limit(); }
+    bool on_demand() const { return ledger_.on_demand(); }
+    std::uint32_t refusal_limit() const {
+        return refusal_ != nullptr ? refusal_->refusal_limit() : UINT32_MAX;
+    }
     std::uint32_t credit(flow::PeerIndex to) const { return ledger_.credits(accounts_[to]); }
     std::uint32_t current(flow::PeerIndex from) const { return policy_->peer(accounts_[from].flow).current; }
     std::int64_t available() const { return static_cast<std::int32_t>(policy_->available()); }
     std::size_t backlog(flow::PeerIndex to) const { return queues_[to].size(); }
-    bool control_waiting(flow::PeerIndex to) const { return policy_->control_waiting(accounts_[to].flow); }
-    std::uint64_t retry_at_ns(flow::PeerIndex to) const { return policy_->retry_at_ns(to); }
+    bool control_waiting(flow::PeerIndex to) const { return ledger_.control_waiting(accounts_[to]); }
+    std::uint64_t retry_at_ns(flow::PeerIndex to) const {
+        return refusal_ != nullptr ? refusal_->retry_at_ns(to) : 0;
+    }
     // Empty for a policy without REQ and RESP.
     std::optional<Handshake> handshake(flow::PeerIndex peer) const;
     std::string violation() const;
@@ -64,6 +69,7 @@ class PolicyParty : private flow::Carrier {
 
     std::unique_ptr<flow::Policy> policy_;
     const flow::DynamicPolicy* dynamic_;
+    flow::Refusal* refusal_ = nullptr;
     flow::Ledger ledger_;
     std::vector<Fifo<Pending>> queues_;
     std::vector<flow::Account> accounts_;

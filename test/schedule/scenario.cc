@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flow/policies.h"
+
 namespace velo::schedule {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 #include "random.h"
 
 namespace velo::schedule {

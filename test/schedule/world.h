@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fifo.h"
+#include "flow/policies.h"
 #include "packet.h"
 #include "scenario.h"
 

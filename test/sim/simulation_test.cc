@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "experiment/sweep.h"
+#include "flow/policies.h"
 
 namespace velo::sim {
 namespace {
@@ -79,7 +80,7 @@ TEST_P(EveryPolicy, SendsTheSameDataWhateverTheLengthOfTrains) {
 
 std::vector<std::string> all_policies() {
     std::vector<std::string> names;
-    for (const std::string_view name : flow::policy_names(kProvidedNeeds)) names.emplace_back(name);
+    for (const std::string_view name : flow::policy_names()) names.emplace_back(name);
     return names;
 }
 INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy, ::testing::ValuesIn(all_policies()),

@@ -38,12 +38,15 @@ TEST(PolicyTable, MakesEveryPolicyItLists) {
     }
 }
 
-TEST(PolicyTable, NamesThePoliciesThatAnEngineCanServe) {
-    EXPECT_EQ(policy_names(0), (std::vector<std::string_view>{"none", "static", "dynamic"}));
-    const auto planned = policy_names(kPlannedMailbox);
-    EXPECT_EQ(std::count(planned.begin(), planned.end(), "mvapich_static"), 1);
-    EXPECT_EQ(std::count(planned.begin(), planned.end(), "mvapich_dynamic"), 0);
-    EXPECT_EQ(policy_names(), policy_names(kEveryNeed));
+TEST(PolicyTable, HasExtensionsOfThePoliciesThatNeedThem) {
+    for (std::string_view name : policy_names()) {
+        const auto policy = open_policy(std::string(name), config_of(3, 12, 2), 1);
+        const Extensions has = policy->extensions();
+        EXPECT_EQ(has.requests != nullptr, name == "dynamic") << name;
+        EXPECT_EQ(has.backlog != nullptr, name == "mvapich_dynamic") << name;
+        EXPECT_EQ(has.refusal != nullptr, name == "rnr") << name;
+        EXPECT_EQ(has.contact != nullptr, name == "lazy") << name;
+    }
 }
 
 TEST(PolicyTable, RefusesAnUnknownNameAndListsTheKnownOnes) {

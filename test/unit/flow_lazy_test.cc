@@ -42,7 +42,7 @@ class LazyTest : public ::testing::Test {
         ASSERT_EQ(policy_->violation(), "");
     }
     void credits(PeerIndex from, std::uint32_t count, std::uint32_t sent_at_once) {
-        policy_->credit_retrieved(from, count, out_);
+        policy_->contact_retrieved(from, PacketKind::kCredit, count, out_);
         policy_->take(policy_->flow_of(from), sent_at_once);
         policy_->control_flushed(out_);
         ASSERT_EQ(policy_->violation(), "");
@@ -64,12 +64,12 @@ TEST_F(LazyTest, OwesEightBytesToAPeerThatItNeverHeardFrom) {
     const PolicyConfig few = lazy_config(64, 256, 16);
     const PolicyConfig many = lazy_config(262143, 256, 16);
 
-    EXPECT_EQ(LazyPolicy(many).bytes_per_peer(), 8U);
+    EXPECT_EQ(LazyPolicy(many).traits().bytes_per_peer, 8U);
     PolicyConfig few_without = few, many_without = many;
     few_without.lazy_ahead = many_without.lazy_ahead = 0;
-    EXPECT_EQ(LazyPolicy(many_without).bytes_shared(), LazyPolicy(few_without).bytes_shared());
-    EXPECT_LT(LazyPolicy(many_without).bytes_shared(), 4096U);
-    EXPECT_LE(LazyPolicy(many).bytes_shared() - LazyPolicy(many_without).bytes_shared(), 8192U);
+    EXPECT_EQ(LazyPolicy(many_without).traits().bytes_shared, LazyPolicy(few_without).traits().bytes_shared);
+    EXPECT_LT(LazyPolicy(many_without).traits().bytes_shared, 4096U);
+    EXPECT_LE(LazyPolicy(many).traits().bytes_shared - LazyPolicy(many_without).traits().bytes_shared, 8192U);
     EXPECT_EQ(mailbox_plan("lazy", many).total() - mailbox_plan("lazy", few).total(), 262143U - 64);
     PolicyConfig doorbells = many;
     doorbells.lazy_doorbell = true;
@@ -337,7 +337,7 @@ TEST_F(LazyTest, IsNotMisledByPacketsThatNobodySends) {
         EXPECT_NE(policy_->violation(), "");
     }
     open(lazy_config(8, 30, 2));
-    policy_->credit_retrieved(3, 5, out_);
+    policy_->contact_retrieved(3, PacketKind::kCredit, 5, out_);
     EXPECT_EQ(window(3), 0U);
     EXPECT_NE(policy_->violation(), "");
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "flow/backlog.h"
 #include "flow_testing.h"
 
 namespace velo::flow {
@@ -134,7 +135,7 @@ PolicyConfig growing(std::uint32_t peers, std::uint32_t slots, std::uint32_t ini
 
 void retrieve_backlogged(Policy& policy, PeerIndex from, Emitter& out) {
     ASSERT_GT(policy.peer(from).current, 0U);
-    policy.backlogged_data_retrieved(from, out);
+    policy.extensions().backlog->backlogged_data_retrieved(from, out);
     ASSERT_EQ(policy.violation(), "");
 }
 
@@ -144,8 +145,7 @@ TEST(MvapichDynamic, StartsSmallAndAsksToBeToldOfTheBacklog) {
 
     EXPECT_EQ(initial_credit("mvapich_dynamic", config, 0), 1U);
     EXPECT_EQ(policy->intended(0), 1U);
-    EXPECT_TRUE(policy->marks_backlog());
-    EXPECT_FALSE(open_policy("mvapich_static", config, 1)->marks_backlog());
+    EXPECT_NE(policy->extensions().backlog, nullptr);
 }
 
 TEST(MvapichDynamic, GrowsByAFixedNumberForEachBackloggedPacket) {

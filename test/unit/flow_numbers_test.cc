@@ -111,8 +111,8 @@ TEST(Memory, PerReceiverIsThatOfTable71) {
 TEST(Memory, OfTheDynamicPolicyStaysWellBelowThe150BytesOfTheThesis) {
     const auto policy = open_policy("dynamic", config_of(10, 160, 2), 2);
 
-    EXPECT_LE(policy->bytes_per_peer(), 96U);
-    EXPECT_EQ(policy->bytes_per_peer(), 36U);
+    EXPECT_LE(policy->traits().bytes_per_peer, 96U);
+    EXPECT_EQ(policy->traits().bytes_per_peer, 36U);
     EXPECT_EQ(sizeof(PeerFlow), 16U);
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "flow/refusal.h"
 #include "flow_testing.h"
 
 namespace velo::flow {
@@ -14,28 +15,30 @@ PolicyConfig config_with(std::uint32_t buffers, std::uint64_t timer_ns) {
     return config;
 }
 
+Refusal& refusal_of(Policy& policy) {
+    return *policy.extensions().refusal;
+}
+
 TEST(RnrPolicy, CountsNoCreditsAndHasTheMailboxRefuse) {
     // Liu & Panda, 4.1: "there is no need to keep track of flow control information".
     for (std::uint32_t buffers : {100U, 10U, 1U}) {
         const auto policy = open_policy("rnr", config_with(buffers, 10), 0);
 
         EXPECT_FALSE(policy->limited());
-        EXPECT_EQ(policy->refusal_limit(), buffers);
+        EXPECT_EQ(refusal_of(*policy).refusal_limit(), buffers);
         EXPECT_EQ(policy->quiet_packets(0), UINT32_MAX);
         EXPECT_EQ(mailbox_plan("rnr", policy->config()).total(), 3 * buffers);
     }
-    for (const char* other : {"none", "static", "dynamic"})
-        EXPECT_EQ(open_policy(other, config_of(3, 12, 2), 0)->refusal_limit(), UINT32_MAX);
 }
 
 TEST(RnrPolicy, HoldsARefusedPacketForTheTimer) {
     const auto policy = open_policy("rnr", config_with(10, 640'000), 0);
 
-    EXPECT_EQ(policy->retry_at_ns(1), 0U);
-    policy->refused(1, 5'000'000);
+    EXPECT_EQ(refusal_of(*policy).retry_at_ns(1), 0U);
+    refusal_of(*policy).refused(1, 5'000'000);
 
-    EXPECT_EQ(policy->retry_at_ns(1), 5'640'000U);
-    EXPECT_EQ(policy->retry_at_ns(0), 0U) << "another pair is not held";
+    EXPECT_EQ(refusal_of(*policy).retry_at_ns(1), 5'640'000U);
+    EXPECT_EQ(refusal_of(*policy).retry_at_ns(0), 0U) << "another pair is not held";
 }
 
 TEST(RnrPolicy, RetriesWithoutLimit) {
@@ -43,9 +46,9 @@ TEST(RnrPolicy, RetriesWithoutLimit) {
     std::uint64_t now = 0;
 
     for (int attempt = 0; attempt < 1000; ++attempt) {
-        ASSERT_GE(now, policy->retry_at_ns(2));
-        policy->refused(2, now);
-        now = policy->retry_at_ns(2);
+        ASSERT_GE(now, refusal_of(*policy).retry_at_ns(2));
+        refusal_of(*policy).refused(2, now);
+        now = refusal_of(*policy).retry_at_ns(2);
     }
 
     EXPECT_EQ(now, 10'000U);

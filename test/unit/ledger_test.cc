@@ -134,7 +134,9 @@ TEST_F(LedgerTest, credits_are_entered_before_the_queue_goes_on) {
 }
 
 TEST_F(LedgerTest, a_packet_of_another_policy_is_an_offence) {
-    EXPECT_FALSE(ledger_.control_retrieved(accounts_[1], PacketKind::kHello, 0));
+    for (PacketKind kind : {PacketKind::kHello, PacketKind::kBye, PacketKind::kRelease, PacketKind::kLeave,
+                            PacketKind::kRequest, PacketKind::kResponse})
+        EXPECT_FALSE(ledger_.control_retrieved(accounts_[1], kind, 0));
     EXPECT_EQ(take(), List{});
 }
 

@@ -13,7 +13,7 @@
 
 #include "api/velo.h"
 #include "api/velo_messages.h"
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 #include "parameters/agreement.h"
 #include "parameters/table.h"
 #include "platform/failure.h"

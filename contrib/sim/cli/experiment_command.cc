@@ -15,7 +15,7 @@
 #include "cli/commands.h"
 #include "experiment/experiment.h"
 #include "experiment/verdict.h"
-#include "flow/policy.h"
+#include "flow/policies.h"
 #include "machine/parameters.h"
 #include "machine/simulation.h"
 #include "workload/patterns.h"
@@ -166,7 +166,7 @@ void add_list_command(CLI::App& app, int&) {
         for (const std::string& name : pattern_names())
             std::printf("  %-18s %s\n", name.c_str(), describe_pattern(name).c_str());
         std::puts("policies:");
-        for (const std::string_view name : flow::policy_names(kProvidedNeeds))
+        for (const std::string_view name : flow::policy_names())
             std::printf("  %s\n", std::string(name).c_str());
         std::puts("costs, in nanoseconds:");
         for (const auto& [name, value] : list_costs(Costs{}))

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "experiment/sweep.h"
+#include "flow/policies.h"
 #include "machine/simulation.h"
 
 namespace velo::sim {
@@ -136,7 +137,7 @@ void add_run_command(CLI::App& app, int& status) {
     auto o = std::make_shared<RunOptions>();
     CLI::App* run = app.add_subcommand("run", "one pattern under one policy");
     std::vector<std::string> policies;
-    for (const std::string_view name : flow::policy_names(kProvidedNeeds)) policies.emplace_back(name);
+    for (const std::string_view name : flow::policy_names()) policies.emplace_back(name);
     PatternOptions& p = o->run.options;
     Machine& m = o->run.machine;
     FlowOptions& f = o->run.flow;

@@ -5,6 +5,7 @@
 
 #include "experiment/grid.h"
 #include "experiment/numbers.h"
+#include "flow/policies.h"
 #include "machine/simulation.h"
 
 namespace velo::sim {
@@ -33,7 +34,7 @@ constexpr std::uint32_t kSlots[] = {8, 16, 32, 64};
 // Every policy of this build that bounds its mailbox, in the order of its table.
 std::vector<std::string> bounding_policies() {
     std::vector<std::string> names;
-    for (const std::string_view name : flow::policy_names(kProvidedNeeds))
+    for (const std::string_view name : flow::policy_names())
         if (name != "none") names.emplace_back(name);
     return names;
 }

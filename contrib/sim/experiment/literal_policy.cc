@@ -8,7 +8,8 @@ using flow::Emitter;
 using flow::PeerIndex;
 using wire::PacketKind;
 
-LiteralPolicy::LiteralPolicy(const flow::PolicyConfig& config) : Policy(config, true), extras_(config.peers) {
+LiteralPolicy::LiteralPolicy(const flow::PolicyConfig& config)
+    : Policy(config, {.name = "literal"}), extras_(config.peers) {
     available_ = config.data_slots - config.peers * config.credit_slots;
     for (PeerIndex q = 0; q < config.peers; ++q) {
         peers_[q].current = config.credit_slots;
@@ -32,7 +33,7 @@ void LiteralPolicy::give(PeerIndex from, std::uint32_t count) {
     grant(from, count);
 }
 
-void LiteralPolicy::activity(PeerIndex from, Emitter& out) {
+void LiteralPolicy::due(PeerIndex from, Emitter& out) {
     Extra& extra = extras_[from];
     if (peers_[from].retrieved != peers_[from].threshold) return;  // A7: "both values are the same"
     crossed(from, out);
@@ -46,7 +47,7 @@ void LiteralPolicy::activity(PeerIndex from, Emitter& out) {
     out.emit(from, wire::PacketKind::kCredit, granted);
 }
 
-std::uint32_t LiteralPolicy::attach_credits(PeerIndex to, Emitter& out) {
+std::uint32_t LiteralPolicy::attach(PeerIndex to, Emitter& out) {
     Extra& extra = extras_[to];
     if (extra.blocked) return 0;
     std::uint32_t count = peers_[to].retrieved;  // A4

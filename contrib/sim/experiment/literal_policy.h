@@ -7,20 +7,15 @@
 #include <vector>
 
 #include "flow/policy.h"
+#include "flow/requests.h"
 
 namespace velo::sim {
 
-class LiteralPolicy final : public flow::Policy {
+class LiteralPolicy final : public flow::Policy, private flow::Requests {
  public:
     explicit LiteralPolicy(const flow::PolicyConfig& config);
-    std::string_view name() const override { return "literal"; }
+    flow::Extensions extensions() override { return {.requests = this}; }
     std::string violation() const override { return {}; }
-    bool control_waiting(flow::PeerIndex to) const override {
-        return extras_[to].request_waiting || extras_[to].response_waiting;
-    }
-    void send_waiting_control(flow::PeerIndex to, flow::Emitter& out) override;
-    void request_retrieved(flow::PeerIndex from, flow::Emitter& out) override;
-    void response_retrieved(flow::PeerIndex from, std::uint32_t returned, flow::Emitter& out) override;
     std::uint32_t intended(flow::PeerIndex index) const override { return extras_[index].intended; }
 
  private:
@@ -35,8 +30,14 @@ class LiteralPolicy final : public flow::Policy {
         bool response_waiting = false;
     };
 
-    void activity(flow::PeerIndex from, flow::Emitter& out) override;
-    std::uint32_t attach_credits(flow::PeerIndex to, flow::Emitter& out) override;
+    bool control_waiting(flow::PeerIndex to) const override {
+        return extras_[to].request_waiting || extras_[to].response_waiting;
+    }
+    void send_waiting_control(flow::PeerIndex to, flow::Emitter& out) override;
+    void request_retrieved(flow::PeerIndex from, flow::Emitter& out) override;
+    void response_retrieved(flow::PeerIndex from, std::uint32_t returned, flow::Emitter& out) override;
+    void due(flow::PeerIndex from, flow::Emitter& out) override;
+    std::uint32_t attach(flow::PeerIndex to, flow::Emitter& out) override;
     void push(flow::PeerIndex from, std::uint32_t lot);
     void crossed(flow::PeerIndex from, flow::Emitter& out);
     void monitor(flow::PeerIndex from, flow::Emitter& out);

@@ -7,6 +7,7 @@
 
 #include "experiment/grid.h"
 #include "experiment/numbers.h"
+#include "flow/policies.h"
 
 namespace velo::sim {
 namespace {
@@ -54,11 +55,12 @@ Memory memory_of(const std::string& policy, const flow::PolicyConfig& config, st
     const double more = (processes - 1) / peers;
     const bool grows = policy != "lazy";  // its mailbox is one for all
     const double doorbells = config.lazy_doorbell ? peers : 0;
-    const double structures =
-        static_cast<double>(made->bytes_per_peer()) * peers + static_cast<double>(made->bytes_shared());
+    const double structures = static_cast<double>(made->traits().bytes_per_peer) * peers +
+                              static_cast<double>(made->traits().bytes_shared);
     const double mailbox = static_cast<double>(flow::mailbox_plan(policy, config).total()) * kSlotBytes;
-    return {structures / peers, (static_cast<double>(made->bytes_per_peer()) * peers + doorbells) * more +
-                                    static_cast<double>(made->bytes_shared()) + mailbox * (grows ? more : 1)};
+    return {structures / peers,
+            (static_cast<double>(made->traits().bytes_per_peer) * peers + doorbells) * more +
+                static_cast<double>(made->traits().bytes_shared) + mailbox * (grows ? more : 1)};
 }
 
 // An exchange with 1 % of the processes, in which everybody knows everybody: what lazy costs with that

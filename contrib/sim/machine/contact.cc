@@ -7,7 +7,7 @@ namespace velo::sim {
 void Simulation::watch_patience(std::uint32_t p) {
     Contacts& contacts = contacts_[p];
     contacts.changed = clock_;
-    if (contacts.timer || !processes_[p].policy->contact_pending()) return;
+    if (contacts.timer || !processes_[p].ledger->contact_pending()) return;
     contacts.timer = true;
     ++patience_timers_;
     events_.push(clock_ + from_ns(machine_.costs.patience_ns), kPatience, p, 0);

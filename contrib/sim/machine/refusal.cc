@@ -19,7 +19,7 @@ bool Simulation::admit(std::uint32_t index) {
     if (!train.is_data()) return true;
     Link& link = links_[peers_.first(train.to) + peers_.index_of(train.to, train.from)];
     const bool in_order = train.sequence == link.expected;
-    if (in_order && link.unretrieved < processes_[train.to].policy->refusal_limit()) {
+    if (in_order && link.unretrieved < processes_[train.to].refusal->refusal_limit()) {
         ++link.expected;
         ++link.unretrieved;
         return true;
@@ -33,18 +33,18 @@ bool Simulation::admit(std::uint32_t index) {
 void Simulation::refused(std::uint32_t train, bool for_want_of_a_buffer) {
     const std::uint32_t p = trains_[train].from;
     const std::uint32_t index = peers_.index_of(p, trains_[train].to);
-    flow::Policy& policy = *processes_[p].policy;
+    flow::Refusal& refusal = *processes_[p].refusal;
     Link& link = links_[peers_.first(p) + index];
-    if (for_want_of_a_buffer) policy.refused(index, events_.now() / kPerNanosecond);
+    if (for_want_of_a_buffer) refusal.refused(index, events_.now() / kPerNanosecond);
     link.held.push(trains_, train);
     if (link.timer) return;
     link.timer = true;
-    events_.push(std::max(events_.now(), policy.retry_at_ns(index) * kPerNanosecond), kRetry, p, index);
+    events_.push(std::max(events_.now(), refusal.retry_at_ns(index) * kPerNanosecond), kRetry, p, index);
 }
 
 void Simulation::retry(std::uint32_t p, std::uint32_t index) {
     Link& link = links_[peers_.first(p) + index];
-    const Time due = processes_[p].policy->retry_at_ns(index) * kPerNanosecond;
+    const Time due = processes_[p].refusal->retry_at_ns(index) * kPerNanosecond;
     if (due > events_.now()) return events_.push(due, kRetry, p, index);
     link.timer = false;
     while (!link.held.empty()) {
@@ -61,7 +61,7 @@ void Simulation::retry(std::uint32_t p, std::uint32_t index) {
 // that ends the hold.
 bool Simulation::holds(std::uint32_t p, std::uint32_t index) const {
     return links_[peers_.first(p) + index].timer ||
-           processes_[p].policy->retry_at_ns(index) * kPerNanosecond > clock_;
+           processes_[p].refusal->retry_at_ns(index) * kPerNanosecond > clock_;
 }
 
 }  // namespace velo::sim

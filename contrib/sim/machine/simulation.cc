@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "flow/policies.h"
+
 namespace velo::sim {
 namespace {
 
@@ -68,12 +70,13 @@ void Simulation::connect(const PolicyMaker& make) {
         if (processes_[p].policy == nullptr) throw std::runtime_error(error);
         processes_[p].ledger.emplace(*processes_[p].policy, static_cast<flow::Carrier&>(*this),
                                      flow_.delay_credits);
-        if (processes_[p].policy->limited() || processes_[p].policy->refusal_limit() != UINT32_MAX)
+        processes_[p].refusal = processes_[p].policy->extensions().refusal;
+        if (processes_[p].policy->limited() || processes_[p].refusal != nullptr)
             processes_[p].capacity =
                 make ? config.mailbox_slots()
                      : static_cast<std::uint32_t>(flow::mailbox_plan(flow_.policy, config).total());
     }
-    adapt_to(*processes_[0].policy);
+    adapt_to(processes_[0]);
     for (std::uint32_t p = 0; p < peers_.processes(); ++p)
         for (std::uint32_t i = 0; i < peers_.count(p); ++i) {
             const std::uint32_t q = peers_.process_at(p, i);
@@ -84,12 +87,12 @@ void Simulation::connect(const PolicyMaker& make) {
         }
 }
 
-void Simulation::adapt_to(const flow::Policy& policy) {
-    on_demand_ = policy.on_demand();
-    marks_backlog_ = policy.marks_backlog();
-    refusing_ = policy.refusal_limit() != UINT32_MAX;
+void Simulation::adapt_to(const Process& process) {
+    on_demand_ = process.ledger->on_demand();
+    marks_backlog_ = process.ledger->marks_backlog();
+    refusing_ = process.refusal != nullptr;
     has_timers_ = on_demand_ || refusing_;
-    const bool watches = on_demand_ || policy.bytes_per_peer() > sizeof(flow::PeerFlow);
+    const bool watches = on_demand_ || process.policy->traits().bytes_per_peer > sizeof(flow::PeerFlow);
     if (watches && !flow_.free_of_charge) watching_ = from_ns(machine_.costs.monitor_ns);
     if (on_demand_) contacts_.resize(processes_.size());
     if (!refusing_) return;
@@ -154,8 +157,8 @@ void Simulation::conclude(Outcome& outcome) {
         outcome.totals.slots_high_water =
             std::max<std::uint64_t>(outcome.totals.slots_high_water, process.slots_high_water);
         outcome.totals.state_bytes +=
-            process.policy->bytes_per_peer() * process.policy->config().total_peers() +
-            process.policy->bytes_shared();
+            process.policy->traits().bytes_per_peer * process.policy->config().total_peers() +
+            process.policy->traits().bytes_shared;
         for (std::uint32_t i = 0; i < process.policy->config().peers; ++i)
             outcome.totals.largest_quota =
                 std::max(outcome.totals.largest_quota, process.policy->intended(i));

@@ -12,6 +12,7 @@
 #include "core/event_queue.h"
 #include "core/random.h"
 #include "flow/ledger.h"
+#include "flow/refusal.h"
 #include "machine/network.h"
 #include "machine/parameters.h"
 #include "machine/peers.h"
@@ -19,9 +20,6 @@
 #include "workload/workload.h"
 
 namespace velo::sim {
-
-// What the model does for a policy beyond credits, the credit region, REQ and RESP (flow::Need).
-inline constexpr std::uint32_t kProvidedNeeds = flow::kEveryNeed;
 
 struct FlowOptions {
     std::string policy = "none";
@@ -90,6 +88,7 @@ class Simulation : private flow::Carrier {
     struct Process {
         std::unique_ptr<flow::Policy> policy;
         std::optional<flow::Ledger> ledger;
+        flow::Refusal* refusal = nullptr;  // of the policy
         std::vector<Step> steps;
         TrainQueue mailbox;
         TrainQueue refused;  // arrivals that a full mailbox without credits keeps in the network
@@ -145,7 +144,7 @@ class Simulation : private flow::Carrier {
     bool send_queued(flow::Account& to) override;
 
     void connect(const PolicyMaker& make);
-    void adapt_to(const flow::Policy& policy);
+    void adapt_to(const Process& process);
     Time skew();
     void dispatch(const Event& event);
     void arrive(std::uint32_t train);

@@ -8,6 +8,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "flow/policies.h"
 #include "platform/failure.h"
 #include "platform/layout.h"
 #include "platform/locality.h"

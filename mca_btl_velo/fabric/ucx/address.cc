@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "flow/policies.h"
+
 namespace velo::fabric::ucx {
 namespace {
 

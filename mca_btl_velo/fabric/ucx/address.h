@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fabric/shm/segment.h"
-#include "flow/policy.h"
+#include "flow/policy_config.h"
 
 namespace velo::fabric::ucx {
 

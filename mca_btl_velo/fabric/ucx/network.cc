@@ -9,6 +9,7 @@
 #include "fabric/ucx/messages.h"
 #include "fabric/ucx/traffic.h"
 #include "fabric/ucx/ucx_link.h"
+#include "flow/policies.h"
 #include "platform/failure.h"
 #include "platform/layout.h"
 #include "platform/process_identity.h"
