@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from velo_compare.command import Launch, mpirun_command
-from velo_compare.plan import Case, Setup, cases, interleaved, setups
+from velo.compare.launch import Launch, mpirun_command
+from velo.compare.plan import Case, Setup, cases, setups
+from velo.rounds import interleaved
 
 LAUNCH = Launch(mpirun="mpirun", bench="IMB-MPI1", processes=4, iterations=100, sample_seconds=0.5)
 
