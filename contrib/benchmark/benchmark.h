@@ -90,7 +90,8 @@ class Benchmark {
     virtual std::size_t send_bytes(std::size_t bytes, int, int) const { return bytes; }
     virtual std::size_t receive_bytes(std::size_t bytes, int, int) const { return bytes; }
 
-    // Called before a series of calls with the same group and size, outside the timed part; the buffers come after it.
+    // Called before a series of calls with the same group and size, outside the timed part; the buffers come
+    // after it.
     virtual void prepare(const Group&, std::size_t, int /*window*/) {}
 
     // What the calls since `prepare` have found wrong themselves, beside the blocks.

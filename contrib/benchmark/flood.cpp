@@ -1,5 +1,5 @@
-// Rank 1 sends messages to rank 0, which calls MPI all the time and receives none of them until they have all been sent
-// or a time has gone by; then it receives all, and prints its resident memory while that goes on.
+// Rank 1 sends messages to rank 0, which calls MPI all the time and receives none of them until they have all
+// been sent or a time has gone by; then it receives all, and prints its resident memory while that goes on.
 #include <mpi.h>
 #include <unistd.h>
 

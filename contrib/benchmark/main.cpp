@@ -1,4 +1,5 @@
-// velo-mpi-bench: a benchmark of MPI that follows the IMB-MPI1 user's guide, and by its first word something else (modes.h).
+// velo-mpi-bench: a benchmark of MPI that follows the IMB-MPI1 user's guide, and by its first word something
+// else (modes.h).
 #include <mpi.h>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Memory of the ranks of a job: when MPI has started, when each has sent to each other, and when they have worked.
+// Memory of the ranks of a job: when MPI has started, when each has sent to each other, and when they have
+// worked.
 #include <mpi.h>
 
 #include <array>
@@ -22,7 +23,8 @@ Kibibytes read_smaps() {
     Kibibytes kib;
     kib.fill(-1);
     std::FILE* file = std::fopen("/proc/self/smaps_rollup", "r");
-    if (file == nullptr) throw UsageError("cannot read /proc/self/smaps_rollup (Linux 4.14 or newer is needed)");
+    if (file == nullptr)
+        throw UsageError("cannot read /proc/self/smaps_rollup (Linux 4.14 or newer is needed)");
     char line[256];
     char key[256];
     double value = 0;

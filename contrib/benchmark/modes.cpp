@@ -30,7 +30,8 @@ void print_library(int rank) {
     int ranks = 0;
     MPI_Get_library_version(text, &length);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    std::replace_if(text, text + length, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+    std::replace_if(
+        text, text + length, [](char c) { return c == '\n' || c == '\t'; }, ' ');
     if (rank == 0) std::printf("bench 1 %d %.200s\n", ranks, text);
 }
 

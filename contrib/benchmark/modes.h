@@ -1,10 +1,10 @@
-// What velo-mpi-bench does beside the IMB's benchmarks, for velo-versus, velo-lab, velo-flood and people: by its first
-// word, or by the name that it is called by. Rank 0 prints lines of words:
+// What velo-mpi-bench does beside the IMB's benchmarks, for velo-versus, velo-lab, velo-flood and people: by
+// its first word, or by the name that it is called by. Rank 0 prints lines of words:
 //
 //   points   bench 1 RANKS LIBRARY VERSION
 //            line BYTES MEDIAN_USEC MIN_USEC
-//            point BENCHMARK BYTES MEDIAN_USEC MIN_USEC MAX_USEC ITERATIONS BATCHES DEFECTS MESSAGES MBYTES_PER_SECOND
-//            end
+//            point BENCHMARK BYTES MEDIAN_USEC MIN_USEC MAX_USEC ITERATIONS BATCHES DEFECTS MESSAGES
+//            MBYTES_PER_SECOND end
 //   phases   phase NUMBER ranks R executions E begin_ns B end_ns E slowest_us T defects D
 //            mark EXECUTIONS_SO_FAR NS
 //            end

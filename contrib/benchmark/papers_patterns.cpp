@@ -5,10 +5,7 @@ namespace velo::bench {
 namespace {
 
 Traits traits_of(const char* name) {
-    return {.name = name,
-            .kind = Kind::kParallelTransfer,
-            .report = Report::kTime,
-            .runs_by_default = false};
+    return {.name = name, .kind = Kind::kParallelTransfer, .report = Report::kTime, .runs_by_default = false};
 }
 
 // Thesis, section 5.3: each process first sends a message to every other one and then receives one from each,

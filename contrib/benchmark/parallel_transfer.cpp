@@ -65,8 +65,8 @@ class Exchange : public Benchmark {
 };
 
 // The first half of the group sends a window of messages to the second half, which acknowledges the window;
-// in Biband both halves send, in Blocking by MPI_Send. With an odd number of processes the last one stays idle. Every message has its
-// own buffer, for MPI forbids overlapping receives.
+// in Biband both halves send, in Blocking by MPI_Send. With an odd number of processes the last one stays
+// idle. Every message has its own buffer, for MPI forbids overlapping receives.
 class Bandwidth : public Benchmark {
  public:
     Bandwidth(const char* name, bool both_ways, bool blocking = false)
@@ -114,8 +114,8 @@ class Bandwidth : public Benchmark {
 
     int post_receives(const Call& call, int posted) {
         for (int i = 0; i < call.window; ++i)
-            MPI_Irecv(call.receive + i * call.stride, call.count(), MPI_BYTE, partner_, kData, call.group.comm,
-                      &requests_[posted++]);
+            MPI_Irecv(call.receive + i * call.stride, call.count(), MPI_BYTE, partner_, kData,
+                      call.group.comm, &requests_[posted++]);
         return posted;
     }
     int post_sends(const Call& call, int posted) {

@@ -1,6 +1,6 @@
 // velo-phases: a program whose communication pattern changes, as in section 7.3 of the thesis (figure 7.4).
-// Executions of Pairwise over all ranks, a quarter, a half, all, a half, a quarter and all again, with a barrier of
-// everybody after each phase. Times are those of btl_velo_trace.
+// Executions of Pairwise over all ranks, a quarter, a half, all, a half, a quarter and all again, with a
+// barrier of everybody after each phase. Times are those of btl_velo_trace.
 #include <time.h>
 
 #include <algorithm>
@@ -46,8 +46,7 @@ PhasePlan parse_phases(const Words& words) {
         plan.divisors.clear();
         for (std::size_t begin = 0; begin <= words[2].size();) {
             const std::size_t end = std::min(words[2].find(',', begin), words[2].size());
-            plan.divisors.push_back(
-                parse_int("divisors", words[2].substr(begin, end - begin), 1, 1 << 20));
+            plan.divisors.push_back(parse_int("divisors", words[2].substr(begin, end - begin), 1, 1 << 20));
             begin = end + 1;
         }
     }
@@ -104,9 +103,10 @@ long run_phase(Benchmark& benchmark, const Phase& phase, int rank, std::vector<M
     long defects = check.defects();
     MPI_Allreduce(MPI_IN_PLACE, &defects, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
-        std::printf("phase %zu ranks %d executions %ld begin_ns %lld end_ns %lld slowest_us %.3f defects %ld\n",
-                    phase.number, group.size, executions, begin, end,
-                    1e-3 * static_cast<double>(slowest) / static_cast<double>(executions), defects);
+        std::printf(
+            "phase %zu ranks %d executions %ld begin_ns %lld end_ns %lld slowest_us %.3f defects %ld\n",
+            phase.number, group.size, executions, begin, end,
+            1e-3 * static_cast<double>(slowest) / static_cast<double>(executions), defects);
     return defects;
 }
 
@@ -131,10 +131,8 @@ int run_phases(const Words& words, int rank) {
     // Before the first phase: to make them takes messages too.
     std::vector<std::unique_ptr<ProcessGroups>> groups;
     for (const int divisor : plan.divisors)
-        groups.push_back(std::make_unique<ProcessGroups>(
-            Layout{.world = world,
-                   .group_size = std::max(world / divisor, std::min(world, 2)),
-                   .groups = 1}));
+        groups.push_back(std::make_unique<ProcessGroups>(Layout{
+            .world = world, .group_size = std::max(world / divisor, std::min(world, 2)), .groups = 1}));
     std::vector<Mark> marks{{0, monotonic_ns()}};
     long defects = 0;
     for (std::size_t number = 0; number < groups.size(); ++number)

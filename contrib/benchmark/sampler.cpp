@@ -139,8 +139,8 @@ Sample Sampler::take(Benchmark& benchmark, const ProcessGroups& groups, std::siz
     return sample;
 }
 
-// The seconds of the slowest process, known to rank 0 alone. The call is made anew as little as can be: of eight bytes
-// that go to and fro, a division for each would be seen.
+// The seconds of the slowest process, known to rank 0 alone. The call is made anew as little as can be: of
+// eight bytes that go to and fro, a division for each would be seen.
 double Sampler::slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls) {
     const bool moves = benchmark.traits().rooted && options_.root_shift;
     MPI_Barrier(active);
@@ -165,10 +165,10 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     int rank = 0;
     MPI_Comm_rank(active, &rank);
     const int full = window(bytes);
-    const int checked_window =
-        effort.one_buffer ? static_cast<int>(std::clamp<std::size_t>(
-                                kCheckedBytes / std::max<std::size_t>(bytes, 1), 1, full))
-                          : full;
+    const int checked_window = effort.one_buffer
+                                   ? static_cast<int>(std::clamp<std::size_t>(
+                                         kCheckedBytes / std::max<std::size_t>(bytes, 1), 1, full))
+                                   : full;
     benchmark.prepare(group, bytes, full);
     allocate(benchmark.send_bytes(bytes, group.size, checked_window),
              benchmark.receive_bytes(bytes, group.size, checked_window));
@@ -194,7 +194,8 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
 
     const long first_call = next_;
     check();
-    // Doubled until they take long enough, twice: one preemption must not pass for a slow transport. Warms up as well.
+    // Doubled until they take long enough, twice: one preemption must not pass for a slow transport. Warms up
+    // as well.
     const long most = std::max(1L, effort.most_calls / kBatches);
     const double share = effort.seconds / kBatches;
     long iterations = 1;
@@ -213,8 +214,9 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     const double once = std::max(took / static_cast<double>(iterations), 1e-9);
     iterations = agreed(std::clamp(static_cast<long>(share / once), 1L, most));
     // Where one call takes longer than there is time, there are fewer batches.
-    const long batches = agreed(std::clamp(
-        std::min(static_cast<long>(effort.seconds / once) + 1, effort.most_calls / iterations), 1L, kBatches));
+    const long batches = agreed(
+        std::clamp(std::min(static_cast<long>(effort.seconds / once) + 1, effort.most_calls / iterations), 1L,
+                   kBatches));
     std::vector<double> usec;
     for (long i = 0; i < batches; ++i)
         usec.push_back(1e6 * slowest(benchmark, timed_call, active, iterations) /

@@ -25,9 +25,11 @@ struct Sample {
     std::vector<Share> shares;
 };
 
-// A point of a curve: batches of calls, each as long as that of its slowest process, and their median. Rank 0 knows it.
+// A point of a curve: batches of calls, each as long as that of its slowest process, and their median. Rank 0
+// knows it.
 struct Point {
-    double usec = 0;  // of a message where there is a window, half a round trip of a ping-pong, else of a call
+    double usec =
+        0;  // of a message where there is a window, half a round trip of a ping-pong, else of a call
     double min_usec = 0;
     double max_usec = 0;
     long iterations = 0;   // of a batch

@@ -48,8 +48,8 @@ class PingPong : public SingleTransfer {
     }
 };
 
-// Ping-pong whose sender writes the whole message before, and whose receiver reads it: every word is the number of
-// its round plus its place.
+// Ping-pong whose sender writes the whole message before, and whose receiver reads it: every word is the
+// number of its round plus its place.
 class Touched : public PingPong {
  public:
     Touched() : PingPong("Touched", false) {}

@@ -103,6 +103,20 @@ def parse(text):
     return Output(sections, finished)
 
 
+def read_row(text, benchmark, size_bytes):
+    """The row that was asked for, and why there is none or it does not count."""
+    output = parse(text)
+    section = output.section(benchmark)
+    if section is None:
+        return None, f"no section for {benchmark} in the output"
+    row = section.row(size_bytes)
+    if row is None or row.time_usec is None:
+        return None, "no time in the output" + (f": {section.notices[0]}" if section.notices else "")
+    if not output.finished:
+        return None, "the output ends early"
+    return row, f"data check: {row.defects} defects" if row.defects else None
+
+
 def _read_line(section, line):
     if processes := _PROCESSES.match(line):
         section.processes = int(processes.group(1))

@@ -10,10 +10,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "contrib/dev/mutate"
 
-from velo.mutate import cli, workshop
-from velo.mutate.mutation import Mutation, choose
-from velo.mutate.mutation import Test as Check
-from velo.mutate.table import MUTATIONS
+from velo.dev.mutate import cli, workshop
+from velo.dev.mutate.mutation import Mutation, choose
+from velo.dev.mutate.mutation import Test as Check
+from velo.dev.mutate.table import MUTATIONS
 
 # Stands in for configure: a program is its source behind the words of GoogleTest.
 CONFIGURE = r"""#!/bin/sh

@@ -3,8 +3,8 @@
 
 import pytest
 
-from velo import applications, oversubscription
-from velo.prove.job import Launcher
+from velo.dev import applications, oversubscription
+from velo.dev.prove.job import Launcher
 from velo.programs import NotFound
 
 LAMMPS = """Per MPI rank memory allocation (min/avg/max) = 2.706 | 2.706 | 2.706 Mbytes

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "contrib/dev/velo-prove"
-from velo.prove import phases, running, table
+from velo.dev.prove import phases, running, table
 
 
 def phase(script, **further):

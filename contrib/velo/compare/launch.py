@@ -24,9 +24,9 @@ class Launch:
         return "velo" in self.transport.split(",")
 
 
-def mpirun_command(launch, case, setup, lengths_file):
-    """The command line as a list; `lengths_file` holds the size of the case, one line."""
-    return _mpirun_part(launch, setup) + [launch.bench] + _bench_part(launch, case, lengths_file)
+def mpirun_command(launch, case, setup, lengths):
+    """The command line as a list; `lengths`: words that say the size of the case."""
+    return _mpirun_part(launch, setup) + [launch.bench] + _bench_part(launch, case, lengths)
 
 
 def _mpirun_part(launch, setup):
@@ -40,13 +40,11 @@ def _mpirun_part(launch, setup):
     return [launch.mpirun, "--oversubscribe", "-np", str(launch.processes), *mca_words(parameters + launch.mca)]
 
 
-def _bench_part(launch, case, lengths_file):
+def _bench_part(launch, case, lengths):
     name = case.benchmark
     if name.startswith("Multi-"):
         arguments = [name.removeprefix("Multi-"), "-multi", "0", "-npmin", "2"]
     else:
         processes = 2 if name in SINGLE_TRANSFER else launch.processes
         arguments = [name, "-npmin", str(processes)]
-    if case.size_bytes is not None:
-        arguments += ["-msglen", str(lengths_file)]
-    return arguments + ["-iter", str(launch.iterations), "-time", f"{launch.sample_seconds:g}"]
+    return arguments + [*lengths, "-iter", str(launch.iterations), "-time", f"{launch.sample_seconds:g}"]

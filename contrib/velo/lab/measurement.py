@@ -41,7 +41,7 @@ class Outcome:
     workload: Workload
     point: Point
     round: int
-    command: str
+    command: str = ""
     seconds: float = 0.0
     time_usec: Optional[float] = None
     spread_percent: Optional[float] = None  # of the batches within the run

@@ -1,13 +1,11 @@
 """Executes runs: mpirun, the policy, a program of the laboratory or the benchmark, its times and counters."""
 
 import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
-from .. import imb_output, measuring
+from .. import imb_output, measuring, rounds
 from ..counters import ReportError, counters_of, find_report
-from ..process import attempt, mca_words, shell_line
+from ..process import mca_words
 from ..trace import phases
 from .measurement import Outcome
 
@@ -23,30 +21,15 @@ class Tools:
     bench: str
 
 
-class Runner:
+class Runner(rounds.Runner):
     def __init__(self, tools, timeout_seconds, extra_mca=()):
+        super().__init__(timeout_seconds)
         self._tools = tools
-        self._timeout_seconds = timeout_seconds
         self._extra_mca = tuple(extra_mca)
-        self._directory = tempfile.TemporaryDirectory(prefix="velo-lab-")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._directory.cleanup()
 
     def execute(self, run):
         workload, point = run.case, run.setup
-        command = self._mpirun(workload, point) + self._program(workload)
-        outcome = Outcome(workload, point, run.round, shell_line(command))
-        finished, failure = attempt(command, self._timeout_seconds)
-        outcome.seconds = finished.seconds
-        outcome.failure = failure or _READERS[BENCH if workload.program == BENCH else workload.words[0]](finished.stdout, outcome)
-        outcome.failure = outcome.failure or _read_counters(finished.stdout + finished.stderr, outcome)
-        if outcome.failure:
-            outcome.output_tail = finished.tail()
-        return outcome
+        return self._carry_out(self._mpirun(workload, point) + self._program(workload), Outcome(workload, point, run.round), _read)
 
     def _mpirun(self, workload, point):
         pinned = workload.pinned and workload.ranks <= len(os.sched_getaffinity(0))
@@ -60,12 +43,11 @@ class Runner:
         program = [getattr(self._tools, workload.program), *workload.words]
         return program + (self._lengths(workload.size_bytes) if workload.program == BENCH else [])
 
-    def _lengths(self, size_bytes):
-        if size_bytes is None:
-            return []
-        path = Path(self._directory.name) / f"lengths-{size_bytes}"
-        path.write_text(f"{size_bytes}\n", encoding="ascii")
-        return ["-msglen", str(path)]
+
+def _read(finished, outcome):
+    workload = outcome.workload
+    reader = _read_bench if workload.program == BENCH else _READERS[workload.words[0]]
+    return reader(finished.stdout, outcome) or _read_counters(finished.stdout + finished.stderr, outcome)
 
 
 def _read_points(stdout, outcome):
@@ -93,21 +75,13 @@ def _read_phases(stdout, outcome):
 
 
 def _read_bench(stdout, outcome):
-    workload = outcome.workload
-    output = imb_output.parse(stdout)
-    section = output.section(workload.benchmark)
-    row = section.row(workload.size_bytes) if section else None
-    if row is None or row.time_usec is None:
-        return f"no time for {workload.benchmark} in the output"
-    if row.defects:
-        return f"data check: {row.defects} defects"
-    if not output.finished:
-        return "the output ends early"
-    outcome.time_usec = row.time_usec
-    return None
+    row, failure = imb_output.read_row(stdout, outcome.workload.benchmark, outcome.workload.size_bytes)
+    if failure is None:
+        outcome.time_usec = row.time_usec
+    return failure
 
 
-_READERS = {POINTS: _read_points, BENCH: _read_bench, PHASES: _read_phases}
+_READERS = {POINTS: _read_points, PHASES: _read_phases}
 
 
 def _read_counters(text, outcome):

@@ -119,5 +119,5 @@ def _class_record(row):
 def _run_record(result):
     times = {size: vars(time) for size, time in result.times.items()}
     return {"contestant": result.contestant.name, "pattern": result.case.pattern.name, "ranks": result.case.ranks,
-            "round": result.round, "command": result.command, "seconds": round(result.seconds, 3), "times": times,
+            "round": result.round, "command": result.command, "seconds": round(result.seconds, 3), "times": times, "line_usec": result.line_usec,
             "failure": result.failure, "failed_at": result.failed_at, "output_tail": result.output_tail}

@@ -6,10 +6,10 @@ import pathlib
 import shutil
 import subprocess
 
-from ..process import environment, mca_words, run_limited, shell_line
-from ..programs import NotFound, beside, find_mpirun
+from ...process import environment, mca_words, run_limited, shell_line
+from ...programs import NotFound, beside, find_mpirun
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,13 +4,13 @@ import datetime
 import pathlib
 import sys
 
-from .. import command
-from ..argument_types import positive, words
+from ... import command
+from ...argument_types import positive, words
 from . import table
 from .phases import PHASES, choose, missing
 from .running import PASSED, run, source_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 
 
 def _parser():

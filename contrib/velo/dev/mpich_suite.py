@@ -20,9 +20,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import command
-from .argument_types import positive
-from .process import environment, run_limited
+from .. import command
+from ..argument_types import positive
+from ..process import environment, run_limited
 
 DIRECTORIES = ("pt2pt", "coll", "comm", "datatype", "topo", "rma", "threads")
 BASELINE = "vader"

@@ -3,7 +3,7 @@
 import dataclasses
 import subprocess
 
-from ..process import environment, run_limited
+from ...process import environment, run_limited
 from .phases import missing, what_ran
 
 PASSED, FAILED, SKIPPED = "passed", "FAILED", "skipped"

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from ..process import run_limited
+from ...process import run_limited
 
 # What configure is given.
 BUILDS = {"plain": [], "threads": ["--enable-sanitizers=thread"], "addresses": ["--enable-sanitizers"]}

@@ -4,7 +4,7 @@ import pathlib
 import re
 import tempfile
 
-from . import command
+from .. import command
 from .prove.job import ROOT, VADER, JobFailed, Launcher, velo
 
 # Benchmark, and bytes as a power of two; none for Barrier.

@@ -8,11 +8,11 @@ import csv
 import sys
 import tempfile
 
-from . import command
-from .command import Trouble
-from .measuring import Compiler
-from .process import attempt, shell_line
-from .versus.contestants import Missing, OpenMpi, find_mpich
+from .. import command
+from ..command import Trouble
+from ..measuring import Compiler
+from ..process import attempt, shell_line
+from ..versus.contestants import Missing, OpenMpi, find_mpich
 
 HEADING = ("contestant", "phase", "seconds", "kib")
 
@@ -40,7 +40,7 @@ def measure(contestant, options, compiler):
 
 
 def plot(rows, options):
-    from .plotting import dress, pyplot
+    from ..plotting import dress, pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4))
     for name in dict.fromkeys(row[0] for row in rows):

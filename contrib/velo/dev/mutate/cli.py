@@ -9,13 +9,13 @@ import sys
 import tempfile
 import time
 
-from .. import command
-from ..argument_types import positive
+from ... import command
+from ...argument_types import positive
 from . import workshop
 from .mutation import choose
 from .table import MUTATIONS
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 
 
 def parser():
@@ -97,13 +97,13 @@ def main(argv):
         mutations = choose(MUTATIONS, arguments.only)
     except ValueError as error:
         parsed.error(str(error))
-    if arguments.list:
-        _list(mutations)
-        return 0
     return command.run("mutate", lambda _: _mutate(mutations, arguments), arguments)
 
 
 def _mutate(mutations, arguments):
+    if arguments.list:
+        _list(mutations)
+        return 0
     started = time.monotonic()
     scratch = workshop.scratch_directory(arguments.scratch)
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import typing
 
-from . import command
+from .. import command
 from .prove.job import ROOT, VADER, JobFailed, Launcher, velo
 
 RANKS = 4
