@@ -58,7 +58,7 @@ class Flood {
             wrong += number != i;
             if (i % 64 == 0) print("receive", false);
         }
-        if (!finished) MPI_Wait(&last, MPI_STATUS_IGNORE);
+        MPI_Wait(&last, MPI_STATUS_IGNORE);
         print("receive", true);
         return wrong;
     }
