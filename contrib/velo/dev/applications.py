@@ -5,7 +5,6 @@ import glob
 import pathlib
 import re
 import shutil
-import sys
 import tempfile
 import typing
 
