@@ -110,6 +110,11 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
     });
 }
 
+void velo_engine_hand_messages_to(velo_engine* engine, velo_message_fn message) {
+    static_assert(noexcept(engine->engine.hand_messages_to(message)));
+    engine->engine.hand_messages_to(message);
+}
+
 void velo_engine_close(velo_engine* engine) {
     if (engine == nullptr) return;
     attempted([&] {

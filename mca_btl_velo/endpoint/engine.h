@@ -89,6 +89,8 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
     // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
     void listen(Listener* listener) { listener_ = listener; }
+    // The other messages; likewise.
+    void hand_messages_to(velo_message_fn message) noexcept { config_.message = message; }
     // Connects to a peer that has sent something and was never connected to.
     void reach(Peer& peer);
     // Stands for processes that have departed: what is sent to it is lost, and nothing comes of it.

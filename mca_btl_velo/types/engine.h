@@ -45,6 +45,10 @@ enum {
         0
 };
 
+/* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at least,
+ * from another one perhaps not. */
+typedef void (*velo_message_fn)(void* context, uint8_t tag, void* data, size_t bytes);
+
 typedef struct velo_config {
 /* What users set; parameters.inc says what each one is. */
 #define VELO_PARAMETER VELO_PARAMETER_MEMBER
@@ -70,9 +74,7 @@ typedef struct velo_config {
     uint32_t remote_peer_count; /* 0..65535 */
 
     void* context; /* given to the callbacks below */
-    /* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at
-     * least, from another one perhaps not. */
-    void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
+    velo_message_fn message;
     /* Something is broken for good (VELO_ERR_PROTOCOL), or memory has run out. `text` says what. No lock is
      * held: it may exit. If it returns, nothing moves any more, and the engine waits to be closed. */
     void (*fatal)(void* context, velo_status status, const char* text);
