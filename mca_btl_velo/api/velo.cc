@@ -1,7 +1,6 @@
 // The C interface: translates handles, catches failures. No logic of its own.
 #include "api/velo.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -281,11 +280,7 @@ uint32_t velo_counter_peers(const velo_engine* engine) {
 }
 
 void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count) {
-    std::fill_n(values, count, 0);
-    attempted([&] {
-        for (uint32_t peer = 0; peer < count; ++peer)
-            values[peer] = velo::endpoint::counter_of_peer(engine->engine, index, peer);
-    });
+    attempted([&] { velo::endpoint::counter_of_peers(engine->engine, index, values, count); });
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {

@@ -1,5 +1,6 @@
 #include "endpoint/counters.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "platform/monotonic.h"
@@ -152,10 +153,12 @@ std::uint32_t counter_peers(const Engine& engine) {
     return flow.peers + engine.limic_peers() + spares;
 }
 
-std::uint64_t counter_of_peer(const Engine& engine, unsigned index, std::uint32_t place) {
-    if (index >= std::size(kCounters) || kCounters[index].of_peer == nullptr) return 0;
-    if (place >= counter_peers(engine)) return 0;
-    return kCounters[index].of_peer(engine, directory_index(engine, place));
+void counter_of_peers(const Engine& engine, unsigned index, std::uint64_t* values, std::uint32_t count) {
+    std::fill_n(values, count, 0);
+    if (index >= std::size(kCounters) || kCounters[index].of_peer == nullptr) return;
+    const std::uint32_t peers = std::min(count, counter_peers(engine));
+    for (std::uint32_t place = 0; place < peers; ++place)
+        values[place] = kCounters[index].of_peer(engine, directory_index(engine, place));
 }
 
 }  // namespace velo::endpoint
