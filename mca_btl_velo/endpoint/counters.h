@@ -1,4 +1,4 @@
-// The one list of what can be watched while the engine runs.
+// What of types/counters.inc can be watched while the engine runs.
 #pragma once
 
 #include <cstdint>

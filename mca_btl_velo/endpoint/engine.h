@@ -120,6 +120,7 @@ class Engine final : private rma::Outbox, private fabric::Receiver {
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }
     const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
+    const flow::Policy* remote_policy() const { return remote_ ? remote_->policy.get() : nullptr; }
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }

@@ -109,6 +109,17 @@ typedef enum velo_counter_kind {
     VELO_COUNTER_CONSTANT    /* says what something is */
 } velo_counter_kind;
 
+/* How many of them there are at most. */
+enum {
+    VELO_COUNTERS =
+#define VELO_FLOW_COUNTER(...) 1 +
+#define VELO_COUNTER(...) 1 +
+#define VELO_READ_COUNTER(...) 1 +
+#define VELO_PEER_COUNTER(...) 1 +
+#include "types/counters.inc"
+        0
+};
+
 typedef struct velo_counter {
     const char* name; /* lower case, with underscores */
     const char* help;

@@ -13,8 +13,7 @@ typedef struct variable_t {
     int values; /* fixed while there are handles: a read does not say how much room there is */
 } variable_t;
 
-enum { MOST = 64 };
-static variable_t variables[MOST];
+static variable_t variables[VELO_COUNTERS];
 
 /* Before the engine is open, which MPI_T allows, everything is 0. Open MPI takes the variables away when it closes the
  * component. */
@@ -81,7 +80,7 @@ int mca_common_velo_register_pvars(void)
     _Static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "the type of the values");
     const mca_base_pvar_flag_t flags = MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS;
     const velo_counter *counter;
-    for (unsigned i = 0; i < MOST && NULL != (counter = velo_counter_at(i)); ++i) {
+    for (unsigned i = 0; NULL != (counter = velo_counter_at(i)); ++i) {
         variables[i].index = i;
         int rc = mca_base_component_pvar_register(&mca_common_velo_names, counter->name,
                                                   counter->help, counter->per_peer ? OPAL_INFO_LVL_5 : OPAL_INFO_LVL_4,
