@@ -2,9 +2,9 @@
  * MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect. A process that still owes a packet, because it has no credit yet,
  * would never send it, and whoever waits for the packet would never come. So a thread of its own waits, and the thread of
  * the application makes progress meanwhile. From 5.0 on libmpi calls PMIx directly, where no component can take part. */
-#include "btl_velo.h"
+#include "common_velo_internal.h"
 
-#if BTL_VERSION == 310
+#if MCA_COMMON_VELO_MANAGER_IS_A_FRAMEWORK
 
 #include <pthread.h>
 #include <signal.h>
@@ -89,7 +89,7 @@ static int progressing_lookup(opal_list_t *data, opal_list_t *directives)
     return progress_during(&(wait_t) {.call = look_up, .list = data, .directives = directives});
 }
 
-void mca_btl_velo_waits_progress(void)
+void mca_common_velo_waits_progress(void)
 {
     manager = opal_pmix;
     opal_pmix.fence = NULL != manager.fence ? progressing_fence : NULL;
@@ -98,7 +98,7 @@ void mca_btl_velo_waits_progress(void)
     opal_pmix.lookup = NULL != manager.lookup ? progressing_lookup : NULL;
 }
 
-void mca_btl_velo_waits_end(void)
+void mca_common_velo_waits_end(void)
 {
     opal_pmix.fence = manager.fence;
     opal_pmix.connect = manager.connect;
@@ -108,11 +108,11 @@ void mca_btl_velo_waits_end(void)
 
 #else
 
-void mca_btl_velo_waits_progress(void)
+void mca_common_velo_waits_progress(void)
 {
 }
 
-void mca_btl_velo_waits_end(void)
+void mca_common_velo_waits_end(void)
 {
 }
 
