@@ -7,6 +7,7 @@ BenchmarkList all_benchmarks() {
     add_single_transfer(list);
     add_parallel_transfer(list);
     add_collectives(list);
+    add_papers_patterns(list);
     return list;
 }
 

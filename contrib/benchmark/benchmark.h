@@ -15,6 +15,8 @@ struct Group {
     int first = 0;
     int rank = 0;
     int size = 0;
+    int left = 0;
+    int right = 0;
 };
 
 // One repetition of a benchmark. The buffers hold at least `send_bytes` and `receive_bytes` of the benchmark.
@@ -23,13 +25,16 @@ struct Call {
     std::size_t bytes;  // column #bytes
     int iteration;
     int root;
-    int window;  // messages in flight of Uniband and Biband
+    int window;  // messages in flight of Uniband, Biband, Blocking and Incast
     std::byte* send;
     std::byte* receive;
+    std::size_t stride;  // between the messages of a window; 0: one buffer for all of them, as osu_bw has it
+    bool checked = false;
+    long corrupt = -1;  // test aid: a byte of what is sent that is to be wrong
 
     int count() const { return static_cast<int>(bytes); }
-    int left() const { return (group.rank + group.size - 1) % group.size; }
-    int right() const { return (group.rank + 1) % group.size; }
+    int left() const { return group.left; }
+    int right() const { return group.right; }
 };
 
 enum class Content {
@@ -85,8 +90,12 @@ class Benchmark {
     virtual std::size_t send_bytes(std::size_t bytes, int, int) const { return bytes; }
     virtual std::size_t receive_bytes(std::size_t bytes, int, int) const { return bytes; }
 
-    // Called before a series of calls with the same group and size, outside the timed part.
+    // Called before a series of calls with the same group and size, outside the timed part; the buffers come
+    // after it.
     virtual void prepare(const Group&, std::size_t, int /*window*/) {}
+
+    // What the calls since `prepare` have found wrong themselves, beside the blocks.
+    virtual long defects() const { return 0; }
 
  private:
     Traits traits_;
@@ -94,6 +103,7 @@ class Benchmark {
 
 using BenchmarkList = std::vector<std::unique_ptr<Benchmark>>;
 
+void add_papers_patterns(BenchmarkList& list);
 void add_single_transfer(BenchmarkList& list);
 void add_parallel_transfer(BenchmarkList& list);
 void add_collectives(BenchmarkList& list);

@@ -33,6 +33,9 @@ class DataCheck {
 
     long defects() const { return defects_; }
 
+    // The byte of what this process sends that is to be wrong; -1: none.
+    long corrupt() const { return corrupt_offset_ ? static_cast<long>(*corrupt_offset_) : -1; }
+
  private:
     void report(const Benchmark& benchmark, const Call& call, const Block& block, const Mismatch& mismatch);
 

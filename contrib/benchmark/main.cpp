@@ -1,4 +1,5 @@
-// velo-mpi-bench: a benchmark of MPI that follows the IMB-MPI1 user's guide.
+// velo-mpi-bench: a benchmark of MPI that follows the IMB-MPI1 user's guide, and by its first word something
+// else (modes.h).
 #include <mpi.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "data_check.h"
+#include "modes.h"
 #include "options.h"
 #include "runner.h"
 #include "table_output.h"
@@ -67,6 +69,7 @@ int run(const std::vector<std::string>& command, const Options& options, int ran
 int run_command_line(int argc, char** argv, int rank) {
     const std::vector<std::string> command(argv, argv + argc);
     try {
+        if (const Mode mode = mode_of(command)) return mode.run(mode.words, rank);
         const Options options = parse_options(argc, argv);
         if (options.help || options.list) {
             if (rank != 0) return kExitOk;

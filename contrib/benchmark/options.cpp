@@ -12,6 +12,28 @@
 #include <utility>
 
 namespace velo::bench {
+
+void reject(std::string_view name, std::string_view value, std::string_view wanted) {
+    throw UsageError("-" + std::string(name) + " " + std::string(value) + ": expected " +
+                     std::string(wanted));
+}
+
+int parse_int(std::string_view name, std::string_view text, int low, int high) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high)
+        reject(name, text, "a number from " + std::to_string(low) + " to " + std::to_string(high));
+    return value;
+}
+
+double parse_positive(std::string_view name, const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (end == text.c_str() || *end != '\0' || !std::isfinite(value) || value <= 0)
+        reject(name, text, "a number above 0");
+    return value;
+}
+
 namespace {
 
 enum Id {
@@ -48,27 +70,6 @@ constexpr std::array<option, 16> kLongOptions{{{"npmin", required_argument, null
                                                {"help", no_argument, nullptr, kHelp},
                                                {"list", no_argument, nullptr, kList},
                                                {nullptr, 0, nullptr, 0}}};
-
-[[noreturn]] void reject(std::string_view name, std::string_view value, std::string_view wanted) {
-    throw UsageError("-" + std::string(name) + " " + std::string(value) + ": expected " +
-                     std::string(wanted));
-}
-
-int parse_int(std::string_view name, std::string_view text, int low, int high) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high)
-        reject(name, text, "a number from " + std::to_string(low) + " to " + std::to_string(high));
-    return value;
-}
-
-double parse_positive(std::string_view name, const std::string& text) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end == text.c_str() || *end != '\0' || !std::isfinite(value) || value <= 0)
-        reject(name, text, "a number above 0");
-    return value;
-}
 
 bool parse_switch(std::string_view name, const std::string& text) {
     for (const char* yes : {"1", "on", "yes", "true", "enable"})

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmark.h"
@@ -33,6 +34,7 @@ struct Options {
     MultiMode multi = MultiMode::kOff;
     int window = 256;
     bool root_shift = false;
+    int root_hold = 1;  // repetitions with the same root, where it moves on
     bool sync = true;
     bool zero_size = true;
     bool check_every_iteration = false;
@@ -44,6 +46,11 @@ class UsageError : public std::runtime_error {
  public:
     using std::runtime_error::runtime_error;
 };
+
+// Values of options; a UsageError names the option.
+[[noreturn]] void reject(std::string_view name, std::string_view value, std::string_view wanted);
+int parse_int(std::string_view name, std::string_view text, int low, int high);
+double parse_positive(std::string_view name, const std::string& text);
 
 // Throws UsageError.
 Options parse_options(int argc, char** argv);

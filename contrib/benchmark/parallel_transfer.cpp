@@ -1,4 +1,4 @@
-// Parallel transfer: all processes of the group at once (Sendrecv, Exchange, Uniband, Biband).
+// Parallel transfer: all processes of the group at once (Sendrecv, Exchange, Uniband, Biband, Blocking).
 #include "benchmark.h"
 
 namespace velo::bench {
@@ -65,17 +65,18 @@ class Exchange : public Benchmark {
 };
 
 // The first half of the group sends a window of messages to the second half, which acknowledges the window;
-// in Biband both halves send. With an odd number of processes the last one stays idle. Every message has its
-// own buffer, for MPI forbids overlapping receives.
+// in Biband both halves send, in Blocking by MPI_Send. With an odd number of processes the last one stays
+// idle. Every message has its own buffer, for MPI forbids overlapping receives.
 class Bandwidth : public Benchmark {
  public:
-    Bandwidth(const char* name, bool both_ways)
+    Bandwidth(const char* name, bool both_ways, bool blocking = false)
         : Benchmark({.name = name,
                      .kind = Kind::kParallelTransfer,
                      .report = Report::kMessageRate,
                      .volume_factor = both_ways ? 2 : 1,
                      .runs_by_default = false}),
-          both_ways_(both_ways) {}
+          both_ways_(both_ways),
+          blocking_(blocking) {}
 
     void prepare(const Group& group, std::size_t, int window) override {
         const int half = group.size / 2;
@@ -87,6 +88,7 @@ class Bandwidth : public Benchmark {
 
     void run(const Call& call) override {
         if (!takes_part_) return;
+        if (blocking_) return run_blocking(call);
         int posted = 0;
         if (receives()) posted = post_receives(call, posted);
         if (sends()) posted = post_sends(call, posted);
@@ -112,15 +114,26 @@ class Bandwidth : public Benchmark {
 
     int post_receives(const Call& call, int posted) {
         for (int i = 0; i < call.window; ++i)
-            MPI_Irecv(call.receive + i * call.bytes, call.count(), MPI_BYTE, partner_, kData, call.group.comm,
-                      &requests_[posted++]);
+            MPI_Irecv(call.receive + i * call.stride, call.count(), MPI_BYTE, partner_, kData,
+                      call.group.comm, &requests_[posted++]);
         return posted;
     }
     int post_sends(const Call& call, int posted) {
         for (int i = 0; i < call.window; ++i)
-            MPI_Isend(call.send + i * call.bytes, call.count(), MPI_BYTE, partner_, kData, call.group.comm,
+            MPI_Isend(call.send + i * call.stride, call.count(), MPI_BYTE, partner_, kData, call.group.comm,
                       &requests_[posted++]);
         return posted;
+    }
+    void run_blocking(const Call& call) {
+        for (int i = 0; i < call.window; ++i) {
+            if (first_half_)
+                MPI_Send(call.send + i * call.stride, call.count(), MPI_BYTE, partner_, kData,
+                         call.group.comm);
+            else
+                MPI_Recv(call.receive + i * call.stride, call.count(), MPI_BYTE, partner_, kData,
+                         call.group.comm, MPI_STATUS_IGNORE);
+        }
+        acknowledge(call);
     }
     void acknowledge(const Call& call) {
         if (first_half_)
@@ -137,6 +150,7 @@ class Bandwidth : public Benchmark {
     }
 
     bool both_ways_;
+    bool blocking_;
     bool takes_part_ = false;
     bool first_half_ = false;
     int partner_ = 0;
@@ -150,6 +164,8 @@ void add_parallel_transfer(BenchmarkList& list) {
     list.push_back(std::make_unique<Exchange>());
     list.push_back(std::make_unique<Bandwidth>("Uniband", false));
     list.push_back(std::make_unique<Bandwidth>("Biband", true));
+    // Liu & Panda, section 6.2.2: back-to-back messages, as many as the window has, then a reply.
+    list.push_back(std::make_unique<Bandwidth>("Blocking", false, true));
 }
 
 }  // namespace velo::bench

@@ -33,6 +33,8 @@ ProcessGroups::ProcessGroups(const Layout& layout) {
     group_.first = index * layout.group_size;
     group_.rank = rank - group_.first;
     group_.size = layout.group_size;
+    group_.left = (group_.rank + group_.size - 1) % group_.size;
+    group_.right = (group_.rank + 1) % group_.size;
 }
 
 ProcessGroups::~ProcessGroups() {

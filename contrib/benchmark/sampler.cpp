@@ -33,10 +33,11 @@ Call Sampler::call(const ProcessGroups& groups, const Traits& traits, std::size_
     return {.group = group,
             .bytes = bytes,
             .iteration = iteration,
-            .root = traits.rooted && options_.root_shift ? iteration % group.size : 0,
+            .root = traits.rooted && options_.root_shift ? iteration / options_.root_hold % group.size : 0,
             .window = window(bytes),
             .send = send_.get(),
-            .receive = receive_.get()};
+            .receive = receive_.get(),
+            .stride = bytes};
 }
 
 double Sampler::needed_gb(const Benchmark& benchmark, std::size_t bytes, int processes) const {
@@ -68,7 +69,9 @@ void Sampler::allocate(std::size_t send_bytes, std::size_t receive_bytes) {
 }
 
 double Sampler::checked(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int iteration) {
-    const Call one = call(groups, benchmark.traits(), bytes, iteration);
+    Call one = call(groups, benchmark.traits(), bytes, iteration);
+    one.checked = true;
+    one.corrupt = check_.corrupt();
     check_.fill(benchmark, one);
     MPI_Barrier(groups.group().comm);
     const double start = MPI_Wtime();
@@ -115,9 +118,9 @@ Sample Sampler::take(Benchmark& benchmark, const ProcessGroups& groups, std::siz
     Sample sample;
     sample.bytes = bytes;
     sample.window = window(bytes);
+    benchmark.prepare(group, bytes, sample.window);
     allocate(benchmark.send_bytes(bytes, group.size, sample.window),
              benchmark.receive_bytes(bytes, group.size, sample.window));
-    benchmark.prepare(group, bytes, sample.window);
     check_.start_sample();
     const long defects_before = check_.defects();
 
@@ -126,7 +129,7 @@ Sample Sampler::take(Benchmark& benchmark, const ProcessGroups& groups, std::siz
     const double seconds = timed(benchmark, groups, bytes, sample.repetitions);
 
     const Share mine{.usec_per_call = seconds / sample.repetitions * 1e6,
-                     .defects = static_cast<double>(check_.defects() - defects_before)};
+                     .defects = static_cast<double>(check_.defects() - defects_before + benchmark.defects())};
     int rank = 0;
     int active = 0;
     MPI_Comm_rank(groups.active(), &rank);
@@ -134,6 +137,116 @@ Sample Sampler::take(Benchmark& benchmark, const ProcessGroups& groups, std::siz
     if (rank == 0) sample.shares.resize(active);
     MPI_Gather(&mine, 2, MPI_DOUBLE, sample.shares.data(), 2, MPI_DOUBLE, 0, groups.active());
     return sample;
+}
+
+// The seconds of the slowest process, known to rank 0 alone. The call is made anew as little as can be: of
+// eight bytes that go to and fro, a division for each would be seen.
+double Sampler::slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls) {
+    const bool moves = benchmark.traits().rooted && options_.root_shift;
+    MPI_Barrier(active);
+    const double start = MPI_Wtime();
+    for (long i = 0; i < calls; ++i) {
+        call.iteration = static_cast<int>(next_++);
+        if (moves) call.root = call.iteration / options_.root_hold % call.group.size;
+        benchmark.run(call);
+    }
+    const double mine = MPI_Wtime() - start;
+    double all = 0;
+    MPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, 0, active);
+    return all;
+}
+
+Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes,
+                       const Effort& effort) {
+    constexpr long kBatches = 5;
+    constexpr std::size_t kCheckedBytes = 4UL << 20;  // of a window in one buffer, at least one message
+    const Group& group = groups.group();
+    const MPI_Comm active = groups.active();
+    int rank = 0;
+    MPI_Comm_rank(active, &rank);
+    const int full = window(bytes);
+    const int checked_window = effort.one_buffer
+                                   ? static_cast<int>(std::clamp<std::size_t>(
+                                         kCheckedBytes / std::max<std::size_t>(bytes, 1), 1, full))
+                                   : full;
+    benchmark.prepare(group, bytes, full);
+    allocate(benchmark.send_bytes(bytes, group.size, checked_window),
+             benchmark.receive_bytes(bytes, group.size, checked_window));
+    check_.start_sample();
+    const long defects_before = check_.defects();
+
+    Call timed_call = call(groups, benchmark.traits(), bytes, 0);
+    if (effort.one_buffer) timed_call.stride = 0;
+    const auto check = [&] {
+        Call one = call(groups, benchmark.traits(), bytes, static_cast<int>(next_++));
+        one.window = checked_window;
+        one.checked = true;
+        one.corrupt = check_.corrupt();
+        check_.fill(benchmark, one);
+        MPI_Barrier(active);
+        benchmark.run(one);
+        check_.verify(benchmark, one);
+    };
+    const auto agreed = [&](long value) {
+        MPI_Bcast(&value, 1, MPI_LONG, 0, active);
+        return value;
+    };
+
+    const long first_call = next_;
+    check();
+    // Doubled until they take long enough, twice: one preemption must not pass for a slow transport. Warms up
+    // as well.
+    const long most = std::max(1L, effort.most_calls / kBatches);
+    const double share = effort.seconds / kBatches;
+    long iterations = 1;
+    double took = 0;
+    for (;;) {
+        took = slowest(benchmark, timed_call, active, iterations);
+        if (agreed(took < share / 4 && iterations < most)) {
+            iterations = std::min(2 * iterations, most);
+            continue;
+        }
+        const double again = slowest(benchmark, timed_call, active, iterations);
+        took = std::min(took, again);
+        if (!agreed(took < share / 4 && iterations < most)) break;
+        iterations = std::min(2 * iterations, most);
+    }
+    const double once = std::max(took / static_cast<double>(iterations), 1e-9);
+    iterations = agreed(std::clamp(static_cast<long>(share / once), 1L, most));
+    // Where one call takes longer than there is time, there are fewer batches.
+    const long batches = agreed(
+        std::clamp(std::min(static_cast<long>(effort.seconds / once) + 1, effort.most_calls / iterations), 1L,
+                   kBatches));
+    std::vector<double> usec;
+    for (long i = 0; i < batches; ++i)
+        usec.push_back(1e6 * slowest(benchmark, timed_call, active, iterations) /
+                       static_cast<double>(iterations));
+    check();
+
+    // What one call moves from process to process.
+    Call whole = timed_call;
+    whole.stride = bytes;
+    double moved[3] = {0, 0, static_cast<double>(check_.defects() - defects_before + benchmark.defects())};
+    for (const Block& block : benchmark.sent(whole)) {
+        if (block.to == block.from) continue;
+        moved[0] += 1;
+        moved[1] += static_cast<double>(block.bytes);
+    }
+    double all[3] = {0, 0, 0};
+    MPI_Reduce(moved, all, 3, MPI_DOUBLE, MPI_SUM, 0, active);
+
+    std::sort(usec.begin(), usec.end());
+    const double median = (usec[(usec.size() - 1) / 2] + usec[usec.size() / 2]) / 2;
+    const Traits& traits = benchmark.traits();
+    const double units = traits.time_divisor * (traits.report == Report::kMessageRate ? full : 1);
+    return {.usec = median / units,
+            .min_usec = usec.front() / units,
+            .max_usec = usec.back() / units,
+            .iterations = iterations,
+            .repetitions = batches,
+            .defects = static_cast<long>(all[2]),
+            .messages = static_cast<long>(all[0]) * (next_ - first_call),
+            .mbytes_per_second = rank == 0 && median > 0 ? all[1] / median : 0};
 }
 
 }  // namespace velo::bench

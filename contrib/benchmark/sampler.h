@@ -25,6 +25,26 @@ struct Sample {
     std::vector<Share> shares;
 };
 
+// A point of a curve: batches of calls, each as long as that of its slowest process, and their median. Rank 0
+// knows it.
+struct Point {
+    double usec =
+        0;  // of a message where there is a window, half a round trip of a ping-pong, else of a call
+    double min_usec = 0;
+    double max_usec = 0;
+    long iterations = 0;   // of a batch
+    long repetitions = 0;  // batches
+    long defects = 0;
+    long messages = 0;  // of all processes in all calls, those that are not timed too
+    double mbytes_per_second = 0;
+};
+
+struct Effort {
+    double seconds = 0.5;
+    long most_calls = 1L << 40;
+    bool one_buffer = false;  // for all messages of a window, unless they are checked
+};
+
 enum class Obstacle { kNone, kMemory, kIntOverflow };
 
 class Sampler {
@@ -37,10 +57,12 @@ class Sampler {
 
     // Collective over the active processes.
     Sample take(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes);
+    Point measure(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, const Effort& effort);
 
  private:
     int window(std::size_t bytes) const;
     Call call(const ProcessGroups& groups, const Traits& traits, std::size_t bytes, int iteration) const;
+    double slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls);
     double warm_up(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes);
     double timed(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int count);
     double checked(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int iteration);
@@ -54,6 +76,7 @@ class Sampler {
 
     const Options& options_;
     DataCheck& check_;
+    long next_ = 0;  // number of the next call of `measure`
     Memory send_;
     Memory receive_;
 };

@@ -1,7 +1,6 @@
 // The C interface: translates handles, catches failures. No logic of its own.
 #include "api/velo.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -101,6 +100,11 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
         velo::parameters::check(*config);
         *engine = new velo_engine(*config);
     });
+}
+
+void velo_engine_hand_messages_to(velo_engine* engine, velo_message_fn message) {
+    static_assert(noexcept(engine->engine.hand_messages_to(message)));
+    engine->engine.hand_messages_to(message);
 }
 
 void velo_engine_close(velo_engine* engine) {
@@ -269,11 +273,7 @@ uint32_t velo_counter_peers(const velo_engine* engine) {
 }
 
 void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count) {
-    std::fill_n(values, count, 0);
-    attempted([&] {
-        for (uint32_t peer = 0; peer < count; ++peer)
-            values[peer] = velo::endpoint::counter_of_peer(engine->engine, index, peer);
-    });
+    attempted([&] { velo::endpoint::counter_of_peers(engine->engine, index, values, count); });
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {

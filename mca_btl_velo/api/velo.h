@@ -35,6 +35,10 @@ velo_config velo_default_config(void);
 velo_status velo_engine_open(const velo_config* config, velo_engine** engine, char* error,
                              size_t error_bytes);
 
+/* From here on messages are for `message`, in place of velo_config.message, with the same context. Before the
+ * first one is sent to this process. */
+void velo_engine_hand_messages_to(velo_engine* engine, velo_message_fn message);
+
 /* Detaches from all peers, frees everything. Queued sends are dropped without a callback. Peers that still
  * have this mailbox mapped are not disturbed. Prints the report, if asked for. NULL is allowed. */
 void velo_engine_close(velo_engine* engine);

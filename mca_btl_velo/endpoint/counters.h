@@ -1,4 +1,4 @@
-// The one list of what can be watched while the engine runs.
+// What of types/counters.inc can be watched while the engine runs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ const velo_counter* counter_at(unsigned index) noexcept;
 // 0 for a counter of peers, and beyond the last.
 std::uint64_t counter_value(const Engine& engine, unsigned index);
 std::uint32_t counter_peers(const Engine& engine);
-// 0 for a counter of the process, beyond the last, and where there is no peer. `place`: below counter_peers.
-std::uint64_t counter_of_peer(const Engine& engine, unsigned index, std::uint32_t place);
+// 0 for a counter of the process, beyond the last, and where there is no peer.
+void counter_of_peers(const Engine& engine, unsigned index, std::uint64_t* values, std::uint32_t count);
 
 }  // namespace velo::endpoint

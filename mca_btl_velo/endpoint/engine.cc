@@ -360,6 +360,7 @@ void Engine::publish_statistics() {
     count_stalls();
     statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
     statistics_.atomics = rma_.atomics();
+    statistics_.mailbox_bytes = std::uint64_t{mailbox_.header().capacity} * wire::kPacketBytes;
     statistics_.segment_bytes = mailbox_.bytes();
     statistics_.private_bytes = private_bytes();
     statistics_.peers_met = peers_.met();

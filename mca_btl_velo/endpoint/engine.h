@@ -90,6 +90,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
     // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
     void listen(Listener* listener) { listener_ = listener; }
+    // The other messages; likewise.
+    void hand_messages_to(velo_message_fn message) noexcept { config_.message = message; }
     // Connects to a peer that has sent something and was never connected to.
     void reach(Peer& peer);
     // Stands for processes that have departed: what is sent to it is lost, and nothing comes of it.
@@ -119,6 +121,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }
     const flow::Policy& policy() const { return *velo_.policy; }  // of the VELO packets
+    const flow::Policy* remote_policy() const { return remote_ ? remote_->policy.get() : nullptr; }
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }

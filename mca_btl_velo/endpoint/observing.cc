@@ -55,6 +55,7 @@ void Engine::abandon() {
 
 void Engine::begin_stall(Peer& peer) {
     stalls_.begin(peer, platform::monotonic_ns());
+    ++statistics_.stalls;
     trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), peer.policy().limited() ? 0 : 1);
 }
 
@@ -72,7 +73,6 @@ void Engine::end_stall(Peer& peer) {
 
 void Engine::count_stalls() {
     const std::uint64_t now = platform::monotonic_ns();
-    statistics_.stalls = stalls_.count();
     statistics_.stalled_ns = 0;
     peers_.for_each([&](const Peer& peer) { statistics_.stalled_ns += peer.stall.ns_until(now); });
 }

@@ -4,6 +4,8 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "types/engine.h"
+
 namespace velo::report {
 namespace {
 
@@ -12,45 +14,16 @@ using fabric::shm::Statistics;
 
 struct Field {
     const char* name;
-    std::uint64_t (*value)(const SegmentHeader&);
+    velo_counter_kind kind;
+    std::uint64_t& (*value)(Statistics&);
 };
 
-// The one list of counters: the order of the JSON.
 constexpr Field kFields[] = {
-    {"messages_sent", [](const SegmentHeader& s) { return s.statistics.messages_sent; }},
-    {"messages_delayed", [](const SegmentHeader& s) { return s.statistics.messages_delayed; }},
-    {"messages_by_reference", [](const SegmentHeader& s) { return s.statistics.messages_by_reference; }},
-    {"outbox_high_water", [](const SegmentHeader& s) { return s.statistics.outbox_high_water; }},
-    {"outbox_full", [](const SegmentHeader& s) { return s.statistics.outbox_full; }},
-    {"stalls", [](const SegmentHeader& s) { return s.statistics.stalls; }},
-    {"stalled_ns", [](const SegmentHeader& s) { return s.statistics.stalled_ns; }},
-    {"data_packets", [](const SegmentHeader& s) { return s.statistics.data_packets; }},
-    {"credit_packets", [](const SegmentHeader& s) { return s.statistics.flow.credit_packets; }},
-    {"credits_in_packets", [](const SegmentHeader& s) { return s.statistics.flow.credits_in_packets; }},
-    {"piggybacks", [](const SegmentHeader& s) { return s.statistics.flow.piggybacks; }},
-    {"piggybacked_credits", [](const SegmentHeader& s) { return s.statistics.flow.piggybacked_credits; }},
-    {"requests", [](const SegmentHeader& s) { return s.statistics.flow.requests; }},
-    {"responses", [](const SegmentHeader& s) { return s.statistics.flow.responses; }},
-    {"steals", [](const SegmentHeader& s) { return s.statistics.flow.steals; }},
-    {"stolen_slots", [](const SegmentHeader& s) { return s.statistics.flow.stolen_slots; }},
-    {"refusals", [](const SegmentHeader& s) { return s.statistics.flow.refusals; }},
-    {"growths", [](const SegmentHeader& s) { return s.statistics.flow.growths; }},
-    {"grown_buffers", [](const SegmentHeader& s) { return s.statistics.flow.grown_buffers; }},
-    {"hellos", [](const SegmentHeader& s) { return s.statistics.flow.hellos; }},
-    {"releases", [](const SegmentHeader& s) { return s.statistics.flow.releases; }},
-    {"leaves", [](const SegmentHeader& s) { return s.statistics.flow.leaves; }},
-    {"rma_single_copy_bytes", [](const SegmentHeader& s) { return s.statistics.rma_single_copy_bytes; }},
-    {"rma_mailbox_bytes", [](const SegmentHeader& s) { return s.statistics.rma_mailbox_bytes; }},
-    {"atomics", [](const SegmentHeader& s) { return s.statistics.atomics; }},
-    {"mailbox_bytes", [](const SegmentHeader& s) { return std::uint64_t{s.capacity} * wire::kPacketBytes; }},
-    {"mailbox_high_water", [](const SegmentHeader& s) { return s.statistics.mailbox_high_water; }},
-    {"limic_packets", [](const SegmentHeader& s) { return s.statistics.limic_packets; }},
-    {"limic_high_water", [](const SegmentHeader& s) { return s.statistics.limic_high_water; }},
-    {"network_packets", [](const SegmentHeader& s) { return s.statistics.network_packets; }},
-    {"network_high_water", [](const SegmentHeader& s) { return s.statistics.network_high_water; }},
-    {"segment_bytes", [](const SegmentHeader& s) { return s.statistics.segment_bytes; }},
-    {"private_bytes", [](const SegmentHeader& s) { return s.statistics.private_bytes; }},
-    {"peers_met", [](const SegmentHeader& s) { return s.statistics.peers_met; }},
+#define VELO_FLOW_COUNTER(name, ...) \
+    {#name, VELO_COUNTER_SUM, [](Statistics& s) -> std::uint64_t& { return s.flow.name; }},
+#define VELO_COUNTER(when, kind, name, ...) \
+    {#name, VELO_COUNTER_##kind, [](Statistics& s) -> std::uint64_t& { return s.name; }},
+#include "types/counters.inc"
 };
 
 // Numbers, and words of Velo's own that need no escapes. The library for JSON ends the process where memory
@@ -58,6 +31,9 @@ constexpr Field kFields[] = {
 class JsonObject {
  public:
     void add(const char* name, std::uint64_t value) { add_json(name, std::to_string(value)); }
+    void add_all(Statistics counters) {
+        for (const Field& field : kFields) add(field.name, field.value(counters));
+    }
     void add_text(const char* name, const std::string& value) { add_json(name, "\"" + value + "\""); }
     void add_json(const char* name, const std::string& value) {
         members_ += std::string(members_.empty() ? "\"" : ",\"") + name + "\":" + value;
@@ -88,18 +64,15 @@ void append_process(std::string& text, const char* label, const Statistics& s, s
                 s.mailbox_high_water, capacity);
 }
 
-Statistics sum(const std::vector<const SegmentHeader*>& segments) {
+// The largest of what is a high-water mark, if `total` is for people.
+Statistics sum(const std::vector<const SegmentHeader*>& segments, bool highest) {
     Statistics total{};
     for (const SegmentHeader* segment : segments) {
-        const Statistics& s = segment->statistics;
-        total.messages_sent += s.messages_sent;
-        total.messages_delayed += s.messages_delayed;
-        total.data_packets += s.data_packets;
-        total.flow.credit_packets += s.flow.credit_packets;
-        total.flow.piggybacked_credits += s.flow.piggybacked_credits;
-        total.flow.requests += s.flow.requests;
-        total.flow.steals += s.flow.steals;
-        total.mailbox_high_water = std::max(total.mailbox_high_water, s.mailbox_high_water);
+        Statistics own = segment->statistics;
+        for (const Field& field : kFields) {
+            std::uint64_t &all = field.value(total), one = field.value(own);
+            all = highest && field.kind == VELO_COUNTER_HIGH_WATER ? std::max(all, one) : all + one;
+        }
     }
     return total;
 }
@@ -133,9 +106,10 @@ std::string summary(const Input& input) {
                 "velo: peers that a process has met: %" PRIu64 " of %" PRIu32
                 " (median); one that it never meets costs %zu bytes\n",
                 median_of_peers_met(input.segments), first.peers, input.unmet_peer_bytes);
-    if (sum(input.segments).limic_packets > 0) {
+    const Statistics total = sum(input.segments, true);
+    if (total.limic_packets > 0) {
         append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
-                    sum(input.segments).limic_packets);
+                    total.limic_packets);
     }
     text +=
         "  process      messages delayed      packets credit pk. piggybacked requests  steals "
@@ -148,7 +122,7 @@ std::string summary(const Input& input) {
     if (input.segments.size() > kProcessesShown) {
         append_line(text, "  ... and %zu more\n", input.segments.size() - kProcessesShown);
     }
-    append_process(text, "all", sum(input.segments), first.capacity);
+    append_process(text, "all", total, first.capacity);
     return text;
 }
 
@@ -171,14 +145,10 @@ std::string json(const Input& input) {
     for (const SegmentHeader* segment : input.segments) {
         JsonObject process;
         process.add("rank", segment->owner & 0xffffffff);
-        for (const Field& field : kFields) process.add(field.name, field.value(*segment));
+        process.add_all(segment->statistics);
         processes += (processes.empty() ? "" : ",") + process.text();
     }
-    for (const Field& field : kFields) {
-        std::uint64_t sum = 0;
-        for (const SegmentHeader* segment : input.segments) sum += field.value(*segment);
-        total.add(field.name, sum);
-    }
+    total.add_all(sum(input.segments, false));
     report.add_json("per_rank", "[" + processes + "]");
     report.add_json("total", total.text());
     return "VELO-REPORT " + report.text() + "\n";

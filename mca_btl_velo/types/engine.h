@@ -45,6 +45,10 @@ enum {
         0
 };
 
+/* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at least,
+ * from another one perhaps not. */
+typedef void (*velo_message_fn)(void* context, uint8_t tag, void* data, size_t bytes);
+
 typedef struct velo_config {
 /* What users set; parameters.inc says what each one is. */
 #define VELO_PARAMETER VELO_PARAMETER_MEMBER
@@ -70,9 +74,7 @@ typedef struct velo_config {
     uint32_t remote_peer_count; /* 0..65535 */
 
     void* context; /* given to the callbacks below */
-    /* A message has arrived. `data` is valid only during the call; from this node it is 2-byte aligned at
-     * least, from another one perhaps not. */
-    void (*message)(void* context, uint8_t tag, void* data, size_t bytes);
+    velo_message_fn message;
     /* Something is broken for good (VELO_ERR_PROTOCOL), or memory has run out. `text` says what. No lock is
      * held: it may exit. If it returns, nothing moves any more, and the engine waits to be closed. */
     void (*fatal)(void* context, velo_status status, const char* text);
@@ -106,6 +108,17 @@ typedef enum velo_counter_kind {
     VELO_COUNTER_HIGH_WATER, /* the largest so far */
     VELO_COUNTER_CONSTANT    /* says what something is */
 } velo_counter_kind;
+
+/* How many of them there are at most. */
+enum {
+    VELO_COUNTERS =
+#define VELO_FLOW_COUNTER(...) 1 +
+#define VELO_COUNTER(...) 1 +
+#define VELO_READ_COUNTER(...) 1 +
+#define VELO_PEER_COUNTER(...) 1 +
+#include "types/counters.inc"
+        0
+};
 
 typedef struct velo_counter {
     const char* name; /* lower case, with underscores */

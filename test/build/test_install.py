@@ -27,13 +27,13 @@ def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_
     make("install", *place)
     assert files_below(tmp_path / "components") == ["mca_btl_velo.so", "mca_mtl_velo.so"]
     assert os.readlink(tmp_path / "components" / "mca_mtl_velo.so") == "mca_btl_velo.so"
-    commands = ("velo-compare", "velo-lab", "velo-versus", "velo-trace", "velo-pvars")
-    programs = {f"bin/{name}" for name in (*commands, "velo-lab-patterns", "velo-mpi-bench", "velo-phases", "velo-sim")}
+    commands = ("velo-compare", "velo-lab", "velo-versus", "velo-trace", "velo-pvars", "velo-sim-plot")
+    programs = {f"bin/{name}" for name in (*commands, "velo-mpi-bench", "velo-phases", "velo-sim")}
     installed = set(files_below(tmp_path / "prefix"))
     assert programs | {"lib/velo/libvelo-pvars.so"} <= installed
     if shutil.which("help2man"):
         pages = {name for name in installed if "/man1/" in name}
-        assert pages == {f"share/man/man1/{pathlib.Path(name).name}.1" for name in programs - {"bin/velo-lab-patterns"}}
+        assert pages == {f"share/man/man1/{pathlib.Path(name).name}.1" for name in programs - {"bin/velo-sim-plot"}}
     assert not any(name.endswith(".la") for name in installed)
     for command in commands:
         subprocess.run([tmp_path / "prefix" / "bin" / command, "--help"], check=True, capture_output=True, timeout=60,

@@ -9,13 +9,11 @@ MPICXX, MPIRUN      mpicxx.openmpi and mpirun.openmpi unless set
 import os
 import pathlib
 import subprocess
-import sys
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONTRIB = HERE.parent.parent / "contrib"
-sys.path[:0] = [str(HERE.parent / "shared"), str(CONTRIB / "compare"), str(CONTRIB / "versus")]
 
 
 @pytest.fixture

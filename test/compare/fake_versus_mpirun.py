@@ -40,7 +40,7 @@ def print_point(name, pattern, size):
     usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
     if os.environ.get("FAKE_SLOWS_DOWN") == name:
         usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
-    print(f"point {pattern} {size} {usec} {usec / 2} 100 5 {3 if os.environ.get('FAKE_DEFECT') == point else 0}")
+    print(f"point {pattern} {size} {usec} {usec / 2} {usec} 100 5 {3 if os.environ.get('FAKE_DEFECT') == point else 0} 1 1.0")
 
 
 def print_memory(name, ranks):
@@ -59,13 +59,13 @@ def main():
     program = next(i for i, word in enumerate(words) if "/measure-" in word)
     name, arguments = contestant(words[:program]), words[program + 1:]
     with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
-        log.write(f"{name}:{arguments[0]}:{ranks}\n")
-    print(f"versus 1 {ranks} Fake MPI 9, of the tests")
+        log.write(f"{name}:{arguments[-1] if arguments == ['memory'] else arguments[1]}:{ranks}\n")
+    print(f"bench 1 {ranks} Fake MPI 9, of the tests")
     if arguments == ["memory"]:
         print_memory(name, int(ranks))
     else:
-        for size in arguments[3:]:
-            print_point(name, arguments[0], size)
+        for size in arguments[arguments.index("--bytes") + 1].split(","):
+            print_point(name, arguments[1], size)
     print("end")
 
 

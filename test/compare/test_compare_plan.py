@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from velo_compare.command import Launch, mpirun_command
-from velo_compare.plan import Case, Setup, cases, interleaved, setups
+from velo.compare.launch import Launch, mpirun_command
+from velo.compare.plan import Case, Setup, cases, setups
+from velo.rounds import interleaved
 
 LAUNCH = Launch(mpirun="mpirun", bench="IMB-MPI1", processes=4, iterations=100, sample_seconds=0.5)
 
@@ -37,7 +38,7 @@ def parameters(command):
 
 
 def test_command_selects_policy_slots_and_report():
-    command = mpirun_command(LAUNCH, Case("Alltoall", 2048), Setup("dynamic", 16), "/tmp/lengths")
+    command = mpirun_command(LAUNCH, Case("Alltoall", 2048), Setup("dynamic", 16), ["-msglen", "/tmp/lengths"])
     assert parameters(command) == {
         "pml": "ob1",
         "btl": "velo",
@@ -51,12 +52,12 @@ def test_command_selects_policy_slots_and_report():
 
 def test_another_transport_gets_no_parameters_of_velo():
     launch = Launch(mpirun="mpirun", bench="IMB-MPI1", processes=4, transport="vader,self", mca=[("a", "b")])
-    command = mpirun_command(launch, Case("Barrier", None), Setup("none", 8), "unused")
+    command = mpirun_command(launch, Case("Barrier", None), Setup("none", 8), [])
     assert parameters(command) == {"pml": "ob1", "btl": "vader,self", "a": "b"}
     assert "-msglen" not in command
 
 
 def test_multi_benchmarks_run_pairs_at_once():
-    command = mpirun_command(LAUNCH, Case("Multi-PingPong", 64), Setup("none", 8), "lengths")
+    command = mpirun_command(LAUNCH, Case("Multi-PingPong", 64), Setup("none", 8), ["-msglen", "lengths"])
     at = command.index("IMB-MPI1")
     assert command[at + 1 : at + 6] == ["PingPong", "-multi", "0", "-npmin", "2"]

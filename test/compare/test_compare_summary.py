@@ -5,9 +5,10 @@ import io
 
 import pytest
 
-from velo_compare import report, summary
-from velo_compare.plan import Case, Run, Setup
-from velo_compare.runner import Result
+from velo.compare import report, summary
+from velo.compare.plan import Case, Setup
+from velo.compare.runner import Result
+from velo.rounds import Run
 
 BCAST, ALLTOALL = Case("Bcast", 2048), Case("Alltoall", 2048)
 REFERENCE, STATIC = Setup("none", 64), Setup("static", 8)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from velo_compare.counters import COUNTERS, ReportError, counters_of, find_report
+from velo.counters import COUNTERS, ReportError, counters_of, find_report
 
 
 def report_line(**total):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from velo_compare import imb_output
+from velo import imb_output
 
 
 def test_reads_every_section_of_imb(capture):

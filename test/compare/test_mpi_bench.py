@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from velo_compare import imb_output
-from velo_compare.command import environment
-from velo_compare.process import run_limited
+from velo import imb_output
+from velo.process import environment, run_limited
 
 MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
 BTL = os.environ.get("VELO_TEST_BTL", "velo" if os.environ.get("VELO_COMPONENT_DIR") else "vader").split(",")[0]

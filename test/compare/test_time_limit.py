@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from velo_compare.process import run_limited
+from velo.process import run_limited
 
 
 def alive(pid):

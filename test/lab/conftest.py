@@ -1,6 +1,6 @@
 """Fixtures of the tests of velo-lab.
 
-VELO_BUILD_DIR      build tree with velo-lab-patterns and velo-mpi-bench; unset: the tests with MPI are skipped
+VELO_BUILD_DIR      build tree with velo-mpi-bench; unset: the tests with MPI are skipped
 VELO_COMPONENT_DIR  directory with the plugin under test; unset: the tests with the plugin are skipped
 """
 
@@ -14,7 +14,6 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONTRIB = HERE.parent.parent / "contrib"
-sys.path[:0] = [str(HERE.parent / "shared"), *(str(CONTRIB / name) for name in ("compare", "versus", "trace", "lab"))]
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +27,8 @@ def lab(velo_lab, tmp_path):
 
     def run(*arguments, **environment):
         command = [sys.executable, str(velo_lab), "run", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
-                   str(HERE.parent / "shared" / "fake_ompi_info.py"), "--patterns", "/bin/true", "--phases",
-                   "/bin/false", "--bench", "/bin/true", "--ranks", "16",
+                   str(HERE.parent / "shared" / "fake_ompi_info.py"), "--measure", "/bin/true", "--bench",
+                   "/bin/true", "--ranks", "16",
                    "--output", str(tmp_path / "out"), *arguments]
         env = os.environ | {"FAKE_LOG": str(tmp_path / "calls"), "IMB_MPI1": ""} | environment
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)

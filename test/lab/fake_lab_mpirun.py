@@ -21,7 +21,6 @@ SLOTS = int(MCA.get("slots_per_peer", MCA.get("preposted_buffers", 0)))
 CREDIT_SLOTS = int(MCA.get("credit_slots", 2))
 SETUP = f"{POLICY}:{SLOTS}"
 PACKETS = 37
-PHASES = "/bin/false"  # what conftest.py calls velo-phases
 NOISE = float(os.environ.get("FAKE_NOISE", 1))  # slowest batch by fastest batch
 
 
@@ -72,13 +71,13 @@ def write_trace(phases, repetitions):
 
 
 def run_phases():
-    words = WORDS[WORDS.index(PHASES) + 1:]
+    words = WORDS[WORDS.index("phases") + 1:]
     repetitions, phases = int(words[0]), [RANKS // int(part) for part in words[2].split(",")]
     print("mark 0 0")
     for number, active in enumerate(phases):
         overhead, _ = slowness(active)
         print(f"phase {number} ranks {active} executions {repetitions} begin_ns 0 end_ns 0 slowest_us {1000 * (1 + overhead)} "
-              "wrong_bytes 0")
+              "defects 0")
         print(f"mark {(number + 1) * repetitions} {1000 * repetitions * (number + 1)}")
     print("end")
     if "trace" in MCA:
@@ -89,7 +88,8 @@ def run_pattern(defects):
     overhead, delayed = slowness(int(option("--active", RANKS)))
     usec = 1000 * (1 + overhead)
     window = int(option("--window", 0))
-    print(f"lab 1 {RANKS} pattern\npoint {usec} {usec} {usec * NOISE} 100 {defects} {window * int(option('--bytes', 0))} 1000\nend")
+    size = int(option("--bytes", 2048))
+    print(f"bench 1 {RANKS} Fake MPI\npoint name {size} {usec} {usec} {usec * NOISE} 20 5 {defects} 1000 {window * size / usec}\nend")
     report(delayed)
 
 
@@ -112,7 +112,7 @@ def main():
     if os.environ.get("FAKE_FAIL") in (SETUP, POLICY):
         sys.exit("rank 2: something went wrong")
     defects = 2 if os.environ.get("FAKE_DEFECT") == SETUP else 0
-    if PHASES in WORDS:
+    if "phases" in WORDS:
         run_phases()
         report(0.0)
     elif "-msglen" in WORDS:

@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from velo_compare import policies
-from velo_lab import judging, trace
-from velo_lab.experiment import NOT_SHOWN, OPEN, SHOWN, Context
-from velo_lab.experiments import benchmark_suite, localised, overhead_parts, reallocation
+from velo import policies
+from velo.lab import judging, trace
+from velo.lab.experiment import NOT_SHOWN, OPEN, SHOWN, Context
+from velo.lab.experiments import benchmark_suite, localised, overhead_parts, reallocation
 
 CONTEXT = Context(plugin=None, ranks=16, cores=16)
 

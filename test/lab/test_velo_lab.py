@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from processes import living_with, terminate_when_logged
-from velo_lab.catalogue import BY_NAME
+from velo.lab.catalogue import BY_NAME
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAKE_OMPI_INFO = HERE.parent / "shared" / "fake_ompi_info.py"
@@ -164,7 +164,7 @@ def test_bandwidth_varies_windows_and_buffers_of_the_three_schemes(lab, data, tm
     done = lab("bandwidth", "--quick", FAKE_POLICIES=ALL_POLICIES,
                FAKE_PARAMETERS="slots_per_peer,credit_slots,preposted_buffers,initial_buffers")
     assert done.returncode == 0, done.stderr
-    assert any("nonblocking --bytes 4 --window 32" in call and "flow_control rnr" in call
+    assert any("points Uniband --bytes 4 --window 32" in call and "flow_control rnr" in call
                and "btl_velo_preposted_buffers 10 " in call for call in calls(tmp_path))
     assert any("flow_control mvapich_dynamic --mca btl_velo_report json --mca btl_velo_initial_buffers 1 " in call
                for call in calls(tmp_path))
@@ -193,7 +193,7 @@ def test_hang_is_killed_reported_and_not_repeated(lab, data, tmp_path):
 def test_wrong_data_is_a_failure(lab):
     done = lab("5.5", "--quick", FAKE_DEFECT="static:16")
     assert done.returncode == 1
-    assert "FAILED, data check: 2 wrong bytes" in done.stderr
+    assert "FAILED, data check: 2 defects" in done.stderr
 
 
 def test_failing_run_is_reported_with_its_output(lab):
@@ -237,7 +237,7 @@ def test_interrupted_experiment_keeps_what_it_has_and_leaves_no_mpirun_behind(ve
     (["5.5", "--ranks", "3"], {}, "--ranks: the experiments need an even number of ranks, at least 4"),
     (["5.5", "--slots", "2"], {}, "--slots 2: a mailbox with 2 credit slots needs at least 4 slots per peer"),
     (["5.5", "--mpirun", "/nonexistent/mpirun"], {}, "apt-get install openmpi-bin"),
-    (["5.5", "--patterns", "/nonexistent/patterns"], {}, "--patterns /nonexistent/patterns: no such program"),
+    (["5.5", "--patterns", "/nonexistent/program"], {}, "--measure /nonexistent/program: no such program"),
     (["5.5"], {"FAKE_NO_PLUGIN": "1"}, "finds no btl component velo; run make install"),
 ])
 def test_wrong_command_line_is_explained(lab, arguments, environment, complaint):

@@ -93,10 +93,11 @@ def test_a_command_runs_as_it_stands_in_the_text(mpi, command, tmp_path, request
 
 def test_options_of_commands_in_the_text_are_told_by_their_help():
     tools = {path.name: path for path in (ROOT / "contrib").glob("*/velo-*") if path.is_file()}
-    tools.update({f"contrib/{name}": ROOT / "contrib" / name for name in ("demo", "check", "nodes", "series", "fuzz", "lint")})
+    names = ("demo", "check", "nodes", *(f"dev/{name}" for name in ("series", "fuzz", "lint", "mutate", "velo-prove")))
+    tools.update({f"contrib/{name}": ROOT / "contrib" / name for name in names})
     tried = 0
     for page in PAGES:
-        for name, rest in re.findall(r"`(velo-[a-z]+|contrib/[a-z]+)((?: [^`]*)?)`", page.read_text()):
+        for name, rest in re.findall(r"`(velo-[a-z]+|contrib/[a-z/-]+)((?: [^`]*)?)`", page.read_text()):
             options = re.findall(r"(?<!\S)--[a-z][a-z-]*", rest.partition(" mpirun")[0])
             if not options or name not in tools:
                 continue

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from flows import flows, velo_only
+from velo.trace import reader
 
 pytestmark = velo_only
 SLEEP_MS = 300
@@ -136,7 +137,7 @@ def test_there_is_no_warning_when_it_is_off_or_not_yet_due(mpi, flow, seconds):
 
 @flows(16)
 def test_the_trace_of_a_run_is_complete_and_its_credits_add_up(mpi, flow, tmp_path):
-    reader = reader_module()
+
     mpi.run("exchange", 6, 60_000, np=4, params={**flow.params, "btl_velo_trace": tmp_path})
     traces = reader.read_job([tmp_path])
     assert [trace.rank for trace in traces] == list(range(4))
@@ -168,23 +169,9 @@ def assert_credits_add_up(reader, trace):
     assert checked > 100
 
 
-def reader_module():
-    modules = os.path.dirname(os.path.realpath(tool("velo-trace")))
-    for folder in (modules, os.path.join(modules, "..", "share", "velo")):
-        if os.path.isdir(os.path.join(folder, "velo_trace")):
-            import sys
-
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
-            from velo_trace import reader
-
-            return reader
-    raise AssertionError(f"velo-trace has no modules beside {modules}")
-
-
 @flows(16, policies=("dynamic",))
 def test_the_trace_of_a_killed_job_is_readable_up_to_the_last_second(start, mpi, flow, tmp_path):
-    reader = reader_module()
+
     run = start("traffic", "endless", np=2, params={**flow.params, "btl_velo_trace": tmp_path})
     run.until_printed(r"traffic pid=\d+")
     files = lambda: list(tmp_path.glob("*.vtrace"))  # noqa: E731
@@ -246,13 +233,13 @@ def test_phases_are_converted_and_drawn(mpi, flow, tmp_path):
         run_tool("velo-trace", "plot", traces, "--phases", tmp_path / "phases.txt", "--of", what, "-o", tmp_path / what)
         assert (tmp_path / f"{what}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / f"{what}.svg").read_text()
-    assert_quota_follows_the_phases(reader_module(), traces, result.stdout)
+    assert_quota_follows_the_phases(reader, traces, result.stdout)
 
 
 def assert_quota_follows_the_phases(reader, directory, printed):
     """With two of eight ranks active for a while, rank 1 lends rank 0 more than it does when all are."""
     import numpy
-    from velo_trace.series import quotas_of
+    from velo.trace.series import quotas_of
 
     spans = [(int(begin), int(end)) for begin, end in re.findall(r"begin_ns (\d+) end_ns (\d+)", printed)]
     traces = reader.read_job([directory])

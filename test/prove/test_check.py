@@ -28,8 +28,8 @@ PARTS = {"unit", "threads", "mpi", "mtl", "tools", "checked"}
 
 @pytest.fixture
 def check(tmp_path):
-    (tmp_path / "contrib").mkdir()
-    for name in ("check", "check.mk"):
+    (tmp_path / "contrib" / "dev").mkdir(parents=True)
+    for name in ("check", "dev/check.mk"):
         shutil.copy(CONTRIB / name, tmp_path / "contrib" / name)
     for name, text in (("contrib/install-deps", "#!/bin/sh\n"), ("configure", CONFIGURE)):
         (tmp_path / name).write_text(text)

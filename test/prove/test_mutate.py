@@ -4,18 +4,16 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "contrib/dev/mutate"
-sys.path.insert(0, str(COMMAND.parent))
 
-from velo_mutate import cli, workshop  # noqa: E402
-from velo_mutate.mutation import Mutation, choose
-from velo_mutate.mutation import Test as Check  # noqa: E402
-from velo_mutate.table import MUTATIONS  # noqa: E402
+from velo.dev.mutate import cli, workshop
+from velo.dev.mutate.mutation import Mutation, choose
+from velo.dev.mutate.mutation import Test as Check
+from velo.dev.mutate.table import MUTATIONS
 
 # Stands in for configure: a program is its source behind the words of GoogleTest.
 CONFIGURE = r"""#!/bin/sh

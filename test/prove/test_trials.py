@@ -1,14 +1,11 @@
 """What velo-prove's trials read out of programs, and how they judge it."""
 
-import pathlib
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "contrib/prove"))
-
-from velo_prove import applications, oversubscription  # noqa: E402
-from velo_prove.job import Launcher  # noqa: E402
+from velo.dev import applications, oversubscription
+from velo.dev.prove.job import Launcher
+from velo.programs import NotFound
 
 LAMMPS = """Per MPI rank memory allocation (min/avg/max) = 2.706 | 2.706 | 2.706 Mbytes
 Step Temp E_pair E_mol TotEng Press
@@ -90,5 +87,5 @@ def test_the_best_runs_are_compared():
 
 
 def test_a_directory_without_a_plugin_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="--build"):
+    with pytest.raises(NotFound, match="--build"):
         Launcher(tmp_path)

@@ -4,16 +4,13 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import time
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMAND = ROOT / "contrib/prove/velo-prove"
-sys.path.insert(0, str(COMMAND.parent))
-
-from velo_prove import phases, running, table  # noqa: E402
+COMMAND = ROOT / "contrib/dev/velo-prove"
+from velo.dev.prove import phases, running, table
 
 
 def phase(script, **further):

@@ -15,8 +15,7 @@ import pytest
 
 TOP = pathlib.Path(os.environ.get("VELO_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 COMMAND = TOP / "contrib" / "trace" / "velo-trace"
-sys.path.insert(0, str(COMMAND.parent))
-from velo_trace import chrome, errors, reader, series, table  # noqa: E402  (found through the path above)
+from velo.trace import chrome, errors, reader, series, table
 
 NONE, JOB, BEGIN = 0xFFFFFFFF, 77, 5_000_000_000
 KIND = reader.Kind
@@ -201,7 +200,7 @@ def test_the_default_groups_are_those_of_the_thesis():
     assert list(map(str, series.default_groups(2))) == ["rank 0", "rank 1"]
 
 
-PHASES = "".join(f"phase {i} ranks {ranks} executions 10 begin_ns {{{i}}} end_ns {{{i + 1}}} slowest_us 7.250 wrong_bytes 0\n"
+PHASES = "".join(f"phase {i} ranks {ranks} executions 10 begin_ns {{{i}}} end_ns {{{i + 1}}} slowest_us 7.250 defects 0\n"
                  for i, ranks in enumerate((4, 2)))
 
 

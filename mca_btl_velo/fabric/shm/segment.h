@@ -30,26 +30,9 @@ using parameters::Agreement;
 
 // Counters of one process, for the report. Written by the owner.
 struct Statistics {
-    std::uint64_t messages_sent;     // user messages
-    std::uint64_t messages_delayed;  // of them, those that had to wait for credits or for a free slot
-    std::uint64_t messages_by_reference;
-    std::uint64_t outbox_high_water;  // bytes of chunks
-    std::uint64_t outbox_full;        // times that there was no chunk
-    std::uint64_t data_packets;
+#define VELO_COUNTER(when, kind, name, ...) std::uint64_t name;
+#include "types/counters.inc"
     flow::Counters flow;
-    std::uint64_t mailbox_high_water;  // slots, sampled while the mailbox is being drained
-    std::uint64_t limic_packets;       // packets that took no credits: to peers of the same virtual node
-    std::uint64_t limic_high_water;    // slots
-    std::uint64_t network_packets;     // to other nodes
-    std::uint64_t network_high_water;  // slots of the mailbox for other nodes
-    std::uint64_t rma_single_copy_bytes;
-    std::uint64_t rma_mailbox_bytes;
-    std::uint64_t atomics;
-    std::uint64_t stalls;         // times that messages began to wait for a peer
-    std::uint64_t stalled_ns;     // how long they waited, all peers added up
-    std::uint64_t segment_bytes;  // shared memory
-    std::uint64_t private_bytes;  // the engine's state beside it: peers, policy, buffers
-    std::uint64_t peers_met;      // that a message or a connection has made more than an entry
 };
 
 struct SegmentHeader {

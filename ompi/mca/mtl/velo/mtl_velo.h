@@ -1,5 +1,5 @@
 /* The MTL component "velo": thin glue between Open MPI's MTL interface, which pml cm calls, and the engine's messages
- * behind api/velo_messages.h. The engine itself, its parameters and the way to a peer are the BTL's, in the same file.
+ * behind api/velo_messages.h. The engine itself, its parameters and the way to a peer are shared with the BTL: opal/mca/common/velo.
  * One file per concern: component, module, peers, send, receive, probe, pvars. */
 #ifndef MCA_MTL_VELO_H
 #define MCA_MTL_VELO_H
@@ -9,6 +9,7 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
 #include "opal/datatype/opal_convertor.h"
+#include "opal/mca/common/velo/common_velo.h"
 
 #include "api/velo_messages.h"
 
@@ -43,8 +44,7 @@ extern mca_mtl_velo_module_t mca_mtl_velo_module;
 /* component */
 /* Progress is not called any more. */
 void mca_mtl_velo_stop(void);
-/* Ends the job with a message: velo was asked for by name and cannot be had as asked. */
-void mca_mtl_velo_give_up(const char *text) __opal_attribute_noreturn__;
+extern mca_common_velo_user_t mca_mtl_velo_user;
 
 /* pvars */
 int mca_mtl_velo_register_pvars(void);
@@ -55,7 +55,7 @@ int mca_mtl_velo_del_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t
 int mca_mtl_velo_publish(const velo_messenger *messenger);
 
 /* The process of another job has ended. */
-void mca_mtl_velo_gone(uint64_t process_name);
+void mca_mtl_velo_gone(uint32_t place, uint64_t process_name);
 
 /* Stands for this process among the endpoints. */
 extern char mca_mtl_velo_self;

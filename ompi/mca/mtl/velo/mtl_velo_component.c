@@ -5,8 +5,6 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
-#include "opal/mca/btl/velo/btl_velo.h"
-
 static int component_register(void);
 static int component_query(mca_base_module_t **module, int *priority);
 static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads);
@@ -17,7 +15,7 @@ mca_mtl_velo_component_t mca_mtl_velo_component = {
             MCA_MTL_BASE_VERSION_2_0_0,
             .mca_component_name = "velo",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
-            .mca_open_component = mca_btl_velo_check_version,
+            .mca_open_component = mca_common_velo_check_version,
             .mca_query_component = component_query,
             .mca_register_component_params = component_register,
         },
@@ -26,18 +24,13 @@ mca_mtl_velo_component_t mca_mtl_velo_component = {
     },
 };
 
-void mca_mtl_velo_give_up(const char *text)
-{
-    mca_btl_velo_give_up(text);
-}
-
 static int component_register(void)
 {
     (void) mca_base_var_group_component_register(&mca_mtl_velo_component.super.mtl_version,
                                                  "Messages with matching of their own over Velo's mailbox, in bounded "
                                                  "memory. Mailbox, credits and single copy: btl_velo_*");
     mca_mtl_velo_component.config = velo_default_messenger_config();
-    int rc = mca_btl_velo_register_rows(&mca_mtl_velo_component.super.mtl_version, VELO_PARAMETER_OF_MESSENGER,
+    int rc = mca_common_velo_register_rows(&mca_mtl_velo_component.super.mtl_version, VELO_PARAMETER_OF_MESSENGER,
                                         &mca_mtl_velo_component.config);
     rc |= mca_mtl_velo_register_pvars();
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
@@ -49,7 +42,7 @@ static int component_query(mca_base_module_t **module, int *priority)
     enum { PRIORITY = 100 };
     *module = NULL;
     *priority = -1;
-    if (!mca_btl_velo_is_named(&ompi_mtl_base_framework)) {
+    if (!mca_common_velo_is_named(&ompi_mtl_base_framework)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
     *module = (mca_base_module_t *) &mca_mtl_velo_module.super;
@@ -60,12 +53,14 @@ static int component_query(mca_base_module_t **module, int *priority)
 /* How many processes may send to this one: those of the job, and those of others that the mailbox has room for. */
 static uint32_t senders(void)
 {
-    uint32_t size = mca_btl_velo_job_size();
+    uint32_t size = mca_common_velo_job_size();
     if (0 == size) {
-        mca_mtl_velo_give_up("the size of the job is not known");
+        mca_common_velo_give_up("the size of the job is not known");
     }
-    return size + mca_btl_velo_component.config.spare_peers;
+    return size + mca_common_velo_config().spare_peers;
 }
+
+mca_common_velo_user_t mca_mtl_velo_user = {.gone = mca_mtl_velo_gone};
 
 static int component_progress(void)
 {
@@ -76,20 +71,19 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
 {
     (void) enable_progress_threads;
     mca_mtl_velo_module_t *module = &mca_mtl_velo_module;
-    module->engine = mca_btl_velo_acquire_engine(enable_mpi_threads);
+    module->engine = mca_common_velo_acquire(&mca_mtl_velo_user, enable_mpi_threads);
     velo_messenger_config config = mca_mtl_velo_component.config;
-    config.eager_limit = 0 != config.eager_limit ? config.eager_limit : mca_btl_velo_eager_payload();
+    config.eager_limit = 0 != config.eager_limit ? config.eager_limit : mca_common_velo_eager_limit() - MCA_COMMON_VELO_EAGER_HEADER;
     config.sharers = senders();
     char error[512];
     if (VELO_OK != velo_messenger_open(module->engine, &config, &module->messenger, error, sizeof(error))) {
-        mca_mtl_velo_give_up(error);
+        mca_common_velo_give_up(error);
     }
-    mca_btl_velo_module.gone = mca_mtl_velo_gone;
     if (OMPI_SUCCESS != mca_mtl_velo_publish(module->messenger)) {
-        mca_mtl_velo_give_up("cannot publish the share of the pool");
+        mca_common_velo_give_up("cannot publish the share of the pool");
     }
     if (OPAL_SUCCESS != opal_progress_register(component_progress)) {
-        mca_mtl_velo_give_up("out of memory");
+        mca_common_velo_give_up("out of memory");
     }
     module->super.mtl_request_size = sizeof(mca_mtl_velo_request_t) - sizeof(mca_mtl_request_t);
     return &module->super;

@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "opal/mca/btl/velo/btl_velo.h"
-
 static int add_comm(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm)
 {
     (void) mtl, (void) comm; /* a message may come before its communicator exists here; it waits */
@@ -34,7 +32,7 @@ static void log_state(const velo_messenger *messenger)
              state.eager, state.rendezvous, state.degraded, state.matched_at_once, state.unexpected, state.pool_bytes,
              state.share_bytes, state.pool_most_bytes, state.headers_most, state.memory_bytes, state.share_headers,
              state.held_most);
-    mca_btl_velo_log(NULL, 5, line);
+    mca_common_velo_log(5, line);
 }
 
 static int finalize(mca_mtl_base_module_t *mtl)
@@ -46,11 +44,10 @@ static int finalize(mca_mtl_base_module_t *mtl)
     }
     mca_mtl_velo_stop();
     log_state(messenger);
-    mca_btl_velo_module.gone = NULL;
     module->messenger = NULL;
     module->engine = NULL;
     velo_messenger_close(messenger);
-    mca_btl_velo_release_engine();
+    mca_common_velo_release(&mca_mtl_velo_user);
     return OMPI_SUCCESS;
 }
 

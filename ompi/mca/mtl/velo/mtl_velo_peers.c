@@ -1,12 +1,10 @@
-/* MTL verbs add_procs and del_procs: the way to a peer is the BTL's; its share of the pool comes with it. */
+/* MTL verbs add_procs and del_procs: the way to a peer is that of all components; its share of the pool comes with it. */
 #include "mtl_velo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "opal/mca/pmix/pmix.h"
-
-#include "opal/mca/btl/velo/btl_velo.h"
 
 char mca_mtl_velo_self;
 
@@ -21,7 +19,7 @@ int mca_mtl_velo_publish(const velo_messenger *messenger)
 
 static velo_peer *connect_to(ompi_proc_t *proc)
 {
-    velo_peer *peer = mca_btl_velo_connect(&proc->super);
+    velo_peer *peer = mca_common_velo_connect(&proc->super);
     void *address = NULL;
     size_t bytes = 0;
     int rc;
@@ -46,15 +44,19 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
                  "mtl velo cannot reach process %s: it serves processes on one machine that all use it. With others: "
                  "--mca pml ob1 --mca btl velo,tcp",
                  OPAL_NAME_PRINT(proc->super.proc_name));
-        mca_mtl_velo_give_up(text);
+        mca_common_velo_give_up(text);
     }
     proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = endpoint;
     return endpoint;
 }
 
 /* Open MPI may still have the process, and a request that names it. */
-void mca_mtl_velo_gone(uint64_t process_name)
+void mca_mtl_velo_gone(uint32_t place, uint64_t process_name)
 {
+    (void) place;
+    if (NULL == mca_mtl_velo_module.engine) {
+        return; /* finalized; the BTL goes on */
+    }
     const ompi_process_name_t name = {.jobid = (uint32_t) (process_name >> 32), .vpid = (uint32_t) process_name};
     ompi_proc_t *proc = ompi_proc_find(&name);
     if (NULL != proc && NULL != proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]) {

@@ -1,54 +1,16 @@
-/* Every difference between the Open MPI series that Velo is built for is in this file. configure accepts the series
+/* Every difference between the Open MPI series that the BTL is built for is in this file. configure accepts the series
  * that appear here: 4.1 with the BTL API 3.1.0, 5.0 and 6.0 with 3.3.0. */
 #ifndef MCA_BTL_VELO_COMPAT_H
 #define MCA_BTL_VELO_COMPAT_H
 
 #include "opal_config.h"
 
-#include "opal/mca/base/mca_base_var_enum.h"
 #include "opal/mca/btl/btl.h"
 
-/* --- the API, and the process manager: a framework of Open MPI in 4.1, PMIx itself later */
-
 #if BTL_VERSION == 310
-
-#include "opal/mca/pmix/pmix.h"
-
 #define MCA_BTL_VELO_API MCA_BTL_BASE_VERSION_3_1_0
-
-#define MCA_BTL_VELO_SCOPE_GLOBAL OPAL_PMIX_GLOBAL
-#define MCA_BTL_VELO_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
-#define MCA_BTL_VELO_STRING OPAL_STRING
-#define MCA_BTL_VELO_JOB_SIZE OPAL_PMIX_JOB_SIZE
-#define MCA_BTL_VELO_UINT32 OPAL_UINT32
-
-/* Ends the job. Returns if the process manager is not there (any more). */
-static inline void mca_btl_velo_abort(int status, const char *text)
-{
-    if (NULL != opal_pmix.abort) {
-        (void) opal_pmix.abort(status, text, NULL);
-    }
-}
-
 #elif BTL_VERSION == 330
-
-#include "opal/mca/pmix/pmix-internal.h"
-
 #define MCA_BTL_VELO_API MCA_BTL_BASE_VERSION_3_3_0
-
-#define MCA_BTL_VELO_SCOPE_GLOBAL PMIX_GLOBAL
-#define MCA_BTL_VELO_LOCAL_PEERS PMIX_LOCAL_PEERS
-#define MCA_BTL_VELO_STRING PMIX_STRING
-#define MCA_BTL_VELO_JOB_SIZE PMIX_JOB_SIZE
-#define MCA_BTL_VELO_UINT32 PMIX_UINT32
-
-static inline void mca_btl_velo_abort(int status, const char *text)
-{
-    if (PMIx_Initialized()) {
-        (void) PMIx_Abort(status, text, NULL, 0);
-    }
-}
-
 #else
 #error "Velo supports the BTL API 3.1.0 of Open MPI 4.1 and 3.3.0 of Open MPI 5.0 and 6.0"
 #endif

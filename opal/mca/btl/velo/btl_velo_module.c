@@ -1,4 +1,4 @@
-/* The module and its BTL verbs for descriptors: alloc, free, prepare_src; dump and finalize. */
+/* The module and its BTL verbs for descriptors: alloc, free, prepare_src; dump. */
 #include "btl_velo.h"
 
 #include <limits.h>
@@ -22,7 +22,7 @@ static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_
 
 mca_btl_velo_module_t mca_btl_velo_module = {
     .super = {
-        .btl_component = &mca_btl_velo_component.super,
+        .btl_component = &mca_btl_velo_component,
         .btl_add_procs = mca_btl_velo_add_procs,
         .btl_del_procs = mca_btl_velo_del_procs,
         .btl_finalize = mca_btl_velo_finalize,
@@ -60,10 +60,9 @@ static size_t larger(size_t a, size_t b)
 
 int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
 {
-    const mca_btl_base_module_t *btl = &module->super;
-    const size_t fragment = larger(btl->btl_max_send_size, larger(btl->btl_eager_limit, btl->btl_rndv_eager_limit));
-    const size_t capacity[MCA_BTL_VELO_DESCRIPTOR_SIZES] = {256, larger(256, btl->btl_eager_limit), fragment,
-                                                            larger(fragment, MCA_BTL_VELO_NETWORK_EAGER_LIMIT)};
+    const size_t capacity[MCA_BTL_VELO_DESCRIPTOR_SIZES] = {256, larger(256, module->super.btl_eager_limit),
+                                                            mca_common_velo_fragment_bytes(),
+                                                            mca_common_velo_max_message_bytes()};
     /* A few to begin with, and no upper bound: how many are in use the queue limit of sendi and ob1 decide. */
     enum { AT_FIRST = 4, UNBOUNDED = -1, STEP = 16 };
     for (int i = 0; i < MCA_BTL_VELO_DESCRIPTOR_SIZES; ++i) {
@@ -85,8 +84,8 @@ int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
 static size_t network_eager_limit(void)
 {
     const size_t half = (size_t) velo_engine_remote_slots_per_peer(mca_btl_velo_module.engine) * MCA_BTL_VELO_SLOT / 2;
-    const size_t most = MCA_BTL_VELO_NETWORK_EAGER_LIMIT;
-    return larger(half < most ? half : most, MCA_BTL_VELO_SMALL_EAGER_LIMIT);
+    const size_t most = MCA_COMMON_VELO_NETWORK_EAGER_LIMIT;
+    return larger(half < most ? half : most, MCA_COMMON_VELO_SMALL_EAGER_LIMIT);
 }
 
 /* The exclusivity that comes after this one and after that of BTL self. */
@@ -105,9 +104,9 @@ void mca_btl_velo_module_prepare_network(void)
     network->btl_exclusivity = below(network->btl_exclusivity);
     network->btl_bandwidth = 1;
     network->btl_latency += 10;
-    if (mca_btl_velo_is_default("eager_limit")) {
+    if (mca_common_velo_is_default("eager_limit")) {
         network->btl_eager_limit = network_eager_limit();
-        if (mca_btl_velo_is_default("rndv_eager_limit")) {
+        if (mca_common_velo_is_default("rndv_eager_limit")) {
             network->btl_rndv_eager_limit = network->btl_eager_limit;
         }
     }
@@ -190,11 +189,4 @@ void mca_btl_velo_module_clean(mca_btl_velo_module_t *module)
         OBJ_DESTRUCT(&module->descriptors[i]);
     }
     OBJ_DESTRUCT(&module->operations);
-}
-
-int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
-{
-    (void) btl;
-    mca_btl_velo_release_engine();
-    return OPAL_SUCCESS;
 }

@@ -1,0 +1,38 @@
+#include "modes.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace velo::bench {
+namespace {
+
+constexpr struct {
+    const char* word;
+    int (*run)(const Words&, int);
+} kModes[] = {{"points", run_points}, {"phases", run_phases}, {"memory", run_memory}, {"flood", run_flood}};
+
+}  // namespace
+
+Mode mode_of(const Words& command) {
+    const std::string name = command[0].substr(command[0].rfind('/') + 1);
+    const Words words(command.begin() + 1, command.end());
+    for (const auto& [word, run] : kModes)
+        if (!words.empty() && words[0] == word) return {run, {words.begin() + 1, words.end()}};
+    if (name == "velo-phases") return {run_phases, words};
+    return {};
+}
+
+void print_library(int rank) {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    int ranks = 0;
+    MPI_Get_library_version(text, &length);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    std::replace_if(
+        text, text + length, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+    if (rank == 0) std::printf("bench 1 %d %.200s\n", ranks, text);
+}
+
+}  // namespace velo::bench

@@ -1,0 +1,42 @@
+// What velo-mpi-bench does beside the IMB's benchmarks, for velo-versus, velo-lab, velo-flood and people: by
+// its first word, or by the name that it is called by. Rank 0 prints lines of words:
+//
+//   points   bench 1 RANKS LIBRARY VERSION
+//            line BYTES MEDIAN_USEC MIN_USEC
+//            point BENCHMARK BYTES MEDIAN_USEC MIN_USEC MAX_USEC ITERATIONS BATCHES DEFECTS MESSAGES
+//            MBYTES_PER_SECOND end
+//   phases   phase NUMBER ranks R executions E begin_ns B end_ns E slowest_us T defects D
+//            mark EXECUTIONS_SO_FAR NS
+//            end
+//   memory   bench 1 RANKS LIBRARY VERSION
+//            memory WHEN KIND MEAN_KIB MAX_KIB
+//            end
+//   flood    flood|receive SECONDS KIB
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace velo::bench {
+
+using Words = std::vector<std::string>;
+
+struct Mode {
+    int (*run)(const Words& words, int rank) = nullptr;  // returns the exit status; throws UsageError
+    Words words;
+
+    explicit operator bool() const { return run != nullptr; }
+};
+
+// The mode of a command line; none: the IMB's benchmarks.
+Mode mode_of(const Words& command);
+
+int run_points(const Words& words, int rank);
+int run_phases(const Words& words, int rank);
+int run_memory(const Words& words, int rank);
+int run_flood(const Words& words, int rank);
+
+// The first line of points and memory.
+void print_library(int rank);
+
+}  // namespace velo::bench

@@ -1,0 +1,69 @@
+# The parts of contrib/check, side by side: make shares its jobs among them, so that some compile while tests of others
+# wait for mpirun. What a part prints goes to a log of its name, how it ended to NAME.outcome.
+#
+#   SOURCE     the tree
+#   ALL        not empty: nothing is left out
+#   arguments  in the environment: for pytest
+
+# $(1): commands.
+told = @+begin=$$(date +%s); if ( $(1) ) >$@.log 2>&1; then outcome=passed; else outcome=FAILED; fi; \
+	echo "check: $@ $$outcome after $$(($$(date +%s) - begin)) s"; echo $$outcome >$@.outcome; test $$outcome = passed
+# One pass over tests with mpirun, where all that it needs is built.
+pytest = $(MAKE) check-mpi MPI_NEEDS= PYTEST_ARGS="$$arguments $(1)"
+TESTS = $(SOURCE)/test/mpi
+
+# Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run; not so for
+# the engine, and for programs that go through millions of events.
+OPTIMIZED = CXXFLAGS='-O1 -g1'
+SIMPLE = CXXFLAGS='-O0 -g1'
+BUSY = mca_btl_velo/libvelo_checked.la test/schedule_tests test/sim_tests
+# The sanitizers see a part of the schedules; all of them run without, in make distcheck.
+AMOUNTS = VELO_SCHEDULE_EVENTS=300000 VELO_SCHEDULE_PACKETS=300000 VELO_EXPLORE_STATES=800 VELO_STRESS_PACKETS=50000
+
+ifdef ALL
+arguments += --all
+THREADED = test/unit_tests test/stress_tests
+RUN_THREADED = $(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS='$(THREADED)' dist_check_SCRIPTS= VERBOSE=1
+CHECKED = --policies dynamic,lazy
+CHECKED_MTL = $(TESTS)
+else
+THREADED = test/thread_tests
+RUN_THREADED = VELO_STRESS_PACKETS=20000 timeout -k 5 900 $(THREADED) --gtest_brief=1
+CHECKED = --policies lazy
+CHECKED_MTL =
+endif
+
+.PHONY: plugin tools-built programs threads-built checked-built unit threads distcheck mpi mtl tools checked user
+
+# What most others wait for.
+plugin:
+	$(call told,$(SOURCE)/configure --enable-sanitizers && \
+		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la contrib/pvars/libvelo-pvars.la contrib/benchmark/velo-phases')
+tools-built: plugin
+	$(call told,$(MAKE) all)
+programs: plugin
+	$(call told,$(MAKE) $(BUSY) $(OPTIMIZED) && $(MAKE) test-programs $(SIMPLE))
+threads-built: plugin
+	$(call told,mkdir -p threads && cd threads && $(SOURCE)/configure --enable-sanitizers=thread && \
+		$(MAKE) mca_btl_velo/libvelo_checked.la $(OPTIMIZED) && $(MAKE) $(THREADED) $(SIMPLE))
+checked-built: plugin
+	$(call told,mkdir -p checked && cd checked && $(SOURCE)/configure --enable-checked --disable-lto CFLAGS='-O1 -g1' $(OPTIMIZED) && \
+		$(MAKE) stage-plugin MPI_NEEDS=mca_btl_velo.la)
+
+mpi: plugin
+	$(call told,$(call pytest,) MPI_TESTS=$(TESTS) MTL_TESTS=)
+mtl: plugin
+	$(call told,$(call pytest,) MPI_TESTS=)
+tools: tools-built
+	$(call told,$(call pytest,) MPI_TESTS='$$(TOOL_TESTS)' MTL_TESTS=)
+checked: checked-built
+	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
+unit: tools-built programs
+	$(call told,$(AMOUNTS) $(MAKE) check VERBOSE=1)
+# UCX's hooks run in threads that ThreadSanitizer has taken leave of.
+threads: threads-built
+	$(call told,cd threads && export UCX_MEM_MMAP_HOOK_MODE=none && $(RUN_THREADED))
+distcheck: plugin
+	$(call told,$(MAKE) distcheck)
+user: tools-built
+	$(call told,$(MAKE) check-user PYTEST_ARGS="$$arguments")

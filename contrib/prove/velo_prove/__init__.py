@@ -1,1 +1,0 @@
-"""What contrib/prove/velo-prove is made of."""

@@ -1,0 +1,42 @@
+"""What the commands have in common between the shell and what they do."""
+
+import argparse
+import signal
+import sys
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+class Trouble(Exception):
+    """Something that the user can do something about; the text says what."""
+
+
+def parser(name, description, epilog=None):
+    return argparse.ArgumentParser(prog=name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def run(name, act, options):
+    """The exit status of a command: that of `act`, or what an exception amounts to."""
+    # Who is terminated must not leave its mpirun behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return act(options)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_OK
+    except (Trouble, OSError) as error:
+        print(f"{name}: {said(error)}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def said(error):
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+
+
+def failure_text(name, run):
+    """A run that failed (`failure`, `command`, `output_tail`), for people."""
+    tail = "".join(f"\n  | {line}" for line in run.output_tail.splitlines())
+    return f"{name}: FAILED, {run.failure}\n  {run.command}{tail}"

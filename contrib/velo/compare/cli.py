@@ -1,0 +1,177 @@
+"""velo-compare from the command line to its files."""
+
+import statistics
+import sys
+
+from .. import command, plugin
+from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
+from ..progress import Progress
+from ..programs import NotFound, beside, find_bench, find_mpirun, plotter
+from ..rounds import Run, interleaved, perform
+from . import plan, report, summary
+from .launch import Launch
+from .options import parse_options
+from .runner import Runner
+
+_NAME = "velo-compare"
+
+
+def main(arguments):
+    return command.run(_NAME, _run, parse_options(arguments))
+
+
+def _run(options):
+    write_plot = None if options.no_plot else plotter(__package__)
+    launch = _launch(options)
+    options.policies = _policies(options, launch)
+    options.output.mkdir(parents=True, exist_ok=True)
+    return _compare(options, launch, write_plot)
+
+
+def _launch(options):
+    return Launch(
+        mpirun=find_mpirun(options.mpirun),
+        bench=find_bench(options.bench),
+        processes=options.np,
+        transport=options.transport,
+        iterations=options.iterations,
+        sample_seconds=options.time,
+        mca=options.mca,
+    )
+
+
+def _policies(options, launch):
+    """The chosen policies, checked against those of the plugin. Without ompi_info they are taken as they are."""
+    info = beside(launch.mpirun, "ompi_info", options.ompi_info)
+    if info is None or not launch.uses_velo:
+        if options.policies == [plan.ALL]:
+            raise NotFound("--policies all: no ompi_info that tells which there are; name it with --ompi-info")
+        return options.policies
+    offered = plugin.ask(info)
+    if options.policies == [plan.ALL]:
+        return list(offered.policies)
+    if unknown := offered.missing_policies(options.policies):
+        raise NotFound(f"--policies: {unknown[0]!r} is not one of {', '.join(offered.policies)}")
+    return options.policies
+
+
+def _compare(options, launch, write_plot):
+    reference = plan.Setup("none", options.reference_slots)
+    all_setups = plan.setups(options.policies, options.slots, options.reference_slots)
+    all_cases = plan.cases(options.benchmarks, options.sizes)
+    with Runner(launch, options.timeout) as runner:
+        if not _starts(runner, all_cases[0], reference, launch):
+            return EXIT_FAILED
+        results, complete = _run_all(runner, interleaved(all_cases, all_setups, options.rounds))
+    lines = summary.summarise(results, all_cases, all_setups, reference)
+    averages = summary.averages(lines)
+    text = _text(options, launch, lines, averages, results, reference)
+    if not complete:
+        text += "\n\nINTERRUPTED: not all runs took place."
+    print(text)
+    _write_files(options, launch, text, lines, averages, results)
+    if write_plot:
+        _write_plots(options, write_plot, lines, averages)
+    if not complete:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if any(result.failure for result in results) else EXIT_OK
+
+
+def _starts(runner, case, setup, launch):
+    """One run before the long series: a missing plugin should not fail some hundred times."""
+    result = runner.execute(Run(case, setup, 0))
+    if result.failure is None:
+        return True
+    print(command.failure_text(_NAME, result), file=sys.stderr)
+    print(f"velo-compare: the first run failed, so none of the others was started. Does Open MPI find the plugin? "
+          f"Try: ompi_info --param btl velo --level 9; --transport was {launch.transport}", file=sys.stderr)
+    return False
+
+
+def _run_all(runner, runs):
+    """Executes the runs. Returns their results, and whether all took place: an interrupt keeps what there is."""
+    results = []
+    progress = Progress(len(runs))
+    try:
+        for result in perform(runs, runner.execute, _label, lambda failed: command.failure_text(_NAME, failed), progress):
+            results.append(result)
+            for warning in result.warnings:
+                progress.message(f"velo-compare: {warning}\n  {result.command}")
+    except KeyboardInterrupt:
+        progress.message(f"velo-compare: interrupted after {len(results)} of {len(runs)} runs")
+        return results, False
+    progress.finish()
+    return results, True
+
+
+def _label(run):
+    size = "" if run.case.size_bytes is None else f" {run.case.size_bytes} bytes"
+    return f"{run.case.benchmark}{size}, {run.setup.policy}, {run.setup.slots} slots"
+
+
+def _text(options, launch, lines, averages, results, reference):
+    parts = [
+        f"{launch.bench}, {options.np} processes, btl {launch.transport}; medians of {options.rounds} round(s)",
+        report.table_text(lines),
+        report.averages_text(averages, options.policies, options.slots, reference),
+        "Counters are sums over all ranks and the whole run, warm-up included; --time cuts slow runs short, so compare "
+        "credit packets by 1000 messages. Mailbox bytes are per rank.",
+    ]
+    parts += _noise(lines) + _remarks(results)
+    return "\n\n".join(parts)
+
+
+def _noise(lines):
+    spreads = summary.reference_spreads(lines)
+    if not spreads:
+        return []
+    worst = max(spreads, key=spreads.get)
+    return [
+        f"Noise: the reference times of a benchmark lie {statistics.median(spreads.values()):.0f} % apart (median), "
+        f"{spreads[worst]:.0f} % at worst ({worst.benchmark}); smaller overheads than that mean little."
+    ]
+
+
+def _remarks(results):
+    remarks = []
+    without = sum(1 for result in results if not result.failure and result.counters is None)
+    if without:
+        remarks.append(f"n/a: {without} of {len(results)} runs printed no VELO-REPORT line, so their counters are unknown.")
+    failures = [result for result in results if result.failure]
+    if failures:
+        listed = "\n".join(f"  {result.failure}: {result.command}" for result in failures)
+        remarks.append(f"{len(failures)} run(s) FAILED and are missing above:\n{listed}")
+    return remarks
+
+
+def _write_files(options, launch, text, lines, averages, results):
+    settings = {
+        "processes": options.np,
+        "bench": launch.bench,
+        "mpirun": launch.mpirun,
+        "transport": launch.transport,
+        "mca": options.mca,
+        "slots_per_peer": options.slots,
+        "policies": options.policies,
+        "reference": {"policy": "none", "slots_per_peer": options.reference_slots},
+        "rounds": options.rounds,
+        "iterations": launch.iterations,
+        "sample_seconds": launch.sample_seconds,
+    }
+    (options.output / "velo-compare.txt").write_text(text + "\n", encoding="utf-8")
+    report.write_csv(options.output / "velo-compare.csv", lines)
+    report.write_json(options.output / "velo-compare.json", settings, lines, averages, results)
+    print(f"\nwrote {options.output}/velo-compare.txt, .csv and .json", file=sys.stderr)
+
+
+def _write_plots(options, write_plot, lines, averages):
+    for size in dict.fromkeys(line.case.size_bytes for line in lines):
+        what = "barrier" if size is None else str(size)
+        path = options.output / f"velo-compare-{what}.png"
+        title = f"Overhead against none with {options.reference_slots} slots per peer: {options.np} processes" + (
+            "" if size is None else f", {size} bytes"
+        )
+        of_size = [line for line in lines if line.case.size_bytes == size]
+        averages_of_size = [average for average in averages if average.size_bytes == size]
+        write_plot(path, of_size, averages_of_size, options.policies, options.slots, title)
+        print(f"wrote {path}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Commands that are not installed: what only developers run."""

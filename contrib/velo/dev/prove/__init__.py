@@ -1,0 +1,1 @@
+"""What contrib/dev/velo-prove is made of."""

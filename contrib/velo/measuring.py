@@ -1,0 +1,94 @@
+"""Velo's measuring program (contrib/benchmark): compiled for any MPI, and what its modes print (modes.h)."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Optional
+
+from .command import Trouble
+from .process import attempt, shell_line
+
+# Beside this package, in contrib/ as in share/velo.
+SOURCES = Path(__file__).resolve().parents[1] / "benchmark"
+# -O3: loops that touch a message should cost what they cost in a tuned application. C++ through mpicc, which every MPI has.
+FLAGS = ("-x", "c++", "-std=c++20", "-O3", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", f"-I{SOURCES}")
+LIBRARIES = ("-lstdc++",)
+_COMPILE_SECONDS = 180
+
+
+class CompileError(Trouble):
+    pass
+
+
+class Compiler:
+    """Compiles once for each mpicc, into a directory that the caller removes."""
+
+    def __init__(self, directory):
+        self._directory = Path(directory)
+        self._programs = {}
+
+    def program(self, mpicc):
+        if mpicc not in self._programs:
+            self._programs[mpicc] = self._compile(mpicc, self._directory / f"measure-{len(self._programs)}")
+        return self._programs[mpicc]
+
+    def _compile(self, mpicc, target):
+        source = self._directory / "measure.cpp"
+        source.write_text("".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cpp"))))
+        command = [mpicc, *FLAGS, str(source), "-o", str(target), *LIBRARIES]
+        finished, failure = attempt(command, _COMPILE_SECONDS)
+        if failure is None and not target.exists():
+            failure = "it wrote no program"
+        if failure:
+            raise CompileError(f"the compiler failed, {failure}: {shell_line(command)}\n{finished.tail()}")
+        return target
+
+
+@dataclass(frozen=True)
+class Point:
+    usec: float  # median of the batches
+    min_usec: float
+    max_usec: float
+    iterations: int
+    repetitions: int
+    defects: int
+    messages: int  # of the whole run, those of the barriers not among them
+    mbytes_per_second: float
+
+
+@dataclass
+class Output:
+    library: Optional[str] = None
+    points: dict = field(default_factory=dict)  # by size
+    lines: dict = field(default_factory=dict)  # microseconds of the cache line beside a size
+    memory: dict = field(default_factory=dict)  # (mean, most) KiB of a rank by (when, kind)
+    complete: bool = False
+
+    @property
+    def defects(self):
+        return sum(point.defects for point in self.points.values())
+
+
+def parse(text):
+    """What a run printed in the modes points and memory; other lines (warnings of an MPI) are passed over."""
+    output = Output()
+    for line in text.splitlines():
+        words = line.split()
+        if words[:2] == ["bench", "1"]:
+            output.library = _library(line)
+        elif words[:1] == ["point"] and len(words) == 11:
+            output.points[int(words[2])] = Point(*map(float, words[3:6]), *map(int, words[6:10]), float(words[10]))
+        elif words[:1] == ["line"] and len(words) == 4:
+            output.lines[int(words[1])] = float(words[2])
+        elif words[:1] == ["memory"] and len(words) == 5:
+            output.memory[words[1], words[2]] = (float(words[3]), float(words[4]))
+        elif words == ["end"]:
+            output.complete = True
+    return output
+
+
+def _library(line):
+    text = line.split(maxsplit=3)[3] if len(line.split()) > 3 else "unknown"
+    if mpich := re.match(r"MPICH Version:\s*(\S+)(?:.*MPICH Device:\s*(\S+))?", text):
+        return f"MPICH {mpich[1]}" + (f" ({mpich[2]})" if mpich[2] else "")
+    return text.partition(",")[0][:60]

@@ -1,0 +1,85 @@
+"""Figures of equal panels, for files alone, and how policies and lines look in them."""
+
+import itertools
+import math
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot, ticker  # noqa: E402  (the backend is chosen first)
+
+# Colours that people with colour blindness can tell apart (Okabe and Ito), and marks for black and white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "o^svDPX*"
+_STYLES = {
+    "none": {"color": "#7f7f7f", "marker": "s", "linestyle": ":"},
+    "static": {"color": "#D55E00", "marker": "o", "linestyle": "-"},
+    "dynamic": {"color": "#0072B2", "marker": "^", "linestyle": "-"},
+}
+_OTHER_STYLES = [{"color": colour, "marker": marker, "linestyle": "-"} for colour, marker in zip(COLOURS[2:], "DvPX*")]
+# Overheads reach from a few to thousands of percent: a linear scale up to this, a logarithmic one beyond.
+_LINEAR_PERCENT = 10
+
+_COLUMNS = 4
+_PANEL_INCHES = (3.1, 2.4)
+_PNG_DPI = 120
+
+
+def open_panels(count, title):
+    """A figure and its `count` panels."""
+    columns = min(_COLUMNS, count)
+    rows = math.ceil(count / columns)
+    figure, grid = pyplot.subplots(
+        rows,
+        columns,
+        squeeze=False,
+        layout="constrained",
+        figsize=(columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + 0.7),
+    )
+    panels = list(grid.flat)
+    for unused in panels[count:]:
+        unused.set_visible(False)
+    figure.suptitle(title)
+    return figure, panels[:count]
+
+
+def save_panels(figure, paths):
+    """Writes the figure to each of the files, in the format that its name tells."""
+    for path in paths:
+        figure.savefig(path, dpi=_PNG_DPI)
+    pyplot.close(figure)
+
+
+def with_colours(lines, colours=COLOURS):
+    """Each line with a colour; these begin again where there are more lines."""
+    return zip(lines, itertools.cycle(colours))
+
+
+def style_of(policy, number=0):
+    """How a policy is drawn; `number` tells those apart that have no style of their own."""
+    return _STYLES.get(policy) or _OTHER_STYLES[number % len(_OTHER_STYLES)]
+
+
+def use_overhead_scale(panel):
+    """Linear for small overheads, logarithmic beyond, and a line at zero."""
+    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
+    panel.axhline(0, color="black", linewidth=0.6)
+    panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
+    panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+
+
+def dress(panel, title, x_label=None, y_label=None, font=8):
+    if title:
+        panel.set_title(title, fontsize=font + 2)
+    if x_label:
+        panel.set_xlabel(x_label, fontsize=8)
+    if y_label:
+        panel.set_ylabel(y_label, fontsize=8)
+    panel.tick_params(labelsize=font)
+    panel.grid(True, linewidth=0.4, alpha=0.6)
+
+
+def power_ticks(panel, xs):
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(xs, [f"{x:g}" for x in xs])
+    panel.minorticks_off()

@@ -1,0 +1,182 @@
+"""Who takes part: found on the machine, or given by the user."""
+
+import functools
+import os
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..process import environment, run_limited
+from ..programs import NotFound, beside, find_mpirun
+
+_ASK_SECONDS = 30
+_UCX = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=posix,cma,self"
+RANKS = "{np}"
+FOUND_BY_ITSELF = ("velo", "vader", "sm", "tcp", "ucx", "mpich")
+_UCX_NETWORK = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=^sm"
+# The nodes of contrib/nodes share the processors of one machine.
+_ONE_MACHINE = ("sh", "-c", 'exec taskset -c "$OMPI_COMM_WORLD_RANK" "$0" "$@"')
+
+
+@dataclass(frozen=True)
+class Contestant:
+    name: str
+    mpicc: str
+    pinned: tuple  # words of the command that starts a program, {np} for the ranks; a core for each rank
+    crowded: tuple  # the same for more ranks than cores
+    is_velo: bool = False
+    remark: str = ""
+
+    def command(self, ranks, program):
+        words = self.pinned if ranks <= cores() else self.crowded
+        return [word.replace(RANKS, str(ranks)) for word in words] + [str(word) for word in program]
+
+
+@dataclass(frozen=True)
+class Missing:
+    name: str
+    reason: str
+
+
+@functools.lru_cache
+def cores():
+    """Cores that may be used; the threads of a core are one."""
+    return len({_threads_of_core(cpu) for cpu in os.sched_getaffinity(0)})
+
+
+def _threads_of_core(cpu):
+    try:
+        return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii")
+    except OSError:
+        return str(cpu)
+
+
+def find(options):
+    """The contestants, Velo and its variants first, and who is missing. Raises NotFound without Open MPI."""
+    open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes)
+    candidates = [open_mpi.velo()] + [open_mpi.variant(name, words) for name, words in options.variants]
+    candidates += [open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich()]
+    candidates += [_given(*given) for given in options.contestants]
+    wanted = [c for c in candidates if _is_wanted(c, options)]
+    contestants = [c for c in wanted if isinstance(c, Contestant)]
+    return contestants, [c for c in wanted if isinstance(c, Missing)], open_mpi
+
+
+def _is_wanted(candidate, options):
+    """Velo itself cannot be left out: it is what the others are compared with."""
+    if candidate.name == "velo" or any(candidate.name == name for name, *_ in options.variants + options.contestants):
+        return True
+    return candidate.name not in options.without and (not options.only or candidate.name in options.only)
+
+
+class OpenMpi:
+    def __init__(self, mpirun, mpicc, between_nodes=False):
+        self._between_nodes = between_nodes
+        self.mpirun = find_mpirun(mpirun)
+        first_line = _ask(self.mpirun, "--version").strip().partition("\n")[0]
+        if "Open MPI" not in first_line and "OpenRTE" not in first_line:
+            raise NotFound(f"{self.mpirun} is not the mpirun of an Open MPI that works; name that one with --mpirun. "
+                           f"It answers --version with: {first_line or 'nothing'}")
+        self.version = first_line.split()[-1]
+        self.mpicc = beside(self.mpirun, "mpicc", given=mpicc)
+        if self.mpicc is None:
+            raise NotFound(f"{mpicc or 'mpicc of Open MPI'} not found; on Debian 12: apt-get install libopenmpi-dev, "
+                           "or name it with --mpicc")
+        info = beside(self.mpirun, "ompi_info")
+        self._info = _ask(info, "--parsable") if info else None
+
+    def component(self, framework, name):
+        """Whether there is this component; true if nobody can tell."""
+        return self._info is None or f"mca:{framework}:{name}:version:" in self._info
+
+    def velo_version(self):
+        mark = "mca:btl:velo:version:\"component:"
+        return self._info.partition(mark)[2].partition('"')[0] if self._info and mark in self._info else None
+
+    def velo(self):
+        if not self.component("btl", "velo"):
+            return Missing("velo", f"Open MPI {self.version} ({self.mpirun}) finds no btl component velo; run make "
+                           "install, and ompi_info --show-failed if that is done")
+        return self._contestant("velo", "--mca pml ob1 --mca btl velo", is_velo=True)
+
+    def matching(self, name, words):
+        """The MTL: messages with a matching of Velo's own."""
+        if not self.component("mtl", "velo"):
+            return Missing(name, f"Open MPI {self.version} ({self.mpirun}) finds no mtl component velo")
+        return self._contestant(name, f"--mca pml cm --mca mtl velo --mca btl self {words}", is_velo=True)
+
+    def variant(self, name, words):
+        if not self.component("btl", "velo"):
+            return Missing(name, "a variant of velo, which is missing")
+        return self._contestant(name, f"--mca pml ob1 --mca btl velo {words}", is_velo=True)
+
+    def shared_memory(self):
+        """Open MPI's own: vader, which 5.0 calls sm."""
+        name = "vader" if self._major() < 5 else "sm"
+        if not self.component("btl", name):
+            return Missing(name, f"Open MPI {self.version} has no btl component {name}")
+        return self._contestant(name, f"--mca pml ob1 --mca btl {name},self")
+
+    def tcp(self):
+        return self._contestant("tcp", "--mca pml ob1 --mca btl tcp,self")
+
+    def ucx(self):
+        if not self.component("pml", "ucx"):
+            return Missing("ucx", f"Open MPI {self.version} has no pml component ucx: it was built without UCX")
+        one_sided = " --mca osc ucx" if self.component("osc", "ucx") else ""
+        return self._contestant("ucx", (_UCX_NETWORK if self._between_nodes else _UCX) + one_sided)
+
+    def _major(self):
+        digits = self.version.lstrip("v").partition(".")[0]
+        return int(digits) if digits.isdigit() else 4
+
+    def _contestant(self, name, words, is_velo=False):
+        many = ["--oversubscribe"] if self._major() < 5 else ["--map-by", ":OVERSUBSCRIBE"]
+        start = [self.mpirun, *many, "-n", RANKS]
+        own = shlex.split(words)
+        if self._between_nodes:
+            return self._on_two_nodes(name, own, is_velo)
+        pinned = start + ["--bind-to", "core", "--mca", "mpi_yield_when_idle", "0"] + own
+        crowded = start + ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] + own
+        return Contestant(name, self.mpicc, tuple(pinned), tuple(crowded), is_velo,
+                          "beyond the cores not pinned, and told to yield when idle (mpi_yield_when_idle)")
+
+    def _on_two_nodes(self, name, own, is_velo):
+        start = [self.mpirun, "-n", RANKS, "--map-by", "node", "--mca", "mpi_yield_when_idle", "0", *own]
+        if "UCX_NET_DEVICES" in os.environ:
+            start += ["-x", "UCX_NET_DEVICES"]
+        start += ["--bind-to", "none", *_ONE_MACHINE] if "VELO_NODES" in os.environ else ["--bind-to", "core"]
+        return Contestant(name, self.mpicc, tuple(start), tuple(start), is_velo)
+
+
+def find_mpich():
+    mpirun = shutil.which("mpirun.mpich") or shutil.which("mpiexec.hydra")
+    mpicc = shutil.which("mpicc.mpich")
+    for program, what, package in ((mpirun, "mpirun.mpich", "mpich"), (mpicc, "mpicc.mpich", "libmpich-dev")):
+        if program is None:
+            return Missing("mpich", f"{what} not found; on Debian 12: apt-get install {package}; elsewhere name MPICH "
+                           "with --contestant")
+    crowded = (mpirun, "-n", RANKS, "-bind-to", "none", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
+    return Contestant("mpich", mpicc, (mpirun, "-n", RANKS, "-bind-to", "core"), crowded,
+                      remark="beyond the cores not pinned; MPIR_CVAR_POLLS_BEFORE_YIELD=1 is all that it has for "
+                      "yielding, and not all of its devices heed it")
+
+
+def _given(name, mpicc, command):
+    words = shlex.split(command)
+    for program, kind in ((mpicc, "compiler"), (words[0], "mpirun")):
+        if not shutil.which(program):
+            return Missing(name, f"{kind} {program} not found")
+    if not any(RANKS in word for word in words):
+        words += ["-n", RANKS]
+    return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given")
+
+
+@functools.lru_cache
+def _ask(program, argument):
+    try:
+        finished = run_limited([program, argument], environment(), _ASK_SECONDS)
+    except OSError as error:
+        raise NotFound(f"cannot start {program}: {error}") from error
+    return finished.stdout or finished.stderr

@@ -1,0 +1,143 @@
+"""The command line."""
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+from .. import command
+from ..argument_types import choices, numbers, positive, positive_float, words
+from .contestants import FOUND_BY_ITSELF
+from .patterns import NAMES
+
+_DESCRIPTION = """\
+Measures Velo side by side with the other ways to run MPI inside a node: Open MPI with ob1 and vader (sm in 5.0),
+Open MPI with UCX, and MPICH, as far as they are there. One MPI program is compiled for each of them; its runs take
+turns, pinned to cores; it checks its data. Prints the ratio of Velo's time to the best of the others' for each class
+of sizes with its goal, all sizes, and what is missing and why. Writes txt, csv, json, png and svg. A time is the
+median over the rounds of the median of 5 repetitions in a run."""
+
+_EPILOG = """\
+Exit status: 0 when Velo completed everything (goals met or not), 1 when Velo failed, 2 for a wrong command line or
+a missing program, 130 when interrupted."""
+
+
+def parse_options(arguments):
+    parser = command.parser("velo-versus", _DESCRIPTION, _EPILOG)
+    _add_who(parser)
+    _add_what(parser)
+    _add_how(parser)
+    options = parser.parse_args(arguments)
+    _settle(options, parser)
+    return options
+
+
+def _add_who(parser):
+    who = parser.add_argument_group("who takes part")
+    who.add_argument("--variant", dest="variants", type=_variant, action="append", default=[], metavar="'NAME=WORDS'",
+                     help="Velo once more with further words for mpirun, such as 'static=--mca btl_velo_flow_control "
+                     "static'; may be repeated")
+    who.add_argument("--contestant", dest="contestants", type=_contestant, action="append", default=[],
+                     metavar="'NAME|MPICC|MPIRUN WORDS'",
+                     help="another MPI; {np} in the words is the number of ranks, appended as -n {np} if absent")
+    who.add_argument("--only", type=_names, metavar="A,B,...",
+                     help="of " + ", ".join(FOUND_BY_ITSELF) + "; velo is always there")
+    who.add_argument("--without", type=_names, default=[], metavar="A,B,...", help="leave these out")
+    who.add_argument("--mpirun", metavar="PATH", help="of Open MPI (default: mpirun.openmpi or mpirun on PATH)")
+    who.add_argument("--mpicc", metavar="PATH", help="of the same Open MPI (default: the one beside mpirun)")
+    who.add_argument("--list", action="store_true", help="print who is there and who is missing, and end")
+
+
+def _add_what(parser):
+    what = parser.add_argument_group("what to measure")
+    what.add_argument("--patterns", type=_patterns, metavar="A,B,...", help="of " + ", ".join(NAMES) + " (default: all; "
+                      "with more than 2 ranks those that are not for a pair alone)")
+    what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0 and powers of two to 4194304)")
+    what.add_argument("--ranks", type=_ranks, metavar="A,B,...",
+                      help="numbers of ranks (default 2; 2,16,64 with --memory); more than there are cores: not pinned, "
+                      "told to yield when idle")
+    what.add_argument("--memory", action="store_true",
+                      help="memory of the ranks instead of times; velo and vader, others if --only names them")
+    what.add_argument("--between-nodes", action="store_true",
+                      help="two ranks on two nodes, one on each: ping-pong and streaming against tcp and ucx; run it where mpirun "
+                      "has the hosts, such as in contrib/nodes run --slots 1, with TMPDIR on a disk that both have")
+    what.add_argument("--quick", action="store_true", help="a short look: 2 rounds, 5 ms, every second power of two")
+
+
+def _add_how(parser):
+    how = parser.add_argument_group("how to measure")
+    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 5)")
+    how.add_argument("--point-ms", type=positive, metavar="MS",
+                     help="time for a size in a run, in milliseconds (default 20); iterations follow from it")
+    how.add_argument("--window", type=positive, default=64, metavar="N", help="messages at once in a stream (default 64)")
+    how.add_argument("--timeout", type=positive_float, metavar="SECONDS",
+                     help="a run that takes longer is killed and has failed (default 60; more than 2 ranks 180, or 3 a rank)")
+    how.add_argument("--output", type=Path, default=Path("results"), metavar="DIR", help="default ./results")
+    how.add_argument("--no-plot", action="store_true", help="tables only; needs no matplotlib")
+
+
+def _settle(options, parser):
+    """Defaults that depend on other options."""
+    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.point_ms = options.point_ms or (5 if options.quick else 20)
+    options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
+    options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
+    if options.between_nodes and (options.memory or options.ranks != [2]):
+        parser.error("--between-nodes: two ranks, and not with --memory")
+    if options.memory and not options.only:
+        options.only = ["velo", "vader", "sm"]
+    names = list(FOUND_BY_ITSELF) + [name for name, *_ in options.variants + options.contestants]
+    if twice := [name for name in names if names.count(name) > 1]:
+        parser.error(f"--variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
+    if options.window > 1024:
+        parser.error("--window: at most 1024 messages")
+
+
+def _variant(text):
+    name, equals, extra = text.partition("=")
+    if not equals or not _is_name(name) or not extra.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=WORDS, such as 'static=--mca btl_velo_flow_control static'")
+    _check_quotes(extra)
+    return name, extra
+
+
+def _contestant(text):
+    parts = [part.strip() for part in text.split("|", 2)]
+    if len(parts) < 3 or not _is_name(parts[0]) or not all(parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME|MPICC|MPIRUN WORDS, such as "
+                                         "'impi|mpiicc|mpirun -genv I_MPI_PIN 1 -n {np}'")
+    _check_quotes(parts[2])
+    return tuple(parts)
+
+
+def _check_quotes(text):
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
+
+
+def _is_name(name):
+    return re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name) is not None
+
+
+def _names(text):
+    return choices(text, FOUND_BY_ITSELF)
+
+
+def _patterns(text):
+    return choices(text, NAMES)
+
+
+def _sizes(text):
+    sizes = [0 if word == "0" else positive(word) for word in words(text)]
+    if not sizes or max(sizes) > 1 << 30:
+        raise argparse.ArgumentTypeError("expected sizes from 0 to 1073741824 bytes")
+    return sizes
+
+
+def _ranks(text):
+    ranks = numbers(text)
+    if odd := [count for count in ranks if count % 2]:
+        raise argparse.ArgumentTypeError(f"{odd[0]} is odd: ranks work in pairs")
+    return ranks

@@ -1,0 +1,80 @@
+"""The series of runs: who starts at all, then everybody's turns."""
+
+import sys
+from dataclasses import dataclass
+
+from ..measuring import CompileError
+from ..progress import Progress
+from ..rounds import Run, interleaved, perform
+from . import report, runner, summary
+from .contestants import Missing
+from .patterns import BY_NAME, Case
+
+_TRIAL_SIZE = 8
+_HINT = ("velo-versus: Velo failed, so nothing else was started. Does Open MPI find the plugin? Try: ompi_info --param btl "
+         "velo --level 9")
+
+
+@dataclass
+class TakingPart:
+    found: list
+    missing: list
+    libraries: dict  # what MPI each says it is, by name
+
+    @property
+    def velo_starts(self):
+        return bool(self.found) and self.found[0].name == "velo"
+
+
+@dataclass
+class Tables:
+    lines: list
+    classes: list
+
+
+def try_out(found, missing, ranks, how):
+    """One short run of each: whose compiler or start fails is missing for a stated reason, once and not at each point."""
+    taking_part = TakingPart([], list(missing), {})
+    case = Case(ranks, BY_NAME["pingpong"], (_TRIAL_SIZE,))
+    for contestant in found:
+        library, reason = _trial(contestant, case, how)
+        if reason is None:
+            taking_part.found.append(contestant)
+            taking_part.libraries[contestant.name] = library
+            continue
+        taking_part.missing.append(Missing(contestant.name, reason))
+        print(f"velo-versus: {contestant.name} does not take part: {reason}", file=sys.stderr)
+        if contestant.name == "velo":
+            print(_HINT, file=sys.stderr)
+            break
+    return taking_part
+
+
+def _trial(contestant, case, how):
+    try:
+        result = runner.execute(Run(case, contestant, 0), how)
+    except CompileError as error:
+        return None, str(error)
+    return result.library, report.failure_text(result) if result.failure else None
+
+
+def run_all(cases, contestants, rounds, how):
+    """The results, and whether all runs took place: an interrupt keeps what there is."""
+    results = []
+    runs = interleaved(cases, contestants, rounds)
+    progress = Progress(len(runs))
+    try:
+        results.extend(perform(runs, lambda run: runner.execute(run, how),
+                               lambda run: f"{run.setup.name}, {run.case.title()}, round {run.round + 1}",
+                               lambda failed: f"velo-versus: {report.failure_text(failed)}", progress))
+    except KeyboardInterrupt:
+        progress.message(f"velo-versus: interrupted after {len(results)} runs")
+        return results, False
+    progress.finish()
+    return results, True
+
+
+def tables(results, cases, contestants):
+    lines = summary.summarise(results, cases, contestants)
+    velos = [c.name for c in contestants if c.is_velo]
+    return Tables(lines, [row for velo in velos for row in summary.size_classes(lines, velo)])

@@ -1,0 +1,84 @@
+/* What the components "velo" share: one engine in a process, its parameters btl_velo_* and its counters, the job around it,
+ * the way to a peer. A component is a user of the engine. It sees this header and the engine's C interfaces, and no other
+ * component. One file per concern: engine, parameters, pvars, peers, waits. */
+#ifndef MCA_COMMON_VELO_H
+#define MCA_COMMON_VELO_H
+
+#include "opal_config.h"
+
+#include "opal/mca/base/mca_base_framework.h"
+#include "opal/mca/mca.h"
+#include "opal/util/proc.h"
+
+#include "api/velo.h"
+
+BEGIN_C_DECLS
+
+/* --- the engine: whoever needs it first opens it, whoever leaves last closes it */
+
+typedef struct mca_common_velo_user_t {
+    velo_message_fn message; /* takes the engine's messages; NULL: takes none */
+    /* Something is broken for good, and the job ends when this returns. NULL is allowed. */
+    void (*failed)(const char *text);
+    /* velo_config.gone. Called after release too, as long as there is an engine. */
+    void (*gone)(uint32_t place, uint64_t process_name);
+    /* The engine is closed, possibly long after release: what it points to, such as messages that wait, has to live until
+     * then. NULL is allowed. */
+    void (*closed)(void);
+    struct mca_common_velo_user_t *next; /* the shared glue's */
+} mca_common_velo_user_t;
+
+/* Gives up if it cannot be had. */
+OPAL_DECLSPEC velo_engine *mca_common_velo_acquire(mca_common_velo_user_t *user, bool threads);
+OPAL_DECLSPEC void mca_common_velo_release(mca_common_velo_user_t *user);
+
+/* For mca_open_component: OPAL_SUCCESS if this is the Open MPI that the components were built for. */
+OPAL_DECLSPEC int mca_common_velo_check_version(void);
+/* True if the user named velo in the list of this framework's components: it never takes over by itself. */
+OPAL_DECLSPEC bool mca_common_velo_is_named(const mca_base_framework_t *framework);
+/* Processes of this job; 0 if the process manager does not tell. */
+OPAL_DECLSPEC uint32_t mca_common_velo_job_size(void);
+OPAL_DECLSPEC void mca_common_velo_log(int level, const char *text);
+/* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
+ * transport, or letting Open MPI report unreachable processes, would hide the reason. */
+OPAL_DECLSPEC void mca_common_velo_give_up(const char *text) __opal_attribute_noreturn__;
+
+/* --- parameters */
+
+/* Registers those of the engine, and its counters, as btl_velo_*. */
+OPAL_DECLSPEC int mca_common_velo_register(void);
+/* Registers the rows of the table that have this owner, with `config`, at its defaults, as their storage. */
+OPAL_DECLSPEC int mca_common_velo_register_rows(const mca_base_component_t *component, velo_parameter_owner owner,
+                                                void *config);
+/* The parameters as they are set, everything else 0. */
+OPAL_DECLSPEC velo_config mca_common_velo_config(void);
+/* True if nobody has set btl_velo_`key`. */
+OPAL_DECLSPEC bool mca_common_velo_is_default(const char *key);
+/* Whether processes on other nodes are to be served. */
+OPAL_DECLSPEC bool mca_common_velo_spans_nodes(void);
+
+/* What is sent without a rendezvous in a large job, in whose mailboxes a peer has few slots, where the user has not set
+ * btl_velo_eager_limit: 4 KiB and ob1's header. */
+#define MCA_COMMON_VELO_EAGER_HEADER ((size_t) 64)
+#define MCA_COMMON_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_COMMON_VELO_EAGER_HEADER)
+#define MCA_COMMON_VELO_SMALL_EAGER_SLOTS 512
+/* To other nodes a rendezvous costs two more journeys than a copy: up to 128 KiB travel at once, as far as half of a peer's
+ * slots hold them. */
+#define MCA_COMMON_VELO_NETWORK_EAGER_LIMIT ((size_t) 131072 + MCA_COMMON_VELO_EAGER_HEADER)
+
+/* Bytes, ob1's header included, that are sent without a rendezvous. The engine is open. */
+OPAL_DECLSPEC size_t mca_common_velo_eager_limit(void);
+/* Of a fragment of ob1's, and of anything that is sent. The parameters are registered. */
+OPAL_DECLSPEC size_t mca_common_velo_fragment_bytes(void);
+OPAL_DECLSPEC size_t mca_common_velo_max_message_bytes(void);
+
+/* --- peers */
+
+/* The place of a process in the engine; false if velo cannot reach it, or `here_only` and it is on another node. */
+OPAL_DECLSPEC bool mca_common_velo_expect(const opal_proc_t *proc, bool here_only, uint32_t *place);
+/* The peer, the same one each time; NULL if it is not within reach. */
+OPAL_DECLSPEC velo_peer *mca_common_velo_connect(const opal_proc_t *proc);
+
+END_C_DECLS
+
+#endif

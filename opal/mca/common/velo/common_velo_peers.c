@@ -1,0 +1,62 @@
+/* The way to a peer: the address that it has published, and its place in the engine. */
+#include "common_velo_internal.h"
+
+#include <stdlib.h>
+
+#include "opal/mca/hwloc/base/base.h"
+
+/* Out of reach: another component may serve this peer, so say why, once for each process: with many peers it is mostly the
+ * same reason. Anything else concerns the job as a whole. */
+static void report_failure(velo_status status, const char *reason)
+{
+    static bool reported = false;
+    if (VELO_ERR_UNREACHABLE != status) {
+        mca_common_velo_give_up(reason);
+    }
+    mca_common_velo_log(reported ? 5 : 0, reason);
+    reported = true;
+}
+
+/* The launcher says where the processes of this job are; it may not know those of another one, whose addresses tell. */
+static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
+{
+    bool same_job = proc->proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+    return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!same_job && velo_address_is_here(address, bytes));
+}
+
+bool mca_common_velo_expect(const opal_proc_t *proc, bool here_only, uint32_t *place)
+{
+    void *address = NULL;
+    size_t bytes = 0;
+    int rc;
+    OPAL_MODEX_RECV_STRING(rc, MCA_COMMON_VELO_ADDRESS_KEY, &proc->proc_name, &address, &bytes);
+    if (OPAL_SUCCESS != rc || NULL == address) {
+        mca_common_velo_log(5, "a process does not use velo");
+        return false;
+    }
+    char error[512] = "";
+    bool here = is_here(proc, address, bytes);
+    velo_status status = VELO_ERR_UNSUPPORTED;
+    if (here || !here_only) {
+        status = (here ? velo_peer_expect : velo_peer_expect_remote)(mca_common_velo.engine, address, bytes, place, error,
+                                                                     sizeof(error));
+    }
+    free(address);
+    if (VELO_ERR_UNSUPPORTED == status) {
+        if ('\0' != *error) {
+            mca_common_velo_log(5, error);
+        }
+        return false;
+    }
+    if (VELO_OK != status) {
+        report_failure(status, error);
+        return false;
+    }
+    return true;
+}
+
+velo_peer *mca_common_velo_connect(const opal_proc_t *proc)
+{
+    uint32_t place;
+    return mca_common_velo_expect(proc, false, &place) ? velo_peer_at(mca_common_velo.engine, place) : NULL;
+}

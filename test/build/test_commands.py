@@ -1,0 +1,35 @@
+"""Each command in Python is contrib/velo/command under its own name, a link or, out of the source package, a copy."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib"
+COMMAND = (CONTRIB / "velo/command").read_bytes()
+COMMANDS = sorted(path for path in CONTRIB.glob("*/*") if path.is_file() and path != CONTRIB / "velo/command" and path.read_bytes() == COMMAND)
+USERS = {"velo-compare", "velo-flood", "velo-lab", "velo-pvars", "velo-sim-plot", "velo-trace", "velo-versus"}
+DEVELOPERS = {"applications", "mutate", "oversubscription", "velo-mpich-suite", "velo-prove"}
+
+
+def test_there_are_those_of_users_and_those_of_developers():
+    assert {path.name for path in COMMANDS} == USERS | DEVELOPERS
+    assert {path.name for path in COMMANDS if path.parent.name == "dev"} == DEVELOPERS
+
+
+def usage(command):
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, command, "--help"], capture_output=True, text=True, timeout=60, check=True, env=environment).stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda path: path.name)
+def test_a_command_answers_by_its_name_as_a_link_and_as_a_copy(command, tmp_path):
+    assert usage(command).startswith(f"usage: {command.name} ")
+    copied = tmp_path / "contrib" / "somewhere" / command.name
+    copied.parent.mkdir(parents=True)
+    shutil.copy(command, copied)
+    (tmp_path / "contrib" / "velo").symlink_to(CONTRIB / "velo")
+    assert usage(copied).startswith(f"usage: {command.name} ")

@@ -1,0 +1,202 @@
+"""The modes of velo-mpi-bench for other programs under a real mpirun, as velo-versus compiles it, and velo-versus and velo-lab
+themselves on the plugin under test."""
+
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from velo import measuring
+from velo.process import environment, run_limited
+from velo.trace import phases
+from velo.versus.patterns import NAMES
+
+BUILD = os.environ.get("VELO_BUILD_DIR")
+CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib"
+MPICC = os.environ.get("MPICC", "mpicc.openmpi")
+MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
+BTL = os.environ.get("VELO_TEST_BTL", "velo" if os.environ.get("VELO_COMPONENT_DIR") else "vader").split(",")[0]
+TIME_LIMIT_S = 120
+SIZES = (8, 1000, 4096, 65536, 1 << 20)
+needs_plugin = pytest.mark.skipif(BTL != "velo", reason="needs the plugin: VELO_COMPONENT_DIR is not set")
+# Of the papers, with what they are measured with by velo-lab.
+PATTERNS = {
+    "Pairwise": ["--active", 3],
+    "Incast": ["--window", 3],
+    "Blocking": ["--window", 7],
+    "Uniband": ["--window", 7, "--bytes", 40000],
+    "Scatterv": ["--hold", 2],
+}
+
+
+@pytest.fixture(scope="session")
+def measure(tmp_path_factory):
+    """Runs the measuring program on some ranks; it is compiled without a warning."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measuring, "FLAGS", (*measuring.FLAGS, "-Wall", "-Wextra", "-Werror"))
+        target = measuring.Compiler(tmp_path_factory.mktemp("measure")).program(MPICC)
+
+    def run(ranks, *arguments, program=target, **variables):
+        command = [MPIRUN, "--oversubscribe", "-n", str(ranks), "--mca", "mpi_yield_when_idle", "1", "--mca", "pml", "ob1",
+                   "--mca", "btl", f"{BTL},self", str(program), *map(str, arguments)]
+        finished = run_limited(command, environment() | variables, TIME_LIMIT_S)
+        assert not finished.timed_out, command
+        return finished
+
+    return run
+
+
+def points(measure, ranks, benchmark, sizes, milliseconds, *further, **variables):
+    return measure(ranks, "points", benchmark, "--bytes", ",".join(map(str, sizes)), "--seconds", milliseconds / 1000, "--window", 64,
+                   "--one-buffer", 1, *further, **variables)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("pattern", NAMES)
+def test_every_size_has_a_time_and_right_data(measure, ranks, pattern):
+    done = points(measure, ranks, pattern, SIZES, 1)
+    assert done.status == 0, done.stderr
+    output = measuring.parse(done.stdout)
+    assert output.complete and "Open MPI" in output.library
+    assert sorted(output.points) == list(SIZES)
+    for point in output.points.values():
+        assert point.defects == 0
+        assert 0 < point.min_usec <= point.usec <= point.max_usec
+        assert point.iterations >= 1 and 1 <= point.repetitions <= 5
+
+
+@pytest.mark.parametrize("pattern", NAMES)
+def test_one_wrong_byte_is_found(measure, pattern):
+    done = points(measure, 2, pattern, [2048], 1, VELO_MPI_BENCH_CORRUPT="0:100")
+    assert done.status != 0
+    assert "data check failed: rank" in done.stderr and "size 2048" in done.stderr
+    assert measuring.parse(done.stdout).points[2048].defects > 0
+
+
+def test_iterations_follow_the_time_of_a_point(measure):
+    short, long = (measuring.parse(points(measure, 2, "PingPong", [8], ms).stdout).points[8].iterations for ms in (1, 200))
+    assert long > 4 * short
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_of_the_papers_delivers_the_right_data_and_counts_its_messages(measure, pattern):
+    done = measure(4, "points", pattern, "--seconds", "0.02", "--repetitions", 40, *PATTERNS[pattern])
+    assert done.status == 0, done.tail()
+    output = measuring.parse(done.stdout)
+    (point,) = output.points.values()
+    assert output.complete and point.defects == 0 and point.mbytes_per_second > 0
+    of_a_call = {"Pairwise": 3 * 2, "Incast": 3 * 3, "Blocking": 2 * 7, "Uniband": 2 * 7, "Scatterv": 3}[pattern]
+    calls, rest = divmod(point.messages, of_a_call)
+    # Two are checked, and some find out how long one takes.
+    assert rest == 0 and point.iterations * point.repetitions <= 40 < 40 + 2 <= calls + 40
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_wrong_byte_of_a_pattern_of_the_papers_is_a_failure(measure, pattern):
+    done = measure(4, "points", pattern, "--seconds", "0.02", *PATTERNS[pattern], VELO_MPI_BENCH_CORRUPT="1:100")
+    wrong = measuring.parse(done.stdout).points
+    # Rank 1 is the root of a Scatterv in the last checked call alone, if at all.
+    assert pattern == "Scatterv" or done.status != 0 and all(point.defects > 0 for point in wrong.values())
+
+
+def test_a_cache_line_is_timed_beside_each_size(measure):
+    output = measuring.parse(points(measure, 2, "PingPong", [8, 4096], 1, "--line", 0.001).stdout)
+    assert sorted(output.lines) == [8, 4096] and all(usec > 0 for usec in output.lines.values())
+    assert measuring.parse(points(measure, 4, "PingPong", [8], 1, "--line", 0.001).stdout).lines == {}
+
+
+def test_memory_is_split_and_grows_with_use(measure):
+    output = measuring.parse(measure(4, "memory").stdout)
+    assert output.complete
+    for when in ("started", "connected", "used"):
+        parts = sum(output.memory[when, kind][0] for kind in ("Pss_Anon", "Pss_File", "Pss_Shmem"))
+        assert output.memory[when, "Pss"][0] == pytest.approx(parts, abs=4)
+        assert output.memory[when, "Pss_Anon"][0] > 100
+    assert output.memory["used", "Pss_Shmem"][0] >= output.memory["started", "Pss_Shmem"][0]
+
+
+def test_a_flood_ends_with_all_messages_in_their_order(measure):
+    done = measure(2, "flood", 3000, 1024, 0.5)
+    assert done.status == 0, done.tail()
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert {row[0] for row in rows} == {"flood", "receive"} and all(int(row[2]) > 0 for row in rows)
+
+
+def test_phases_take_their_ranks_and_mark_the_time(measure):
+    done = measure(4, "phases", 5, 2048, "1,2,3,1")
+    assert done.status == 0, done.tail()
+    output = phases.parse(done.stdout)
+    assert output.complete
+    assert [(p.ranks, p.executions, p.defects) for p in output.phases] == [(4, 5, 0), (2, 5, 0), (2, 5, 0), (4, 5, 0)]
+    assert [done for done, _ in output.marks] == list(range(21))
+    times = [at_ns for _, at_ns in output.marks]
+    assert times == sorted(times) and all(p.begin_ns < p.end_ns and p.slowest_us > 0 for p in output.phases)
+
+
+@pytest.mark.skipif(not BUILD, reason="VELO_BUILD_DIR is not set; run by make check-mpi")
+def test_defects_of_phases_are_counted_and_the_program_has_a_name_of_its_own(measure):
+    program = pathlib.Path(BUILD) / "contrib/benchmark/velo-phases"
+    done = measure(4, 2, program=program, VELO_MPI_BENCH_CORRUPT="1:0")
+    assert done.status != 0 and all(p.defects > 0 for p in phases.parse(done.stdout).phases)
+
+
+@pytest.mark.parametrize("ranks, arguments, complaint", [
+    (2, ["points", "pingpog"], "pingpog: no such benchmark"),
+    (2, ["points"], "points: name a benchmark"),
+    (2, ["points", "PingPong", "--bytes", "8x"], "-bytes 8x: expected a number from 0"),
+    (2, ["points", "PingPong", "--bytes"], "option --bytes has no value"),
+    (2, ["points", "PingPong", "--byte", "8"], "unknown option --byte"),
+    (3, ["points", "PingPong"], "an even number of ranks is needed"),
+    (4, ["points", "Pairwise", "--active", "5"], "--active: there are only 4 ranks"),
+    (4, ["points", "Incast", "--window", "x"], "-window x: expected a number from 1 to 65536"),
+    (4, ["flood", "1", "8", "1"], "flood MESSAGES BYTES SECONDS, with two ranks"),
+    (2, ["phases", "1", "8", "1,,2"], "usage: velo-phases"),
+])
+def test_a_wrong_command_line_is_explained(measure, ranks, arguments, complaint):
+    done = measure(ranks, *arguments)
+    assert done.status == 2
+    assert complaint in done.stderr
+
+
+@needs_plugin
+def test_velo_versus_runs_on_the_plugin(velo_versus, tmp_path):
+    command = [sys.executable, str(velo_versus), "--mpirun", MPIRUN, "--mpicc", MPICC, "--only", "vader", "--rounds", "1",
+               "--patterns", "pingpong,alltoall", "--sizes", "8,4096", "--point-ms", "1", "--no-plot", "--output",
+               str(tmp_path), "--variant", "static=--mca btl_velo_flow_control static"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads((tmp_path / "velo-versus.json").read_text())
+    assert [entry["name"] for entry in document["contestants"]] == ["velo", "static", "vader"]
+    assert len(document["points"]) == 4
+    for point in document["points"]:
+        assert set(point["usec"]) == {"velo", "static", "vader"} and not point["failed"]
+        assert point["ratios"]["velo"] == pytest.approx(point["usec"]["velo"] / point["usec"]["vader"])
+
+
+@needs_plugin
+@pytest.mark.skipif(not BUILD, reason="VELO_BUILD_DIR is not set; run by make check-mpi")
+def test_in_velo_lab_a_small_mailbox_delays_sends_and_a_large_one_does_not(tmp_path):
+    program = str(pathlib.Path(BUILD) / "contrib/benchmark/velo-mpi-bench")
+    command = [sys.executable, str(CONTRIB / "lab/velo-lab"), "run", "5.5", "--quick", "--ranks", "4", "--slots", "8,400", "--time",
+               "0.05", "--mpirun", MPIRUN, "--measure", program, "--bench", program, "--output", str(tmp_path)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(tmp_path / "5.5" / "data.csv", newline="", encoding="utf-8") as file:
+        rows = {(row["workload"], row["x"]): row for row in csv.DictReader(file)}
+    assert float(rows["1x4", "8"]["delayed_percent"]) > 50
+    assert float(rows["1x4", "400"]["delayed_percent"]) < 1
+    assert int(rows["1x4", ""]["credit_packets"].partition(".")[0]) == 0
+
+
+@needs_plugin
+def test_a_flood_stays_in_the_pool_of_the_mtl_and_is_drawn(tmp_path):
+    words = [sys.executable, str(CONTRIB / "flood/velo-flood"), "--messages", "5000", "--seconds", "0.3", "--mpirun", MPIRUN, "--mpicc", MPICC]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(tmp_path / "flood.csv", newline="", encoding="ascii") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["phase"] for row in rows} == {"flood", "receive"} and (tmp_path / "flood.svg").stat().st_size > 1000

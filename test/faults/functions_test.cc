@@ -1,0 +1,669 @@
+// Every function of the C interface by itself, in the states in which it asks for memory: its first
+// allocation fails, then its second, until it succeeds. Each time somebody is told, no lock stays held, and
+// when all is closed nothing is left.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <future>
+#include <memory>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "api/velo.h"
+#include "api/velo_messages.h"
+#include "faults.h"
+#include "leftovers.h"
+
+namespace velo::test {
+namespace {
+
+constexpr std::size_t kLarge = 9000, kHuge = std::size_t{1} << 20;
+constexpr std::uint64_t kNames[] = {100, 101};
+
+struct Process {
+    velo_engine* engine = nullptr;
+    velo_messenger* messenger = nullptr;
+    velo_peer* other = nullptr;
+    std::array<velo_send, 40> sends{};
+    std::array<velo_message_send, 40> message_sends{};
+    std::array<velo_message_receive, 40> receives{};
+    std::size_t sends_used = 0, message_sends_used = 0, receives_used = 0;
+    std::array<char, kHuge> out{}, in{};
+    std::uint64_t word = 0;
+};
+
+// Two processes in one, as far as a case wants them; the calls of the first one are watched.
+class World {
+ public:
+    World(std::string backing, std::string trace) : backing_(std::move(backing)), trace_(std::move(trace)) {}
+    World(const World&) = delete;
+    ~World() {
+        close_messengers();
+        // The first one reports, when the other has closed.
+        velo_engine_close(them.engine);
+        velo_engine_close(us.engine);
+    }
+
+    velo_config config_of(std::size_t index) {
+        velo_config config = velo_default_config();
+        config.flow_control = flow_control;
+        config.slots_per_peer = 64;
+        config.piggyback = config.delay_credits = config.packet_trains = true;
+        config.rnr_timer_ns = 1;
+        config.preposted_buffers = 6;
+        config.lazy_slots = 64;
+        config.lazy_peers = 2;
+        config.single_copy_mechanism = single_copy;
+        config.backing_directory = backing_.c_str();
+        config.spare_peers = 1;
+        config.max_message_bytes = 64 * 1024;
+        config.report = report;
+        config.trace = traced ? trace_.c_str() : "";
+        config.process_name = kNames[index];
+        config.node_peers = &kNames[1 - index];
+        config.node_peer_count = 1;
+        config.threads = true;  // the locks are real
+        config.context = this;
+        config.message = [](void*, std::uint8_t, void*, std::size_t) {};
+        config.fatal = [](void* context, velo_status, const char*) {
+            static_cast<World*>(context)->told = true;
+        };
+        config.log = [](void*, int, const char*) {};
+        return config;
+    }
+    void open() {
+        for (std::size_t i = 0; i < 2; ++i) {
+            const velo_config config = config_of(i);
+            check(velo_engine_open(&config, &at(i).engine, error.data(), error.size()));
+        }
+    }
+    velo_status expect_other(std::size_t i, std::uint32_t* place) {
+        std::size_t bytes = 0;
+        const void* address = velo_engine_address(at(1 - i).engine, &bytes);
+        return velo_peer_expect(at(i).engine, address, bytes, place, error.data(), error.size());
+    }
+    void connect() {
+        open();
+        for (std::size_t i = 0; i < 2; ++i) {
+            std::uint32_t place = 0;
+            check(expect_other(i, &place));
+            at(i).other = velo_peer_at(at(i).engine, place);
+        }
+    }
+    velo_status open_messenger(Process& process) {
+        // Of rendezvous four are under way at most; the rest is held back.
+        constexpr velo_messenger_config kConfig{8192, 4096, 0, 2};
+        return velo_messenger_open(process.engine, &kConfig, &process.messenger, error.data(), error.size());
+    }
+    velo_status connect_messenger(std::size_t i) {
+        std::size_t bytes = 0;
+        const void* address = velo_messenger_address(at(1 - i).messenger, &bytes);
+        return velo_messenger_connect(at(i).messenger, at(i).other, address, bytes);
+    }
+    void open_messengers() {
+        connect();
+        for (std::size_t i = 0; i < 2; ++i) check(open_messenger(at(i)));
+        for (std::size_t i = 0; i < 2; ++i) check(connect_messenger(i));
+    }
+    void close_messengers() {
+        for (Process* process : {&us, &them})
+            velo_messenger_close(std::exchange(process->messenger, nullptr));
+    }
+    // Of the messages for the first process some wait there, and some are held back at the second one.
+    void hold_back() {
+        open_messengers();
+        for (std::int32_t tag = 10; tag < 20; ++tag) check(start(them, tag, kLarge));
+        settle();
+    }
+
+    velo_status send(Process& from, std::size_t bytes) {
+        velo_send& send = from.sends[from.sends_used++];
+        send.part[0] = from.out.data();
+        send.bytes[0] = 14;
+        send.part[1] = from.out.data() + 14;
+        send.bytes[1] = bytes;
+        send.tag = 7;
+        send.done = [](velo_send*, velo_status) {};
+        return velo_send_start(from.engine, from.other, &send);
+    }
+    void use_up_credits() {
+        while (us.sends_used < 30) check(send(us, 900));
+    }
+    velo_status get(std::size_t bytes) {
+        return velo_get(us.engine, us.other, us.in.data(), remote(them.out), bytes, done, nullptr);
+    }
+    velo_status put(std::size_t bytes) {
+        return velo_put(us.engine, us.other, us.out.data(), remote(them.in), bytes, done, nullptr);
+    }
+    velo_status add(Process& from, Process& to) {
+        return velo_atomic_start(from.engine, from.other, VELO_ATOMIC_ADD, 8,
+                                 reinterpret_cast<std::uint64_t>(&to.word), 1, 0, done, nullptr);
+    }
+    velo_status start(Process& from, std::int32_t tag, std::size_t bytes, bool to_itself = false) {
+        velo_message_send& send = from.message_sends[from.message_sends_used++];
+        send.done = [](velo_message_send*, velo_status) {};
+        return velo_message_start(from.messenger, to_itself ? nullptr : from.other, 0, 0, tag,
+                                  from.out.data(), bytes, VELO_SEND_STANDARD, &send);
+    }
+    velo_message_receive& prepared(bool unpack = false) {
+        velo_message_receive& receive = us.receives[us.receives_used++];
+        receive.buffer = us.in.data();
+        receive.capacity = us.in.size();
+        if (unpack) receive.unpack = [](velo_message_receive*, const void*, std::size_t) {};
+        receive.done = [](velo_message_receive*, velo_status) {};
+        return receive;
+    }
+    velo_status receive(std::int32_t tag, bool unpack = false) {
+        return velo_message_receive_start(us.messenger, 0, VELO_ANY_SOURCE, tag, &prepared(unpack));
+    }
+    velo_message* take(std::int32_t tag) {
+        return velo_message_take(us.messenger, {0, VELO_ANY_SOURCE, tag}, &key, &bytes);
+    }
+    void progress(Process& process) {
+        for (int i = 0; i < 20 && !told; ++i) velo_progress(process.engine);
+    }
+    void settle() {
+        for (int i = 0; i < 40; ++i) {
+            velo_progress(us.engine);
+            velo_progress(them.engine);
+        }
+    }
+    // What takes the engine's locks, and the messenger's.
+    void use_locks() {
+        if (us.engine == nullptr) return;
+        velo_dump(us.engine, nullptr, 0);
+        velo_progress(us.engine);
+        velo_engine_abandon(us.engine);
+        velo_key found;
+        std::size_t bytes_found = 0;
+        if (us.messenger != nullptr)
+            (void)velo_message_probe(us.messenger, {0, VELO_ANY_SOURCE, 98}, &found, &bytes_found);
+        if (us.other != nullptr) (void)velo_send_now(us.engine, us.other, 7, us.out.data(), 14, nullptr, 0);
+    }
+
+    static void done(void*, velo_status, std::uint64_t) {}
+    template <typename Memory>
+    static std::uint64_t remote(const Memory& memory) {
+        return reinterpret_cast<std::uint64_t>(memory.data());
+    }
+    Process& at(std::size_t index) { return index == 0 ? us : them; }
+    static void check(velo_status status) { EXPECT_GE(status, VELO_OK); }
+
+    // The case's choice, before anything is open.
+    const char* flow_control = "dynamic";
+    const char* single_copy = "auto";
+    const char* report = "none";
+    bool traced = false;
+
+    Process us, them;
+    std::uint32_t place = 0;
+    velo_message* message = nullptr;
+    velo_key key{};
+    std::size_t bytes = 0;
+    std::array<char, 1024> error{};
+    bool told = false;
+
+ private:
+    const std::string backing_, trace_;
+};
+
+// What a call came to.
+enum class Outcome {
+    kDone,
+    kTold,     // a status, false or nothing where there should be something, or `fatal`
+    kHarmless  // what it leaves out where memory is short, nobody misses
+};
+
+struct Case {
+    const char* function;
+    const char* state;
+    void (*prepare)(World&);
+    Outcome (*call)(World&);
+};
+
+Outcome of(World& world, velo_status status) {
+    return status < VELO_OK || world.told ? Outcome::kTold : Outcome::kDone;
+}
+Outcome harmless() {
+    return faults.failed > 0 ? Outcome::kHarmless : Outcome::kDone;
+}
+Outcome of(bool fine) {
+    return fine ? Outcome::kDone : Outcome::kTold;
+}
+
+constexpr auto nothing = [](World&) {};
+constexpr auto open_engines = [](World& w) { w.open(); };
+constexpr auto connected = [](World& w) { w.connect(); };
+constexpr auto by_mailbox = [](World& w) {
+    w.single_copy = "copy";
+    w.connect();
+};
+constexpr auto messengers = [](World& w) { w.open_messengers(); };
+constexpr auto held_back = [](World& w) { w.hold_back(); };
+
+// In these states the function asks for memory
+const Case kWithMemory[] = {
+    {"velo_parameter_help", "", nothing,
+     [](World& w) {
+         velo_parameter_help(velo_parameter_at(0), w.error.data(), w.error.size());
+         return of(std::strstr(w.error.data(), "Permitted") != nullptr);
+     }},
+    {"velo_parameter_objection", "", nothing,
+     [](World& w) {
+         velo_parameter_objection(velo_parameter_at(0), "bananas", w.error.data(), w.error.size());
+         return of(std::strstr(w.error.data(), "must be") != nullptr);
+     }},
+    {"velo_engine_open", "", nothing,
+     [](World& w) {
+         const velo_config config = w.config_of(0);
+         return of(w, velo_engine_open(&config, &w.us.engine, w.error.data(), w.error.size()));
+     }},
+    {"velo_engine_open", "with a trace, under lazy",
+     [](World& w) {
+         w.traced = true;
+         w.flow_control = "lazy";
+     },
+     [](World& w) {
+         const velo_config config = w.config_of(0);
+         return of(w, velo_engine_open(&config, &w.us.engine, w.error.data(), w.error.size()));
+     }},
+    {"velo_engine_open", "with a value that is not permitted", [](World& w) { w.report = "bananas"; },
+     [](World& w) {
+         const velo_config config = w.config_of(0);
+         const velo_status status = velo_engine_open(&config, &w.us.engine, w.error.data(), w.error.size());
+         EXPECT_EQ(w.us.engine, nullptr);
+         return of(w, status);
+     }},
+    {"velo_engine_close", "with a report and a trace",
+     [](World& w) {
+         w.report = "json";
+         w.traced = true;
+         w.connect();
+         World::check(w.send(w.us, 5000));
+         w.settle();
+         velo_engine_close(std::exchange(w.them.engine, nullptr));
+     },
+     [](World& w) {
+         w.us.other = nullptr;
+         velo_engine_close(std::exchange(w.us.engine, nullptr));
+         return harmless();
+     }},
+    {"velo_peer_expect", "", open_engines, [](World& w) { return of(w, w.expect_other(0, &w.place)); }},
+    {"velo_peer_expect", "an address that is none", open_engines,
+     [](World& w) {
+         const char address[8] = "nothing";
+         EXPECT_LT(
+             velo_peer_expect(w.us.engine, address, sizeof address, &w.place, w.error.data(), w.error.size()),
+             VELO_OK);
+         return faults.failed > 0 ? Outcome::kTold : Outcome::kDone;
+     }},
+    {"velo_peer_expect_remote", "without a network", open_engines,
+     [](World& w) {
+         const void* address = velo_engine_address(w.them.engine, &w.bytes);
+         EXPECT_LT(
+             velo_peer_expect_remote(w.us.engine, address, w.bytes, &w.place, w.error.data(), w.error.size()),
+             VELO_OK);
+         return faults.failed > 0 ? Outcome::kTold : Outcome::kDone;
+     }},
+    {"velo_peer_at", "under lazy",
+     [](World& w) {
+         w.flow_control = "lazy";
+         w.open();
+         World::check(w.expect_other(0, &w.place));
+     },
+     [](World& w) {
+         w.us.other = velo_peer_at(w.us.engine, w.place);
+         return of(w.us.other != nullptr && !w.told);
+     }},
+    {"velo_peer_connect", "", open_engines,
+     [](World& w) {
+         const void* address = velo_engine_address(w.them.engine, &w.bytes);
+         return of(w, velo_peer_connect(w.us.engine, address, w.bytes, &w.us.other, w.error.data(),
+                                        w.error.size()));
+     }},
+    {"velo_send_start", "the first one, under lazy",
+     [](World& w) {
+         w.flow_control = "lazy";
+         w.connect();
+     },
+     [](World& w) { return of(w, w.send(w.us, 900)); }},
+    {"velo_get", "the first one", connected, [](World& w) { return of(w, w.get(kHuge)); }},
+    {"velo_get", "by mailbox", by_mailbox, [](World& w) { return of(w, w.get(kHuge)); }},
+    {"velo_put", "the first one", connected, [](World& w) { return of(w, w.put(kHuge)); }},
+    {"velo_put", "by mailbox", by_mailbox, [](World& w) { return of(w, w.put(kHuge)); }},
+    {"velo_atomic_start", "", connected, [](World& w) { return of(w, w.add(w.us, w.them)); }},
+    {"velo_progress", "a message of several packets",
+     [](World& w) {
+         w.connect();
+         World::check(w.send(w.them, 3000));
+     },
+     [](World& w) {
+         w.progress(w.us);
+         return of(!w.told);
+     }},
+    {"velo_progress", "the first packet of a process, under lazy",
+     [](World& w) {
+         w.flow_control = "lazy";
+         w.open();
+         std::uint32_t place = 0;
+         World::check(w.expect_other(0, &place));
+         World::check(w.expect_other(1, &place));
+         w.them.other = velo_peer_at(w.them.engine, place);
+         World::check(w.send(w.them, 900));
+         w.progress(w.them);
+     },
+     [](World& w) {
+         w.progress(w.us);
+         return of(!w.told);
+     }},
+    {"velo_progress", "an atomic and a get by mailbox of another",
+     [](World& w) {
+         by_mailbox(w);
+         World::check(w.add(w.them, w.us));
+         World::check(velo_get(w.them.engine, w.them.other, w.them.in.data(), World::remote(w.us.out), kHuge,
+                               World::done, nullptr));
+         w.progress(w.them);
+     },
+     [](World& w) {
+         w.progress(w.us);
+         return of(!w.told);
+     }},
+    {"velo_progress", "unexpected messages",
+     [](World& w) {
+         w.open_messengers();
+         World::check(w.start(w.them, 1, 100));
+         World::check(w.start(w.them, 2, kLarge));
+         w.progress(w.them);
+     },
+     [](World& w) {
+         w.progress(w.us);
+         return of(!w.told);
+     }},
+    {"velo_progress", "a question for messages that are held back",
+     [](World& w) {
+         w.open_messengers();
+         for (std::int32_t tag = 10; tag < 20; ++tag) World::check(w.start(w.us, tag, kLarge));
+         w.settle();
+         velo_message_receive& receive = w.them.receives[0];
+         receive.buffer = w.them.in.data();
+         receive.capacity = w.them.in.size();
+         receive.done = [](velo_message_receive*, velo_status) {};
+         World::check(velo_message_receive_start(w.them.messenger, 0, VELO_ANY_SOURCE, 18, &receive));
+         w.progress(w.them);
+     },
+     [](World& w) {
+         w.progress(w.us);
+         return of(!w.told);
+     }},
+    {"velo_messenger_open", "", connected, [](World& w) { return of(w, w.open_messenger(w.us)); }},
+    {"velo_messenger_connect", "",
+     [](World& w) {
+         w.connect();
+         for (std::size_t i = 0; i < 2; ++i) World::check(w.open_messenger(w.at(i)));
+     },
+     [](World& w) { return of(w, w.connect_messenger(0)); }},
+    {"velo_message_start", "by rendezvous", messengers,
+     [](World& w) { return of(w, w.start(w.us, 1, kLarge)); }},
+    {"velo_message_start", "to itself", messengers,
+     [](World& w) { return of(w, w.start(w.us, 1, kLarge, true)); }},
+    {"velo_message_start", "held back",
+     [](World& w) {
+         w.open_messengers();
+         for (std::int32_t tag = 10; tag < 15; ++tag) World::check(w.start(w.us, tag, kLarge));
+         w.settle();
+     },
+     [](World& w) { return of(w, w.start(w.us, 15, kLarge)); }},
+    {"velo_message_receive_start", "after its message", held_back,
+     [](World& w) { return of(w, w.receive(10)); }},
+    {"velo_message_receive_start", "after its message, in parts", held_back,
+     [](World& w) { return of(w, w.receive(10, true)); }},
+    {"velo_message_receive_start", "asks",
+     [](World& w) {
+         w.hold_back();
+         w.use_up_credits();  // the question has to wait
+     },
+     [](World& w) { return of(w, w.receive(18)); }},
+    {"velo_message_cancel", "the next one asks",
+     [](World& w) {
+         w.hold_back();
+         World::check(w.receive(99));
+         World::check(w.receive(99));
+         w.settle();
+         w.use_up_credits();
+     },
+     [](World& w) {
+         const bool cancelled = velo_message_cancel(w.us.messenger, w.us.receives.data());
+         return of(cancelled && !w.told);
+     }},
+    {"velo_message_probe", "asks", held_back,
+     [](World& w) {
+         (void)velo_message_probe(w.us.messenger, {0, VELO_ANY_SOURCE, 19}, &w.key, &w.bytes);
+         return of(!w.told);
+     }},
+    {"velo_message_take", "asks", held_back,
+     [](World& w) {
+         w.message = w.take(17);
+         return of(!w.told);
+     }},
+    {"velo_message_receive_taken", "",
+     [](World& w) {
+         w.hold_back();
+         w.message = w.take(10);
+     },
+     [](World& w) { return of(w, velo_message_receive_taken(w.us.messenger, w.message, &w.prepared())); }},
+    {"velo_message_forget", "", held_back,
+     [](World& w) {
+         velo_message_forget(w.us.messenger, 0);
+         return of(!w.told);
+     }},
+};
+
+// and in these it asks for none.
+const Case kWithoutMemory[] = {
+    {"velo_policy_name", "", nothing, [](World&) { return of(velo_policy_name(0) != nullptr); }},
+    {"velo_parameter_at", "", nothing, [](World&) { return of(velo_parameter_at(0) != nullptr); }},
+    {"velo_parameter_permits", "", nothing,
+     [](World&) { return of(velo_parameter_permits(velo_parameter_at(1), "0")); }},
+    {"velo_default_config", "", nothing, [](World&) { return of(velo_default_config().spare_peers > 0); }},
+    {"velo_engine_hand_messages_to", "", open_engines,
+     [](World& w) {
+         velo_engine_hand_messages_to(w.us.engine, [](void*, std::uint8_t, void*, std::size_t) {});
+         return Outcome::kDone;
+     }},
+    {"velo_engine_abandon", "with a trace",
+     [](World& w) {
+         w.traced = true;
+         w.connect();
+     },
+     [](World& w) {
+         velo_engine_abandon(w.us.engine);
+         return harmless();
+     }},
+    {"velo_engine_address", "", open_engines,
+     [](World& w) { return of(velo_engine_address(w.us.engine, &w.bytes) != nullptr); }},
+    {"velo_engine_description", "", open_engines,
+     [](World& w) { return of(*velo_engine_description(w.us.engine) != '\0'); }},
+    {"velo_engine_slots_per_peer", "", open_engines,
+     [](World& w) { return of(velo_engine_slots_per_peer(w.us.engine) > 0); }},
+    {"velo_engine_remote_slots_per_peer", "", open_engines,
+     [](World& w) { return of(velo_engine_remote_slots_per_peer(w.us.engine) == 0); }},
+    {"velo_address_is_here", "", open_engines,
+     [](World& w) {
+         const void* address = velo_engine_address(w.them.engine, &w.bytes);
+         return of(velo_address_is_here(address, w.bytes));
+     }},
+    {"velo_peer_nobody", "", open_engines,
+     [](World& w) { return of(velo_peer_nobody(w.us.engine) != nullptr); }},
+    {"velo_send_now", "", connected,
+     [](World& w) {
+         return of(w, velo_send_now(w.us.engine, w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 900));
+     }},
+    {"velo_send_now", "under rnr, with a trace",
+     [](World& w) {
+         w.flow_control = "rnr";
+         w.traced = true;
+         w.connect();
+     },
+     [](World& w) {
+         return of(w, velo_send_now(w.us.engine, w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 300));
+     }},
+    {"velo_send_start", "without credits",
+     [](World& w) {
+         w.connect();
+         w.use_up_credits();
+     },
+     [](World& w) { return of(w, w.send(w.us, 900)); }},
+    {"velo_peer_queued_bytes", "", connected,
+     [](World& w) { return of(velo_peer_queued_bytes(w.us.other) == 0); }},
+    {"velo_atomic_here", "", nothing,
+     [](World& w) {
+         std::uint64_t old = 0;
+         return of(w, velo_atomic_here(VELO_ATOMIC_ADD, 8, reinterpret_cast<std::uint64_t>(&w.us.word), 1, 0,
+                                       &old));
+     }},
+    {"velo_message_source", "", open_engines,
+     [](World& w) { return of(velo_message_source(w.us.engine) != UINT32_MAX); }},
+    {"velo_message_is_remote", "", open_engines,
+     [](World& w) { return of(!velo_message_is_remote(w.us.engine)); }},
+    {"velo_counter_at", "", nothing, [](World&) { return of(velo_counter_at(0) != nullptr); }},
+    {"velo_counter_value", "", connected,
+     [](World& w) {
+         std::uint64_t sum = 0;
+         for (unsigned i = 0; velo_counter_at(i) != nullptr; ++i) sum += velo_counter_value(w.us.engine, i);
+         return of(sum > 0);
+     }},
+    {"velo_counter_peers", "", connected, [](World& w) { return of(velo_counter_peers(w.us.engine) == 1); }},
+    {"velo_counter_of_peers", "", connected,
+     [](World& w) {
+         std::uint64_t sum = 0, value = 0;
+         for (unsigned i = 0; velo_counter_at(i) != nullptr; ++i) {
+             velo_counter_of_peers(w.us.engine, i, &value, 1);
+             sum += value;
+         }
+         return of(sum > 0);
+     }},
+    {"velo_dump", "", connected,
+     [](World& w) {
+         velo_dump(w.us.engine, nullptr, 0);
+         return harmless();
+     }},
+    {"velo_default_messenger_config", "", nothing,
+     [](World&) { return of(velo_default_messenger_config().unexpected_pool > 0); }},
+    {"velo_messenger_close", "with messages",
+     [](World& w) {
+         w.hold_back();
+         World::check(w.receive(99));
+     },
+     [](World& w) {
+         velo_messenger_close(std::exchange(w.us.messenger, nullptr));
+         return harmless();
+     }},
+    {"velo_messenger_address", "", messengers,
+     [](World& w) { return of(velo_messenger_address(w.us.messenger, &w.bytes) != nullptr); }},
+    {"velo_message_start", "eager", messengers, [](World& w) { return of(w, w.start(w.us, 1, 100)); }},
+    {"velo_message_receive_start", "before its message", messengers,
+     [](World& w) { return of(w, w.receive(1)); }},
+    {"velo_message_take", "one that has come", held_back,
+     [](World& w) {
+         w.message = w.take(10);
+         return of(w.message != nullptr && !w.told);
+     }},
+    {"velo_messenger_observe", "", messengers,
+     [](World& w) {
+         velo_messenger_state state;
+         velo_messenger_observe(w.us.messenger, &state);
+         return of(state.pool_bytes > 0);
+     }},
+};
+
+std::set<std::string> declared() {
+    std::set<std::string> names;
+    const std::regex declaration(R"((?:^|\n)(?!typedef|struct|static)[a-z][\w* ]*?\b(velo_\w+)\()");
+    for (const char* header : {"velo.h", "velo_messages.h"}) {
+        std::ostringstream text;
+        text << std::ifstream(std::string(VELO_SOURCE_DIRECTORY "/mca_btl_velo/api/") + header).rdbuf();
+        const std::string all = text.str();
+        for (std::sregex_iterator it(all.begin(), all.end(), declaration), end; it != end; ++it)
+            names.insert((*it)[1]);
+    }
+    return names;
+}
+
+// A lock that is still held stops the thread that wants it.
+void expect_locks_to_be_free(World& world) {
+    const auto used = std::async(std::launch::async, [&] { world.use_locks(); });
+    if (used.wait_for(std::chrono::seconds(20)) == std::future_status::ready) return;
+    std::fputs("a lock is still held\n", stdout);  // stderr is captured
+    std::fflush(stdout);
+    std::abort();
+}
+
+// Runs a case once; true if an allocation failed.
+bool failed_at(const Case& which, std::uint64_t allocation, const std::string& backing,
+               const std::string& trace) {
+    auto world = std::make_unique<World>(backing, trace);
+    which.prepare(*world);
+    EXPECT_FALSE(world->told);
+    faults = {};
+    faults.allocations_left = allocation;
+    Outcome outcome = Outcome::kDone;
+    faults.counting = true;
+    try {
+        outcome = which.call(*world);
+        faults.counting = false;
+    } catch (const std::exception& thrown) {
+        faults.counting = false;
+        ADD_FAILURE() << "went through the C interface: " << thrown.what();
+    }
+    const bool failed = faults.failed > 0;
+    EXPECT_TRUE(!failed || outcome != Outcome::kDone) << "nobody is told";
+    expect_locks_to_be_free(*world);
+    return failed;
+}
+
+TEST(FunctionsTest, each_tells_of_an_allocation_that_fails_and_leaves_nothing) {
+    const Directory backing, trace;
+    for (const Case& which : kWithMemory) {
+        SCOPED_TRACE(std::string(which.function) + " " + which.state);
+        ::testing::internal::CaptureStderr();                    // the report
+        failed_at(which, UINT64_MAX, backing.path, trace.path);  // what is made once in a process is there
+        EXPECT_GT(faults.asked_for, 0U);
+        const std::size_t files = entries_of("/proc/self/fd");
+        bool failed = true;
+        for (std::uint64_t allocation = 0; failed && !HasFailure(); ++allocation) {
+            SCOPED_TRACE("allocation " + std::to_string(allocation));
+            const std::int64_t blocks = live_blocks;
+            failed = failed_at(which, allocation, backing.path, trace.path);
+            EXPECT_EQ(live_blocks, blocks);
+            EXPECT_EQ(entries_of(backing.path), 0U);
+            EXPECT_EQ(mapped_of(backing.path), 0U);
+            EXPECT_EQ(entries_of("/proc/self/fd"), files);
+        }
+        ::testing::internal::GetCapturedStderr();
+    }
+}
+
+TEST(FunctionsTest, what_needs_no_memory_asks_for_none) {
+    const Directory backing, trace;
+    for (const Case& which : kWithoutMemory) {
+        SCOPED_TRACE(std::string(which.function) + " " + which.state);
+        failed_at(which, UINT64_MAX, backing.path, trace.path);
+        EXPECT_EQ(faults.asked_for, 0U);
+    }
+}
+
+TEST(FunctionsTest, every_function_of_the_interface_is_among_them) {
+    std::set<std::string> tried, names = declared();
+    for (const Case& which : kWithMemory) tried.insert(which.function);
+    for (const Case& which : kWithoutMemory) tried.insert(which.function);
+    EXPECT_GT(names.size(), 40U);
+    EXPECT_EQ(tried, names);
+}
+
+}  // namespace
+}  // namespace velo::test
