@@ -28,7 +28,9 @@ class Domain final : public flow::Carrier {
           sent_packets(sent),
           high_water(fullest),
           refusal(policy->extensions().refusal),
-          most_packets(refusal != nullptr ? refusal->refusal_limit() : UINT32_MAX),
+          most_packets(refusal != nullptr  ? refusal->refusal_limit()
+                       : policy->limited() ? UINT32_MAX
+                                           : reader.capacity()),
           engine_(engine) {}
 
     std::unique_ptr<flow::Policy> policy;
@@ -39,9 +41,10 @@ class Domain final : public flow::Carrier {
     std::uint64_t* high_water;
     const wire::Framing* framing = nullptr;  // of its messages, nullptr: by the measurements of shared memory
     flow::Refusal* refusal;                  // the policy has the fabric refuse by sender
-    std::uint32_t most_packets;              // that the fabric takes of one sender at a time
-    bool waits_for_data = false;             // what its REFs stand for is fetched, see fabric::Network
-    std::uint64_t next_sample = 0;           // position at which the occupancy is looked at next
+    std::uint32_t
+        most_packets;  // that the fabric takes of one sender at a time, if not as many as there are credits
+    bool waits_for_data = false;    // what its REFs stand for is fetched, see fabric::Network
+    std::uint64_t next_sample = 0;  // position at which the occupancy is looked at next
 
  private:
     // Under the engine's mutex.

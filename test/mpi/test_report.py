@@ -120,7 +120,7 @@ def test_under_load_a_job_takes_the_shared_memory_that_the_report_tells_and_no_m
     report = report_in(result)
     page = os.sysconf("SC_PAGE_SIZE")
     assert max(taken) == sum(-(-process["segment_bytes"] // page) * page for process in report["per_rank"]) > 0
-    assert report["total"]["data_packets"] > 10_000
+    assert report["total"]["data_packets"] > 3000
     assert_laws(report, 3)
 
 
