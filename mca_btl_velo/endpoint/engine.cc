@@ -140,6 +140,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
       outbox_(mailbox_.outbox_plan()),
+      most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
       reference_shift_(reference_shift(config)),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water),

@@ -207,7 +207,12 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         bool whole;          // all of it or nothing
     };
     bool may_refer(Peer& peer);
+    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes);
+    bool send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
+                        wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
     std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
+    bool refer_several(Peer& peer, wire::PacketKind kind);
+    bool deliver_several(Peer& peer, std::byte* data, std::size_t bytes);
     // Packets that may leave for the peer at once.
     std::uint32_t packets_allowed(const Peer& peer) const {
         return std::min(peer.ledger().credits(peer), peer.domain.most_packets);
@@ -309,7 +314,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     flow::Outbox outbox_;
-    unsigned reference_shift_;  // by reference goes what takes more packets than those allowed >> this
+    std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
+    unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this
     Domain velo_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.

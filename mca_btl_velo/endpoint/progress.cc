@@ -265,9 +265,12 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
     if (header.flags & wire::kReference) {
         if (payload.bytes != sizeof(wire::Reference) || payload.more_bytes != 0) return false;
         const auto reference = read_payload<wire::Reference>(payload.data);
+        std::byte* const data = referenced(peer, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
-        const bool taken = deliver(peer, plain, {referenced(peer, reference), reference.bytes, nullptr, 0});
+        const bool taken = header.flags & wire::kSeveral
+                               ? deliver_several(peer, data, reference.bytes)
+                               : deliver(peer, plain, {data, reference.bytes, nullptr, 0});
         release(peer, reference);
         return taken;
     }
@@ -281,6 +284,23 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
     if (rma) return incoming.room == 0 && deliver_rma(peer, incoming.rma);
     hand_up(peer, incoming.tag, incoming.buffer.get(), buffers_.buffer_bytes() - incoming.room);
     buffers_.give_back(std::move(incoming.buffer));
+    return true;
+}
+
+// Each whole.
+bool Engine::deliver_several(Peer& peer, std::byte* data, std::size_t bytes) {
+    while (bytes > 0) {
+        wire::Enclosed enclosed;
+        if (bytes < sizeof enclosed) return false;
+        std::memcpy(&enclosed, data, sizeof enclosed);
+        const std::size_t all = wire::enclosed_bytes(enclosed.bytes);
+        if (all > bytes) return false;
+        wire::Header header{wire::PacketKind::kData, wire::kFirst | wire::kLast, enclosed.tag, 0, 0, 0};
+        header.flags |= enclosed.flags & wire::kInternal;
+        if (!deliver(peer, header, {data + sizeof enclosed, enclosed.bytes, nullptr, 0})) return false;
+        data += all;
+        bytes -= all;
+    }
     return true;
 }
 

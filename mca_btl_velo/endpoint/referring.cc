@@ -20,37 +20,93 @@ bool Engine::may_refer(Peer& peer) {
     return peer.maps_us;
 }
 
-// Under the mutex, with a credit at hand where they are counted. Returns the number of bytes that have left,
-// of those from `offset` on; nothing: they have to go in packets, or none of them may go alone.
-std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
+// Under the mutex, as all that sends. A chunk for the peer; without room if there is none.
+flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes) {
     if (!may_refer(peer)) return {};
-    const std::size_t rest = what.message.total() - what.offset;
-    const flow::Outbox::Chunk chunk = outbox_.take(peer.lent, rest, [this](std::uint32_t place) {
+    const flow::Outbox::Chunk chunk = outbox_.take(peer.lent, bytes, [this](std::uint32_t place) {
         return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
     });
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
+    return chunk;
+}
+
+// The REF of a chunk that has been filled leaves. False: it cannot, and the chunk is free again.
+bool Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
+                            wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags) {
+    fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
+    there.unread.store(1, std::memory_order_relaxed);  // published with the packet
+    const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes)};
+    if (!peer.link.carry_reference({reference, there.data, &there.unread, kind, tag, flags,
+                                    peer.ledger().attach(peer), peer.policy().limited()})) {
+        outbox_.give_back(chunk);
+        return false;
+    }
+    sent(peer, 1);
+    return true;
+}
+
+// With a credit at hand where they are counted. Returns the number of bytes that have left, of those from
+// `offset` on; nothing: they have to go in packets, or none of them may go alone.
+std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
+    const std::size_t rest = what.message.total() - what.offset;
+    const flow::Outbox::Chunk chunk = lend(peer, rest);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(rest, chunk.room);
     if (bytes < rest && what.whole) {
         outbox_.give_back(chunk);
         return {};
     }
-    fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
-    what.message.copy_to(there.data, what.offset, bytes);
-    there.unread.store(1, std::memory_order_relaxed);  // published with the packet
+    what.message.copy_to(mailbox_.chunk(chunk.place).data, what.offset, bytes);
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
-    const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes)};
-    if (!peer.link.carry_reference({reference, there.data, &there.unread, what.kind, what.tag, flags,
-                                    peer.ledger().attach(peer), peer.policy().limited()})) {
-        outbox_.give_back(chunk);
-        return {};
-    }
+    if (!send_reference(peer, chunk, bytes, what.kind, what.tag, flags)) return {};
     statistics_.messages_by_reference += bytes == rest;
-    sent(peer, 1);
     return bytes;
+}
+
+// Messages that have waited, as many as a chunk takes, leave by one REF: so many small ones need no more
+// credits than a long one. False: there are not several, or they may go in packets, or have to.
+bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
+    const std::uint32_t allowed = packets_allowed(peer);
+    std::size_t bytes = 0, count = 0;
+    std::uint64_t packets = 0;
+    for (const velo_send* send = peer.queue.front(); send != nullptr && send->sent == 0; send = send->next) {
+        const std::size_t total = send->bytes[0] + send->bytes[1], with = bytes + wire::enclosed_bytes(total);
+        if (with > most_enclosed_) break;
+        bytes = with;
+        packets += wire::packets_in_run(total);
+        ++count;
+    }
+    if (allowed == 0 || count < 2 || packets <= allowed >> reference_shift_) return false;
+    const flow::Outbox::Chunk chunk = lend(peer, bytes);
+    if (chunk.room == 0) return false;
+    if (chunk.room < bytes) {
+        outbox_.give_back(chunk);
+        return false;
+    }
+    std::byte* to = mailbox_.chunk(chunk.place).data;
+    const velo_send* send = peer.queue.front();
+    for (std::size_t left = count; left > 0; --left, send = send->next) {
+        const fabric::MessageView message = view_of(*send);
+        const wire::Enclosed enclosed{static_cast<std::uint32_t>(message.total()), send->tag, send->flags, 0};
+        std::memcpy(to, &enclosed, sizeof enclosed);
+        message.copy_to(to + sizeof enclosed, 0, enclosed.bytes);
+        to += wire::enclosed_bytes(enclosed.bytes);
+    }
+    if (!send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral))
+        return false;
+    statistics_.messages_by_reference += count;
+    peer.stall.moved = true;
+    for (; count > 0; --count) {
+        velo_send* const gone = peer.queue.front();
+        peer.queue.sent(gone->bytes[0] + gone->bytes[1]);
+        peer.queue.pop();
+        if (peer.queue.empty()) end_stall(peer);
+        report_sent(gone);
+    }
+    return true;
 }
 
 // The data that a REF stands for, in place. Throws Failure.

@@ -7,6 +7,11 @@
 
 namespace velo::endpoint {
 
+inline fabric::MessageView view_of(const velo_send& send) {
+    return {{static_cast<const std::byte*>(send.part[0]), static_cast<const std::byte*>(send.part[1])},
+            {send.bytes[0], send.bytes[1]}};
+}
+
 inline void Engine::sent(Peer& peer, std::uint32_t packets) {
     peer.ledger().sent(peer, packets);
     *peer.domain.sent_packets += packets;

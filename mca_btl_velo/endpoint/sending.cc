@@ -19,11 +19,6 @@ constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
 constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
 constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
 
-fabric::MessageView view_of(const velo_send& send) {
-    return {{static_cast<const std::byte*>(send.part[0]), static_cast<const std::byte*>(send.part[1])},
-            {send.bytes[0], send.bytes[1]}};
-}
-
 }  // namespace
 
 struct Engine::Manner {
@@ -156,6 +151,7 @@ bool Engine::send_queued(Peer& peer) {
     const wire::PacketKind kind =
         peer.ledger().marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
     while (!peer.queue.empty()) {
+        if (refer_several(peer, kind)) continue;
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;
         bool complete = push(peer, *send, kind);

@@ -296,6 +296,7 @@ TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_other
     config.growth_buffers = 3;
     config.preposted_buffers = 17;
     config.report = "json";
+    config.by_reference = "never";
     for (std::size_t bytes : {20U, 2000U}) {
         Party party(config);
         for (unsigned i = 0; i < 20; ++i) {

@@ -8,7 +8,8 @@ constexpr std::uint32_t kMostPiggyback = 0xffff;
 
 const char* data_fault(const Parcel& parcel, std::uint32_t capacity) {
     const bool refers = (parcel.flags & wire::kReference) != 0;
-    if ((parcel.flags & ~(kFlags | wire::kReference)) != 0) return "unknown flags";
+    if ((parcel.flags & ~(kFlags | (refers ? wire::kReference | wire::kSeveral : 0))) != 0)
+        return "unknown flags";
     if (refers && (parcel.bytes != sizeof(wire::Reference) || parcel.run_packets != 1))
         return "a reference of another size";
     if (parcel.run_packets == 0 || parcel.run_packets > capacity) return "runs that do not fit";
