@@ -186,7 +186,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] velo_status sent_whole(Peer& peer, std::uint32_t packets);
-    [[gnu::cold, gnu::noinline]] void sent_elsewhere(Peer& peer, std::uint32_t packets);
+    [[gnu::noinline]] void follow_sent(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] velo_status send_now_alone(Peer& peer, std::uint8_t tag,
+                                                      const fabric::MessageView& message);
+    [[gnu::noinline]] velo_status send_now_locked(Peer& peer, std::uint8_t tag,
+                                                  const fabric::MessageView& message);
     // Before a further packet is retrieved, and at each look at the mailbox.
     void release_delayed_credit(Domain& domain) {
         if (!domain.ledger.owes()) [[likely]]

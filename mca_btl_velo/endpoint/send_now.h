@@ -13,13 +13,13 @@ inline fabric::MessageView view_of(const velo_send& send) {
 }
 
 inline void Engine::sent(Peer& peer, std::uint32_t packets) {
-    peer.ledger().sent(peer, packets);
+    const bool owes = peer.ledger().take(peer, packets);
     *peer.domain.sent_packets += packets;
-    if (sends_are_followed_) [[unlikely]]
-        sent_elsewhere(peer, packets);
     peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
     peer.awaits_answer.store(true, std::memory_order_relaxed);
-    peer.wake();
+    // One branch for all that is rare.
+    if (owes | sends_are_followed_ | peer.dozes) [[unlikely]]
+        follow_sent(peer, packets);
 }
 
 // All of a message, at once.
@@ -31,13 +31,18 @@ inline velo_status Engine::sent_whole(Peer& peer, std::uint32_t packets) {
 }
 
 inline velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
-    std::lock_guard lock(mutex_);
-    if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
+    if (config_.threads) [[unlikely]]
+        return send_now_locked(peer, tag, message);
+    return send_now_alone(peer, tag, message);
+}
+
+// Under the mutex, or with a single thread.
+inline velo_status Engine::send_now_alone(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
+    if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
     if (total > wire::kPayloadBytes) [[unlikely]]
         return send_run_now(peer, tag, message);
-    if (peer.ledger().credits(peer) == 0) return VELO_WOULD_BLOCK;
-    const std::uint32_t credits_back = total <= wire::kPiggybackOffset ? peer.ledger().attach(peer) : 0;
+    const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
     if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
         return VELO_WOULD_BLOCK;
     return sent_whole(peer, 1);

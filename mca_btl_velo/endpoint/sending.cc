@@ -35,14 +35,21 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
     return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
 }
 
-// Whoever speaks to a peer of another domain is no more likely to look at its mailbox soon. The trace hears
-// of each.
-void Engine::sent_elsewhere(Peer& peer, std::uint32_t packets) {
+// Whoever speaks to another peer, of another domain, too, may not look at its mailbox for long. The trace
+// hears of each.
+void Engine::follow_sent(Peer& peer, std::uint32_t packets) {
+    if (peer.ledger().owes_another(peer)) peer.ledger().look();
     if (&peer.domain != &velo_)
         velo_.ledger.look();
     else if (remote_)
         remote_->ledger.look();
     trace_.sent(peer, packets);
+    peer.wake();
+}
+
+velo_status Engine::send_now_locked(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
+    std::lock_guard lock(mutex_);
+    return send_now_alone(peer, tag, message);
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver.

@@ -75,22 +75,30 @@ class Ledger final : private Emitter {
     // ---- sender role
 
     std::uint32_t credits(const Account& to) const { return policy_.credits(to.flow); }
-    // The number of credits to put into a DATA packet with two bytes to spare that leaves for `to` now, 0 for
-    // none. Where credits may wait, those of a few packets do, too: giving back each one at once costs both
+    // The number of credits to put into a DATA packet that leaves for `to` now, 0 for none. `room`: it has two
+    // bytes to spare. Where credits may wait, those of a few packets do, too: giving back each one at once costs both
     // ends more than the rest of an 8-byte message's flow control.
-    std::uint32_t attach(const Account& to) {
+    std::uint32_t attach(const Account& to, bool room = true) {
         const PeerFlow& flow = policy_.peer(to.flow);
         // One branch of the three conditions.
         const bool below = flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold;
         const bool few = delays_ ? below & (delayed_to() != to.peer) : flow.retrieved == 0;
-        return few ? 0 : attach_due(to);
+        return few | !room ? 0 : attach_due(to);
     }
     // `packets` <= credits(to) DATA packets have left.
     void sent(const Account& to, std::uint32_t packets) {
-        policy_.take(to.flow, packets);
-        // Whoever speaks to another peer may not look at its mailbox for long.
-        if (owes() && delayed_to() != to.peer) [[unlikely]]
+        if (take(to, packets)) [[unlikely]]
             release();
+    }
+    // The same in two steps. True: look() is due.
+    bool take(const Account& to, std::uint32_t packets) {
+        policy_.take(to.flow, packets);
+        return owes_another(to);
+    }
+    // Whoever speaks to another peer may not look at its mailbox for long.
+    bool owes_another(const Account& than) const {
+        const PeerIndex owed = delayed_to();
+        return (owed != kNobody) & (owed != than.peer);
     }
     // A packet for `to` waits, and none did before.
     void queued(Account& to) {

@@ -30,6 +30,18 @@ inline void copy_other_small(std::byte* to, const std::byte* from, std::size_t b
     copy_other_small(to, from, bytes);
 }
 
+// Two pieces, the second behind the first; `a_bytes` + `b_bytes` <= 64.
+[[gnu::always_inline]] inline void copy_two_small(std::byte* to, const std::byte* a, std::size_t a_bytes,
+                                                  const std::byte* b, std::size_t b_bytes) {
+    // One branch for the header of an upper layer and a number.
+    if ((a_bytes - 8 <= 8) & (b_bytes - 8 <= 8)) [[likely]] {
+        copy_ends<8>(to, a, a_bytes);
+        return copy_ends<8>(to + a_bytes, b, b_bytes);
+    }
+    copy_small(to, a, a_bytes);
+    copy_other_small(to + a_bytes, b, b_bytes);
+}
+
 // Any size: the library's copy from where a call costs less than it saves.
 inline void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes <= 64) return copy_small(to, from, bytes);

@@ -34,8 +34,8 @@ class ShmLink final : public Link {
             return false;
         }
         std::byte* payload = writer_.payload(at);
-        platform::copy_small(payload, message.part[0], message.bytes[0]);
-        platform::copy_small(payload + message.bytes[0], message.part[1], message.bytes[1]);
+        platform::copy_two_small(payload, message.part[0], message.bytes[0], message.part[1],
+                                 message.bytes[1]);
         wire::Header header{wire::PacketKind::kData,
                             wire::kFirst | wire::kLast,
                             tag,
