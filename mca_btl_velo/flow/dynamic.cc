@@ -69,6 +69,17 @@ void DynamicPolicy::shrink_thresholds(PeerIndex from, std::uint32_t credits) {
     assert(credits == 0);
 }
 
+// By I9 n + 1 lots of T(I) let a sender hold as many as I + n. Where all senders use their quotas, whoever
+// comes last would find nothing available, get short lots, reach its thresholds more often than the others,
+// seem the most active of all and be given their quotas. So a lot is one less than T(I) where its sender
+// would hold more than I: the n + 1 lots then add up to I + 1.
+std::uint32_t DynamicPolicy::next_lot(const Extra& extra, std::uint32_t held) const {
+    const std::uint32_t lot = intended_lot(extra);
+    const bool beyond = held + lot > extra.intended;
+    const bool divisible = lot * (config_.credit_slots + 1) == extra.intended + 1U;
+    return beyond && !divisible ? lot - 1 : lot;
+}
+
 // ---- returning credits (thesis sections 6.5.2 and 6.6) ---
 
 void DynamicPolicy::due(PeerIndex from, Emitter& out) {
@@ -80,8 +91,8 @@ void DynamicPolicy::due(PeerIndex from, Emitter& out) {
         // answers.
         if (extra.blocked && peer.current >= config_.credit_slots) break;
         if (!extra.blocked) threshold_crossed(from, out);
-        const std::uint32_t lot = std::min(intended_lot(extra), available_);
         peer.retrieved -= peer.threshold;
+        const std::uint32_t lot = std::min(next_lot(extra, peer.current + peer.retrieved), available_);
         push_threshold(from, lot);
         extra.piggybacked = 0;
         grant(from, lot);
@@ -100,8 +111,8 @@ std::uint32_t DynamicPolicy::attach(PeerIndex to, Emitter& out) {
     std::uint32_t count = 0;
     if (progress >= peer.threshold && (available_ > 0 || early > 0)) {
         threshold_crossed(to, out);
-        const std::uint32_t lot = intended_lot(extra);
         const std::uint32_t overshoot = progress - peer.threshold;
+        const std::uint32_t lot = next_lot(extra, peer.current + overshoot - early);
         if (lot >= early) {  // by deficit: the rest of the lot leaves now
             count = std::min(lot - early, available_);
             push_threshold(to, early + count);

@@ -75,6 +75,8 @@ class DynamicPolicy final : public Policy, public Requests {
     std::uint32_t intended_lot(const Extra& extra) const {
         return static_cast<std::uint32_t>(extra.intended * lots_reciprocal_ >> 32) + 1;
     }
+    // The lot for a sender that holds `held` without it.
+    std::uint32_t next_lot(const Extra& extra, std::uint32_t held) const;
 
     void due(PeerIndex from, Emitter& out) override;
     std::uint32_t attach(PeerIndex to, Emitter& out) override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 namespace velo::schedule {
 
@@ -98,6 +99,14 @@ void ReferenceParty::retrieve(PeerIndex q, const Packet& packet, Outbox& out) {
     }
 }
 
+// All n + 1 lots add up to I + 1 where all can be T(I) or one less; the literal rules know T(I) alone.
+std::int64_t ReferenceParty::lot_of(const Peer& p) const {
+    const std::int64_t most = threshold_of(p.intended);
+    const std::int64_t others = std::accumulate(p.t.begin() + 1, p.t.end(), std::int64_t{0});
+    const bool fits = others + most <= p.intended + 1 || (p.intended + 1) % (n_ + 1) == 0;
+    return literal_ != Literal::kNone || fits ? most : most - 1;
+}
+
 void ReferenceParty::activity(PeerIndex q) {
     Peer& p = peers_[q];
     std::int64_t total = 0;
@@ -113,7 +122,7 @@ void ReferenceParty::activity(PeerIndex q) {
             break;
         }
         if (!p.blocked) crossing(q);
-        const std::int64_t lot = threshold_of(p.intended);
+        const std::int64_t lot = lot_of(p);
         const std::int64_t c = std::min(lot, avail_);
         p.retr = literal_ == Literal::kA3OvershootDropped ? 0 : p.retr - p.t[0];
         push(q, literal_ == Literal::kA1ComputedThreshold ? lot : c);
@@ -130,7 +139,7 @@ std::int64_t ReferenceParty::piggyback(PeerIndex q) {
     std::int64_t x = 0;
     if (p.retr + p.pig >= p.t[0] && !(avail_ == 0 && p.pig == 0)) {
         crossing(q);
-        const std::int64_t tn = threshold_of(p.intended);
+        const std::int64_t tn = lot_of(p);
         const std::int64_t o = p.retr + p.pig - p.t[0];
         if (tn >= p.pig) {
             x = std::min(tn - p.pig, std::max<std::int64_t>(avail_, 0));

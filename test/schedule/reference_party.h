@@ -85,6 +85,7 @@ class ReferenceParty {
     Level level(flow::PeerIndex q) const;
     void move(flow::PeerIndex q, Level to);
     std::int64_t threshold_of(std::int64_t quota) const { return quota / (n_ + 1) + 1; }
+    std::int64_t lot_of(const Peer& p) const;
 
     Literal literal_;
     std::int64_t n_;

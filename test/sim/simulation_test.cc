@@ -67,6 +67,21 @@ TEST_P(EveryPolicy, CarriesEveryPatternToItsEnd) {
             }
 }
 
+TEST_P(EveryPolicy, CarriesEveryPatternByReferenceWhateverTheOutboxHolds) {
+    for (const std::string& pattern : pattern_names())
+        for (const ByReference choice : {ByReference::kAuto, ByReference::kAlways})
+            for (const std::uint64_t outbox : {0, 2304, 262144}) {
+                Trial run = small_run(pattern, GetParam(), 6);
+                run.flow.by_reference = choice;
+                run.flow.outbox = outbox;
+                const Outcome outcome = execute(run).outcome;
+                EXPECT_EQ(outcome.fault, "") << pattern << " " << outbox;
+                EXPECT_EQ(outcome.deadlock, "") << pattern << " " << outbox;
+                EXPECT_LE(outcome.totals.outbox_high_water, outbox);
+                if (outbox == 0) EXPECT_EQ(outcome.totals.messages_by_reference, 0U);
+            }
+}
+
 TEST_P(EveryPolicy, SendsTheSameDataWhateverTheLengthOfTrains) {
     for (const std::string pattern : {"alltoall", "exchange", "scatterv"}) {
         Trial run = small_run(pattern, GetParam());
@@ -134,6 +149,101 @@ TEST(Simulation, KeepsTheMailboxOfAnIncastBounded) {
     EXPECT_LE(outcome.totals.slots_high_water, 63U * 8);
 }
 
+Trial pair_run(const std::string& policy, std::uint32_t buffers) {
+    Trial run = thesis_run("stream", 2, policy, 100);
+    run.machine.processes_per_node = 1;
+    run.machine.dimensions = {2};
+    run.options.bytes = 4;
+    run.options.repetitions = 60;
+    run.options.iterations = 10;
+    run.flow.piggyback = true;
+    run.flow.own.preposted_buffers = run.flow.own.initial_buffers = buffers;
+    return run;
+}
+
+TEST(Simulation, SendsAMessageThatHasFewerCreditsThanPacketsAsOnePacketByReference) {
+    Trial run = thesis_run("multi_pingpong", 2, "static", 8);
+    run.machine.processes_per_node = 1;
+    run.machine.dimensions = {2};
+    run.options.iterations = 5;
+    run.flow.by_reference = ByReference::kAuto;
+    const Totals totals = execute(run).outcome.totals;
+    EXPECT_EQ(totals.messages_by_reference, 10U);
+    EXPECT_EQ(totals.data_packets, 10U);
+    EXPECT_EQ(totals.messages_delayed, 0U);
+    EXPECT_EQ(totals.outbox_high_water, 5 * 2304U) << "chunks are looked at in turn";
+    EXPECT_EQ(totals.outbox_full, 0U);
+
+    // 76 credits are just not twice the 38 packets, 77 are.
+    run.options.bytes = 38 * 56 - run.machine.header_bytes;
+    run.machine.eager_limit = run.options.bytes;
+    run.options.iterations = 1;
+    run.flow.slots_per_peer = 77;
+    EXPECT_EQ(execute(run).outcome.totals.messages_by_reference, 2U);
+    run.flow.slots_per_peer = 78;
+    EXPECT_EQ(execute(run).outcome.totals.messages_by_reference, 0U);
+    run.flow.by_reference = ByReference::kAlways;
+    EXPECT_EQ(execute(run).outcome.totals.messages_by_reference, 2U);
+}
+
+TEST(Simulation, LeavesHalfOfAnOutboxToOthersAndGoesOnInPackets) {
+    Trial run = pair_run("dynamic", 4);
+    run.options.bytes = 2048;
+    run.flow.slots_per_peer = 60;
+    run.flow.by_reference = ByReference::kAuto;
+    const Outcome outcome = execute(run).outcome;
+    EXPECT_FALSE(outcome.failed()) << outcome.fault << outcome.deadlock;
+    EXPECT_GT(outcome.totals.outbox_full, 0U);
+    EXPECT_GT(outcome.totals.messages_by_reference, 0U);
+    EXPECT_LT(outcome.totals.messages_by_reference, outcome.totals.messages);
+    EXPECT_LE(outcome.totals.outbox_high_water, 262144U / 2 + 33024);
+}
+
+TEST(Simulation, SendsInPartsWhatIsLargerThanAChunk) {
+    Trial run = thesis_run("multi_pingpong", 2, "static", 8);
+    run.machine.processes_per_node = 1;
+    run.machine.dimensions = {2};
+    run.options.bytes = run.machine.eager_limit = 60000;
+    run.flow.by_reference = ByReference::kAuto;
+    const Totals totals = execute(run).outcome.totals;
+    EXPECT_EQ(totals.messages_by_reference, 2U);
+    EXPECT_EQ(totals.data_packets, 4U) << "60016 bytes are two chunks of 32960";
+}
+
+// A large message and, after it, perhaps a small one: the receiver matches the first.
+class LargeThenSmall final : public Workload {
+ public:
+    explicit LargeThenSmall(bool small) : small_(small) {}
+    std::string name() const override { return "large then small"; }
+    std::uint32_t processes() const override { return 2; }
+    std::uint32_t iterations() const override { return 1; }
+    void steps(std::uint32_t p, std::uint32_t, std::vector<Step>& out) const override {
+        if (p == 1) return out.push_back({StepKind::kReceive, 0, 2048});
+        out.push_back({StepKind::kSend, 1, 2048});
+        if (small_) out.push_back({StepKind::kSend, 1, 4});
+    }
+
+ private:
+    bool small_;
+};
+
+TEST(Simulation, MatchesNoMessageBeforeAnEarlierOneWhoseDataIsUnderWay) {
+    Machine machine;
+    machine.dimensions = {2};
+    machine.processes_per_node = 1;
+    FlowOptions flow;
+    flow.policy = "static";
+    flow.slots_per_peer = 8;
+    const auto end = [&](bool small) {
+        const LargeThenSmall workload(small);
+        const Outcome outcome = Simulation(machine, flow, workload).run();
+        EXPECT_EQ(outcome.totals.messages_by_reference, 1U);
+        EXPECT_EQ(outcome.totals.data_packets, 1U + small);
+        return outcome.iteration_end[0];
+    };
+    EXPECT_GE(end(true), end(false));
+}
+
 TEST(Simulation, LetsLimicTakeNoCredits) {
     Trial run = thesis_run("alltoall", 32, "static", 20);
     run.machine.limic = true;
@@ -148,18 +258,6 @@ TEST(Simulation, SendsLargeMessagesByRma) {
     const Totals totals = execute(run).outcome.totals;
     // One packet announces each message.
     EXPECT_EQ(totals.data_packets, totals.messages);
-}
-
-Trial pair_run(const std::string& policy, std::uint32_t buffers) {
-    Trial run = thesis_run("stream", 2, policy, 100);
-    run.machine.processes_per_node = 1;
-    run.machine.dimensions = {2};
-    run.options.bytes = 4;
-    run.options.repetitions = 60;
-    run.options.iterations = 10;
-    run.flow.piggyback = true;
-    run.flow.own.preposted_buffers = run.flow.own.initial_buffers = buffers;
-    return run;
 }
 
 TEST(Simulation, SendsAgainWhatAMailboxHasRefused) {

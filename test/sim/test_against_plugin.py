@@ -37,7 +37,8 @@ def measure(serial_program):
                  str(slots), "--mca", "btl_velo_piggyback", str(int(piggyback)), "--mca", "btl_velo_spare_peers", "0",
                  "--mca", "btl_velo_delay_credits", str(int(delay)),
                  # The model has a header in every packet, as the thesis has it.
-                 "--mca", "btl_velo_packet_trains", "0", "--mca", "btl_velo_report", "json", "--mca",
+                 "--mca", "btl_velo_packet_trains", "0", "--mca", "btl_velo_by_reference", "never",
+                 "--mca", "btl_velo_report", "json", "--mca",
                  "mpi_yield_when_idle", "1",
                  str(serial_program), pattern, str(rounds), str(size)]
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -51,7 +52,7 @@ def measure(serial_program):
 
 def simulated(simulate, pattern, rounds, size, policy, slots, piggyback=True, delay=True):
     words = [pattern, "-n", RANKS, "--iterations", rounds, "--bytes", size, "--policy", policy, "--slots", slots,
-             "--header-bytes", HEADER_BYTES]
+             "--header-bytes", HEADER_BYTES, "--by-reference", "never"]
     return simulate(*words, *([] if piggyback else ["--no-piggyback"]), *([] if delay else ["--no-delay-credits"]))["total"]
 
 
@@ -102,9 +103,10 @@ def test_the_comparison_notices_a_wrong_model(simulate, slots):
                   {"piggyback": False}, {"delay": False}):
         other = {"policy": "dynamic", "slots": slots, "size": 2048, **wrong}
         assert apart(right, simulated(simulate, "walk", 20, **other)), wrong
-    assert "requests" in apart(right, {**right, "requests": 0, "responses": 0})
+    if right["requests"] > RARE_APART:  # with 57 slots hardly anybody has to be asked
+        assert "requests" in apart(right, {**right, "requests": 0, "responses": 0})
     for name in CLOSE:
-        assert name in apart(right, {**right, name: 3 * right[name]}), name
+        assert name in apart(right, {**right, name: 3 * right[name] + 10}), name
 
 
 @pytest.mark.parametrize("slots", [16, 57])

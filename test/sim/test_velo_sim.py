@@ -67,6 +67,14 @@ def test_the_same_seed_is_the_same_run(simulate):
     assert first["digest"] == second["digest"] != other["digest"]
 
 
+def test_counts_what_goes_by_reference(simulate):
+    words = ["alltoall", "-n", 32, "--policy", "static", "--slots", 8]
+    usual, never = simulate(*words)["total"], simulate(*words, "--by-reference", "never")["total"]
+    assert usual["messages_by_reference"] == usual["messages_sent"] == never["messages_sent"]
+    assert 0 < usual["outbox_high_water"] <= 262144
+    assert never["messages_by_reference"] == never["outbox_high_water"] == never["outbox_full"] == 0
+
+
 @pytest.mark.parametrize("words, expected", [
     (["run", "alltoall", "--policy", "dynamic", "--slots", 3], "set btl_velo_slots_per_peer to at least"),
     (["run", "alltoall", "--nodes", "4x"], "--nodes 4x"),
@@ -83,6 +91,8 @@ def test_the_same_seed_is_the_same_run(simulate):
     (["run", "alltoall", "--header-bytes", 4294967295], "--header-bytes"),
     (["run", "alltoall", "--bytes", 4294967295], "--bytes"),
     (["run", "alltoall", "--per-process"], "--json"),
+    (["run", "alltoall", "--by-reference", "sometimes"], "--by-reference"),
+    (["run", "alltoall", "--outbox", 4294967296], "--outbox"),
     (["run", "polka"], "polka"),
     (["experiment", "fig9.9"], "fig9.9"),
     (["experiment", "table7.1", "--bounds", "/nowhere"], "--bounds"),

@@ -54,6 +54,22 @@ TEST(DynamicPolicy, StartsWithTheFloorAndKeepsTheRestAvailable) {
     }
 }
 
+// Quotas of which n + 1 lots of T(I) are more than I + 1, and one that they divide.
+TEST(DynamicPolicy, LetsEachOfManyBusySendersHoldItsQuotaAndNoMore) {
+    for (const std::uint32_t quota : {6U, 48U, 49U, 50U}) {
+        DynamicPolicy policy(config_of(20, 20 * quota, 2));
+        Recorder out;
+        // As often as it takes to use up what has been granted below the quota.
+        for (int round = 0; round < 40; ++round)
+            for (PeerIndex q = 0; q < 20; ++q) retrieve_data(policy, q, policy.peer(q).current, out);
+        for (PeerIndex q = 0; q < 20; ++q) {
+            EXPECT_EQ(policy.peer(q).current + policy.peer(q).retrieved, quota) << "peer " << q;
+            EXPECT_EQ(policy.intended(q), quota) << "peer " << q;
+        }
+        EXPECT_EQ(policy.counters().steals, 0U) << quota;
+    }
+}
+
 TEST(DynamicPolicy, RaisesTheLevelOfASenderAtEachMonitoringPoint) {
     DynamicPolicy policy(config_of(2, 40, 1));
     Recorder out;

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -60,6 +61,9 @@ nlohmann::json to_json(const RunOptions& o, const Measured& m) {
     total["messages_sent"] = outcome.totals.messages;
     total["messages_delayed"] = outcome.totals.messages_delayed;
     total["data_packets"] = outcome.totals.data_packets;
+    total["messages_by_reference"] = outcome.totals.messages_by_reference;
+    total["outbox_high_water"] = outcome.totals.outbox_high_water;
+    total["outbox_full"] = outcome.totals.outbox_full;
     nlohmann::json json = {{"policy", o.run.flow.policy},
                            {"processes", o.run.options.processes},
                            {"nodes", to_string(o.run.machine.dimensions)},
@@ -92,6 +96,11 @@ void print(const RunOptions& o, const Measured& m) {
         std::printf("  iteration          %.2f us\n", m.time_us);
     std::printf("  messages           %llu, %llu delayed\n", static_cast<unsigned long long>(t.messages),
                 static_cast<unsigned long long>(t.messages_delayed));
+    if (t.messages_by_reference + t.outbox_full > 0)
+        std::printf("  by reference       %llu, outbox %llu bytes at most, full %llu times\n",
+                    static_cast<unsigned long long>(t.messages_by_reference),
+                    static_cast<unsigned long long>(t.outbox_high_water),
+                    static_cast<unsigned long long>(t.outbox_full));
     std::printf("  data packets       %llu\n", static_cast<unsigned long long>(t.data_packets));
     std::printf("  credit packets     %llu\n", static_cast<unsigned long long>(t.flow.credit_packets));
     std::printf("  piggybacks         %llu\n", static_cast<unsigned long long>(t.flow.piggybacks));
@@ -156,6 +165,20 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_flag("--no-piggyback", o->no_piggyback, "credits return in packets of their own only");
     run->add_flag("--delay-credits,!--no-delay-credits", f.delay_credits,
                   "a credit packet waits for the next look at the mailbox, as in the plugin");
+    const std::map<std::string, ByReference> choices = {
+        {"auto", ByReference::kAuto}, {"never", ByReference::kNever}, {"always", ByReference::kAlways}};
+    run->add_option("--by-reference", f.by_reference,
+                    "messages of several packets go as one, and stay in the outbox until the receiver has "
+                    "fetched them: auto (where they would take more than half of the credits)")
+        ->transform(CLI::CheckedTransformer(choices))
+        ->default_str("auto");
+    run->add_option("--outbox", f.outbox, "bytes of each process for what goes by reference; 0: none")
+        ->check(CLI::Range(std::uint64_t{0}, flow::OutboxPlan::kMostBytes))
+        ->capture_default_str();
+    run->add_option("--gets", f.most_gets,
+                    "that a process has under way at a time for what came by reference")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     run->add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
     run->add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");
     run->add_option("--bytes", p.bytes, "of MPI data in a message")

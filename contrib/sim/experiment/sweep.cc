@@ -64,6 +64,7 @@ Trial thesis_run(const std::string& pattern, std::uint32_t processes, const std:
     run.flow.credit_slots = credit_slots;
     run.flow.piggyback = false;
     run.flow.delay_credits = false;
+    run.flow.by_reference = ByReference::kNever;
     return run;
 }
 

@@ -158,9 +158,8 @@ void Simulation::send(std::uint32_t p, const Step& step) {
 
     Pending message;
     const bool rendezvous = step.bytes > machine_.eager_limit;
-    const std::uint32_t bytes = machine_.header_bytes + (rendezvous ? 0 : step.bytes);
-    message.packets = static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(bytes));
-    message.spare = message.packets * wire::kPayloadBytes - bytes >= wire::kPiggybackBytes;
+    message.bytes = machine_.header_bytes + (rendezvous ? 0 : step.bytes);
+    message.packets = static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(message.bytes));
 
     std::uint32_t slot = free_pending_;
     if (slot == kNone) {
@@ -190,10 +189,13 @@ bool Simulation::send_queued(flow::Account& account) {
     if (refusing_ && holds(p, account.peer)) return to.head != kNone;
     while (to.head != kNone) {
         const std::uint32_t slot = to.head;
-        std::uint32_t count = std::min(pendings_[slot].packets, process.ledger->credits(account));
-        if (machine_.max_train > 0) count = std::min(count, machine_.max_train);
-        if (count == 0) return true;
-        send_packets(p, to, pendings_[slot], count);
+        const std::uint32_t credits = process.ledger->credits(account);
+        if (!refers_ || !refer(p, to, pendings_[slot], credits)) {
+            std::uint32_t count = std::min(pendings_[slot].packets, credits);
+            if (machine_.max_train > 0) count = std::min(count, machine_.max_train);
+            if (count == 0) return true;
+            send_packets(p, to, pendings_[slot], count);
+        }
         if (pendings_[slot].packets > 0) continue;
         to.head = pendings_[slot].next;
         if (to.head == kNone) to.tail = kNone;
@@ -206,17 +208,26 @@ bool Simulation::send_queued(flow::Account& account) {
 }
 
 void Simulation::send_packets(std::uint32_t p, Pair& to, Pending& message, std::uint32_t count) {
-    flow::Ledger& ledger = *processes_[p].ledger;
-    const std::uint32_t index = to.account.peer;
     Train train;
-    train.from = p;
-    train.to = peers_.process_at(p, index);
     train.count = count;
     train.last = count == message.packets;
-    if (train.last && message.spare) train.value = ledger.attach(to.account);
+    const std::uint32_t room = count * wire::kPayloadBytes;
+    if (train.last && room - message.bytes >= wire::kPiggybackBytes)
+        train.value = processes_[p].ledger->attach(to.account);
     train.backlogged = marks_backlog_ && message.waited;
-    if (refusing_) train.sequence = links_[peers_.first(p) + index].sequence++;
     message.packets -= count;
+    message.bytes -= std::min(message.bytes, room);
+    send_train(p, to, train);
+}
+
+// DATA: the slots and credits of `train.count` packets.
+void Simulation::send_train(std::uint32_t p, Pair& to, Train train) {
+    flow::Ledger& ledger = *processes_[p].ledger;
+    const std::uint32_t index = to.account.peer;
+    const std::uint32_t count = train.count;
+    train.from = p;
+    train.to = peers_.process_at(p, index);
+    if (refusing_) train.sequence = links_[peers_.first(p) + index].sequence++;
     totals_.data_packets += count;
     ++processes_[p].in_interface;
     // The interface takes the first packet while the process writes the others.

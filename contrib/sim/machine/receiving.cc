@@ -12,9 +12,10 @@ void Simulation::arrive(std::uint32_t index) {
     if (train.kind == TrainKind::kRmaRequest) return serve_rma(index);
     Process& process = processes_[train.to];
     if (train.kind == TrainKind::kRmaData) {
-        // The notification comes with the last packet.
+        // The back-pressure ends with the first packet, as everywhere; the notification comes with the last.
+        network_.accepted(train.from, std::exchange(train.count, 0));
         if (events_.now() < train.done) return events_.push(train.done, kArrive, 0, index);
-        --process.fetching;
+        if (train.chunk == kNone) --process.fetching;
     }
     if (refusing_ && !admit(index)) return;
     if (train.takes_slot() && flow_.finite_mailbox && !process.policy->limited()) {
@@ -30,6 +31,7 @@ void Simulation::accept(std::uint32_t index) {
     const std::uint32_t to = train.to;
     Process& process = processes_[to];
     if (train.kind != TrainKind::kLocal) network_.accepted(train.from, train.count);
+    if (train.kind == TrainKind::kRmaData && train.chunk != kNone) give_back(train);
     if (train.kind == TrainKind::kRmaData) {
         trains_.remove(index);
     } else {
@@ -51,6 +53,10 @@ void Simulation::serve_rma(std::uint32_t index) {
     answer.kind = TrainKind::kRmaData;
     answer.from = trains_[index].to;
     answer.to = trains_[index].from;
+    answer.chunk = trains_[index].chunk;
+    answer.bytes = trains_[index].bytes;
+    answer.landing = trains_[index].landing;
+    answer.last = trains_[index].last;
     const double packet_bytes = machine_.costs.rma_packet_bytes;
     answer.count = static_cast<std::uint32_t>(trains_[index].value / packet_bytes) + 1;
     trains_.remove(index);
@@ -119,9 +125,9 @@ void Simulation::retrieve(std::uint32_t p) {
             return;
         case TrainKind::kLocal:
             clock_ += local_message_ + from_ns(machine_.costs.local_byte_ns * train.value);
-            ++pair(p, index).unmatched;
-            ++process.unmatched;
-            return;
+            return message_arrived(p, index);
+        case TrainKind::kReferred:
+            return landed(p, index, train);
         case TrainKind::kRmaRequest:
         case TrainKind::kRmaData:
             return;
@@ -146,10 +152,15 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
     };
     if (!process.ledger->data_retrieved(from.account, train.count, train.backlogged, train.value, pass))
         fault_ = "process " + std::to_string(p) + " has got more packets than it gave credits for";
+    if (train.chunk != kNone) return fetch(p, index, train);
     if (!train.last) return;
     clock_ += receive_message_;
-    ++from.unmatched;
-    ++process.unmatched;
+    if (!refers_ || !lands_later(p, index)) message_arrived(p, index);
+}
+
+void Simulation::message_arrived(std::uint32_t p, std::uint32_t index) {
+    ++pair(p, index).unmatched;
+    ++processes_[p].unmatched;
 }
 
 }  // namespace velo::sim

@@ -95,7 +95,9 @@ void Simulation::adapt_to(const Process& process) {
     const bool watches = on_demand_ || process.policy->traits().bytes_per_peer > sizeof(flow::PeerFlow);
     if (watches && !flow_.free_of_charge) watching_ = from_ns(machine_.costs.monitor_ns);
     if (on_demand_) contacts_.resize(processes_.size());
+    if (flow_.by_reference != ByReference::kNever) open_outboxes();
     if (!refusing_) return;
+    most_packets_ = process.refusal->refusal_limit();
     links_.resize(pairs_.size());
     due_.resize(processes_.size());
     machine_.max_train = 1;  // each packet is refused or taken by itself
@@ -162,6 +164,11 @@ void Simulation::conclude(Outcome& outcome) {
         for (std::uint32_t i = 0; i < process.policy->config().peers; ++i)
             outcome.totals.largest_quota =
                 std::max(outcome.totals.largest_quota, process.policy->intended(i));
+    }
+    for (const Outbox& outbox : outboxes_) {
+        const flow::Outbox::Counters& c = outbox.chunks.counters();
+        outcome.totals.outbox_high_water = std::max(outcome.totals.outbox_high_water, c.high_water);
+        outcome.totals.outbox_full += c.full;
     }
     outcome.iteration_end = iteration_end_;
     outcome.end = events_.now();

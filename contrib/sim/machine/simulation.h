@@ -12,6 +12,7 @@
 #include "core/event_queue.h"
 #include "core/random.h"
 #include "flow/ledger.h"
+#include "flow/outbox.h"
 #include "flow/refusal.h"
 #include "machine/network.h"
 #include "machine/parameters.h"
@@ -20,6 +21,9 @@
 #include "workload/workload.h"
 
 namespace velo::sim {
+
+// btl_velo_by_reference
+enum class ByReference : std::uint8_t { kAuto, kNever, kAlways };
 
 struct FlowOptions {
     std::string policy = "none";
@@ -30,6 +34,9 @@ struct FlowOptions {
     std::uint32_t intended_max = flow::kMaxQuota;
     bool free_of_charge = false;  // the processor's part of flow control costs no time
     bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
+    ByReference by_reference = ByReference::kAuto;
+    std::uint64_t outbox = 262144;  // bytes of each process
+    std::uint32_t most_gets = 1;    // that a process has under way for what came by reference
     // What rnr, the schemes of Liu & Panda and lazy have of their own; the numbers of peers and slots in it
     // do not count.
     flow::PolicyConfig own;
@@ -44,6 +51,9 @@ struct Totals {
     std::uint64_t slots_high_water = 0;  // of the fullest mailbox
     std::uint64_t state_bytes = 0;       // of all policies' state
     std::uint32_t largest_quota = 0;     // that any process has given any other, at the end
+    std::uint64_t messages_by_reference = 0;
+    std::uint64_t outbox_high_water = 0;  // bytes of chunks, of the fullest outbox
+    std::uint64_t outbox_full = 0;        // how often there was no chunk, and packets were taken
 };
 
 struct Outcome {
@@ -103,6 +113,8 @@ class Simulation : private flow::Carrier {
         std::uint32_t queued = 0;             // messages in the queues of all peers
         std::uint32_t waits_for = kNone;      // peer index of a blocking send without credits
         std::uint32_t fetching = 0;           // RMA transfers that have not arrived
+        std::uint32_t pulling = 0;            // gets for REFs under way
+        TrainQueue pulls;                     // gets that wait until there are fewer
         std::uint64_t delayed = 0;
         State state = State::kBusy;
         bool finished = false;
@@ -111,9 +123,9 @@ class Simulation : private flow::Carrier {
     };
     // A message, or the rest of one, that waits for credits.
     struct Pending {
+        std::uint32_t bytes = 0;
         std::uint32_t packets = 0;
         std::uint32_t next = kNone;
-        bool spare = false;   // the last packet has room for a piggybacked count
         bool waited = false;  // was left in the queue for want of a credit
     };
     struct Pair {
@@ -130,6 +142,22 @@ class Simulation : private flow::Carrier {
         std::uint32_t expected = 0;     // receiver role: the packet that comes next
         std::uint32_t unretrieved = 0;  // receiver role: packets in the mailbox
         bool timer = false;
+    };
+    // Sender role, where messages go by reference.
+    struct Outbox {
+        flow::Outbox chunks;
+        std::vector<bool> unread;  // by line of 64 bytes
+    };
+    // Receiver role: a REF whose data is under way. A message that comes after it must not be matched before.
+    struct Landing {
+        std::uint32_t next = kNone;
+        std::uint32_t behind = 0;  // messages that ended after it, and before the next REF
+        bool ends_message = false;
+        bool landed = false;
+    };
+    struct Landings {
+        std::uint32_t first = kNone;
+        std::uint32_t last = kNone;
     };
     // Of a process that opens windows on demand.
     struct Contacts {
@@ -161,6 +189,8 @@ class Simulation : private flow::Carrier {
     void release(std::uint32_t p);
     bool waits(std::uint32_t p, const Step& step);
     void send_packets(std::uint32_t p, Pair& to, Pending& message, std::uint32_t count);
+    void send_train(std::uint32_t p, Pair& to, Train train);
+    void message_arrived(std::uint32_t p, std::uint32_t index);
     void submit(Train train);
     void retrieve(std::uint32_t p);
     void retrieve_data(std::uint32_t p, std::uint32_t index, const Train& train);
@@ -171,6 +201,14 @@ class Simulation : private flow::Carrier {
     void refused(std::uint32_t train, bool for_want_of_a_buffer);
     void retry(std::uint32_t p, std::uint32_t index);
     bool holds(std::uint32_t p, std::uint32_t index) const;
+    // By reference: referring.cc.
+    void open_outboxes();
+    bool refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_t credits);
+    void fetch(std::uint32_t p, std::uint32_t index, const Train& reference);
+    void pull(std::uint32_t p);
+    bool lands_later(std::uint32_t p, std::uint32_t index);
+    void give_back(Train& data);
+    void landed(std::uint32_t p, std::uint32_t index, const Train& data);
     // Windows on demand: contact.cc.
     void watch_patience(std::uint32_t p);
     void lose_patience(std::uint32_t p);
@@ -202,6 +240,14 @@ class Simulation : private flow::Carrier {
     std::vector<Link> links_;                      // as pairs_, if refusing_
     std::vector<std::vector<std::uint32_t>> due_;  // of each process: peers whose queues may go on
     std::vector<Contacts> contacts_;               // of each process, if on_demand_
+    bool refers_ = false;
+    unsigned reference_shift_ = 0;  // by reference goes what takes more packets than the credits >> this
+    std::uint32_t most_packets_ = UINT32_MAX;  // that a mailbox takes of one sender at a time
+    std::vector<Outbox> outboxes_;             // of each process, if refers_
+    std::vector<flow::OutboxShare> shares_;    // as pairs_, if refers_
+    std::vector<Landings> landings_of_;        // as pairs_, if refers_
+    std::vector<Landing> landings_;
+    std::uint32_t free_landing_ = kNone;
     std::size_t patience_timers_ = 0;
     std::uint64_t quiet_digest_ = 0;  // the deliveries when patience ran out last
     std::size_t quiet_timers_ = 0;    // how often it has since, with nothing else under way

@@ -27,6 +27,7 @@ enum class TrainKind : std::uint8_t {
     kLocal,       // a message inside a node by LiMIC
     kRmaRequest,  // get request, served by the source's network interface
     kRmaData,     // its answer
+    kReferred,    // the data of a REF, which a get has brought
 };
 
 // The trains that are control packets.
@@ -53,10 +54,13 @@ inline TrainKind train_kind(wire::PacketKind kind) {
 struct Train {
     std::uint32_t from = 0;  // processes
     std::uint32_t to = 0;
-    std::uint32_t count = 0;     // packets
-    std::uint32_t value = 0;     // credits of a CREDIT, a RESP, or piggybacked; bytes of kLocal and RMA
-    std::uint32_t sequence = 0;  // of a packet in its pair, where a mailbox may refuse it
-    std::uint32_t node = 0;      // where the head is
+    std::uint32_t count = 0;        // packets
+    std::uint32_t value = 0;        // credits of a CREDIT, a RESP, or piggybacked; bytes of kLocal and RMA
+    std::uint32_t sequence = 0;     // of a packet in its pair, where a mailbox may refuse it
+    std::uint32_t node = 0;         // where the head is
+    std::uint32_t chunk = kNone;    // of a REF and of what fetches its data: the place in the outbox
+    std::uint32_t bytes = 0;        // of data there
+    std::uint32_t landing = kNone;  // of what fetches it: where the receiver notes that it is under way
     std::uint32_t next = kNone;
     TrainKind kind = TrainKind::kData;
     bool last = false;        // ends a message
