@@ -17,7 +17,7 @@ namespace velo::bench {
 namespace {
 
 constexpr char kPhasesUsage[] =
-    "usage: velo-phases [executions] [bytes] [divisors]\n"
+    "Usage: velo-phases [executions] [bytes] [divisors]\n"
     "  executions  of an alltoall in each phase (default 100)\n"
     "  bytes       to each rank (default 2048)\n"
     "  divisors    one for each phase: 4 means a quarter of the ranks, at least 2 (default 1,4,2,1,2,4,1)\n"

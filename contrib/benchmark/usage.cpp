@@ -28,7 +28,17 @@ Beside the IMB's there are, where they are named, Touched (ping-pong with buffer
 Blocking (a window of MPI_Send, then a reply), Pairwise (an alltoall of messages, to all and then from all) and Incast (a
 window from everyone to rank 0).
 
-velo-mpi-bench points BENCHMARK [options]       one benchmark, a line of words for each size, for other programs
+Other modes:
+  velo-mpi-bench points BENCHMARK [options]
+                        one benchmark, a line of words for each size, for other programs
+  velo-mpi-bench phases [executions [bytes [divisors]]]
+                        velo-phases
+  velo-mpi-bench memory
+                        proportional set size of the ranks
+  velo-mpi-bench flood MESSAGES BYTES SECONDS
+                        resident memory of rank 0, which rank 1 floods
+
+Options of points:
   --bytes A,B,...       sizes (default 2048)
   --seconds S           about how long to measure a size (default 0.5): five batches, of which the median counts
   --repetitions N       most repetitions of a size
@@ -36,9 +46,6 @@ velo-mpi-bench points BENCHMARK [options]       one benchmark, a line of words f
   --active N            the benchmark's ranks, the others wait (default: all)
   --hold N              a rooted collective moves its root on after N repetitions
   --line S              for two ranks, before each size: the time of a cache line that they bounce, measured for S seconds
-velo-mpi-bench phases [executions [bytes [divisors]]]   velo-phases
-velo-mpi-bench memory                           proportional set size of the ranks
-velo-mpi-bench flood MESSAGES BYTES SECONDS     resident memory of rank 0, which rank 1 floods
 
 Exit status: 0, 1 when a data check failed, 2 for a wrong command line.
 )";

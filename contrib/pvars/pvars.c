@@ -204,7 +204,7 @@ static void show_row(const char* name, const unsigned long long* values, int str
         if (value > values[(size_t)most * (size_t)stride]) most = rank;
     }
     char line[LINE];
-    append(line, 0, sizeof line, "  %-22s %16llu %16llu %6d %16llu %6d\n", name, total, values[(size_t)least * (size_t)stride],
+    append(line, 0, sizeof line, "  %-28s %16llu %16llu %6d %16llu %6d\n", name, total, values[(size_t)least * (size_t)stride],
            least, values[(size_t)most * (size_t)stride], most);
     show(line);
 }
@@ -249,7 +249,7 @@ static void show_table(void) {
     MPI_Gather(mine, count, MPI_UNSIGNED_LONG_LONG, all, count, MPI_UNSIGNED_LONG_LONG, 0, world);
     if (all == NULL) return;
     char line[LINE];
-    append(line, 0, sizeof line, "velo-pvars: %d ranks, from MPI_Init to MPI_Finalize (%.2f s)\n  %-22s %16s %16s %6s %16s %6s\n",
+    append(line, 0, sizeof line, "velo-pvars: %d ranks, from MPI_Init to MPI_Finalize (%.2f s)\n  %-28s %16s %16s %6s %16s %6s\n",
            ranks, now_seconds() - begin_seconds, PREFIX "...", "total", "least", "rank", "most", "rank");
     show(line);
     for (int i = 0; i < count; ++i) show_row(scalars[i]->name, all + i, count);

@@ -9,7 +9,9 @@
 int main(int argc, char** argv) {
     CLI::App app(
         "velo-sim runs Velo's flow control policies, the plugin's own objects, on a model of a large "
-        "machine.");
+        "machine.",
+        "velo-sim");
+    app.footer("velo-sim SUBCOMMAND --help shows the options of a subcommand.");
     app.require_subcommand(1);
     app.fallthrough(false);
     int status = 0;

@@ -11,8 +11,20 @@ class Trouble(Exception):
     """Something that the user can do something about; the text says what."""
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Begins as the help of programs in C++ does, and as help2man looks for it."""
+
+    def add_usage(self, usage, actions, groups, prefix=None):
+        super().add_usage(usage, actions, groups, "Usage: " if prefix is None else prefix)
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **words):
+        super().__init__(formatter_class=_Formatter, **words)
+
+
 def parser(name, description, epilog=None):
-    return argparse.ArgumentParser(prog=name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+    return _Parser(prog=name, description=description, epilog=epilog)
 
 
 def run(name, act, options):

@@ -12,7 +12,9 @@ LIBRARY = "libvelo-pvars.so"
 EXIT_NOT_FOUND = 127
 EPILOG = """examples:
   velo-pvars mpirun --mca pml ob1 --mca btl velo -np 4 ./program
+                        a table at the end
   velo-pvars --every 5 --peers -o pvars.txt mpirun --mca btl velo -np 4 ./program
+                        every five seconds as well, each peer, into a file
 
 It preloads a library into the command and all that it starts. In each MPI process the library reads the variables
 btl_velo_* through MPI_T; it is no PMPI tool and can be used together with one. The program is not changed. What it

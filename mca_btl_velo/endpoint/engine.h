@@ -144,8 +144,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
 
     // Under the mutex.
     Peer& peer_at(flow::PeerIndex index) {
-        Peer* peer = peers_.find(index);
-        return peer != nullptr ? *peer : add_peer(index);
+        if (Peer* peer = peers_.find(index)) return *peer;
+        return add_peer(index);
     }
     // Without it: of whom something has come.
     Peer& sender_at(flow::PeerIndex index) {

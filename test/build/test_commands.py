@@ -27,9 +27,9 @@ def usage(command):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda path: path.name)
 def test_a_command_answers_by_its_name_as_a_link_and_as_a_copy(command, tmp_path):
-    assert usage(command).startswith(f"usage: {command.name} ")
+    assert usage(command).startswith(f"Usage: {command.name} ")
     copied = tmp_path / "contrib" / "somewhere" / command.name
     copied.parent.mkdir(parents=True)
     shutil.copy(command, copied)
     (tmp_path / "contrib" / "velo").symlink_to(CONTRIB / "velo")
-    assert usage(copied).startswith(f"usage: {command.name} ")
+    assert usage(copied).startswith(f"Usage: {command.name} ")

@@ -42,6 +42,19 @@ def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_
     assert files_below(tmp_path) == []
 
 
+@pytest.mark.skipif(not shutil.which("help2man"), reason="no help2man")
+def test_manual_pages_show_how_a_command_is_called_and_each_example_on_its_own():
+    pages = {page.stem: page.read_text().replace("\\-", "-") for page in pathlib.Path(BUILD, "contrib/man").glob("*.1")}
+    assert len(pages) == 8
+    for name, page in pages.items():
+        assert f".SH SYNOPSIS\n.B {name}\n" in page and "sage:" not in page
+        assert "velo-mpibench" not in page
+        for examples in re.findall(r'^\.SS "(?:examples|Other modes):"\n(.*?)^\.(?:PP|SS|SH)', page, re.MULTILINE | re.DOTALL):
+            before, *each = examples.split(".TP\n")
+            assert before == "" and len(each) >= 2
+            assert all(len(command_and_purpose.splitlines()) == 2 for command_and_purpose in each), examples
+
+
 @pytest.fixture(scope="module")
 def dynamic_section():
     plugin = f"{BUILD}/.libs/mca_btl_velo.so"

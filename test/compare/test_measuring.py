@@ -154,7 +154,7 @@ def test_defects_of_phases_are_counted_and_the_program_has_a_name_of_its_own(mea
     (4, ["points", "Pairwise", "--active", "5"], "--active: there are only 4 ranks"),
     (4, ["points", "Incast", "--window", "x"], "-window x: expected a number from 1 to 65536"),
     (4, ["flood", "1", "8", "1"], "flood MESSAGES BYTES SECONDS, with two ranks"),
-    (2, ["phases", "1", "8", "1,,2"], "usage: velo-phases"),
+    (2, ["phases", "1", "8", "1,,2"], "Usage: velo-phases"),
 ])
 def test_a_wrong_command_line_is_explained(measure, ranks, arguments, complaint):
     done = measure(ranks, *arguments)

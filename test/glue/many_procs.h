@@ -20,6 +20,8 @@ bool many_procs_possible(void);
 /* The engine, for a job of so many processes. Gives the published address the name of another process: `rename`. */
 velo_engine *many_procs_open(const char *flow_control, uint32_t size, void (*rename)(void *address, uint64_t name));
 void many_procs_close(void);
+/* Another component acquires the engine and releases it, and is unloaded. */
+void many_procs_visit(void);
 /* add_procs for all of them at once, of those in the range [first, first + count). */
 void many_procs_add(uint32_t first, uint32_t count);
 

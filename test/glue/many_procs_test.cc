@@ -108,5 +108,15 @@ TEST_F(ManyProcsTest, their_counters_are_read_in_steps_proportional_to_their_num
     EXPECT_LE(taken[0], 32 * kFew);
 }
 
+// The MTL is unloaded before the BTL closes the engine.
+TEST_F(ManyProcsTest, nothing_of_a_component_is_touched_after_it_has_released_the_engine) {
+    for (int visits = 0; visits < 3; ++visits) {
+        Job job(2);
+        for (int visit = 0; visit < visits; ++visit) many_procs_visit();
+        many_procs_add(0, 2);
+        EXPECT_TRUE(many_procs_reachable(1));
+    }
+}
+
 }  // namespace
 }  // namespace velo::test

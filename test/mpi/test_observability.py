@@ -81,6 +81,8 @@ def test_velo_pvars_shows_a_table_of_an_unchanged_program(mpi, flow):
     assert table["messages_sent"] >= 400
     assert table["data_packets"] >= table["messages_sent"]
     assert (table["credits"] > 0) == (flow.policy != "none")
+    rows = [line for line in result.stderr.splitlines() if re.match(r"  \w+(\.\.\.)? .* ", line)]
+    assert len(rows) > len(table) and len({len(row) for row in rows}) == 1, rows
 
 
 @flows(16, policies=("dynamic",))
@@ -273,4 +275,4 @@ def test_the_directory_of_a_run_has_traces_only_if_one_is_switched_on(mpi, tmp_p
 
 def test_velo_phases_refuses_wrong_arguments(mpi):
     result = mpi.run_parts([(1, [tool("velo-phases"), "0"])])
-    assert result.returncode != 0 and "usage: velo-phases" in result.stderr
+    assert result.returncode != 0 and "Usage: velo-phases" in result.stderr

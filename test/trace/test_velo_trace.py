@@ -242,7 +242,7 @@ def test_a_policy_that_counts_nothing_cannot_be_drawn(tmp_path):
 
 
 def test_without_a_command_the_help_is_pointed_to():
-    assert "usage: velo-trace" in run(expect=2).stderr
+    assert "Usage: velo-trace" in run(expect=2).stderr
     assert "perfetto" in run("--help").stdout
 
 

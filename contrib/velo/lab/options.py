@@ -8,9 +8,12 @@ from .catalogue import BY_NAME
 
 _DESCRIPTION = "Repeats the experiments of the papers on flow control on this machine, and says whether it shows what they saw."
 _EPILOG = """\
-velo-lab list                names the experiments
-velo-lab run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
-velo-lab report results/lab  collects all that was run into results/lab/report.html
+examples:
+  velo-lab list                names the experiments
+  velo-lab run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
+  velo-lab report results/lab  collects all that was run into results/lab/report.html
+
+velo-lab COMMAND --help shows the options of a command.
 
 Exit status: 0, 1 when a run failed or hung (or nothing could be run), 2 for a wrong command line or a missing
 program, 130 when interrupted. A statement that is not shown here is a result, not a failure."""
@@ -18,7 +21,7 @@ program, 130 when interrupted. A statement that is not shown here is a result, n
 
 def parse_options(arguments):
     parser = command.parser("velo-lab", _DESCRIPTION, _EPILOG)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="list, run or report")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="name the experiments, with sections and statements")
     run = commands.add_parser("run", help="run experiments", description=_DESCRIPTION)
     _add_run(run)

@@ -13,13 +13,19 @@ from .series import default_groups, parse_groups
 
 _EPILOG = """examples:
   mkdir traces
+                        for one file of each process
   mpirun --mca btl velo --mca btl_velo_trace traces -np 16 velo-phases > phases.txt
+                        any program will do; this one says when its pattern changes
   velo-trace info traces
-  velo-trace json traces -o trace.json        # open it in https://ui.perfetto.dev or chrome://tracing
+                        the processes, and how many records of each kind
+  velo-trace json traces -o trace.json
+                        open it in https://ui.perfetto.dev or chrome://tracing
   velo-trace csv traces -o trace.csv
-  velo-trace plot traces --phases phases.txt -o credits   # credits.png, credits.svg
+                        for everything else
+  velo-trace plot traces --phases phases.txt -o credits
+                        writes credits.png and credits.svg
 
-The format of the trace files is described in mca_btl_velo/design/trace.md.
+velo-trace COMMAND --help shows the options of a command. The format of the trace files is described in mca_btl_velo/design/trace.md.
 """
 
 

@@ -41,8 +41,8 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
     if (NULL == endpoint) {
         char text[240];
         snprintf(text, sizeof(text),
-                 "mtl velo cannot reach process %s: it serves processes on one machine that all use it. With others: "
-                 "--mca pml ob1 --mca btl velo,tcp",
+                 "mtl velo cannot reach process %s: it serves processes that all use it, those of one job on "
+                 "other nodes through UCX. With others: --mca pml ob1 --mca btl velo,tcp",
                  OPAL_NAME_PRINT(proc->super.proc_name));
         mca_common_velo_give_up(text);
     }

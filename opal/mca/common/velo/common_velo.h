@@ -20,10 +20,10 @@ typedef struct mca_common_velo_user_t {
     velo_message_fn message; /* takes the engine's messages; NULL: takes none */
     /* Something is broken for good, and the job ends when this returns. NULL is allowed. */
     void (*failed)(const char *text);
-    /* velo_config.gone. Called after release too, as long as there is an engine. */
+    /* velo_config.gone. Called after release too, as long as there is an engine, if there is `closed`. */
     void (*gone)(uint32_t place, uint64_t process_name);
     /* The engine is closed, possibly long after release: what it points to, such as messages that wait, has to live until
-     * then. NULL is allowed. */
+     * then, and so has the user. NULL is allowed: nothing of the user is touched after release. */
     void (*closed)(void);
     struct mca_common_velo_user_t *next; /* the shared glue's */
 } mca_common_velo_user_t;

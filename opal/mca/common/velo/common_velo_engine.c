@@ -284,9 +284,21 @@ velo_engine *mca_common_velo_acquire(mca_common_velo_user_t *user, bool threads)
     return mca_common_velo.engine;
 }
 
+static void forget(const mca_common_velo_user_t *user)
+{
+    mca_common_velo_user_t **link = &mca_common_velo.users;
+    while (user != *link) {
+        link = &(*link)->next;
+    }
+    *link = user->next;
+}
+
 void mca_common_velo_release(mca_common_velo_user_t *user)
 {
-    (void) user;
+    /* Its library may be gone when the engine is closed. */
+    if (NULL == user->closed) {
+        forget(user);
+    }
     if (--in_use > 0) {
         return;
     }
@@ -298,9 +310,7 @@ void mca_common_velo_release(mca_common_velo_user_t *user)
     while (NULL != mca_common_velo.users) {
         const mca_common_velo_user_t *last = mca_common_velo.users;
         mca_common_velo.users = last->next;
-        if (NULL != last->closed) {
-            last->closed();
-        }
+        last->closed();
     }
     if (registered_here) {
         /* Nobody else takes them away before this library goes. */
