@@ -78,7 +78,9 @@ TEST_P(EveryPolicy, CarriesEveryPatternByReferenceWhateverTheOutboxHolds) {
                 EXPECT_EQ(outcome.fault, "") << pattern << " " << outbox;
                 EXPECT_EQ(outcome.deadlock, "") << pattern << " " << outbox;
                 EXPECT_LE(outcome.totals.outbox_high_water, outbox);
-                if (outbox == 0) EXPECT_EQ(outcome.totals.messages_by_reference, 0U);
+                if (outbox == 0) {
+                    EXPECT_EQ(outcome.totals.messages_by_reference, 0U);
+                }
             }
 }
 
