@@ -57,9 +57,11 @@ def style_of(policy, number=0):
 
 
 def use_overhead_scale(panel):
-    """Linear for small overheads, logarithmic beyond, and a line at zero."""
+    """Linear for small overheads, logarithmic beyond, and a line at zero; of what has been drawn."""
     panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
     panel.axhline(0, color="black", linewidth=0.6)
+    # Otherwise the scale reaches as far below zero as above.
+    panel.set_ylim(1.3 * panel.dataLim.y0 - 3, 1.5 * panel.dataLim.y1 + 3)
     panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
     panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 
