@@ -12,6 +12,8 @@ COUNTERS = (
     "messages_sent",
     "messages_delayed",
     "data_packets",
+    "messages_by_reference",
+    "outbox_full",
     "credit_packets",
     "credits_in_packets",
     "piggybacked_credits",
@@ -20,6 +22,8 @@ COUNTERS = (
     "steals",
     "stolen_slots",
 )
+# Of these the rank with the most counts: their sum is of no use to anybody.
+HIGHEST = ("mailbox_high_water", "outbox_high_water")
 
 
 class ReportError(ValueError):
@@ -53,6 +57,13 @@ def counters_of(report):
     total = {key: report["total"][key] for key in COUNTERS}
     sent = total["messages_sent"]
     total["delayed_percent"] = 100.0 * total["messages_delayed"] / sent if sent else None
+    total["by_reference_percent"] = 100.0 * total["messages_by_reference"] / sent if sent else None
     total["credit_packets_per_1000_messages"] = 1000.0 * total["credit_packets"] / sent if sent else None
-    total["mailbox_bytes_per_rank"] = max((rank["mailbox_bytes"] for rank in report["per_rank"]), default=None)
+    total["mailbox_bytes_per_rank"] = _highest(report, "mailbox_bytes")
+    total.update((name, _highest(report, name)) for name in HIGHEST)
     return total
+
+
+def _highest(report, name):
+    """Of all ranks; None where none has it."""
+    return max((rank[name] for rank in report["per_rank"] if name in rank), default=None)

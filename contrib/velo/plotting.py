@@ -25,22 +25,18 @@ _PANEL_INCHES = (3.1, 2.4)
 _PNG_DPI = 120
 
 
-def open_panels(count, title):
-    """A figure and its `count` panels."""
-    columns = min(_COLUMNS, count)
-    rows = math.ceil(count / columns)
-    figure, grid = pyplot.subplots(
-        rows,
-        columns,
-        squeeze=False,
-        layout="constrained",
-        figsize=(columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + 0.7),
-    )
-    panels = list(grid.flat)
-    for unused in panels[count:]:
-        unused.set_visible(False)
+def open_panels(count, title, first_is_large=False):
+    """A figure and its `count` panels; a large one takes the place of four."""
+    places = count + 3 * first_is_large
+    columns = min(_COLUMNS, places)
+    rows = math.ceil(places / columns)
+    figure = pyplot.figure(layout="constrained", figsize=(columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + 0.7))
+    grid = figure.add_gridspec(rows, columns)
+    cells = [(row, column) for row in range(rows) for column in range(columns)]
+    if first_is_large:
+        cells = [(slice(2), slice(2))] + [(row, column) for row, column in cells if row > 1 or column > 1]
     figure.suptitle(title)
-    return figure, panels[:count]
+    return figure, [figure.add_subplot(grid[cell]) for cell in cells[:count]]
 
 
 def save_panels(figure, paths):
@@ -61,9 +57,11 @@ def style_of(policy, number=0):
 
 
 def use_overhead_scale(panel):
-    """Linear for small overheads, logarithmic beyond, and a line at zero."""
+    """Linear for small overheads, logarithmic beyond, and a line at zero; of what has been drawn."""
     panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
     panel.axhline(0, color="black", linewidth=0.6)
+    # Otherwise the scale reaches as far below zero as above.
+    panel.set_ylim(1.3 * panel.dataLim.y0 - 3, 1.5 * panel.dataLim.y1 + 3)
     panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
     panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Stands in for mpirun: prints what a benchmark on Velo would, by made-up rules that the tests know.
 
-The time is 10 us, plus 64 / slots us for static and 8 / slots us for dynamic flow control. FAKE_HANG, FAKE_FAIL and
-FAKE_DEFECT name a policy and slots ("static:8") that hang, fail or find wrong data; FAKE_NO_REPORT leaves the
-report out; FAKE_LOG names a file that gets a line for each call.
+The time is 10 us, plus 64 / slots us for static and 8 / slots us for dynamic flow control, and a tenth of that by reference.
+FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name a policy, slots and a way by reference ("static:8:never") that hang, fail or find
+wrong data; FAKE_NO_REPORT leaves the report out; FAKE_LOG names a file that gets a line for each call.
 """
 
 import json
@@ -28,15 +28,18 @@ def print_section(benchmark, size, time_usec, defects):
     print("\n# All processes entering MPI_Finalize")
 
 
-def print_report(policy, slots):
+def print_report(policy, slots, mode):
     names = ("messages_sent messages_delayed data_packets credit_packets credits_in_packets piggybacked_credits "
-             "requests responses steals stolen_slots").split()
+             "messages_by_reference outbox_full requests responses steals stolen_slots").split()
     total = {name: 0 for name in names} | {"messages_sent": 1000}
     if policy != "none":
         total |= {"messages_delayed": 800 // max(slots, 1), "credit_packets": 160 // max(slots, 1), "piggybacked_credits": 5}
+        if mode == "auto":
+            total |= {"messages_delayed": 0, "messages_by_reference": 900, "outbox_full": 2}
     if policy == "dynamic":
         total["steals"] = 3
-    ranks = [{"rank": rank, "mailbox_bytes": slots * 64 * 3} for rank in range(4)]
+    ranks = [{"rank": rank, "mailbox_bytes": slots * 64 * 3,
+              "outbox_high_water": 4096 * rank if total["messages_by_reference"] else 0} for rank in range(4)]
     print("VELO-REPORT " + json.dumps({"version": 1, "total": total, "per_rank": ranks}), file=sys.stderr)
 
 
@@ -44,7 +47,8 @@ def main():
     values = parameters()
     policy = values["btl_velo_flow_control"]
     slots = int(values.get("btl_velo_slots_per_peer", values.get("btl_velo_preposted_buffers", 0)))
-    setup = f"{policy}:{slots}"
+    mode = values["btl_velo_by_reference"]
+    setup = f"{policy}:{slots}:{mode}"
     if log := os.environ.get("FAKE_LOG"):
         with open(log, "a", encoding="utf-8") as file:
             file.write(setup + "\n")
@@ -55,10 +59,10 @@ def main():
     bench = sys.argv.index("-npmin") - 1
     with open(sys.argv[sys.argv.index("-msglen") + 1], encoding="ascii") as lengths:
         size = lengths.read().strip()
-    cost = {"static": 64, "dynamic": 8}.get(policy, 0)
+    cost = {"static": 64, "dynamic": 8}.get(policy, 0) / (10 if mode == "auto" else 1)
     print_section(sys.argv[bench], size, 10 + cost / max(slots, 1), 2 if is_meant("FAKE_DEFECT", setup) else 0)
     if "FAKE_NO_REPORT" not in os.environ:
-        print_report(policy, slots)
+        print_report(policy, slots, mode)
 
 
 main()

@@ -3,19 +3,22 @@
 from collections import Counter
 
 from velo.compare.launch import Launch, mpirun_command
-from velo.compare.plan import Case, Setup, cases, setups
+from velo.compare.plan import Case, Chosen, Setup, cases, reference, setups
 from velo.rounds import interleaved
 
 LAUNCH = Launch(mpirun="mpirun", bench="IMB-MPI1", processes=4, iterations=100, sample_seconds=0.5)
 
 
-def test_every_policy_meets_every_number_of_slots():
-    assert set(setups(["static", "none"], [8, 64], 64)) == {
-        Setup("static", 8), Setup("none", 8), Setup("static", 64), Setup("none", 64)}
+def test_every_policy_meets_every_number_of_slots_and_each_way_by_reference():
+    chosen = Chosen(("static", "none"), (8, 64), ("auto", "never"))
+    assert sorted((s.policy, s.slots, s.by_reference) for s in setups(chosen, reference(64))) == sorted(
+        (policy, slots, mode) for policy in chosen.policies for slots in chosen.slots for mode in chosen.by_reference)
 
 
 def test_reference_joins_where_no_setup_is_the_same():
-    assert setups(["static"], [8], 64) == [Setup("none", 64), Setup("static", 8)]
+    joined = [Setup("none", 64, "never"), Setup("static", 8, "auto")]
+    assert setups(Chosen(("static",), (8,), ("auto",)), reference(64)) == joined
+    assert setups(Chosen(("none",), (64,), ("auto",)), reference(64)) == [joined[0], Setup("none", 64, "auto")]
 
 
 def test_barrier_has_no_size():
@@ -23,7 +26,7 @@ def test_barrier_has_no_size():
 
 
 def test_setups_take_turns_and_each_round_begins_with_another():
-    all_setups = setups(["none", "static"], [8, 16], 16)
+    all_setups = setups(Chosen(("none", "static"), (8, 16), ("never",)), reference(16))
     all_cases = cases(["Bcast", "Alltoall"], [2048])
     runs = interleaved(all_cases, all_setups, 3)
     assert len(runs) == 2 * 4 * 3
@@ -38,12 +41,13 @@ def parameters(command):
 
 
 def test_command_selects_policy_slots_and_report():
-    command = mpirun_command(LAUNCH, Case("Alltoall", 2048), Setup("dynamic", 16), ["-msglen", "/tmp/lengths"])
+    command = mpirun_command(LAUNCH, Case("Alltoall", 2048), Setup("dynamic", 16, "auto"), ["-msglen", "/tmp/lengths"])
     assert parameters(command) == {
         "pml": "ob1",
         "btl": "velo",
         "btl_velo_flow_control": "dynamic",
         "btl_velo_slots_per_peer": "16",
+        "btl_velo_by_reference": "auto",
         "btl_velo_report": "json",
     }
     assert command[command.index("IMB-MPI1") :] == [
@@ -52,12 +56,12 @@ def test_command_selects_policy_slots_and_report():
 
 def test_another_transport_gets_no_parameters_of_velo():
     launch = Launch(mpirun="mpirun", bench="IMB-MPI1", processes=4, transport="vader,self", mca=[("a", "b")])
-    command = mpirun_command(launch, Case("Barrier", None), Setup("none", 8), [])
+    command = mpirun_command(launch, Case("Barrier", None), Setup("none", 8, "never"), [])
     assert parameters(command) == {"pml": "ob1", "btl": "vader,self", "a": "b"}
     assert "-msglen" not in command
 
 
 def test_multi_benchmarks_run_pairs_at_once():
-    command = mpirun_command(LAUNCH, Case("Multi-PingPong", 64), Setup("none", 8), ["-msglen", "lengths"])
+    command = mpirun_command(LAUNCH, Case("Multi-PingPong", 64), Setup("none", 8, "never"), ["-msglen", "lengths"])
     at = command.index("IMB-MPI1")
     assert command[at + 1 : at + 6] == ["PingPong", "-multi", "0", "-npmin", "2"]

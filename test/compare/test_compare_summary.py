@@ -5,13 +5,14 @@ import io
 
 import pytest
 
-from velo.compare import report, summary
-from velo.compare.plan import Case, Setup
+from velo.compare import report, story, summary
+from velo.compare.plan import Case, Chosen, Setup
 from velo.compare.runner import Result
 from velo.rounds import Run
 
 BCAST, ALLTOALL = Case("Bcast", 2048), Case("Alltoall", 2048)
-REFERENCE, STATIC = Setup("none", 64), Setup("static", 8)
+REFERENCE, STATIC = Setup("none", 64, "never"), Setup("static", 8, "never")
+CHOSEN = Chosen(("static", "dynamic"), (8,), ("never", "auto"))
 
 
 def result(case, setup, time_usec=None, counters=None, failure=None):
@@ -35,6 +36,7 @@ def test_overhead_is_relative_to_the_reference_of_the_same_benchmark():
          result(ALLTOALL, REFERENCE, 100), result(ALLTOALL, STATIC, 90)],
         [BCAST, ALLTOALL])
     assert [line.overhead_percent for line in lines] == pytest.approx([0, 20, 0, -10])
+    assert [line.time_ratio for line in lines] == pytest.approx([1, 1.2, 1, 0.9])
 
 
 def test_overhead_without_reference_is_unknown():
@@ -68,9 +70,30 @@ def test_incomplete_average_says_so():
     lines = lines_of(
         [result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12), result(ALLTOALL, REFERENCE, 100)],
         [BCAST, ALLTOALL])
-    text = report.averages_text(summary.averages(lines), ["static", "dynamic"], [8], REFERENCE)
-    assert "+20.0 (of 1)" in text
-    assert [line.split()[-1] for line in text.splitlines() if line.startswith("dynamic")] == ["n/a", "n/a"]
+    text = report.averages_text(summary.averages(lines), CHOSEN, REFERENCE)
+    assert [line.split(maxsplit=2)[2] for line in text.splitlines() if line.startswith("static   never")] == [
+        "+20.0 (of 1)", "+20.0 (of 1)", "+20.0 Bcast (of 1)"]
+    assert [line.split()[-1] for line in text.splitlines() if line.startswith("dynamic")] == 6 * ["n/a"]
+
+
+def test_ratios_of_each_benchmark_stand_in_a_table_of_their_own():
+    lines = lines_of([result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12)])
+    rows = [line.split() for line in report.ratios_text(lines, CHOSEN, REFERENCE).splitlines() if line.startswith("Bcast")]
+    assert rows == [["Bcast", "static", "never", "1.20"], ["Bcast", "static", "auto", "n/a"],
+                    ["Bcast", "dynamic", "never", "n/a"], ["Bcast", "dynamic", "auto", "n/a"]]
+
+
+def test_three_lines_say_what_there_is_to_see():
+    counters = {"delayed_percent": 80.0, "mailbox_bytes_per_rank": 2048}
+    lines = lines_of(
+        [result(BCAST, REFERENCE, 10, {"mailbox_bytes_per_rank": 16384}), result(BCAST, STATIC, 12, counters),
+         result(ALLTOALL, REFERENCE, 100), result(ALLTOALL, STATIC, 300)],
+        [BCAST, ALLTOALL])
+    head, never, auto, memory = story.text(summary.averages(lines), CHOSEN, REFERENCE).splitlines()
+    assert head.startswith("What you see with 8 slots per peer: overhead against none with 64 slots per peer, 2048 bytes")
+    assert never.endswith(": static +110 % (Alltoall +200 %), 80 % delayed")
+    assert auto.split()[0] == "auto" and auto.endswith("not measured")
+    assert memory == "  for a mailbox of 2048 bytes per rank, where 64 slots take 16384"
 
 
 def test_noise_is_the_spread_of_the_reference():
@@ -81,8 +104,8 @@ def test_noise_is_the_spread_of_the_reference():
 def test_unknown_values_are_not_available_in_text_and_empty_in_csv(tmp_path):
     lines = lines_of([result(BCAST, REFERENCE, 10), result(BCAST, STATIC, failure="exit status 1")])
     static = report.table_text(lines).splitlines()[-1]
-    assert static.split()[:4] == ["Bcast", "2048", "8", "static"]
-    assert set(static.split()[4:]) == {"n/a"}
+    assert static.split()[:5] == ["Bcast", "2048", "8", "static", "never"]
+    assert set(static.split()[5:]) == {"n/a"}
     report.write_csv(tmp_path / "table.csv", lines)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
     assert rows[0]["time_usec"] == "10" and rows[0]["steals"] == ""

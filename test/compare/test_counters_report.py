@@ -9,7 +9,7 @@ from velo.counters import COUNTERS, ReportError, counters_of, find_report
 
 def report_line(**total):
     counters = {name: 0 for name in COUNTERS} | total
-    ranks = [{"rank": rank, "mailbox_bytes": 4096 * (rank + 1)} for rank in range(2)]
+    ranks = [{"rank": rank, "mailbox_bytes": 4096 * (rank + 1), "outbox_high_water": 2304 * (2 - rank)} for rank in range(2)]
     return "VELO-REPORT " + json.dumps({"version": 1, "per_rank": ranks, "total": counters}) + "\n"
 
 
@@ -23,19 +23,25 @@ def test_no_line_means_no_report():
 
 
 def test_rates_follow_from_the_counters():
-    counters = counters_of(find_report(report_line(messages_sent=4000, messages_delayed=100, credit_packets=10)))
+    counters = counters_of(find_report(report_line(messages_sent=4000, messages_delayed=100, credit_packets=10,
+                                                    messages_by_reference=3000)))
     assert counters["delayed_percent"] == 2.5
+    assert counters["by_reference_percent"] == 75.0
     assert counters["credit_packets_per_1000_messages"] == 2.5
 
 
 def test_rates_without_messages_are_unknown():
     counters = counters_of(find_report(report_line()))
     assert counters["delayed_percent"] is None
+    assert counters["by_reference_percent"] is None
     assert counters["credit_packets_per_1000_messages"] is None
 
 
-def test_mailbox_memory_is_that_of_the_largest_rank():
-    assert counters_of(find_report(report_line()))["mailbox_bytes_per_rank"] == 8192
+def test_memory_is_that_of_the_largest_rank():
+    counters = counters_of(find_report(report_line()))
+    assert counters["mailbox_bytes_per_rank"] == 8192
+    assert counters["outbox_high_water"] == 4608
+    assert counters["mailbox_high_water"] is None
 
 
 @pytest.mark.parametrize(

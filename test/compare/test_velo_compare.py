@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from processes import living_with, terminate_when_logged
+from velo.compare.options import parse_options
+from velo.processors import cores
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAKE_MPIRUN, FAKE_OMPI_INFO = HERE / "fake_mpirun.py", HERE.parent / "shared" / "fake_ompi_info.py"
@@ -23,16 +25,16 @@ def compare(velo_compare, tmp_path):
     def run(*arguments, **environment):
         command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info",
                    str(FAKE_OMPI_INFO), "--bench", "/bin/true", "--output", str(tmp_path / "out"), "--benchmarks", "Bcast,Alltoall", "--slots", "8,16",
-                   "--rounds", "2", "--no-plot", *arguments]
+                   "--policies", "none,static,dynamic", "--by-reference", "never", "--np", "4", "--rounds", "2", "--no-plot", *arguments]
         env = os.environ | {"FAKE_LOG": str(tmp_path / "calls")} | environment
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
     return run
 
 
-def table(tmp_path):
+def table(tmp_path, mode="never"):
     with open(tmp_path / "out" / "velo-compare.csv", newline="", encoding="utf-8") as file:
-        return {(r["benchmark"], r["policy"], int(r["slots_per_peer"])): r for r in csv.DictReader(file)}
+        return {(r["benchmark"], r["policy"], int(r["slots_per_peer"])): r for r in csv.DictReader(file) if r["by_reference"] == mode}
 
 
 def test_table_has_times_overheads_and_counters(compare, tmp_path):
@@ -55,16 +57,51 @@ def test_text_ends_in_the_averages(compare, tmp_path):
     text = compare().stdout
     averages = text[text.index("Average overhead") :].splitlines()
     assert "none with 16 slots per peer, 2048 bytes" in averages[0]
-    assert averages[1].split() == ["policy", "8", "slots", "16", "slots"]
+    assert averages[1].split() == ["policy", "by", "ref.", "8", "slots", "16", "slots"]
     assert [line.split() for line in averages[3:6]] == [
-        ["none", "+0.0", "+0.0"], ["static", "+80.0", "+40.0"], ["dynamic", "+10.0", "+5.0"]]
+        ["none", "never", "+0.0", "+0.0"], ["static", "never", "+80.0", "+40.0"], ["dynamic", "never", "+10.0", "+5.0"]]
     assert (tmp_path / "out" / "velo-compare.txt").read_text() == text
+
+
+def test_the_thesis_and_velo_stand_side_by_side(compare, tmp_path):
+    done = compare("--policies", "static", "--by-reference", "auto,never")
+    assert done.returncode == 0, done.stderr
+    thesis, velo = (table(tmp_path, mode)["Alltoall", "static", 8] for mode in ("never", "auto"))
+    assert [float(row["overhead_percent"]) for row in (thesis, velo)] == pytest.approx([80, 8])
+    assert [float(row["time_ratio"]) for row in (thesis, velo)] == pytest.approx([1.8, 1.08])
+    assert [float(row["by_reference_percent"]) for row in (thesis, velo)] == [0, 90]
+    assert [float(velo[name]) for name in ("messages_by_reference", "outbox_high_water", "outbox_full")] == [900, 12288, 2]
+    worst = done.stdout[done.stdout.index("Worst benchmark") :].splitlines()
+    assert [line.split() for line in worst[3:5]] == [
+        ["static", "auto", "+8.0", "Bcast", "+4.0", "Bcast"], ["static", "never", "+80.0", "Bcast", "+40.0", "Bcast"]]
+    seen = done.stdout[done.stdout.index("What you see with 8 slots") :].splitlines()
+    assert [line.split()[0] for line in seen[1:3]] == ["auto", "never"]
+    assert seen[1].endswith(": static +8 % (Bcast +8 %), 0 % delayed")
+    assert seen[2].endswith(": static +80 % (Bcast +80 %), 10 % delayed")
+    assert seen[3] == "  for a mailbox of 1536 bytes per rank, where 16 slots take 3072"
+
+
+def test_all_of_it_is_held_against_none_in_packets(compare, tmp_path):
+    compare("--policies", "static", "--by-reference", "auto")
+    rows = table(tmp_path)
+    assert set(rows) == {("Bcast", "none", 16), ("Alltoall", "none", 16)}
+    assert {row["is_reference"] for row in rows.values()} == {"True"}
+
+
+def test_a_plugin_without_the_parameter_is_refused(compare):
+    done = compare(FAKE_PARAMETERS="slots_per_peer")
+    assert done.returncode == 2
+    assert "no parameter btl_velo_by_reference" in done.stderr
+
+
+def test_processes_are_as_many_as_cores_at_least_two():
+    assert parse_options([]).np == max(2, cores())
 
 
 def test_json_has_settings_lines_averages_and_every_run(compare, tmp_path):
     compare()
     document = json.loads((tmp_path / "out" / "velo-compare.json").read_text())
-    assert document["settings"]["reference"] == {"policy": "none", "slots_per_peer": 16}
+    assert document["settings"]["reference"] == {"policy": "none", "slots_per_peer": 16, "by_reference": "never"}
     assert len(document["lines"]) == 12
     assert len(document["averages"]) == 6
     assert len(document["runs"]) == 24
@@ -98,20 +135,20 @@ def test_progress_counts_the_runs(compare):
 
 
 def test_hang_is_killed_reported_and_not_repeated(compare, tmp_path):
-    done = compare("--timeout", "1", "--benchmarks", "Bcast", FAKE_HANG="static:8")
+    done = compare("--timeout", "1", "--benchmarks", "Bcast", FAKE_HANG="static:8:never")
     assert done.returncode == 1
     assert "FAILED, no end after 1 s, killed" in done.stderr
     command = next(line for line in done.stderr.splitlines() if "btl_velo_flow_control static" in line)
     assert "btl_velo_slots_per_peer 8" in command
     assert command.strip() in done.stdout
-    assert (tmp_path / "calls").read_text().split().count("static:8") == 1
+    assert (tmp_path / "calls").read_text().split().count("static:8:never") == 1
     rows = table(tmp_path)
     assert rows["Bcast", "static", 8]["time_usec"] == ""
     assert float(rows["Bcast", "static", 16]["time_usec"]) == 14.0
 
 
 def test_failing_run_is_reported_with_its_output(compare):
-    done = compare(FAKE_FAIL="dynamic:16")
+    done = compare(FAKE_FAIL="dynamic:16:never")
     assert done.returncode == 1
     assert "FAILED, exit status 1" in done.stderr
     assert "rank 2: something went wrong" in done.stderr
@@ -119,16 +156,16 @@ def test_failing_run_is_reported_with_its_output(compare):
 
 
 def test_wrong_data_is_a_failure(compare):
-    done = compare(FAKE_DEFECT="static:16")
+    done = compare(FAKE_DEFECT="static:16:never")
     assert done.returncode == 1
     assert "data check: 2 defects" in done.stderr
 
 
 def test_failure_of_the_very_first_run_stops_the_comparison(compare, tmp_path):
-    done = compare(FAKE_FAIL="none:16")
+    done = compare(FAKE_FAIL="none:16:never")
     assert done.returncode == 1
     assert "ompi_info --param btl velo" in done.stderr
-    assert (tmp_path / "calls").read_text().split() == ["none:16"]
+    assert (tmp_path / "calls").read_text().split() == ["none:16:never"]
 
 
 def test_missing_report_makes_counters_not_available(compare, tmp_path):
@@ -148,8 +185,8 @@ def test_terminated_comparison_keeps_what_it_has_and_leaves_no_mpirun_behind(vel
     log = tmp_path / "calls"
     command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO),
                "--bench", "/bin/true", "--no-plot", "--output", str(tmp_path / "out"), "--benchmarks", "Bcast", "--slots", "8"]
-    env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:8"}
-    assert terminate_when_logged(command, env, log, "static:8") == 130
+    env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:8:never"}
+    assert terminate_when_logged(command, env, log, "static:8:never") == 130
     assert "INTERRUPTED" in (tmp_path / "out" / "velo-compare.txt").read_text()
     assert float(table(tmp_path)["Bcast", "none", 8]["time_usec"]) == 10.0
     assert living_with(str(log)) == []
@@ -158,6 +195,7 @@ def test_terminated_comparison_keeps_what_it_has_and_leaves_no_mpirun_behind(vel
 @pytest.mark.parametrize(
     "arguments, complaint",
     [
+        (["--by-reference", "auto,maybe"], "'maybe' is not one of never, auto, always"),
         (["--slots", "8,x"], "'x' is no number above 0"),
         (["--policies", "static,greedy"], "'greedy' is not one of none, static, dynamic"),
         (["--benchmarks", "Bcats"], "'Bcats' is not one of"),
@@ -181,7 +219,7 @@ def test_real_imb_is_taken_from_the_environment(compare, tmp_path):
 
 def test_plot_is_a_png(compare, tmp_path, velo_compare):
     pytest.importorskip("matplotlib")
-    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--bench", "/bin/true",
+    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO), "--bench", "/bin/true",
                "--output", str(tmp_path), "--benchmarks", "Bcast", "--slots", "8,16", "--rounds", "1",
                "--sizes", "64,2048"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)

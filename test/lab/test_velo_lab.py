@@ -94,6 +94,25 @@ def test_suite_runs_every_benchmark_and_averages_them(lab, data):
     assert "average static 8: " in done.stdout
 
 
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("incast", "by-reference")])
+def test_what_is_held_against_a_paper_goes_in_packets(lab, tmp_path, name):
+    done = lab(name, "--quick", "--slots", "57", "--rounds", "1", FAKE_POLICIES=ALL_POLICIES,
+               FAKE_PARAMETERS="slots_per_peer,credit_slots,preposted_buffers,piggyback,packet_trains,limic,ranks_per_node,trace,by_reference")
+    assert done.returncode == 0, done.stderr
+    assert calls(tmp_path) and all("--mca btl_velo_by_reference never " in call for call in calls(tmp_path))
+
+
+def test_both_worlds_stand_beside_each_other(lab, data, tmp_path):
+    done = lab("by-reference", "--rounds", "1", FAKE_POLICIES=ALL_POLICIES)
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "by-reference") == ["shown", "shown", "shown"]
+    assert float(data("by-reference")["Alltoall", "static, auto", "8"]["overhead_percent"]) == pytest.approx(1.0)
+    assert float(data("by-reference")["Alltoall", "static, never", "8"]["overhead_percent"]) > 50
+    assert "auto: 1.0 % on the average of 16 benchmarks" in done.stdout
+    done = lab("by-reference", FAKE_PARAMETERS="slots_per_peer")
+    assert "SKIPPED by-reference: this plugin has no parameter btl_velo_by_reference" in done.stdout
+
+
 def test_counters_that_are_newer_than_the_program_are_kept(lab, data):
     lab("incast", "--quick", "--slots", "16")
     assert data("incast")["incast", "static", "16"]["refused"] == "7"

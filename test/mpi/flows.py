@@ -76,10 +76,14 @@ def is_usual(flow, values):
         flow.slots == (USUAL_SLOTS if USUAL_SLOTS in sizes else sizes[0])
 
 
-def flows(*slots, policies=SLOT_POLICIES, always=False):
+IN_PACKETS = (("btl_velo_by_reference", "never"),)
+
+
+def flows(*slots, policies=SLOT_POLICIES, always=False, extra=()):
     """A decorator that runs a test under each policy with each mailbox size (slots per peer). Unless `always`, those for
-    which another stands are marked as part of the matrix."""
-    values = [Flow(policy, count) for count in slots for policy in policies
+    which another stands are marked as part of the matrix. `extra`: further parameters; IN_PACKETS for tests whose subject is
+    what packets wait for."""
+    values = [Flow(policy, count, extra) for count in slots for policy in policies
               if policy in SLOT_POLICIES or count == min(slots)]
     if LAYER == "mtl":
         # The flow control is the same; what differs is above it.
@@ -91,9 +95,9 @@ def flows(*slots, policies=SLOT_POLICIES, always=False):
         for flow in values])
 
 
-def every_flow(*slots, always=False):
+def every_flow(*slots, always=False, extra=()):
     """The same under every policy that the plugin offers: for what any policy might break."""
-    return flows(*slots, policies=POLICIES, always=always)
+    return flows(*slots, policies=POLICIES, always=always, extra=extra)
 
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="about btl/velo itself")

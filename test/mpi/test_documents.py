@@ -23,6 +23,7 @@ ELSEWHERE = {
     "mkdir": "test/trace",
     "velo-trace": "test/trace",
     "velo-phases": "test/lab",
+    "velo-compare": "test/compare, and contrib/demo runs it",
     "srun": "needs Slurm, and the page says that it was not tested",
     "salloc": "needs Slurm, and the page says that it was not tested",
 }

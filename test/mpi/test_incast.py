@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows import every_flow, flows
+from flows import IN_PACKETS, every_flow, flows
 
 RENDEZVOUS = 100_000
 
@@ -37,6 +37,12 @@ def test_sixteen_ranks_with_a_sleeping_receiver(mpi, flow, size):
 def test_blocking_senders_wait_and_are_served(mpi, flow):
     facts = mpi.run("incast", 200, 1000, 100, "blocking", np=8, params=flow.params).facts()
     assert facts == {"received": 1400, "senders": 7}
+
+
+@every_flow(4, 8, extra=IN_PACKETS)
+def test_messages_in_packets_wait_for_credits_and_are_served(mpi, flow):
+    facts = mpi.run("incast", 60, 3000, 100, "nonblocking", np=8, params=flow.params).facts()
+    assert facts == {"received": 420, "senders": 7}
 
 
 @pytest.mark.parametrize("size", [40, RENDEZVOUS])

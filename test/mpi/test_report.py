@@ -9,10 +9,11 @@ import pytest
 from flows import POLICIES, Flow, every_flow, flows, velo_only
 
 pytestmark = velo_only
+OUTBOX_BYTES = 256 << 10
 PIGGYBACK_OFF = {"btl_velo_piggyback": 0}
 COUNTERS = ["messages_sent", "messages_delayed", "data_packets", "credit_packets", "credits_in_packets",
-            "piggybacked_credits", "requests", "responses", "steals", "stolen_slots", "mailbox_bytes",
-            "mailbox_high_water", "limic_packets", "limic_high_water", "segment_bytes", "private_bytes", "peers_met"]
+            "messages_by_reference", "outbox_high_water", "outbox_full", "piggybacked_credits", "requests", "responses", "steals",
+            "stolen_slots", "mailbox_bytes", "mailbox_high_water", "limic_packets", "limic_high_water", "segment_bytes", "private_bytes", "peers_met"]
 
 
 def report_of(mpi, *arguments, **keywords):
@@ -40,7 +41,10 @@ def assert_laws(report, ranks):
         assert all(isinstance(process[name], int) and process[name] >= 0 for name in COUNTERS)
         assert process["mailbox_bytes"] == report["mailbox_bytes"]
         assert process["mailbox_high_water"] <= report["mailbox_slots"]
-        assert process["messages_delayed"] <= process["messages_sent"] <= process["data_packets"]
+        assert process["messages_delayed"] <= process["messages_sent"]
+        # Those by reference may share a packet; each of the others has one at least.
+        assert process["messages_by_reference"] <= process["messages_sent"] <= process["data_packets"] + process["messages_by_reference"]
+        assert process["outbox_high_water"] <= OUTBOX_BYTES
         assert process["credit_packets"] <= process["credits_in_packets"] or process["credit_packets"] == 0
     for name in set(COUNTERS) - {"mailbox_high_water", "limic_high_water"}:
         assert report["total"][name] == sum(process[name] for process in report["per_rank"])
@@ -52,6 +56,29 @@ def test_the_counters_of_every_policy_obey_the_common_laws(mpi, flow):
     assert_laws(report, 4)
     assert (report["policy"], report["slots_per_peer"]) == (flow.policy, flow.slots)
     assert report["total"]["messages_sent"] >= 6 * 16 * 12  # each with at least one message of the transport
+
+
+@every_flow(8)
+def test_messages_by_reference_are_counted_with_what_they_take_of_the_outbox(mpi, flow):
+    total = exchange_report(mpi, flow, {"btl_velo_by_reference": "always"})["total"]
+    assert total["messages_by_reference"] > 100
+    assert total["outbox_high_water"] > 0
+
+
+@pytest.mark.parametrize("off", [{"btl_velo_by_reference": "never"}, {"btl_velo_outbox": 0}], ids=["never", "no outbox"])
+@flows(8, policies=("dynamic",))
+def test_without_an_outbox_or_where_they_are_not_wanted_there_are_none(mpi, flow, off):
+    report = exchange_report(mpi, flow, off)
+    assert_laws(report, 4)
+    assert all(report["total"][name] == 0 for name in ("messages_by_reference", "outbox_high_water"))
+    assert report["total"]["messages_delayed"] > 0
+
+
+@flows(8, policies=("dynamic",))
+def test_what_finds_no_room_in_the_outbox_goes_in_packets(mpi, flow):
+    total = exchange_report(mpi, flow, {"btl_velo_outbox": 2304, "btl_velo_by_reference": "always"})["total"]
+    assert total["outbox_full"] > 0
+    assert total["data_packets"] > total["messages_sent"]
 
 
 @flows(8, policies=("none",))
@@ -120,7 +147,7 @@ def test_under_load_a_job_takes_the_shared_memory_that_the_report_tells_and_no_m
     report = report_in(result)
     page = os.sysconf("SC_PAGE_SIZE")
     assert max(taken) == sum(-(-process["segment_bytes"] // page) * page for process in report["per_rank"]) > 0
-    assert report["total"]["data_packets"] > 3000
+    assert report["total"]["data_packets"] + report["total"]["messages_by_reference"] > 3000
     assert_laws(report, 3)
 
 

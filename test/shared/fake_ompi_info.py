@@ -4,7 +4,7 @@
 import os
 
 POLICIES = os.environ.get("FAKE_POLICIES", "none,static,dynamic").split(",")
-PARAMETERS = os.environ.get("FAKE_PARAMETERS", "slots_per_peer,credit_slots,piggyback,packet_trains").split(",")
+PARAMETERS = os.environ.get("FAKE_PARAMETERS", "slots_per_peer,credit_slots,piggyback,packet_trains,by_reference").split(",")
 
 if "FAKE_NO_PLUGIN" not in os.environ:
     print('mca:btl:velo:version:"component:4.1.4"')

@@ -8,7 +8,7 @@ from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from ..progress import Progress
 from ..programs import NotFound, beside, find_bench, find_mpirun, plotter
 from ..rounds import Run, interleaved, perform
-from . import plan, report, summary
+from . import plan, report, story, summary
 from .launch import Launch
 from .options import parse_options
 from .runner import Runner
@@ -23,9 +23,9 @@ def main(arguments):
 def _run(options):
     write_plot = None if options.no_plot else plotter(__package__)
     launch = _launch(options)
-    options.policies = _policies(options, launch)
+    chosen = plan.Chosen(tuple(_policies(options, launch)), tuple(options.slots), tuple(options.by_reference))
     options.output.mkdir(parents=True, exist_ok=True)
-    return _compare(options, launch, write_plot)
+    return _compare(options, chosen, launch, write_plot)
 
 
 def _launch(options):
@@ -49,15 +49,18 @@ def _policies(options, launch):
         return options.policies
     offered = plugin.ask(info)
     if options.policies == [plan.ALL]:
-        return list(offered.policies)
+        options.policies = list(offered.policies)
     if unknown := offered.missing_policies(options.policies):
         raise NotFound(f"--policies: {unknown[0]!r} is not one of {', '.join(offered.policies)}")
+    if not offered.offers("by_reference"):
+        # Open MPI says nothing about a parameter that no component has.
+        raise NotFound("the plugin that this Open MPI finds has no parameter btl_velo_by_reference; run make install")
     return options.policies
 
 
-def _compare(options, launch, write_plot):
-    reference = plan.Setup("none", options.reference_slots)
-    all_setups = plan.setups(options.policies, options.slots, options.reference_slots)
+def _compare(options, chosen, launch, write_plot):
+    reference = plan.reference(options.reference_slots)
+    all_setups = plan.setups(chosen, reference)
     all_cases = plan.cases(options.benchmarks, options.sizes)
     with Runner(launch, options.timeout) as runner:
         if not _starts(runner, all_cases[0], reference, launch):
@@ -65,13 +68,13 @@ def _compare(options, launch, write_plot):
         results, complete = _run_all(runner, interleaved(all_cases, all_setups, options.rounds))
     lines = summary.summarise(results, all_cases, all_setups, reference)
     averages = summary.averages(lines)
-    text = _text(options, launch, lines, averages, results, reference)
+    text = _text(options, chosen, launch, lines, averages, results, reference)
     if not complete:
         text += "\n\nINTERRUPTED: not all runs took place."
     print(text)
-    _write_files(options, launch, text, lines, averages, results)
+    _write_files(options, chosen, launch, text, lines, averages, results)
     if write_plot:
-        _write_plots(options, write_plot, lines, averages)
+        _write_plots(options, chosen, write_plot, lines, averages, reference)
     if not complete:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if any(result.failure for result in results) else EXIT_OK
@@ -106,18 +109,19 @@ def _run_all(runner, runs):
 
 def _label(run):
     size = "" if run.case.size_bytes is None else f" {run.case.size_bytes} bytes"
-    return f"{run.case.benchmark}{size}, {run.setup.policy}, {run.setup.slots} slots"
+    return f"{run.case.benchmark}{size}, {run.setup.policy}, {run.setup.slots} slots, by reference {run.setup.by_reference}"
 
 
-def _text(options, launch, lines, averages, results, reference):
+def _text(options, chosen, launch, lines, averages, results, reference):
     parts = [
         f"{launch.bench}, {options.np} processes, btl {launch.transport}; medians of {options.rounds} round(s)",
         report.table_text(lines),
-        report.averages_text(averages, options.policies, options.slots, reference),
         "Counters are sums over all ranks and the whole run, warm-up included; --time cuts slow runs short, so compare "
-        "credit packets by 1000 messages. Mailbox bytes are per rank.",
+        "credit packets by 1000 messages. Mailbox and outbox bytes are per rank, of the outbox the most that were in use.",
+        report.ratios_text(lines, chosen, reference),
+        report.averages_text(averages, chosen, reference),
     ]
-    parts += _noise(lines) + _remarks(results)
+    parts += _remarks(results) + [story.text(averages, chosen, reference)] + _noise(lines)
     return "\n\n".join(parts)
 
 
@@ -144,16 +148,17 @@ def _remarks(results):
     return remarks
 
 
-def _write_files(options, launch, text, lines, averages, results):
+def _write_files(options, chosen, launch, text, lines, averages, results):
     settings = {
         "processes": options.np,
         "bench": launch.bench,
         "mpirun": launch.mpirun,
         "transport": launch.transport,
         "mca": options.mca,
-        "slots_per_peer": options.slots,
-        "policies": options.policies,
-        "reference": {"policy": "none", "slots_per_peer": options.reference_slots},
+        "slots_per_peer": chosen.slots,
+        "policies": chosen.policies,
+        "by_reference": chosen.by_reference,
+        "reference": {"policy": "none", "slots_per_peer": options.reference_slots, "by_reference": "never"},
         "rounds": options.rounds,
         "iterations": launch.iterations,
         "sample_seconds": launch.sample_seconds,
@@ -164,14 +169,12 @@ def _write_files(options, launch, text, lines, averages, results):
     print(f"\nwrote {options.output}/velo-compare.txt, .csv and .json", file=sys.stderr)
 
 
-def _write_plots(options, write_plot, lines, averages):
+def _write_plots(options, chosen, write_plot, lines, averages, reference):
     for size in dict.fromkeys(line.case.size_bytes for line in lines):
         what = "barrier" if size is None else str(size)
         path = options.output / f"velo-compare-{what}.png"
-        title = f"Overhead against none with {options.reference_slots} slots per peer: {options.np} processes" + (
-            "" if size is None else f", {size} bytes"
-        )
+        title = f"What flow control costs: {options.np} processes, overhead against {report.against(reference, size)}"
         of_size = [line for line in lines if line.case.size_bytes == size]
         averages_of_size = [average for average in averages if average.size_bytes == size]
-        write_plot(path, of_size, averages_of_size, options.policies, options.slots, title)
+        write_plot(path, of_size, averages_of_size, chosen, title)
         print(f"wrote {path}", file=sys.stderr)

@@ -35,6 +35,7 @@ def _mpirun_part(launch, setup):
         parameters += [
             ("btl_velo_flow_control", setup.policy),
             *policies.mca(policies.parameters(setup.policy, setup.slots, launch.processes)),
+            ("btl_velo_by_reference", setup.by_reference),
             ("btl_velo_report", "json"),
         ]
     return [launch.mpirun, "--oversubscribe", "-np", str(launch.processes), *mca_words(parameters + launch.mca)]

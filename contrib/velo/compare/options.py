@@ -4,13 +4,16 @@ from pathlib import Path
 
 from .. import command
 from ..argument_types import choices, numbers, positive, positive_float, words
-from .plan import ALL, DEFAULT_POLICIES, KNOWN, QUICK_SUITE, SUITE
+from ..processors import cores
+from .plan import ALL, BY_REFERENCE, DEFAULT_BY_REFERENCE, DEFAULT_POLICIES, KNOWN, QUICK_SUITE, SUITE
 
 _DESCRIPTION = """\
-Runs IMB benchmarks under Open MPI with Velo's flow-control policies and numbers of mailbox slots per peer,
-taking turns, and compares them: time, overhead, credit packets, piggybacked credits, delayed sends, steals and
-mailbox memory. Overheads are against `none` with --reference-slots, measured in the same run. All numbers are
-medians over the rounds. Writes a table (txt, csv, json) and a plot (png) for each message size."""
+Runs IMB benchmarks under Open MPI with Velo's flow-control policies and numbers of mailbox slots per peer, with
+all data in packets (the thesis's protocol) and by reference where credits are short (Velo's), taking turns, and
+compares them: time, overhead, delayed sends, messages by reference, credit packets, piggybacked credits, steals and
+memory of mailbox and outbox. Overheads are against `none` with --reference-slots in packets, measured in the same
+run. All numbers are medians over the rounds. Writes a table (txt, csv, json) and a plot (png) for each message size.
+"""
 
 _EPILOG = """\
 Exit status: 0, 1 when a run failed or hung, 2 for a wrong command line or a missing program."""
@@ -27,11 +30,14 @@ def parse_options(arguments):
 
 def _add_what(parser):
     what = parser.add_argument_group("what to compare")
-    what.add_argument("--np", type=positive, default=4, metavar="N", help="processes (default 4)")
-    what.add_argument("--slots", type=numbers, metavar="A,B,...", help="mailbox slots per peer (default 8,16,32,64); rnr, "
+    what.add_argument("--np", type=positive, default=max(2, cores()), metavar="N",
+                      help="processes (default: as many as cores, at least 2)")
+    what.add_argument("--slots", type=numbers, metavar="A,B,...", help="mailbox slots per peer (default 8,16,64); rnr, "
                       "mvapich_static and lazy get mailboxes of that size by their own parameters")
     what.add_argument("--policies", type=words, default=list(DEFAULT_POLICIES), metavar="A,B,...",
                       help="flow control, of those that the plugin offers, or " + ALL + " (default " + ",".join(DEFAULT_POLICIES) + ")")
+    what.add_argument("--by-reference", type=_by_reference, default=list(DEFAULT_BY_REFERENCE), metavar="A,B,...",
+                      help="values of btl_velo_by_reference, of " + ", ".join(BY_REFERENCE) + " (default " + ",".join(DEFAULT_BY_REFERENCE) + ")")
     what.add_argument("--reference-slots", type=positive, metavar="N",
                       help="slots per peer of the reference, none (default: the largest of --slots)")
     what.add_argument("--benchmarks", type=_benchmarks, metavar="A,B,...",
@@ -66,7 +72,7 @@ def _add_how(parser):
 def _settle(options, parser):
     """Defaults that depend on other options."""
     quick = options.quick
-    options.slots = sorted(options.slots or ([8, 64] if quick else [8, 16, 32, 64]))
+    options.slots = sorted(options.slots or ([8, 64] if quick else [8, 16, 64]))
     options.benchmarks = options.benchmarks or list(QUICK_SUITE if quick else SUITE)
     options.rounds = options.rounds or (1 if quick else 3)
     options.iterations = options.iterations or (2000 if quick else 10000)
@@ -76,6 +82,10 @@ def _settle(options, parser):
         parser.error("--policies: an empty list")
     if options.np < 2:
         parser.error("--np: a comparison needs at least 2 processes")
+
+
+def _by_reference(text):
+    return choices(text, BY_REFERENCE)
 
 
 def _benchmarks(text):

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Optional
 
-DEFAULT_POLICIES = ("none", "static", "dynamic")
+DEFAULT_POLICIES = ("static", "dynamic")
 ALL = "all"
+# Values of btl_velo_by_reference: the thesis's protocol, and Velo's.
+BY_REFERENCE = ("never", "auto", "always")
+DEFAULT_BY_REFERENCE = ("never", "auto")
 
 SUITE = (
     "Multi-PingPong",
@@ -34,10 +37,25 @@ KNOWN = SINGLE_TRANSFER + tuple(f"Multi-{name}" for name in SINGLE_TRANSFER) + O
 
 @dataclass(frozen=True)
 class Setup:
-    """A flow-control policy and its number of mailbox slots for each peer."""
+    """A flow-control policy, its number of mailbox slots for each peer, and what goes by reference."""
 
     policy: str
     slots: int
+    by_reference: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the user wants to see beside each other."""
+
+    policies: tuple
+    slots: tuple
+    by_reference: tuple
+
+    @property
+    def series(self):
+        """A curve over the slots for each of these."""
+        return [(policy, mode) for policy in self.policies for mode in self.by_reference]
 
 
 @dataclass(frozen=True)
@@ -48,10 +66,14 @@ class Case:
     size_bytes: Optional[int]
 
 
-def setups(policies, slots, reference_slots):
-    """Every policy with every number of slots, and the reference: no flow control, many slots."""
-    wanted = [Setup(policy, count) for count in slots for policy in policies]
-    reference = Setup("none", reference_slots)
+def reference(slots):
+    """No flow control, many slots, all data in packets."""
+    return Setup("none", slots, "never")
+
+
+def setups(chosen, reference):
+    """Every policy with every number of slots and each way by reference, and what they are held against."""
+    wanted = [Setup(policy, count, mode) for count in chosen.slots for policy, mode in chosen.series]
     return wanted if reference in wanted else [reference] + wanted
 
 

@@ -16,35 +16,63 @@ def table_text(lines):
     return grid_text([c.heading for c in shown], rows, [c.align for c in shown], blocks)
 
 
-def averages_text(averages, policies, slots, reference):
-    """Overhead over all benchmarks by policy and slots: two tables for each size."""
+def ratios_text(lines, chosen, reference):
+    """Each benchmark's time by that of the reference: a table for each size."""
     parts = []
-    for size in dict.fromkeys(a.size_bytes for a in averages):
-        of_size = {a.setup: a for a in averages if a.size_bytes == size}
-        what = "Barrier" if size is None else f"{size} bytes"
-        against = f"overhead (%) against none with {reference.slots} slots per peer, {what}"
-        for title, key in (
-            (f"Average {against}", "overhead_percent"),
-            (f"Typical {against} (geometric mean of the time ratios)", "typical_percent"),
-        ):
-            rows = [[policy] + _average_cells(of_size, policy, slots, key) for policy in policies]
-            headings = ["policy"] + [f"{count} slots" for count in slots]
-            parts.append(title + "\n" + grid_text(headings, rows, ["<"] + [">"] * len(slots)))
+    for size in dict.fromkeys(line.case.size_bytes for line in lines):
+        of_size = {(line.case, line.setup): line for line in lines if line.case.size_bytes == size}
+        cases = list(dict.fromkeys(case for case, _ in of_size))
+        rows = [(case, *series) for case in cases for series in chosen.series]
+        cells = [[case.benchmark, *series] + [_ratio(of_size.get((case, Setup(series[0], count, series[1])))) for count in chosen.slots]
+                 for case, *series in rows]
+        headings = ["benchmark", "policy", "by ref."] + _slots_headings(chosen)
+        parts.append(f"Time by that of {against(reference, size)}\n"
+                     + grid_text(headings, cells, ["<"] * 3 + [">"] * len(chosen.slots), [case for case, *_ in rows]))
     return "\n\n".join(parts)
 
 
-def _average_cells(by_setup, policy, slots, key):
+def _ratio(line):
+    return NOT_AVAILABLE if line is None or line.time_ratio is None else f"{line.time_ratio:.2f}"
+
+
+def averages_text(averages, chosen, reference):
+    """Overhead over all benchmarks by policy, way by reference and slots: three tables for each size."""
+    parts = []
+    for size in dict.fromkeys(a.size_bytes for a in averages):
+        of_size = {a.setup: a for a in averages if a.size_bytes == size}
+        overhead = f"overhead (%) against {against(reference, size)}"
+        for title, cell in (
+            (f"Average {overhead}", lambda a: _percent(a.overhead_percent)),
+            (f"Typical {overhead} (geometric mean of the time ratios)", lambda a: _percent(a.typical_percent)),
+            (f"Worst benchmark, {overhead}", lambda a: f"{_percent(a.worst_percent)} {a.worst}"),
+        ):
+            rows = [[policy, mode] + [_average_cell(of_size, Setup(policy, count, mode), cell) for count in chosen.slots]
+                    for policy, mode in chosen.series]
+            headings = ["policy", "by ref."] + _slots_headings(chosen)
+            parts.append(title + "\n" + grid_text(headings, rows, ["<", "<"] + [">"] * len(chosen.slots)))
+    return "\n\n".join(parts)
+
+
+def against(reference, size_bytes):
+    """What an overhead is against, in words."""
+    what = "Barrier" if size_bytes is None else f"{size_bytes} bytes"
+    return f"{reference.policy} with {reference.slots} slots per peer, {what}"
+
+
+def _slots_headings(chosen):
+    return [f"{count} slots" for count in chosen.slots]
+
+
+def _average_cell(by_setup, setup, cell):
+    average = by_setup.get(setup)
+    if average is None or average.overhead_percent is None:
+        return NOT_AVAILABLE
     complete = max(a.benchmarks for a in by_setup.values())
-    cells = []
-    for count in slots:
-        average = by_setup.get(Setup(policy, count))
-        value = None if average is None else getattr(average, key)
-        if value is None:
-            cells.append(NOT_AVAILABLE)
-        else:
-            partial = "" if average.benchmarks == complete else f" (of {average.benchmarks})"
-            cells.append(f"{value:+.1f}{partial}")
-    return cells
+    return cell(average) + ("" if average.benchmarks == complete else f" (of {average.benchmarks})")
+
+
+def _percent(value):
+    return NOT_AVAILABLE if value is None else f"{value:+.1f}"
 
 
 def write_csv(path, lines):
@@ -68,7 +96,11 @@ def write_json(path, settings, lines, averages, results):
 
 def _average_record(average):
     record = {key: value for key, value in vars(average).items() if key != "setup"}
-    return {"policy": average.setup.policy, "slots_per_peer": average.setup.slots} | record
+    return _setup_record(average.setup) | record
+
+
+def _setup_record(setup):
+    return {"policy": setup.policy, "slots_per_peer": setup.slots, "by_reference": setup.by_reference}
 
 
 def _run_record(result):
@@ -76,8 +108,7 @@ def _run_record(result):
     return {
         "benchmark": run.case.benchmark,
         "bytes": run.case.size_bytes,
-        "policy": run.setup.policy,
-        "slots_per_peer": run.setup.slots,
+        **_setup_record(run.setup),
         "round": run.round,
         "command": result.command,
         "seconds": round(result.seconds, 3),

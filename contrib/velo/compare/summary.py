@@ -18,6 +18,7 @@ class Line:
     time_min_usec: Optional[float] = None
     time_max_usec: Optional[float] = None
     overhead_percent: Optional[float] = None
+    time_ratio: Optional[float] = None  # to the reference
     is_reference: bool = False
     repetitions: Optional[float] = None
     counters: dict = field(default_factory=dict)  # medians by name
@@ -39,6 +40,7 @@ class Average:
     worst: Optional[str] = None  # the benchmark with the largest overhead
     worst_percent: Optional[float] = None
     delayed_percent: Optional[float] = None
+    by_reference_percent: Optional[float] = None
     credit_packets_per_1000_messages: Optional[float] = None
     mailbox_bytes_per_rank: Optional[float] = None
 
@@ -80,6 +82,7 @@ def _add_overheads(block):
     base = next((line.time_usec for line in block if line.is_reference), None)
     for line in block:
         line.overhead_percent = overhead_percent(line.time_usec, base)
+        line.time_ratio = None if line.overhead_percent is None else 1.0 + line.overhead_percent / 100.0
 
 
 def overhead_percent(time_usec, reference_usec):
@@ -120,7 +123,7 @@ def _average(size_bytes, setup, lines):
         average.overhead_percent = statistics.fmean(line.overhead_percent for line in known)
         average.typical_percent = typical_percent([line.overhead_percent for line in known])
         average.worst, average.worst_percent = worst.case.benchmark, worst.overhead_percent
-    for name in ("delayed_percent", "credit_packets_per_1000_messages", "mailbox_bytes_per_rank"):
+    for name in ("delayed_percent", "by_reference_percent", "credit_packets_per_1000_messages", "mailbox_bytes_per_rank"):
         values = [line.counters[name] for line in lines if name in line.counters]
         if values:
             setattr(average, name, statistics.fmean(values))

@@ -30,14 +30,19 @@ def ping_pong(context):
     return bench(context, "Multi-PingPong", "multi-ping-pong")
 
 
+def in_packets(context):
+    """All data in packets, as the papers have it."""
+    return (("by_reference", "never"),) if context.plugin.offers("by_reference") else ()
+
+
 def thesis_format(context, piggyback):
-    """Packets as in the thesis: a header in each of them, credit packets at once; and credits with data, or not."""
+    """Packets as in the thesis: all data in them, a header in each, credit packets at once; and credits with data, or not."""
     pairs = [("piggyback", "1" if piggyback else "0")] if context.plugin.offers("piggyback") else []
     if context.plugin.offers("packet_trains"):
         pairs.append(("packet_trains", "0"))
     if context.plugin.offers("delay_credits"):
         pairs.append(("delay_credits", "0"))
-    return tuple(pairs)
+    return (*pairs, *in_packets(context))
 
 
 def reference(context, common=(), slots=None, x=None):

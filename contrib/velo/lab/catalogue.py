@@ -1,6 +1,6 @@
 """All experiments, in the order of the papers."""
 
-from .experiments import (bandwidth, benchmark_suite, incast, local_peers, localised, overhead_parts, paired, piggybacking,
+from .experiments import (bandwidth, benchmark_suite, by_reference, incast, local_peers, localised, overhead_parts, paired, piggybacking,
                           reallocation, static_parameters)
 
 EXPERIMENTS = (
@@ -16,5 +16,6 @@ EXPERIMENTS = (
     bandwidth.EXPERIMENT,
     incast.EXPERIMENT,
     paired.EXPERIMENT,
+    by_reference.EXPERIMENT,
 )
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}

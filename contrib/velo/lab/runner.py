@@ -94,8 +94,6 @@ def _read_counters(text, outcome):
     # Counters that are newer than velo-compare's list are kept as they are.
     total = {name: value for name, value in report["total"].items() if isinstance(value, (int, float))}
     outcome.counters = total | counters_of(report)
-    water = [rank["mailbox_high_water"] for rank in report["per_rank"] if "mailbox_high_water" in rank]
-    outcome.counters["mailbox_high_water"] = max(water, default=None)
     if outcome.messages and "messages_delayed" in total:
         # Of all messages that are sent many are the barriers' when few ranks communicate.
         outcome.counters["delayed_of_pattern_percent"] = 100.0 * total["messages_delayed"] / outcome.messages

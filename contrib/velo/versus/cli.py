@@ -8,6 +8,7 @@ from .. import command
 from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
 from ..measuring import Compiler
 from ..process import shell_line
+from ..processors import cores
 from ..programs import NotFound, plotter
 from . import contestants, machine, memory, patterns, report, speed
 from .options import parse_options
@@ -80,7 +81,7 @@ def _head_text(head, taking_part, crowded):
 
 
 def _is_crowded(ranks):
-    return max(ranks) > contestants.cores()
+    return max(ranks) > cores()
 
 
 def _memory(options, taking_part, how, head):

@@ -5,9 +5,9 @@ import os
 import shlex
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..process import environment, run_limited
+from ..processors import cores
 from ..programs import NotFound, beside, find_mpirun
 
 _ASK_SECONDS = 30
@@ -37,19 +37,6 @@ class Contestant:
 class Missing:
     name: str
     reason: str
-
-
-@functools.lru_cache
-def cores():
-    """Cores that may be used; the threads of a core are one."""
-    return len({_threads_of_core(cpu) for cpu in os.sched_getaffinity(0)})
-
-
-def _threads_of_core(cpu):
-    try:
-        return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii")
-    except OSError:
-        return str(cpu)
 
 
 def find(options):

@@ -5,7 +5,7 @@ import platform
 import shutil
 
 from ..process import environment, run_limited
-from .contestants import cores
+from ..processors import cores
 
 _ASK_SECONDS = 10
 

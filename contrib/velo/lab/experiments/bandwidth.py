@@ -31,8 +31,8 @@ def _plan(context):
             name = _name(size, buffers, kind)
             for window in context.choose(_WINDOWS, _QUICK_WINDOWS):
                 workload = Workload(f"{name}, window {window}", MEASURE, _words(context, kind, size, window), _RANKS)
-                points_of[workload] = [building.reference(context, slots=4096, x=window)] + [
-                    _point(policy, buffers, window) for policy in chosen]
+                points_of[workload] = [building.reference(context, building.in_packets(context), slots=4096, x=window)] + [
+                    _point(context, policy, buffers, window) for policy in chosen]
             panels.append(Panel(name, f"{name}, window", "mbytes_per_second", "MB/s", "window, messages",
                                 landmarks=(buffers,)))
     return building.plan(points_of, panels, skipped)
@@ -46,8 +46,8 @@ def _words(context, kind, size, window):
             "--repetitions", "100000")
 
 
-def _point(policy, buffers, window):
-    return Point(policy, policy, window, policies.mca(policies.with_buffers(policy, buffers, _RANKS)))
+def _point(context, policy, buffers, window):
+    return Point(policy, policy, window, policies.mca((*policies.with_buffers(policy, buffers, _RANKS), *building.in_packets(context))))
 
 
 def _bandwidths(results, name, policy, windows):

@@ -20,8 +20,9 @@ _STATIC_SLOTS, _DYNAMIC_SLOTS = 64, 16
 def _plan(context):
     chosen, skipped = building.chosen_policies(context, ("static", "dynamic"))
     slots = building.chosen_slots(context, (8, 16, 32, 64), (8, 64))
-    points = [building.reference(context)] + [
-        building.point(context, policy, count) for policy in chosen for count in slots]
+    fixed = building.in_packets(context)
+    points = [building.reference(context, fixed)] + [
+        building.point(context, policy, count, fixed) for policy in chosen for count in slots]
     workloads = [building.bench(context, name) for name in context.choose(SUITE, QUICK_SUITE)]
     panels = [Panel(w.name, w.name, "overhead_percent", "overhead %", overhead_scale=True) for w in workloads]
     return building.plan({workload: points for workload in workloads}, panels, skipped)
@@ -108,12 +109,13 @@ _CLOSE_PERCENT = 25.0
 def _plan_roots(context):
     chosen, skipped = building.chosen_policies(context, ("static", "dynamic"))
     slots = (context.slots or (16,))[0]
+    fixed = building.in_packets(context)
     points_of = {}
     for hold in context.choose((1, 2, 5, 10, 20, 50), (1, 10, 50)):
         words = (POINTS, "Scatterv", "--hold", str(hold), "--seconds", f"{context.seconds:g}", "--repetitions", "3000")
         workload = Workload(f"root held for {hold}", MEASURE, words, context.ranks)
-        points_of[workload] = [building.reference(context)] + [
-            building.point(context, policy, slots, x=hold) for policy in chosen]
+        points_of[workload] = [building.reference(context, fixed)] + [
+            building.point(context, policy, slots, fixed, x=hold) for policy in chosen]
     label = "repetitions with the same root"
     return building.plan(points_of, [
         Panel(f"{_HOLD_NAME}, {slots} slots per peer", None, "overhead_percent", "overhead %", label, overhead_scale=True),

@@ -20,8 +20,10 @@ _BENCHMARKS, _SIZES = ("PingPong", "Alltoall"), (8, 1024, 2048)
 def _plan(context):
     chosen, skipped = building.chosen_policies(context, ("dynamic",))
     slots = (context.slots or (_SLOTS,))[0]
-    points = [Point(REFERENCE, "none", None, mca((("slots_per_peer", slots),)), is_reference=True)]
-    points += [building.point(context, policy, slots, x=slots, ranks=_RANKS) for policy in chosen]
+    # What goes by reference needs no credits to speak of.
+    fixed = building.in_packets(context)
+    points = [Point(REFERENCE, "none", None, mca((("slots_per_peer", slots), *fixed)), is_reference=True)]
+    points += [building.point(context, policy, slots, fixed, x=slots, ranks=_RANKS) for policy in chosen]
     context = dataclasses.replace(context, ranks=_RANKS)
     workloads = [
         dataclasses.replace(building.bench(context, name, f"{name}, {size} bytes", size, _REPETITIONS), benchmark=name, pinned=True)
