@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,11 @@ class OutboxPlan {
  public:
     static constexpr std::uint32_t kHeaderBytes = 64;
     static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+    // Bytes of a chunk, header included.
+    static constexpr std::uint32_t kStride[] = {2304, 8512, 33024};
+    static constexpr std::size_t kSizes = std::size(kStride);
+    // Bytes of data that a REF may stand for.
+    static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes;
 
     struct Size {
         std::uint32_t begin = 0;   // offset of the first chunk, bytes
@@ -45,7 +51,6 @@ class OutboxPlan {
     // messages of 2, 8 and 32 KiB with the headers of the upper layer; about 30 and 40 % go to the larger
     // ones.
     explicit OutboxPlan(std::uint64_t bytes) {
-        constexpr std::uint32_t kStride[kSizes] = {2304, 8512, 33024};
         const std::uint64_t most[kSizes] = {bytes, bytes * 3 / 10, bytes * 4 / 10};
         std::uint64_t left = bytes, begin = 0;
         for (std::size_t size = kSizes; size-- > 0;) {
@@ -58,7 +63,6 @@ class OutboxPlan {
         bytes_ = begin;
     }
 
-    static constexpr std::size_t kSizes = 3;
     const Size& size(std::size_t index) const { return sizes_[index]; }
     std::uint64_t bytes() const { return bytes_; }
     std::uint32_t largest_stride() const {

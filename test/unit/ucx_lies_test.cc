@@ -336,6 +336,19 @@ TEST_F(UcxReferences, to_more_than_a_message_may_have_are_refused) {
     expect_the_end(remotes_[0], "a reference to data that no message has");
 }
 
+TEST_F(UcxReferences, to_a_message_of_the_engine_may_be_longer_by_its_header) {
+    const MessageHeader reply = get(remotes_[0], 4090);
+    refer(reference_of(remotes_[0], kWhole | wire::kInternal), joined(bytes_of(reply), data_of(4090, 'r')));
+    EXPECT_TRUE(fatal_.empty()) << fatal_.front();
+    EXPECT_EQ(completed_, 1);
+    EXPECT_EQ((*memory_[0])[4089], std::byte{'r'});
+}
+
+TEST_F(UcxReferences, to_more_than_a_chunk_holds_are_refused) {
+    refer(reference_of(remotes_[0], kWhole | wire::kInternal), Bytes(flow::OutboxPlan::kMostRoom + 1));
+    expect_the_end(remotes_[0], "a reference to data that no message has");
+}
+
 TEST_F(UcxReferences, that_do_not_say_so_are_refused) {
     refer(reference_of(remotes_[0], wire::kFirst | wire::kLast), data_of(100, 'x'));
     expect_the_end(remotes_[0], "a reference to data that no message has");
