@@ -61,7 +61,7 @@ class ProcessTest : public ::testing::Test {
 
     struct Side {
         velo_engine* engine = nullptr;
-        velo_peer* peer = nullptr;           // the next one
+        velo_peer* peer = nullptr;           // the first other one
         velo_peer* peers[kMostProcesses]{};  // by rank
         std::uint64_t received = 0;
         std::size_t bytes = 300;              // of each message
@@ -79,7 +79,7 @@ class ProcessTest : public ::testing::Test {
     void open(Side& side, unsigned rank) { open(side, rank, Options{}); }
     void open(Side& side, unsigned rank, const Options& options) {
         std::uint64_t others[kMostProcesses];
-        for (unsigned i = 1; i < options.size; ++i) others[i - 1] = (rank + i) % options.size;
+        for (unsigned i = 1; i < options.size; ++i) others[i - 1] = i - 1 < rank ? i - 1 : i;
         velo_config config = velo_default_config();
         config.flow_control = "dynamic";
         config.slots_per_peer = 8;
@@ -265,11 +265,17 @@ TEST_F(ProcessTest, what_a_killed_sender_has_left_in_its_outbox_is_read) {
     EXPECT_EQ(files_left(), 0U);
 }
 
+// Whether the readers are peers by the LiMIC-like path.
+class ReaderTest : public ProcessTest, public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(EitherWay, ReaderTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "limic" : "velo"; });
+
 // The one chunk that there is comes back; meanwhile, what is sent to the other one goes in packets.
-TEST_F(ProcessTest, a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_others_go_on) {
+TEST_P(ReaderTest, a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_others_go_on) {
     constexpr std::size_t kBytes = 2000;
     constexpr std::uint64_t kBefore = 20, kAfter = 20;
-    const Options options{.size = 3, .by_reference = "always", .outbox = 2304};
+    const Options options{.limic = GetParam(), .size = 3, .by_reference = "always", .outbox = 2304};
     pid_t readers[2];
     for (unsigned rank : {1U, 2U}) {
         readers[rank - 1] = fork();
@@ -303,6 +309,7 @@ TEST_F(ProcessTest, a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_
     // The peers are looked at in turn, a millisecond apart.
     usleep(20'000);
     for (int i = 0; i < 20'000; ++i) progress(side.engine);
+    send(side, side.peers[1], 1, kBytes);  // nor is it lent to the dead again
     for (std::uint64_t number = kBefore; number < kBefore + kAfter; ++number) send_and_wait(number);
     EXPECT_EQ(referred(side.engine), 1 + kAfter);
     waitpid(readers[1], &status, 0);

@@ -403,7 +403,9 @@ _REFERENCE_ROWS = [
     Mutation("what an ended peer was lent stays with it", _FLOW + "outbox.h",
              "if (*holder(size, index) == &share) free(size, index);",
              "if (*holder(size, index) == &share && false) free(size, index);",
-             _process("ProcessTest.a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_others_go_on", limit_s=30)),
+             _process("*ReaderTest.*", limit_s=30)),
+    Mutation("an ended peer is lent chunks", _ENDPOINT + "referring.cc",
+             "    if (peer.ending) return false;\n", "", _process("*ReaderTest.*/limic", limit_s=30)),
     Mutation("a message waits for a chunk", _ENDPOINT + "sending.cc",
              "            if (bytes) continue;\n", "            if (bytes) continue;\n            return false;\n",
              _unit("*ReferringTest.a_full_outbox_and_none_at_all_only_change_the_way/static", limit_s=60)),
@@ -421,7 +423,10 @@ _REFERENCE_ROWS = [
              _unit("*EngineLies.a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_sender_named/*")),
     Mutation("a REF is delivered before its data is here", _ENDPOINT + "progress.cc",
              "if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]", "if (false) [[unlikely]]",
-             _unit("UcxReferences.are_fetched_and_keep_their_place_whether_announced_or_here")),
+             _unit("UcxReferences.and_packets_that_overtake_each_other_arrive_in_their_order")),
+    Mutation("a REF to a message of the engine is refused for its header", _UCX + "pulls.cc",
+             "? flow::OutboxPlan::kMostRoom", "? self.config_.agreement.max_message_bytes",
+             _unit("UcxReferences.to_a_message_of_the_engine_may_be_longer_by_its_header")),
 ]
 
 # Reverts of single mends.
