@@ -420,7 +420,7 @@ _REFERENCE_ROWS = [
              _unit("*EngineLies.a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_sender_named/*")),
     Mutation("a reader looks beyond the outbox", _FLOW + "outbox.h",
              "% size.stride == 0 && bytes <= size.room();", "% size.stride == 0;",
-             _unit("*EngineLies.a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_sender_named/*")),
+             _unit("*EngineLies.a_reference_to_more_than_its_chunk_holds_is_refused/*")),
     Mutation("a REF is delivered before its data is here", _ENDPOINT + "progress.cc",
              "if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]", "if (false) [[unlikely]]",
              _unit("UcxReferences.and_packets_that_overtake_each_other_arrive_in_their_order")),
