@@ -97,7 +97,6 @@ bool Engine::take_back(Peer& peer) {
     if (!peer.ledger().departed(peer)) return false;
     peer.departed = true;
     peer.maps_us = false;
-    outbox_.forget(peer.lent);
     peer.generation.fetch_add(1, std::memory_order_relaxed);
     peer.link.close();
     peer.dozes = false;

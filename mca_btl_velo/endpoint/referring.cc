@@ -12,8 +12,9 @@ namespace velo::endpoint {
 
 // A process may end before its peer has read, and its outbox lives as long as a mapping: on this node the
 // peer must have one. Whoever was given credits by a window on demand has them from a peer that is connected
-// to it.
+// to it. What one was lent that has ended has come back, and nothing is lent to it any more.
 bool Engine::may_refer(Peer& peer) {
+    if (peer.ending) return false;
     if (!peer.maps_us)
         peer.maps_us =
             peer.index >= remote_first_ || peer.ledger().on_demand() || mailbox_.is_introduced(peer.index);

@@ -16,6 +16,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace velo::flow {
@@ -30,6 +33,11 @@ class OutboxPlan {
  public:
     static constexpr std::uint32_t kHeaderBytes = 64;
     static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+    // Bytes of a chunk, header included.
+    static constexpr std::uint32_t kStride[] = {2304, 8512, 33024};
+    static constexpr std::size_t kSizes = std::size(kStride);
+    // Bytes of data that a REF may stand for.
+    static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes;
 
     struct Size {
         std::uint32_t begin = 0;   // offset of the first chunk, bytes
@@ -43,7 +51,6 @@ class OutboxPlan {
     // messages of 2, 8 and 32 KiB with the headers of the upper layer; about 30 and 40 % go to the larger
     // ones.
     explicit OutboxPlan(std::uint64_t bytes) {
-        constexpr std::uint32_t kStride[kSizes] = {2304, 8512, 33024};
         const std::uint64_t most[kSizes] = {bytes, bytes * 3 / 10, bytes * 4 / 10};
         std::uint64_t left = bytes, begin = 0;
         for (std::size_t size = kSizes; size-- > 0;) {
@@ -56,9 +63,14 @@ class OutboxPlan {
         bytes_ = begin;
     }
 
-    static constexpr std::size_t kSizes = 3;
     const Size& size(std::size_t index) const { return sizes_[index]; }
     std::uint64_t bytes() const { return bytes_; }
+    std::uint32_t largest_stride() const {
+        std::uint32_t largest = 0;
+        for (const Size& size : sizes_)
+            if (size.count > 0) largest = size.stride;
+        return largest;
+    }
     std::uint32_t chunks() const { return sizes_[0].count + sizes_[1].count + sizes_[2].count; }
 
     // Whether a chunk is at offset `place` that holds `bytes` of data: what a reader checks before it looks.
@@ -134,18 +146,46 @@ class Outbox {
         });
     }
 
-    // The first violated invariant, or the empty string: the shares add up to what is lent. For checked
-    // builds and tests.
+    // The first violated invariant of design/by-reference.md, or the empty string. For checked builds and
+    // tests.
     const char* violation() const {
+        std::vector<std::pair<const OutboxShare*, std::uint64_t>> held;  // sorted: holder, stride
         std::uint64_t sum = 0;
-        for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size)
-            for (std::uint32_t index = 0; index < plan_.size(size).count; ++index)
-                if (holders_[first_[size] + index] != nullptr) sum += plan_.size(size).stride;
-        return sum == lent() ? "" : "R2: the chunks that are lent do not add up";
+        each_lent([&](std::size_t size, std::uint32_t index) {
+            held.emplace_back(*holder(size, index), plan_.size(size).stride);
+            sum += held.back().second;
+        });
+        if (sum != lent()) return "R2: the chunks that are lent do not add up";
+        std::sort(held.begin(), held.end());
+        for (auto first = held.cbegin(); first != held.cend();) {
+            std::uint64_t its = 0;
+            const OutboxShare* share = first->first;
+            for (; first != held.cend() && first->first == share; ++first) its += first->second;
+            if (its != share->bytes) return "R2: the share of a peer is not what it has been lent";
+            if (its >= plan_.bytes() / 2 + plan_.largest_stride())
+                return "R4: a peer has been lent more than half of the outbox and a chunk";
+        }
+        return "";
+    }
+
+    // For the exploration of states: a copy whose shares are copies as well, and what decides the future.
+    void rebase(const OutboxShare* from, OutboxShare* to) {
+        each_lent([&](std::size_t size, std::uint32_t index) {
+            OutboxShare*& of = *holder(size, index);
+            of = to + (of - from);
+        });
+    }
+    void encode(std::string& text, const OutboxShare* shares) const {
+        for (const OutboxShare* of : holders_)
+            text.push_back(static_cast<char>(of == nullptr ? 0 : of - shares + 1));
+        for (const std::uint32_t next : next_) text.push_back(static_cast<char>(next));
     }
 
  private:
     OutboxShare** holder(std::size_t size, std::uint32_t index) { return &holders_[first_[size] + index]; }
+    OutboxShare* const* holder(std::size_t size, std::uint32_t index) const {
+        return &holders_[first_[size] + index];
+    }
     std::uint32_t place_of(std::size_t size, std::uint32_t index) const {
         return plan_.size(size).begin + index * plan_.size(size).stride;
     }
@@ -156,7 +196,7 @@ class Outbox {
         of = nullptr;
     }
     template <class Action>
-    void each_lent(Action&& action) {
+    void each_lent(Action&& action) const {
         for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size)
             for (std::uint32_t index = 0; index < plan_.size(size).count; ++index)
                 if (*holder(size, index) != nullptr) action(size, index);

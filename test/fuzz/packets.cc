@@ -42,6 +42,8 @@ class Player {
                 return control();
             case 4:
                 return rma();
+            case 7:
+                return reference(code >> 3);
             default:
                 return run(code);
         }
@@ -91,6 +93,26 @@ class Player {
         if (header.flags & wire::kPiggyback) header.length += input_.take<std::uint16_t>() % 4096;
         std::uint8_t payload[sizeof message];
         std::memcpy(payload, &message, sizeof message);
+        victim_.store(header, payload);
+    }
+
+    // To a chunk that is lent, or to what the input says.
+    void reference(unsigned how) {
+        wire::Reference to{};
+        const std::uint32_t bytes = input_.take<std::uint16_t>() % (how & 1 ? 64 : 40'000);
+        if (how & 16) {
+            to = input_.take<wire::Reference>();
+        } else {
+            const auto chunk = input_.take<std::uint8_t>();
+            to = victim_.lend(chunk, bytes, input_.take_bytes(sizeof(rma::MessageHeader)));
+        }
+        wire::Header header{};
+        header.kind = how & 2 ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
+        header.flags = wire::kReference | (how & 4 ? wire::kInternal : 0) |
+                       (how & 8 ? input_.take<std::uint8_t>() & 7 : wire::kFirst | wire::kLast);
+        header.length = sizeof to;
+        std::uint8_t payload[sizeof to];
+        std::memcpy(payload, &to, sizeof to);
         victim_.store(header, payload);
     }
 

@@ -22,6 +22,8 @@ void drain(mailbox::Reader<>& reader) {
         require(header.plausible(kSenders), "the intake has stored an impossible packet");
         require(header.packets() <= reader.capacity(),
                 "the intake has stored a run that is longer than the ring");
+        require((header.flags & wire::kReference) == 0 || header.packets() == 1,
+                "the intake has stored a reference that is a run");
         const std::size_t head = std::min<std::size_t>(header.length, reader.contiguous());
         for (std::size_t i = 0; i < head; ++i) sink = reader.payload()[i];
         for (std::size_t i = head; i < header.length; ++i) sink = reader.start()[i - head];
@@ -54,6 +56,7 @@ void parcels(Bytes bytes) {
         std::vector<std::byte> payload(wanted);
         const Bytes given = input.take_bytes(std::min<std::size_t>(wanted, 8));
         for (std::size_t i = 0; i < given.size(); ++i) payload[i] = std::byte{given[i]};
+        if (command & 64) parcel.flags |= wire::kReference;
         if (command & 32) parcel.bytes = static_cast<std::uint32_t>(payload.size());
         if (intake.arrive(command % 4, parcel, payload) != nullptr) break;
     }

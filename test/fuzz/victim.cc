@@ -90,9 +90,17 @@ Partner& partner(unsigned index) {
     return *all[index % all.size()];
 }
 
+// The chunks of an outbox, by number.
+std::uint32_t place_of(const flow::OutboxPlan& plan, std::uint32_t chunk) {
+    chunk %= plan.chunks();
+    std::size_t size = 0;
+    for (; chunk >= plan.size(size).count; ++size) chunk -= plan.size(size).count;
+    return plan.size(size).begin + chunk * plan.size(size).stride;
+}
+
 }  // namespace
 
-Victim::Victim(unsigned policy) {
+Victim::Victim(unsigned policy) : peers_(partner(policy).mailbox) {
 #ifdef VELO_CHECKED
     // The counts of a peer that lies do not add up.
     endpoint::Engine::violations_abort = false;
@@ -101,6 +109,8 @@ Victim::Victim(unsigned policy) {
     Partner& from = partner(policy);
     mailbox::Pointers<>& pointers = from.mailbox.header().pointers;
     pointers.read = pointers.write = 0;  // nobody empties it
+    for (std::uint32_t chunk = 0; chunk < peers_.outbox_plan().chunks(); ++chunk)
+        peers_.chunk(place_of(peers_.outbox_plan(), chunk)).unread = 0;
     velo_config config = config_for(from.policy, kVictim, kPeers);
     config.context = &failed_;
     engine_ = open(config);
@@ -125,6 +135,19 @@ void Victim::confine(std::byte* message, std::size_t bytes) {
         header.address = end_of_memory() - header.width - header.address % 16;
     header.id %= 16;
     std::memcpy(message, &header, sizeof header);
+}
+
+wire::Reference Victim::lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
+    const flow::OutboxPlan& plan = peers_.outbox_plan();
+    const std::uint32_t place = place_of(plan, chunk);
+    fabric::shm::OutboxChunk& there = peers_.chunk(place);
+    // Whatever the REF says that it is.
+    std::byte message[sizeof(rma::MessageHeader)]{};
+    for (std::size_t i = 0; i < std::min(data.size(), sizeof message); ++i) message[i] = std::byte{data[i]};
+    confine(message, sizeof message);
+    std::memcpy(there.data, message, sizeof message);
+    there.unread = 1;
+    return {place, bytes};
 }
 
 void Victim::store(wire::Header header, Bytes given) {

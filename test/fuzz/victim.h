@@ -29,6 +29,8 @@ class Victim {
     // Stores a run whose payload begins with these bytes, as sender `header.source`. An address in an RMA
     // message is changed for one that the peer may use: it may name any, and is trusted with it.
     void store(wire::Header header, Bytes payload);
+    // Stores into a chunk of the peer's outbox what begins with these bytes, and lends it, as if for a REF.
+    wire::Reference lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
     void progress() { velo_progress(engine_); }
 
  private:
@@ -37,6 +39,7 @@ class Victim {
     velo_engine* engine_ = nullptr;
     velo_peer* peer_ = nullptr;
     fabric::shm::Segment mailbox_;  // the victim's, as its peer sees it
+    fabric::shm::Segment& peers_;   // its peer's own
     bool failed_ = false;
 };
 

@@ -23,15 +23,22 @@ namespace {
 constexpr std::size_t kAddressRoom = 512;
 // As many as there are credits for requests for help, at least.
 constexpr std::uint32_t kGets = 6;
+constexpr unsigned kMostProcesses = 3;
 
 // What the processes of a test share besides the engines.
 struct Board {
     struct Entry {
         std::atomic<std::uint32_t> bytes;
         char address[kAddressRoom];
-        std::atomic<std::uint32_t> mark;
-    } entries[2];
+        std::atomic<std::uint32_t> mark, stopped;
+    } entries[kMostProcesses];
 };
+
+// Numbered from 0: whether they are the bytes of that message.
+void fill(char* data, std::size_t bytes, std::uint64_t number) {
+    std::memcpy(data, &number, sizeof number);
+    for (std::size_t i = sizeof number; i < bytes; ++i) data[i] = static_cast<char>(number * 31 + i * 7);
+}
 
 class ProcessTest : public ::testing::Test {
  protected:
@@ -54,13 +61,25 @@ class ProcessTest : public ::testing::Test {
 
     struct Side {
         velo_engine* engine = nullptr;
-        velo_peer* peer = nullptr;
+        velo_peer* peer = nullptr;           // the first other one
+        velo_peer* peers[kMostProcesses]{};  // by rank
         std::uint64_t received = 0;
+        std::size_t bytes = 300;              // of each message
+        std::uint64_t stops_at = UINT64_MAX;  // in the middle of this message, and says so
+        std::atomic<std::uint32_t>* stopped = nullptr;
         bool broken = false;
     };
+    struct Options {
+        bool limic = false;
+        unsigned size = 2;
+        const char* by_reference = "auto";
+        std::size_t outbox = std::size_t{1} << 18;
+    };
 
-    void open(Side& side, unsigned rank, bool limic = false) {
-        std::uint64_t other = 1 - rank;
+    void open(Side& side, unsigned rank) { open(side, rank, Options{}); }
+    void open(Side& side, unsigned rank, const Options& options) {
+        std::uint64_t others[kMostProcesses];
+        for (unsigned i = 1; i < options.size; ++i) others[i - 1] = i - 1 < rank ? i - 1 : i;
         velo_config config = velo_default_config();
         config.flow_control = "dynamic";
         config.slots_per_peer = 8;
@@ -70,14 +89,20 @@ class ProcessTest : public ::testing::Test {
         config.backing_directory = directory_.c_str();
         config.max_message_bytes = 4096;
         config.process_name = rank;
-        (limic ? config.limic_peers : config.node_peers) = &other;
-        (limic ? config.limic_peer_count : config.node_peer_count) = 1;
+        config.by_reference = options.by_reference;
+        config.outbox = options.outbox;
+        (options.limic ? config.limic_peers : config.node_peers) = others;
+        (options.limic ? config.limic_peer_count : config.node_peer_count) = options.size - 1;
         config.context = &side;
         config.message = [](void* context, std::uint8_t, void* data, std::size_t bytes) {
             auto* self = static_cast<Side*>(context);
-            std::uint64_t number = 0;
-            std::memcpy(&number, data, sizeof number);
-            if (bytes != 300 || number != self->received++) self->broken = true;
+            while (self->received == self->stops_at) {
+                self->stopped->store(1, std::memory_order_release);
+                pause();
+            }
+            char expected[4096];
+            fill(expected, self->bytes, self->received++);
+            if (bytes != self->bytes || std::memcmp(data, expected, bytes) != 0) self->broken = true;
         };
         config.fatal = [](void* context, velo_status, const char*) {
             static_cast<Side*>(context)->broken = true;
@@ -90,13 +115,35 @@ class ProcessTest : public ::testing::Test {
         const void* address = velo_engine_address(side.engine, &bytes);
         std::memcpy(board_->entries[rank].address, address, bytes);
         board_->entries[rank].bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_release);
-        while (board_->entries[other].bytes.load(std::memory_order_acquire) == 0) usleep(100);
-        if (velo_peer_connect(side.engine, board_->entries[other].address, bytes, &side.peer, error,
-                              sizeof error) != VELO_OK) {
-            die(error);
+        for (unsigned i = 1; i < options.size; ++i) {
+            const std::uint64_t other = others[i - 1];
+            while (board_->entries[other].bytes.load(std::memory_order_acquire) == 0) usleep(100);
+            if (velo_peer_connect(side.engine, board_->entries[other].address, bytes, &side.peers[other],
+                                  error, sizeof error) != VELO_OK) {
+                die(error);
+            }
         }
+        side.peer = side.peers[others[0]];
         board_->entries[rank].mark.store(1, std::memory_order_release);
-        while (board_->entries[other].mark.load(std::memory_order_acquire) == 0) usleep(100);
+        for (unsigned i = 1; i < options.size; ++i)
+            while (board_->entries[others[i - 1]].mark.load(std::memory_order_acquire) == 0) usleep(100);
+    }
+    static std::uint64_t referred(velo_engine* engine) {
+        unsigned index = 0;
+        while (std::strcmp(velo_counter_at(index)->name, "messages_by_reference") != 0) ++index;
+        return velo_counter_value(engine, index);
+    }
+    // Until it has left.
+    static void send(Side& side, velo_peer* to, std::uint64_t number, std::size_t bytes) {
+        static bool sent;
+        char data[4096];
+        fill(data, bytes, number);
+        velo_send send{};
+        send.part[0] = data;
+        send.bytes[0] = bytes;
+        send.done = [](velo_send*, velo_status) { sent = true; };
+        sent = velo_send_start(side.engine, to, &send) == VELO_OK;
+        while (!sent) progress(side.engine);
     }
 
     [[noreturn]] static void die(const char* text) {
@@ -110,16 +157,8 @@ class ProcessTest : public ::testing::Test {
         if (child != 0) return child;
         Side side;
         open(side, 1);
-        char data[300] = {};
-        static bool sent;
-        velo_send send{};
-        send.part[0] = data;
-        send.bytes[0] = sizeof data;
-        send.done = [](velo_send*, velo_status) { sent = true; };
         for (std::uint64_t number = 0; number < count; ++number) {
-            std::memcpy(data, &number, sizeof number);
-            sent = velo_send_start(side.engine, side.peer, &send) == VELO_OK;
-            while (!sent) progress(side.engine);
+            send(side, side.peer, number, side.bytes);
             board_->entries[1].mark.store(static_cast<std::uint32_t>(number) + 2, std::memory_order_release);
         }
         velo_engine_close(side.engine);
@@ -201,6 +240,85 @@ TEST_F(ProcessTest, a_sender_killed_with_slots_reserved_but_not_stored_leaves_no
     EXPECT_EQ(files_left(), 0U);
 }
 
+// Its segment lives as long as a mapping.
+TEST_F(ProcessTest, what_a_killed_sender_has_left_in_its_outbox_is_read) {
+    constexpr std::size_t kBytes = 2000;
+    constexpr std::uint64_t kCount = 2;  // credits that a sender has to begin with
+    pid_t sender = fork();
+    if (sender == 0) {
+        Side side;
+        open(side, 1, {.by_reference = "always"});
+        for (std::uint64_t number = 0; number < kCount; ++number) send(side, side.peer, number, kBytes);
+        if (referred(side.engine) != kCount) die("the messages did not go by reference");
+        raise(SIGKILL);
+    }
+    Side side;
+    side.bytes = kBytes;
+    open(side, 0, {.by_reference = "always"});
+    int status = 0;
+    waitpid(sender, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    for (int i = 0; i < 10'000; ++i) progress(side.engine);
+    EXPECT_EQ(side.received, kCount);
+    EXPECT_FALSE(side.broken);
+    velo_engine_close(side.engine);
+    EXPECT_EQ(files_left(), 0U);
+}
+
+// Whether the readers are peers by the LiMIC-like path.
+class ReaderTest : public ProcessTest, public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(EitherWay, ReaderTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "limic" : "velo"; });
+
+// The one chunk that there is comes back; meanwhile, what is sent to the other one goes in packets.
+TEST_P(ReaderTest, a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_others_go_on) {
+    constexpr std::size_t kBytes = 2000;
+    constexpr std::uint64_t kBefore = 20, kAfter = 20;
+    const Options options{.limic = GetParam(), .size = 3, .by_reference = "always", .outbox = 2304};
+    pid_t readers[2];
+    for (unsigned rank : {1U, 2U}) {
+        readers[rank - 1] = fork();
+        if (readers[rank - 1] != 0) continue;
+        Side side;
+        side.bytes = kBytes;
+        if (rank == 1) side.stops_at = 0;
+        side.stopped = &board_->entries[rank].stopped;
+        open(side, rank, options);
+        while (side.received < kBefore + kAfter && !side.broken) {
+            progress(side.engine);
+            board_->entries[rank].mark.store(static_cast<std::uint32_t>(side.received) + 1,
+                                             std::memory_order_release);
+        }
+        velo_engine_close(side.engine);
+        _exit(side.broken ? 1 : 0);
+    }
+    Side side;
+    open(side, 0, options);
+    const auto send_and_wait = [&](std::uint64_t number) {
+        send(side, side.peers[2], number, kBytes);
+        while (board_->entries[2].mark.load(std::memory_order_acquire) < number + 2) progress(side.engine);
+    };
+    send(side, side.peers[1], 0, kBytes);
+    while (board_->entries[1].stopped.load(std::memory_order_acquire) == 0) progress(side.engine);
+    for (std::uint64_t number = 0; number < kBefore; ++number) send_and_wait(number);
+    EXPECT_EQ(referred(side.engine), 1U);
+    kill(readers[0], SIGKILL);
+    int status = 0;
+    waitpid(readers[0], &status, 0);
+    // The peers are looked at in turn, a millisecond apart.
+    usleep(20'000);
+    for (int i = 0; i < 20'000; ++i) progress(side.engine);
+    send(side, side.peers[1], 1, kBytes);  // nor is it lent to the dead again
+    for (std::uint64_t number = kBefore; number < kBefore + kAfter; ++number) send_and_wait(number);
+    EXPECT_EQ(referred(side.engine), 1 + kAfter);
+    waitpid(readers[1], &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_FALSE(side.broken);
+    velo_engine_close(side.engine);
+    EXPECT_EQ(files_left(), 0U);
+}
+
 // Whether the helper is a peer by the LiMIC-like path.
 class HelperTest : public ProcessTest, public ::testing::WithParamInterface<bool> {};
 
@@ -215,7 +333,7 @@ TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mid
     pid_t helper = fork();
     if (helper == 0) {
         Side side;
-        open(side, 1, GetParam());
+        open(side, 1, {.limic = GetParam()});
         fabric::shm::Address address;
         std::memcpy(&address, board_->entries[0].address, sizeof address);
         auto segment = fabric::shm::Segment::attach(address);
@@ -225,7 +343,7 @@ TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mid
         }
     }
     Side side;
-    open(side, 0, GetParam());
+    open(side, 0, {.limic = GetParam()});
     void* target =
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct Outcome {

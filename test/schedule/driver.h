@@ -90,6 +90,7 @@ class Driver {
                 } else if (target_.delays(to)) {
                     target_.look(to);
                 }
+                tell(from);
                 ++events_;
                 if (std::string broken = checked(); !broken.empty()) return broken;
             }
@@ -131,7 +132,7 @@ class Driver {
     bool try_deliver() {
         const std::uint32_t from = random_.below(target_.processes());
         const std::uint32_t to = random_.below(target_.processes());
-        if (from == to) return false;
+        if (from == to) return tell(from);
         const bool packet = target_.in_channel(from, to) > 0;
         if (target_.doorbell(from, to) && (!packet || random_.chance(1, 2))) {
             if (to == deaf_) return false;
@@ -159,6 +160,13 @@ class Driver {
         return true;
     }
 
+    // A process learns that one of its chunks has been read.
+    bool tell(std::uint32_t p) {
+        if constexpr (requires { target_.tell(p, 0U); })
+            if (const std::uint32_t chunks = target_.untold(p); chunks > 0)
+                return target_.tell(p, random_.below(chunks)), true;
+        return false;
+    }
     bool has_ended(std::uint32_t p) const {
         if constexpr (requires { target_.ended(p); }) return target_.ended(p);
         return false;

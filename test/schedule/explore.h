@@ -23,7 +23,10 @@ struct Exploration {
     std::uint64_t releases = 0;
     std::uint64_t steals = 0;
     std::uint64_t leaves = 0;
-    std::uint64_t delayed = 0;  // states in which somebody delays a CREDIT
+    std::uint64_t delayed = 0;     // states in which somebody delays a CREDIT
+    std::uint64_t references = 0;  // most of one process in one state, likewise
+    std::uint64_t full = 0;        // times that an outbox had no chunk, likewise
+    std::uint64_t ended = 0;       // states in which somebody has ended
 };
 
 class Explorer {
@@ -42,6 +45,11 @@ class Explorer {
         }
         visit(std::move(world), 0);
     }
+
+    // What is sent, in packets; otherwise 1.
+    void send_messages(std::vector<std::uint32_t> packets) { messages_ = std::move(packets); }
+    // One of these may end at any moment.
+    void may_end(std::vector<std::uint32_t> mortals) { mortals_ = std::move(mortals); }
 
     Exploration run(std::uint64_t max_states) {
         while (result_.violation.empty() && !frontier_.empty() && seen_.size() < max_states) {
@@ -82,16 +90,26 @@ class Explorer {
 
     void expand(const Node& node) {
         for (auto [from, to] : senders_)
-            if (node.world.backlog(from, to) == 0)
-                after(node, [from, to](Model& world) { world.send(from, to, 1, true); });
+            if (node.world.backlog(from, to) == 0 && !node.world.ended(from) && !node.world.ended(to))
+                for (const std::uint32_t packets : messages_)
+                    after(node, [from, to, packets](Model& world) { world.send(from, to, packets, true); });
         const std::uint32_t n = scenario_.processes;
+        bool all_live = true;
+        for (std::uint32_t p = 0; p < n; ++p) all_live &= !node.world.ended(p);
+        if (all_live)
+            for (const std::uint32_t p : mortals_) after(node, [p](Model& world) { world.end(p); });
         for (std::uint32_t p = 0; p < n; ++p) {
+            for (std::uint32_t chunk = 0; chunk < node.world.untold(p); ++chunk)
+                after(node, [p, chunk](Model& world) { world.tell(p, chunk); });
+            if (node.world.ended(p)) continue;
             if (node.world.contact_pending(p)) after(node, [p](Model& world) { world.overdue(p); });
             if (node.world.delays(p)) after(node, [p](Model& world) { world.look(p); });
         }
         for (std::uint32_t from = 0; from < n; ++from)
             for (std::uint32_t to = 0; to < n; ++to) {
                 if (from == to) continue;
+                if (node.world.may_bury(to, from))
+                    after(node, [from, to](Model& world) { world.bury(to, from); });
                 const std::size_t packets = node.world.in_channel(from, to);
                 if (packets > 0) after(node, [from, to](Model& world) { world.pass(from, to); });
                 if (!in_order_ && packets > 1 &&
@@ -106,16 +124,28 @@ class Explorer {
         if (!seen_.insert(world.encode()).second) return;
         std::string broken = world.check();
         // Nothing is under way, so that nothing will happen unless somebody sends.
-        if (broken.empty() && world.quiet()) broken = world.stranded();
+        if (broken.empty() && world.quiet() && !may_bury(world)) broken = world.stranded();
         if (!broken.empty()) result_.violation = scenario_.describe() + ": " + broken;
         result_.length = length;
-        bool delayed = false;
+        bool delayed = false, ended = false;
         for (std::uint32_t p = 0; p < scenario_.processes; ++p) {
             note(world.party(p).policy().counters());
             delayed |= world.delays(p);
+            result_.references = std::max(result_.references, world.party(p).references());
+            result_.full = std::max(result_.full, world.party(p).outbox().counters().full);
+            ended |= world.ended(p);
         }
+        result_.ended += ended;
         result_.delayed += delayed;
         frontier_.push_back({std::move(world), length});
+    }
+
+    // Somebody can clear up after one that has ended.
+    bool may_bury(const Model& world) const {
+        for (std::uint32_t p = 0; p < scenario_.processes; ++p)
+            for (std::uint32_t q = 0; q < scenario_.processes; ++q)
+                if (p != q && world.may_bury(q, p) && Model(world).bury(q, p)) return true;
+        return false;
     }
 
     void note(const flow::Counters& counters) {
@@ -128,6 +158,7 @@ class Explorer {
     Scenario scenario_;
     Pairs senders_;
     bool in_order_;
+    std::vector<std::uint32_t> messages_{1}, mortals_;
     std::deque<Node> frontier_;
     std::unordered_set<std::string> seen_;
     Exploration result_;

@@ -12,6 +12,12 @@ struct Packet {
     std::uint32_t value = 0;      // credits of a CREDIT, returned credits of a RESP
     std::uint32_t piggyback = 0;  // credits in a DATA packet
     std::uint64_t sequence = 0;   // of a DATA packet in its ordered pair; no part of the protocol
+    // Of a REF. What it stands for is in the sender's chunk at `place`, under this stamp (no part of the
+    // protocol either).
+    bool refers = false;
+    std::uint32_t place = 0;
+    std::uint32_t units = 1;  // packets that it would take to carry what this DATA packet stands for
+    std::uint64_t stamp = 0;
 
     bool takes_data_slot() const {
         return wire::is_data(kind) || kind == wire::PacketKind::kRequest ||
@@ -19,10 +25,11 @@ struct Packet {
     }
 };
 
-// A DATA packet that waits for a credit.
+// A DATA packet that waits for a credit, or a message of several.
 struct Pending {
-    bool spare = false;   // two bytes are free for a piggybacked count
-    bool waited = false;  // it could not leave at once
+    bool spare = false;         // two bytes of the last one are free for a piggybacked count
+    bool waited = false;        // it could not leave at once
+    std::uint32_t packets = 1;  // those that are left
 };
 
 // Where a party puts the packets that an event made it send.

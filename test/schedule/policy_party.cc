@@ -1,5 +1,6 @@
 #include "policy_party.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "flow/lazy.h"
@@ -40,7 +41,14 @@ PolicyParty::PolicyParty(const PolicyParty& other)
       dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
       ledger_(other.ledger_, *policy_, *this),
       queues_(other.queues_),
-      accounts_(other.accounts_) {}
+      accounts_(other.accounts_),
+      how_(other.how_),
+      outbox_(other.outbox_),
+      shares_(other.shares_),
+      lent_(other.lent_),
+      references_(other.references_) {
+    outbox_.rebase(other.shares_.data(), shares_.data());
+}
 
 PolicyParty::PolicyParty(PolicyParty&& other) noexcept
     : policy_(std::move(other.policy_)),
@@ -48,15 +56,23 @@ PolicyParty::PolicyParty(PolicyParty&& other) noexcept
       refusal_(other.refusal_),
       ledger_(other.ledger_, *policy_, *this),
       queues_(std::move(other.queues_)),
-      accounts_(std::move(other.accounts_)) {}
+      accounts_(std::move(other.accounts_)),
+      how_(other.how_),
+      outbox_(std::move(other.outbox_)),
+      shares_(std::move(other.shares_)),
+      lent_(std::move(other.lent_)),
+      references_(other.references_) {}
 
 void PolicyParty::encode(std::string& text) const {
     for (flow::PeerIndex q = 0; q < queues_.size(); ++q) {
         text.push_back(static_cast<char>(ledger_.delayed_credits(q)));
         text.push_back(static_cast<char>(queues_[q].size()));
         for (std::size_t i = 0; i < queues_[q].size(); ++i)
-            text.push_back(static_cast<char>(queues_[q][i].waited));
+            for (const std::uint32_t value : {std::uint32_t{queues_[q][i].waited}, queues_[q][i].packets})
+                text.push_back(static_cast<char>(value));
     }
+    outbox_.encode(text, shares_.data());
+    for (const Lent& chunk : lent_) text.push_back(static_cast<char>(chunk.state));
     if (const auto* lazy = dynamic_cast<const flow::LazyPolicy*>(policy_.get())) return lazy->encode(text);
     if (dynamic_ != nullptr) return dynamic_->encode(text);
     // The others are their counts.
@@ -71,7 +87,14 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
       dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
       refusal_(policy_->extensions().refusal),
       ledger_(*policy_, *this, scenario.delay_credits),
-      queues_(policy_->config().total_peers()) {
+      queues_(policy_->config().total_peers()),
+      how_(scenario.by_reference),
+      outbox_(flow::OutboxPlan(how_.outbox_bytes)),
+      shares_(queues_.size()) {
+    const flow::OutboxPlan& plan = outbox_.plan();
+    for (std::size_t size = flow::OutboxPlan::kSizes; size-- > 0;)
+        for (std::uint32_t index = 0; index < plan.size(size).count; ++index)
+            lent_.push_back({.place = plan.size(size).begin + index * plan.size(size).stride});
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
         const std::uint32_t peer = scenario.process_at(process, to);
         accounts_.push_back(ledger_.account_of(to));
@@ -88,17 +111,28 @@ bool PolicyParty::send_queued(flow::Account& account) {
     const flow::PeerIndex to = account.peer;
     Fifo<Pending>& queue = queues_[to];
     if (retry_at_ns(to) > out_->now_ns()) return !queue.empty();
+    bool found_none = false;  // for the message at the front
     while (!queue.empty() && ledger_.credits(account) > 0) {
+        Pending& pending = queue[0];
+        flow::Outbox::Chunk chunk;
+        if (!found_none && may_refer(to, pending)) chunk = take_chunk(to, pending);
+        found_none = chunk.room == 0;
+        if (found_none && how_.broken == Broken::kWaitsForAChunk && pending.packets > 1) break;
         if (!limited() && !out_->has_room(to)) {
+            if (chunk.room > 0) outbox_.give_back(chunk);
             if (refusal_ != nullptr) refusal_->refused(to, out_->now_ns());
             break;
         }
-        const Pending pending = queue.pop();
         Packet packet;
         if (pending.waited && ledger_.marks_backlog()) packet.kind = PacketKind::kBackloggedData;
-        if (pending.spare) packet.piggyback = ledger_.attach(account);
+        pending.packets -= chunk.room > 0 ? store(chunk, pending.packets, packet) : 1;
+        if (packet.refers || (pending.packets == 0 && pending.spare))
+            packet.piggyback = ledger_.attach(account);
         out_->put(to, packet);
-        ledger_.sent(account, 1);
+        if (!packet.refers || how_.broken != Broken::kCostsNoCredit) ledger_.sent(account, 1);
+        if (pending.packets > 0) continue;
+        queue.pop();
+        found_none = false;
     }
     mark_waiting(to);
     return !queue.empty();
@@ -112,6 +146,8 @@ void PolicyParty::mark_waiting(flow::PeerIndex to) {
 void PolicyParty::send(flow::PeerIndex to, Pending packet, Outbox& out) {
     out_ = &out;
     const bool first = queues_[to].empty();
+    if (first && how_.whole_first && may_refer(to, packet))
+        if (const auto chunk = take_chunk(to, packet); chunk.room > 0) outbox_.give_back(chunk);
     queues_[to].push(packet);
     if (ledger_.flush(accounts_[to]) && first) ledger_.queued(accounts_[to]);
 }
@@ -134,7 +170,56 @@ void PolicyParty::look(Outbox& out) {
 bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
     out_ = &out;
     queues_[peer] = {};
+    if (how_.broken != Broken::kNotForgotten) outbox_.forget(shares_[peer]);
     return ledger_.departed(accounts_[peer]);
+}
+
+PolicyParty::Lent& PolicyParty::lent_at(std::uint32_t place) {
+    return *std::lower_bound(lent_.begin(), lent_.end(), place,
+                             [](const Lent& chunk, std::uint32_t at) { return chunk.place < at; });
+}
+
+bool PolicyParty::may_refer(flow::PeerIndex to, const Pending& pending) const {
+    if (how_.outbox_bytes == 0 || pending.packets < 2) return false;
+    const std::uint32_t allowed = std::min(credit(to), refusal_limit());
+    return allowed > 0 && pending.packets > allowed >> how_.shift;
+}
+
+flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, const Pending& pending) {
+    return outbox_.take(
+        shares_[to], std::uint64_t{pending.packets} * how_.packet_bytes, [this](std::uint32_t place) {
+            return how_.broken == Broken::kFreesEarly || lent_at(place).state == Lent::State::kRead;
+        });
+}
+
+// As much as the chunk holds; returns that.
+std::uint32_t PolicyParty::store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet) {
+    packet.refers = true;
+    packet.place = chunk.place;
+    packet.units = std::min(packets, chunk.room / how_.packet_bytes);
+    packet.stamp = ++references_;
+    Lent& lent = lent_at(chunk.place);
+    lent.state = Lent::State::kUnread;
+    lent.stamp = packet.stamp;
+    return packet.units;
+}
+
+std::string PolicyParty::read(const Packet& reference) {
+    Lent& lent = lent_at(reference.place);
+    if (lent.state != Lent::State::kUnread || lent.stamp != reference.stamp)
+        return "R3: a chunk has changed before it was read";
+    lent.state = how_.told_late ? Lent::State::kUntold : Lent::State::kRead;
+    return {};
+}
+
+std::uint32_t PolicyParty::untold() const {
+    return static_cast<std::uint32_t>(std::count_if(
+        lent_.begin(), lent_.end(), [](const Lent& chunk) { return chunk.state == Lent::State::kUntold; }));
+}
+
+void PolicyParty::tell(std::uint32_t index) {
+    for (Lent& chunk : lent_)
+        if (chunk.state == Lent::State::kUntold && index-- == 0) chunk.state = Lent::State::kRead;
 }
 
 std::string PolicyParty::violation() const {
@@ -142,6 +227,7 @@ std::string PolicyParty::violation() const {
         if (accounts_[to].flow != ledger_.flow_of(to))
             return "the flow of peer " + std::to_string(to) + " has changed behind the caller's back";
     if (offended_) return "a correct peer is said to have broken the rules";
+    if (const char* broken = outbox_.violation(); *broken != '\0') return broken;
     return policy_->violation();
 }
 

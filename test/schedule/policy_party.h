@@ -10,6 +10,7 @@
 #include "fifo.h"
 #include "flow/dynamic.h"
 #include "flow/ledger.h"
+#include "flow/outbox.h"
 #include "flow/refusal.h"
 #include "packet.h"
 #include "scenario.h"
@@ -39,6 +40,17 @@ class PolicyParty : private flow::Carrier {
     // Another process has taken its place, or is new here: `credit` is the share of this one there.
     void connect(flow::PeerIndex peer, std::uint32_t credit) { ledger_.open(accounts_[peer], credit); }
 
+    // ---- by reference
+
+    // The reader of a REF looks at its chunk, and is done with it. Empty, or what is wrong with the chunk.
+    std::string read(const Packet& reference);
+    // Chunks that have been read, of which this process has not been told: how many, and the telling of one.
+    std::uint32_t untold() const;
+    void tell(std::uint32_t index);
+    std::uint64_t references() const { return references_; }
+    const flow::Outbox& outbox() const { return outbox_; }
+    std::uint64_t lent_to(flow::PeerIndex to) const { return shares_[to].bytes; }
+
     bool limited() const { return policy_->limited(); }
     bool on_demand() const { return ledger_.on_demand(); }
     std::uint32_t refusal_limit() const {
@@ -66,6 +78,16 @@ class PolicyParty : private flow::Carrier {
     void carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) override;
     bool send_queued(flow::Account& to) override;
     void mark_waiting(flow::PeerIndex to);
+    struct Lent {
+        enum class State : std::uint8_t { kRead, kUnread, kUntold };
+        std::uint32_t place;
+        State state = State::kRead;
+        std::uint64_t stamp = 0;
+    };
+    Lent& lent_at(std::uint32_t place);
+    bool may_refer(flow::PeerIndex to, const Pending& pending) const;
+    flow::Outbox::Chunk take_chunk(flow::PeerIndex to, const Pending& pending);
+    std::uint32_t store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet);
 
     std::unique_ptr<flow::Policy> policy_;
     const flow::DynamicPolicy* dynamic_;
@@ -73,6 +95,11 @@ class PolicyParty : private flow::Carrier {
     flow::Ledger ledger_;
     std::vector<Fifo<Pending>> queues_;
     std::vector<flow::Account> accounts_;
+    Scenario::ByReference how_;
+    flow::Outbox outbox_;
+    std::vector<flow::OutboxShare> shares_;
+    std::vector<Lent> lent_;  // of each chunk, ascending by its place
+    std::uint64_t references_ = 0;
     Outbox* out_ = nullptr;  // during an event
     bool offended_ = false;
 };

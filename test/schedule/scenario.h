@@ -10,6 +10,15 @@
 
 namespace velo::schedule {
 
+// The rules of design/by-reference.md, each of which a test can break to see that it is needed.
+enum class Broken : std::uint8_t {
+    kNothing,
+    kWaitsForAChunk,  // a message of several packets goes by reference or not at all
+    kFreesEarly,      // a chunk passes for read before it is
+    kCostsNoCredit,   // a REF takes no credit
+    kNotForgotten,    // what an ended reader was lent stays with it
+};
+
 struct Scenario {
     std::string policy = "dynamic";
     std::uint32_t processes = 2;     // N
@@ -20,6 +29,16 @@ struct Scenario {
     std::uint32_t intended_max = flow::kMaxQuota;
     bool one_queue = false;           // a mailbox refuses only what does not fit into it, whoever sends
     flow::PolicyConfig parameters{};  // of the policies that have some; the fields above are set in it
+    // Messages of several packets may go by reference: see endpoint/referring.cc. None of the rules about
+    // credits knows of it.
+    struct ByReference {
+        std::uint64_t outbox_bytes = 0;      // 0: messages are packets, each by itself
+        unsigned shift = 1;                  // Engine::reference_shift_
+        std::uint32_t packet_bytes = 1'120;  // two in the smallest chunk
+        bool whole_first = false;            // a chunk is taken and given back before
+        bool told_late = false;              // the sender learns in an event of its own that a chunk was read
+        Broken broken = Broken::kNothing;
+    } by_reference{};
     std::vector<std::uint8_t>
         job;  // job of each process; processes of other jobs are spare peers. Empty: one job
 
@@ -31,6 +50,8 @@ struct Scenario {
 
     // A scenario drawn from the seed, for the named policy.
     static Scenario random(const std::string& policy, Random& random);
+    // Adds an outbox, drawn as well.
+    void draw_outbox(Random& random);
 
  private:
     bool same_job(std::uint32_t a, std::uint32_t b) const { return job.empty() || job[a] == job[b]; }

@@ -89,6 +89,9 @@ class World {
     void send(std::uint32_t from, std::uint32_t to, std::uint32_t count, bool spare) {
         begin_event();
         Post out(*this, from);
+        link(from, to).offered += count;
+        if (scenario_->by_reference.outbox_bytes > 0)
+            return parties_[from].send(index(from, to), Pending{.spare = spare, .packets = count}, out);
         for (std::uint32_t i = 1; i <= count; ++i)
             parties_[from].send(index(from, to), Pending{spare && i == count}, out);
     }
@@ -149,6 +152,15 @@ class World {
         for (flow::PeerIndex q = 0; q + 1 < processes(); ++q)
             if (parties_[p].delayed_credits(q) > 0) return true;
         return false;
+    }
+    // Chunks of the process's outbox that have been read, of which it has not been told.
+    std::uint32_t untold(std::uint32_t p) const {
+        if constexpr (requires(const Party& party) { party.untold(); }) return parties_[p].untold();
+        return 0;
+    }
+    void tell(std::uint32_t p, std::uint32_t chunk) {
+        begin_event();
+        parties_[p].tell(chunk);
     }
     // The process ends where it stands. What it has sent is still on its way; nobody will take what was sent
     // to it.
@@ -250,7 +262,7 @@ class World {
         for (const Link& l : links_)
             if (l.outstanding > 0 || l.doorbell) return false;
         for (std::uint32_t p = 0; p < processes(); ++p)
-            if (delays(p)) return false;
+            if (delays(p) || untold(p) > 0) return false;
         return true;
     }
     // The largest number of slots of this process's mailbox that were in use at one time.
@@ -259,8 +271,14 @@ class World {
     std::string stranded() const {
         for (std::uint32_t p = 0; p < processes(); ++p)
             for (std::uint32_t q = 0; q < processes(); ++q) {
-                if (q == p || ended_[p] || ended_[q]) continue;
+                if (q == p || ended_[p]) continue;
+                if (ended_[q]) {
+                    if (link(q, p).buried && lent(p, q) > 0)
+                        return at(p, q) + "R6: lent to a process that has ended";
+                    continue;
+                }
                 if (backlog(p, q) > 0) return at(p, q) + "I15: packets wait for ever";
+                if (link(p, q).units != link(p, q).offered) return at(p, q) + "R5: parts are missing";
                 if (parties_[p].control_waiting(index(p, q)))
                     return at(p, q) + "I15: a REQ or RESP waits for ever";
                 if (link(p, q).received != link(p, q).sent) return at(p, q) + "I15: packets are missing";
@@ -273,12 +291,17 @@ class World {
     std::string encode() const {
         std::string text;
         for (const Party& party : parties_) party.encode(text);
+        for (const bool ended : ended_) text.push_back(static_cast<char>(ended));
         for (const Link& l : links_) {
+            text.push_back(static_cast<char>(l.buried));
             text.push_back(static_cast<char>(l.channel.size()));
             for (std::size_t i = 0; i < l.channel.size(); ++i) {
                 text.push_back(static_cast<char>(l.channel[i].kind));
                 text.push_back(static_cast<char>(l.channel[i].value));
                 text.push_back(static_cast<char>(l.channel[i].piggyback));
+                if (!l.channel[i].refers) continue;
+                text.push_back(static_cast<char>(l.channel[i].units));
+                text.append(std::to_string(l.channel[i].place)).push_back('@');
             }
             text.push_back(static_cast<char>(l.doorbell));
         }
@@ -302,6 +325,8 @@ class World {
         std::uint8_t contacts[9] = {};     // HELLO, BYE, RELEASE and LEAVE, by kind
         std::uint64_t sent = 0;            // DATA packets
         std::uint64_t received = 0;
+        std::uint64_t offered = 0;  // packets that the messages would take
+        std::uint64_t units = 0;    // of those, what has been received in DATA or read by reference
     };
     struct Arrival {
         std::uint32_t from;
@@ -419,6 +444,8 @@ class World {
             case wire::PacketKind::kData:
             case wire::PacketKind::kBackloggedData:
                 if (packet.sequence != l.received++) fault_ = at(from, to) + "DATA out of order";
+                l.units += packet.units;
+                if (packet.refers) read(from, to, packet);
                 break;
             case wire::PacketKind::kCredit:
                 --l.credit_packets;
@@ -440,6 +467,17 @@ class World {
         }
         Post out(*this, to);
         parties_[to].retrieve(index(to, from), packet, out);
+    }
+
+    void read(std::uint32_t from, std::uint32_t to, const Packet& reference) {
+        if constexpr (requires(Party & party) { party.read(reference); })
+            if (std::string broken = parties_[from].read(reference); !broken.empty())
+                fault_ = at(from, to) + broken;
+    }
+    std::uint64_t lent(std::uint32_t p, std::uint32_t to) const {
+        if constexpr (requires(const Party& party) { party.lent_to(0U); })
+            return parties_[p].lent_to(index(p, to));
+        return 0;
     }
 
     // At most one HELLO, BYE, RELEASE and LEAVE of each kind is under way in a pair.

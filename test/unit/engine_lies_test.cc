@@ -95,6 +95,24 @@ TEST_P(EngineLies, a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_s
     }
 }
 
+TEST_P(EngineLies, a_reference_to_more_than_its_chunk_holds_is_refused) {
+    Party party(config());
+    for (std::size_t from : {1U, 2U}) party.send(from, 0, 1, "hello");
+    party.settle();
+    fabric::shm::Address address;
+    std::size_t bytes = 0;
+    std::memcpy(&address, velo_engine_address(party[1].engine, &bytes), sizeof address);
+    fabric::shm::Segment::attach(address).chunk(0).unread = 1;
+    const wire::Reference reference{0, flow::OutboxPlan::kMostRoom + 1};
+    LyingPeer liar(party[0].engine, 0);
+    liar.store(wire::kReference | wire::kFirst | wire::kLast, 1,
+               {reinterpret_cast<const char*>(&reference), sizeof reference});
+    velo_progress(party[0].engine);
+    ASSERT_EQ(party[0].fatal.size(), 1U);
+    EXPECT_NE(party[0].fatal[0].find("of its outbox, where it has stored none"), std::string::npos)
+        << party[0].fatal[0];
+}
+
 TEST_P(EngineLies, a_reference_of_another_size_is_refused) {
     first_.store(wire::kReference | wire::kFirst | wire::kLast, 1, "seven..");
     expect_refusal();

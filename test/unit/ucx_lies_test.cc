@@ -336,6 +336,66 @@ TEST_F(UcxReferences, to_more_than_a_message_may_have_are_refused) {
     expect_the_end(remotes_[0], "a reference to data that no message has");
 }
 
+// Two packets of each peer at a time, of one message or of two, each of which may be a REF, whose data is
+// here or announced; the network keeps no order.
+TEST_F(UcxReferences, and_packets_that_overtake_each_other_arrive_in_their_order) {
+    std::mt19937 random(11);
+    std::uint64_t referred = 0;
+    for (int round = 0; round < 500; ++round) {
+        std::vector<FakeUcx::Message> arriving;
+        std::vector<std::string> expected[2];
+        for (unsigned of : {0U, 1U}) {
+            const bool one_message = random() % 2 == 0;
+            for (const bool second : {false, true}) {
+                const Bytes data = data_of(1 + random() % 50, static_cast<char>(of + random() % 10 * 2));
+                const std::string text(reinterpret_cast<const char*>(data.data()), data.size());
+                if (one_message && second)
+                    expected[of].back() += text;
+                else
+                    expected[of].push_back(text);
+                std::uint8_t flags =
+                    one_message ? (second ? wire::kLast : wire::kFirst) : wire::kFirst | wire::kLast;
+                if (random() % 3 > 0) {
+                    flags |= wire::kReference;
+                    arriving.push_back({fabric::ucx::kReferenceId,
+                                        bytes_of(reference_of(remotes_[of], flags)), data,
+                                        random() % 2 == 0});
+                    ++referred;
+                } else {
+                    const Parcel parcel =
+                        parcel_of(remotes_[of], static_cast<std::uint32_t>(data.size()), flags);
+                    arriving.push_back({fabric::ucx::kParcelId, {}, joined(bytes_of(parcel), data)});
+                }
+            }
+        }
+        std::shuffle(arriving.begin(), arriving.end(), random);
+        for (FakeUcx::Message& message : arriving) FakeUcx::send(victim_.worker, std::move(message));
+        received_.clear();
+        settle();
+        ASSERT_TRUE(fatal_.empty()) << fatal_.front();
+        for (unsigned of : {0U, 1U}) {
+            std::vector<std::string> got;
+            for (const std::string& message : received_)
+                if (static_cast<unsigned>(message[0]) % 2 == of) got.push_back(message);
+            ASSERT_EQ(got, expected[of]) << "round " << round;
+        }
+    }
+    EXPECT_GT(referred, 1000U);
+}
+
+TEST_F(UcxReferences, to_a_message_of_the_engine_may_be_longer_by_its_header) {
+    const MessageHeader reply = get(remotes_[0], 4090);
+    refer(reference_of(remotes_[0], kWhole | wire::kInternal), joined(bytes_of(reply), data_of(4090, 'r')));
+    EXPECT_TRUE(fatal_.empty()) << fatal_.front();
+    EXPECT_EQ(completed_, 1);
+    EXPECT_EQ((*memory_[0])[4089], std::byte{'r'});
+}
+
+TEST_F(UcxReferences, to_more_than_a_chunk_holds_are_refused) {
+    refer(reference_of(remotes_[0], kWhole | wire::kInternal), Bytes(flow::OutboxPlan::kMostRoom + 1));
+    expect_the_end(remotes_[0], "a reference to data that no message has");
+}
+
 TEST_F(UcxReferences, that_do_not_say_so_are_refused) {
     refer(reference_of(remotes_[0], wire::kFirst | wire::kLast), data_of(100, 'x'));
     expect_the_end(remotes_[0], "a reference to data that no message has");

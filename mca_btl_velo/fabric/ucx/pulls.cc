@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fabric/ucx/traffic.h"
+#include "flow/outbox.h"
 #include "platform/failure.h"
 
 namespace velo::fabric::ucx {
@@ -36,7 +37,11 @@ ucs_status_t UcxNetwork::on_reference(void* argument, const void* header, std::s
             return self.refuse("a message of another format");
         const flow::PeerIndex index = self.sender_of(parcel.key, parcel.sender);
         if (index == self.remotes_.size() || self.receiver_ == nullptr) return;
-        if ((parcel.flags & wire::kReference) == 0 || bytes > self.config_.agreement.max_message_bytes)
+        // The engine's own messages may be longer than those of the upper layer.
+        const std::uint64_t most = (parcel.flags & wire::kInternal) != 0
+                                       ? flow::OutboxPlan::kMostRoom
+                                       : self.config_.agreement.max_message_bytes;
+        if ((parcel.flags & wire::kReference) == 0 || bytes > most)
             blame(parcel.sender, "a reference to data that no message has");
         const std::uint32_t id = self.next_pull_++;
         Pull& pull = self.pulls_[id];

@@ -394,6 +394,41 @@ _SHM_ROWS = [
              _unit("StallsTest.*")),
 ]
 
+_REFERENCE_ROWS = [
+    Mutation("one peer may be lent the whole outbox", _FLOW + "outbox.h",
+             "if (share.bytes < free_) {", "if (free_ > 0) {", _schedule("ByReference/Sleeping.*")),
+    Mutation("a chunk is lent again before it has been read", _FLOW + "outbox.h",
+             "if (!is_read(place)) continue;", "if (!is_read(place) && false) continue;",
+             _schedule("ByReference/Explored.NothingIsStuck*/static")),
+    Mutation("what an ended peer was lent stays with it", _FLOW + "outbox.h",
+             "if (*holder(size, index) == &share) free(size, index);",
+             "if (*holder(size, index) == &share && false) free(size, index);",
+             _process("*ReaderTest.*", limit_s=30)),
+    Mutation("an ended peer is lent chunks", _ENDPOINT + "referring.cc",
+             "    if (peer.ending) return false;\n", "", _process("*ReaderTest.*/limic", limit_s=30)),
+    Mutation("a message waits for a chunk", _ENDPOINT + "sending.cc",
+             "            if (bytes) continue;\n", "            if (bytes) continue;\n            return false;\n",
+             _unit("*ReferringTest.a_full_outbox_and_none_at_all_only_change_the_way/static", limit_s=60)),
+    Mutation("a REF costs no credit", _ENDPOINT + "referring.cc",
+             "    sent(peer, 1);\n    return true;", "    return true;",
+             _unit("*ReferringTest.a_long_message_takes_one_packet_where_it_has_no_credits_for_all/static", limit_s=60)),
+    Mutation("a reader does not give a chunk back", _ENDPOINT + "referring.cc",
+             "unread.store(0, std::memory_order_release);", "unread.store(1, std::memory_order_release);",
+             _unit("*ReferringTest.what_has_been_read_is_used_again/static")),
+    Mutation("a chunk that is not lent is read", _ENDPOINT + "referring.cc",
+             "unread.load(std::memory_order_relaxed) == 1;", "unread.load(std::memory_order_relaxed) <= 1;",
+             _unit("*EngineLies.a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_sender_named/*")),
+    Mutation("a reader looks beyond the outbox", _FLOW + "outbox.h",
+             "% size.stride == 0 && bytes <= size.room();", "% size.stride == 0;",
+             _unit("*EngineLies.a_reference_to_more_than_its_chunk_holds_is_refused/*")),
+    Mutation("a REF is delivered before its data is here", _ENDPOINT + "progress.cc",
+             "if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]", "if (false) [[unlikely]]",
+             _unit("UcxReferences.and_packets_that_overtake_each_other_arrive_in_their_order")),
+    Mutation("a REF to a message of the engine is refused for its header", _UCX + "pulls.cc",
+             "? flow::OutboxPlan::kMostRoom", "? self.config_.agreement.max_message_bytes",
+             _unit("UcxReferences.to_a_message_of_the_engine_may_be_longer_by_its_header")),
+]
+
 # Reverts of single mends.
 _MENDED_ROWS = [
     Mutation("a message to oneself leaves the next receive without an ask", _MESSAGING + "sending.cc",
@@ -466,4 +501,4 @@ _ORDER_ROWS = [
              Test("test/stress_tests", "*ThreadsStressTest.*", build="threads", limit_s=300)),
 ]
 
-MUTATIONS = _MENDED_ROWS + _ORDER_ROWS + _MAILBOX_ROWS + _FLOW_ROWS + _LEDGER_ROWS + _ENGINE_ROWS + _RMA_ROWS + _UCX_ROWS + _MATCHING_ROWS + _MESSAGING_ROWS + _SHM_ROWS
+MUTATIONS = _MENDED_ROWS + _ORDER_ROWS + _MAILBOX_ROWS + _FLOW_ROWS + _LEDGER_ROWS + _ENGINE_ROWS + _RMA_ROWS + _UCX_ROWS + _MATCHING_ROWS + _MESSAGING_ROWS + _SHM_ROWS + _REFERENCE_ROWS
