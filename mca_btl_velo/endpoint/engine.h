@@ -27,6 +27,7 @@
 #include "fabric/shm/segment.h"
 #include "flow/outbox.h"
 #include "flow/policies.h"
+#include "platform/ticks.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
 #include "types/engine.h"
@@ -212,6 +213,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     };
     bool may_refer(Peer& peer);
     flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes);
+    bool is_read(Peer& peer, std::uint32_t place);
+    void judge_distance(Peer& peer, std::uint64_t ticks);
     bool send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
     std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
@@ -318,8 +321,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     flow::Outbox outbox_;
-    std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
-    unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this
+    std::uint32_t loads_ = 0;  // of headers of chunks
+    std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
+    std::vector<std::byte> staging_;  // of several messages that are streamed
+    std::size_t most_enclosed_;       // bytes of several messages that one REF stands for
+    unsigned reference_shift_;        // by reference goes what takes more packets than those allowed >> this
     Domain velo_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.

@@ -9,6 +9,19 @@
 #include "platform/process_identity.h"
 
 namespace velo::endpoint {
+namespace {
+
+// One look in so many at a chunk's header is timed.
+constexpr std::uint32_t kLoadsPerTimed = 16;
+// Between cores that share a cache such a look takes some 50 ns, between others 100 to 200, the reading of
+// the clock included (design/by-reference.md).
+constexpr std::uint64_t kFarNs = 95;
+// Short looks that a long one outweighs.
+constexpr std::uint32_t kLongLook = 12;
+// Shorter data goes through the caches, whoever reads it.
+constexpr std::size_t kLeastStreamed = 1024;
+
+}  // namespace
 
 // A process may end before its peer has read, and its outbox lives as long as a mapping: on this node the
 // peer must have one. Whoever was given credits by a window on demand has them from a peer that is connected
@@ -21,12 +34,35 @@ bool Engine::may_refer(Peer& peer) {
     return peer.maps_us;
 }
 
+// Whether a chunk has been read. Now and then the look is timed: the line is one that its reader has written
+// last, so that it tells how far that reader is, and follows when the system moves a process.
+bool Engine::is_read(Peer& peer, std::uint32_t place) {
+    fabric::shm::OutboxChunk& chunk = mailbox_.chunk(place);
+    if (++loads_ % kLoadsPerTimed != 0) return chunk.unread.load(std::memory_order_acquire) == 0;
+    bool read = false;
+    const std::uint64_t ticks =
+        platform::ticks_of([&] { read = chunk.unread.load(std::memory_order_acquire) == 0; });
+    if (read && chunk.reader == peer.index) judge_distance(peer, ticks);
+    return read;
+}
+
+// Most looks are short wherever the reader is, because the processor has fetched the line ahead: long ones
+// decide, as long as they are not rare.
+void Engine::judge_distance(Peer& peer, std::uint64_t ticks) {
+    const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
+    if (ticks * ns >= kFarNs * all)
+        peer.reach = std::min(peer.reach + kLongLook, 4 * kLongLook);
+    else if (peer.reach > 0)
+        --peer.reach;
+    if (peer.reach >= 3 * kLongLook) peer.far = true;
+    if (peer.reach == 0) peer.far = false;
+}
+
 // Under the mutex, as all that sends. A chunk for the peer; without room if there is none.
 flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes) {
     if (!may_refer(peer)) return {};
-    const flow::Outbox::Chunk chunk = outbox_.take(peer.lent, bytes, [this](std::uint32_t place) {
-        return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
-    });
+    const flow::Outbox::Chunk chunk =
+        outbox_.take(peer.lent, bytes, [&](std::uint32_t place) { return is_read(peer, place); });
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
     return chunk;
@@ -36,6 +72,7 @@ flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes) {
 bool Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                             wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags) {
     fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
+    there.reader = peer.index;
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes)};
     if (!peer.link.carry_reference({reference, there.data, &there.unread, kind, tag, flags,
@@ -58,7 +95,11 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
         outbox_.give_back(chunk);
         return {};
     }
-    what.message.copy_to(mailbox_.chunk(chunk.place).data, what.offset, bytes);
+    std::byte* const to = mailbox_.chunk(chunk.place).data;
+    if (peer.far && bytes >= kLeastStreamed)
+        what.message.stream_to(to, what.offset, bytes);
+    else
+        what.message.copy_to(to, what.offset, bytes);
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -87,7 +128,10 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         outbox_.give_back(chunk);
         return false;
     }
-    std::byte* to = mailbox_.chunk(chunk.place).data;
+    fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
+    const bool streams = peer.far && bytes >= kLeastStreamed;
+    if (streams && staging_.empty()) staging_.resize(most_enclosed_);
+    std::byte* to = streams ? staging_.data() : there.data;
     const velo_send* send = peer.queue.front();
     for (std::size_t left = count; left > 0; --left, send = send->next) {
         const fabric::MessageView message = view_of(*send);
@@ -96,6 +140,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         message.copy_to(to + sizeof enclosed, 0, enclosed.bytes);
         to += wire::enclosed_bytes(enclosed.bytes);
     }
+    if (streams) fabric::MessageView{{staging_.data(), nullptr}, {bytes, 0}}.stream_to(there.data, 0, bytes);
     if (!send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral))
         return false;
     statistics_.messages_by_reference += count;

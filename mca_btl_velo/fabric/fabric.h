@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "platform/copy.h"
 #include "wire/packet.h"
@@ -34,6 +35,29 @@ struct MessageView {
             offset = split;
         }
         platform::copy(to, part[1] + (offset - split), count);
+    }
+    // The same past the caches, in whole lines: writes up to 63 bytes more than `count`.
+    void stream_to(std::byte* to, std::size_t offset, std::size_t count) const {
+        constexpr std::size_t kLine = 64;
+        while (count > 0) {
+            const std::size_t in = offset < bytes[0] ? 0 : 1;
+            const std::size_t from = in == 0 ? offset : offset - bytes[0];
+            std::size_t step = std::min(count, bytes[in] - from) / kLine * kLine;
+            if (step > 0) {
+                platform::copy_lines_past_cache(to, part[in] + from, step / kLine);
+            } else {
+                alignas(kLine) std::byte line[kLine] = {};
+                step = std::min(count, kLine);
+                const std::size_t head = offset < bytes[0] ? std::min(step, bytes[0] - offset) : 0;
+                if (head > 0) std::memcpy(line, part[0] + offset, head);
+                if (step > head) std::memcpy(line + head, part[1] + (offset + head - bytes[0]), step - head);
+                platform::copy_lines_past_cache(to, line, 1);
+            }
+            to += kLine * ((step + kLine - 1) / kLine);
+            offset += step;
+            count -= step;
+        }
+        platform::fence_past_cache();
     }
 };
 

@@ -178,7 +178,6 @@ class Outbox {
     void encode(std::string& text, const OutboxShare* shares) const {
         for (const OutboxShare* of : holders_)
             text.push_back(static_cast<char>(of == nullptr ? 0 : of - shares + 1));
-        for (const std::uint32_t next : next_) text.push_back(static_cast<char>(next));
     }
 
  private:
@@ -207,13 +206,11 @@ class Outbox {
             if (is_read(place_of(size, index))) free(size, index);
         });
     }
-    // In turn, so that a chunk is looked at when it has had time to be read.
+    // The first one that is free: few chunks that are used again and again stay in the caches of both.
     template <class IsRead>
     Chunk find(std::size_t size, OutboxShare& share, IsRead& is_read) {
         const OutboxPlan::Size& these = plan_.size(size);
-        for (std::uint32_t looked = 0; looked < these.count; ++looked) {
-            const std::uint32_t index = next_[size];
-            next_[size] = index + 1 == these.count ? 0 : index + 1;
+        for (std::uint32_t index = 0; index < these.count; ++index) {
             const std::uint32_t place = place_of(size, index);
             OutboxShare*& of = *holder(size, index);
             if (of != nullptr) {
@@ -233,7 +230,7 @@ class Outbox {
     OutboxPlan plan_;
     std::uint64_t free_ = 0;
     std::vector<OutboxShare*> holders_;  // of each chunk, by size; null: free
-    std::array<std::uint32_t, OutboxPlan::kSizes> first_{}, next_{};
+    std::array<std::uint32_t, OutboxPlan::kSizes> first_{};
     Counters counters_;
 };
 

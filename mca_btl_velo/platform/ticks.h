@@ -20,6 +20,22 @@ inline std::uint64_t ticks() {
 #endif
 }
 
+// What a load takes, in ticks, the reading of the counter included.
+template <typename Load>
+inline std::uint64_t ticks_of(Load&& load) {
+#if defined(__x86_64__)
+    __builtin_ia32_lfence();
+    const std::uint64_t begin = ticks();
+    load();
+    __builtin_ia32_lfence();
+    return ticks() - begin;
+#else
+    const std::uint64_t begin = ticks();
+    load();
+    return ticks() - begin;
+#endif
+}
+
 // A monotonic clock.
 inline std::uint64_t now_ns() {
     auto since = std::chrono::steady_clock::now().time_since_epoch();
