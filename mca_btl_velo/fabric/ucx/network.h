@@ -60,7 +60,7 @@ class UcxNetwork final : public Network {
     void retrieved(flow::PeerIndex peer, std::uint32_t packets) override;
     std::uint64_t name_of(flow::PeerIndex peer) const override { return remotes_[peer].name; }
     std::byte* pulled(std::uint32_t id) override;
-    void release(std::uint32_t id) override { pulls_.erase(id); }
+    void release(std::uint32_t id) override;
     void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) override;
     bool progress() override;
     std::vector<Placed> placed() override { return std::exchange(placed_, {}); }
@@ -96,9 +96,11 @@ class UcxNetwork final : public Network {
         UcxNetwork* network;
         flow::PeerIndex from;
         void* descriptor;  // UCX's, of what is announced
-        std::vector<std::byte> data;
+        std::size_t bytes;
+        std::vector<std::byte> data;  // once it is under way
         State state = State::kAnnounced;
     };
+    void hold(Pull& pull);
     void start_pulls();
     void start(Pull& pull);
     void end(Pull& pull, ucs_status_t status);
@@ -166,7 +168,7 @@ class UcxNetwork final : public Network {
     std::vector<Remote*> due_;                       // whose window has room again
     std::unordered_map<std::uint32_t, Pull> pulls_;  // by Reference::place of what is in the mailbox
     std::deque<std::uint32_t> awaited_pulls_;        // to be started
-    std::size_t pulling_bytes_ = 0;
+    std::size_t held_bytes_ = 0;                     // of their data
     std::uint32_t next_pull_ = 0;
     std::vector<Arrival> arrivals_;
     std::vector<Placed> placed_;

@@ -11,7 +11,7 @@
 namespace velo::fabric::ucx {
 namespace {
 
-// What is fetched ahead of its turn, of all senders together.
+// What is held of all senders together before its turn has come; one more may be on top of that.
 constexpr std::size_t kPullWindow = std::size_t{256} * 1024;
 
 }  // namespace
@@ -47,12 +47,13 @@ ucs_status_t UcxNetwork::on_reference(void* argument, const void* header, std::s
         Pull& pull = self.pulls_[id];
         pull.network = &self;
         pull.from = index;
-        pull.data.resize(bytes);
+        pull.bytes = bytes;
         if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
             pull.descriptor = data;
             self.awaited_pulls_.push_back(id);
             kept = true;
         } else {
+            self.hold(pull);
             std::memcpy(pull.data.data(), data, bytes);
             pull.state = Pull::State::kHere;
         }
@@ -63,9 +64,21 @@ ucs_status_t UcxNetwork::on_reference(void* argument, const void* header, std::s
     return kept ? UCS_INPROGRESS : UCS_OK;
 }
 
+// Memory for its data, until the engine is done with it.
+void UcxNetwork::hold(Pull& pull) {
+    pull.data.resize(pull.bytes);
+    held_bytes_ += pull.bytes;
+}
+
+void UcxNetwork::release(std::uint32_t id) {
+    const auto found = pulls_.find(id);
+    held_bytes_ -= found->second.bytes;
+    pulls_.erase(found);
+}
+
 // In the order in which they were announced, as far as the window reaches.
 void UcxNetwork::start_pulls() {
-    while (!awaited_pulls_.empty() && pulling_bytes_ < kPullWindow) {
+    while (!awaited_pulls_.empty() && held_bytes_ < kPullWindow) {
         const auto found = pulls_.find(awaited_pulls_.front());
         awaited_pulls_.pop_front();
         if (found != pulls_.end() && found->second.state == Pull::State::kAnnounced) start(found->second);
@@ -73,8 +86,8 @@ void UcxNetwork::start_pulls() {
 }
 
 void UcxNetwork::start(Pull& pull) {
+    hold(pull);
     pull.state = Pull::State::kUnderWay;
-    pulling_bytes_ += pull.data.size();
     ucp_request_param_t params{};
     params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     params.cb.recv_am = on_pulled;
@@ -91,7 +104,6 @@ void UcxNetwork::on_pulled(void* request, ucs_status_t status, std::size_t, void
 }
 
 void UcxNetwork::end(Pull& pull, ucs_status_t status) {
-    pulling_bytes_ -= pull.data.size();
     if (status == UCS_OK)
         pull.state = Pull::State::kHere;
     else
