@@ -149,23 +149,21 @@ class Outbox {
     // The first violated invariant of design/by-reference.md, or the empty string. For checked builds and
     // tests.
     const char* violation() const {
-        std::vector<std::pair<const OutboxShare*, std::uint64_t>> held;  // sorted: holder, stride
         std::uint64_t sum = 0;
+        const char* found = "";
         each_lent([&](std::size_t size, std::uint32_t index) {
-            held.emplace_back(*holder(size, index), plan_.size(size).stride);
-            sum += held.back().second;
+            const OutboxShare* const share = *holder(size, index);
+            sum += plan_.size(size).stride;
+            std::uint64_t its = 0;
+            each_lent([&](std::size_t other, std::uint32_t at) {
+                if (*holder(other, at) == share) its += plan_.size(other).stride;
+            });
+            if (its != share->bytes) found = "R2: the share of a peer is not what it has been lent";
+            if (its >= plan_.bytes() / 2 + plan_.largest_stride())
+                found = "R4: a peer has been lent more than half of the outbox and a chunk";
         });
         if (sum != lent()) return "R2: the chunks that are lent do not add up";
-        std::sort(held.begin(), held.end());
-        for (auto first = held.cbegin(); first != held.cend();) {
-            std::uint64_t its = 0;
-            const OutboxShare* share = first->first;
-            for (; first != held.cend() && first->first == share; ++first) its += first->second;
-            if (its != share->bytes) return "R2: the share of a peer is not what it has been lent";
-            if (its >= plan_.bytes() / 2 + plan_.largest_stride())
-                return "R4: a peer has been lent more than half of the outbox and a chunk";
-        }
-        return "";
+        return found;
     }
 
     // For the exploration of states: a copy whose shares are copies as well, and what decides the future.

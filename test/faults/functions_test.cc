@@ -53,6 +53,7 @@ class World {
         velo_config config = velo_default_config();
         config.flow_control = flow_control;
         config.slots_per_peer = 64;
+        config.by_reference = "never";  // long messages ask for memory, to be put together
         config.piggyback = config.delay_credits = config.packet_trains = true;
         config.rnr_timer_ns = 1;
         config.preposted_buffers = 6;

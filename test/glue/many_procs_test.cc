@@ -105,7 +105,7 @@ TEST_F(ManyProcsTest, their_counters_are_read_in_steps_proportional_to_their_num
     }
     expect_in_proportion(taken[0], taken[1]);
     // Places for processes of other jobs, of which there are none, are looked at once.
-    EXPECT_LE(taken[0], 32 * kFew);
+    EXPECT_LE(taken[0], 128 * kFew);  // sanitizers have blocks of their own
 }
 
 // The MTL is unloaded before the BTL closes the engine.

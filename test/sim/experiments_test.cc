@@ -32,7 +32,7 @@ TEST_P(EveryExperiment, ComesOutAsTheBoundsFileSays) {
     const Experiment& experiment = GetParam();
     Context context;
     context.jobs = std::max(1U, std::thread::hardware_concurrency());
-    const Sample measured = sample(experiment, context, kSlowBuild ? 1 : kSeeds);
+    const Sample measured = sample(experiment, context, kSeeds);
     const auto verdicts = judge(kBounds, experiment.name, measured, false);
 
     EXPECT_FALSE(verdicts.empty()) << "no statement in the bounds file";

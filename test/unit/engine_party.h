@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,13 @@ class Party {
         if (connected) connect_all();
     }
 
+    // What a lost credit holds up never leaves.
+    ~Party() {
+        members_.clear();
+        for (Message* message : waiting_) delete message;
+    }
+    Party(const Party&) = delete;
+
     Member& operator[](std::size_t rank) { return *members_[rank]; }
     std::size_t size() const { return members_.size(); }
 
@@ -117,12 +125,14 @@ class Party {
             auto* done = reinterpret_cast<Message*>(send);
             EXPECT_EQ(status, VELO_OK);
             ++done->party->completed_;
+            done->party->waiting_.erase(done);
             delete done;
         };
         velo_status status =
             velo_send_start(members_[from]->engine, members_[from]->peers[to], &message->send);
         if (status != VELO_QUEUED) delete message;
         if (status == VELO_QUEUED) ++queued_;
+        if (status == VELO_QUEUED) waiting_.insert(message);
         return status;
     }
 
@@ -229,6 +239,7 @@ class Party {
     }
 
     PartyConfig config_;
+    std::set<Message*> waiting_;
     std::vector<std::unique_ptr<Member>> members_;
     std::size_t queued_ = 0;
     std::size_t completed_ = 0;
