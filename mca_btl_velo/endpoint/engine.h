@@ -186,6 +186,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     struct Manner;
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] velo_status count_sent();
     [[gnu::always_inline]] velo_status sent_whole(Peer& peer, std::uint32_t packets);
     [[gnu::noinline]] void follow_sent(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] velo_status send_now_alone(Peer& peer, std::uint8_t tag,

@@ -22,12 +22,16 @@ inline void Engine::sent(Peer& peer, std::uint32_t packets) {
         follow_sent(peer, packets);
 }
 
-// All of a message, at once.
-inline velo_status Engine::sent_whole(Peer& peer, std::uint32_t packets) {
-    sent(peer, packets);
+inline velo_status Engine::count_sent() {
     ++statistics_.messages_sent;
     assert_invariants();
     return VELO_OK;
+}
+
+// All of a message, at once.
+inline velo_status Engine::sent_whole(Peer& peer, std::uint32_t packets) {
+    sent(peer, packets);
+    return count_sent();
 }
 
 inline velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {

@@ -103,11 +103,8 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const std::uint64_t needed = manner.framing.packets_for(total);
     const std::uint32_t allowed = packets_allowed(peer);
     if (needed > allowed >> reference_shift_) {
-        if (allowed > 0 && refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
-            ++statistics_.messages_sent;
-            assert_invariants();
-            return VELO_OK;
-        }
+        if (allowed > 0 && refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
+            return count_sent();
         if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
     }
     const auto packets = static_cast<std::uint32_t>(needed);

@@ -91,7 +91,7 @@ class Outbox {
  public:
     // Counts for the report; high_water in bytes of chunks.
     struct Counters {
-        std::uint64_t taken = 0, high_water = 0, full = 0;
+        std::uint64_t high_water = 0, full = 0;
     };
     // `room` bytes of data may be stored behind the header at `place`. None: room is 0.
     struct Chunk {
@@ -135,7 +135,6 @@ class Outbox {
             const OutboxPlan::Size& these = plan_.size(size);
             if (chunk.place - these.begin >= std::uint64_t{these.count} * these.stride) continue;
             free(size, (chunk.place - these.begin) / these.stride);
-            --counters_.taken;
             return;
         }
     }
@@ -218,7 +217,6 @@ class Outbox {
             of = &share;
             share.bytes += these.stride;
             free_ -= these.stride;
-            ++counters_.taken;
             counters_.high_water = std::max(counters_.high_water, lent());
             return {place, these.room()};
         }

@@ -345,12 +345,12 @@ INSTANTIATE_TEST_SUITE_P(Each, AllocationTest, ::testing::ValuesIn(kVariants),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(AllocationTest, that_fails_is_told_and_leaves_nothing) {
-    const Directory backing, trace;
+    const TemporaryDirectory backing, trace;
     const std::size_t files = entries_of("/proc/self/fd");
     std::uint64_t allocations = 0;
     for (bool failed = true; failed && !HasFailure(); ++allocations) {
         SCOPED_TRACE("allocation " + std::to_string(allocations));
-        auto scenario = std::make_unique<Scenario>(GetParam(), backing.path, trace.path);
+        auto scenario = std::make_unique<Scenario>(GetParam(), backing.path(), trace.path());
         faults = {};
         faults.allocations_left = allocations;
         faults.all_later_fail = GetParam().all_later_fail;
@@ -366,8 +366,8 @@ TEST_P(AllocationTest, that_fails_is_told_and_leaves_nothing) {
         scenario.reset();
         faults.counting = false;
         ::testing::internal::GetCapturedStderr();
-        EXPECT_EQ(entries_of(backing.path), 0U);
-        EXPECT_EQ(mapped_of(backing.path), 0U);
+        EXPECT_EQ(entries_of(backing.path()), 0U);
+        EXPECT_EQ(mapped_of(backing.path()), 0U);
         EXPECT_EQ(entries_of("/proc/self/fd"), files);
         failed = faults.failed > 0;
     }

@@ -628,21 +628,21 @@ bool failed_at(const Case& which, std::uint64_t allocation, const std::string& b
 }
 
 TEST(FunctionsTest, each_tells_of_an_allocation_that_fails_and_leaves_nothing) {
-    const Directory backing, trace;
+    const TemporaryDirectory backing, trace;
     for (const Case& which : kWithMemory) {
         SCOPED_TRACE(std::string(which.function) + " " + which.state);
         ::testing::internal::CaptureStderr();                    // the report
-        failed_at(which, UINT64_MAX, backing.path, trace.path);  // what is made once in a process is there
+        failed_at(which, UINT64_MAX, backing.path(), trace.path());  // what is made once in a process is there
         EXPECT_GT(faults.asked_for, 0U);
         const std::size_t files = entries_of("/proc/self/fd");
         bool failed = true;
         for (std::uint64_t allocation = 0; failed && !HasFailure(); ++allocation) {
             SCOPED_TRACE("allocation " + std::to_string(allocation));
             const std::int64_t blocks = live_blocks;
-            failed = failed_at(which, allocation, backing.path, trace.path);
+            failed = failed_at(which, allocation, backing.path(), trace.path());
             EXPECT_EQ(live_blocks, blocks);
-            EXPECT_EQ(entries_of(backing.path), 0U);
-            EXPECT_EQ(mapped_of(backing.path), 0U);
+            EXPECT_EQ(entries_of(backing.path()), 0U);
+            EXPECT_EQ(mapped_of(backing.path()), 0U);
             EXPECT_EQ(entries_of("/proc/self/fd"), files);
         }
         ::testing::internal::GetCapturedStderr();
@@ -650,10 +650,10 @@ TEST(FunctionsTest, each_tells_of_an_allocation_that_fails_and_leaves_nothing) {
 }
 
 TEST(FunctionsTest, what_needs_no_memory_asks_for_none) {
-    const Directory backing, trace;
+    const TemporaryDirectory backing, trace;
     for (const Case& which : kWithoutMemory) {
         SCOPED_TRACE(std::string(which.function) + " " + which.state);
-        failed_at(which, UINT64_MAX, backing.path, trace.path);
+        failed_at(which, UINT64_MAX, backing.path(), trace.path());
         EXPECT_EQ(faults.asked_for, 0U);
     }
 }

@@ -2,18 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
-namespace velo::test {
+#include "../shared/temporary_directory.h"
 
-inline std::size_t entries_of(const std::string& directory) {
-    const std::filesystem::directory_iterator entries(directory);
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
+namespace velo::test {
 
 // Mapped files of the directory.
 inline std::size_t mapped_of(const std::string& directory) {
@@ -23,11 +17,5 @@ inline std::size_t mapped_of(const std::string& directory) {
         count += line.find(directory) != std::string::npos ? 1 : 0;
     return count;
 }
-
-struct Directory {
-    Directory() { path = mkdtemp(path.data()); }
-    ~Directory() { std::filesystem::remove_all(path); }
-    std::string path = "/dev/shm/velo-test-XXXXXX";
-};
 
 }  // namespace velo::test

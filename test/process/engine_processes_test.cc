@@ -3,16 +3,17 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <new>
 #include <string>
 
+#include "../shared/temporary_directory.h"
 #include "api/velo.h"
 #include "fabric/shm/segment.h"
 #include "rma/share.h"
@@ -40,19 +41,21 @@ void fill(char* data, std::size_t bytes, std::uint64_t number) {
     for (std::size_t i = sizeof number; i < bytes; ++i) data[i] = static_cast<char>(number * 31 + i * 7);
 }
 
+// A child that does not outlive a test that is killed.
+pid_t fork_child() {
+    const pid_t child = fork();
+    if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return child;
+}
+
 class ProcessTest : public ::testing::Test {
  protected:
     ProcessTest() {
         void* memory =
             mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         board_ = new (memory) Board{};
-        char name[] = "/dev/shm/velo-test-XXXXXX";
-        directory_ = mkdtemp(name);
     }
-    ~ProcessTest() override {
-        munmap(board_, sizeof(Board));
-        std::filesystem::remove_all(directory_);
-    }
+    ~ProcessTest() override { munmap(board_, sizeof(Board)); }
 
     // The processes share few cores with each other: whoever has nothing to do steps aside.
     static void progress(velo_engine* engine) {
@@ -153,7 +156,7 @@ class ProcessTest : public ::testing::Test {
 
     // A child that sends numbered messages, as fast as credits allow, until it is killed or has sent `count`.
     pid_t start_sender(std::uint64_t count) {
-        pid_t child = fork();
+        pid_t child = fork_child();
         if (child != 0) return child;
         Side side;
         open(side, 1);
@@ -165,13 +168,11 @@ class ProcessTest : public ::testing::Test {
         _exit(side.broken ? 1 : 0);
     }
 
-    std::size_t files_left() const {
-        auto entries = std::filesystem::directory_iterator(directory_);
-        return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-    }
+    std::size_t files_left() const { return test::entries_of(directory_); }
 
     Board* board_;
-    std::string directory_;
+    test::TemporaryDirectory temporary_;
+    const std::string& directory_ = temporary_.path();
 };
 
 TEST_F(ProcessTest, two_processes_exchange_a_stream_and_leave_nothing) {
@@ -214,7 +215,7 @@ TEST_F(ProcessTest, a_sender_killed_in_the_middle_leaves_whole_messages_and_no_f
 // Between reserving and storing: a hole in the ring, behind which nothing is seen any more. The job ends
 // then, but nobody reads what was not written, waits or crashes before.
 TEST_F(ProcessTest, a_sender_killed_with_slots_reserved_but_not_stored_leaves_nothing_to_read) {
-    pid_t sender = fork();
+    pid_t sender = fork_child();
     if (sender == 0) {
         Side side;
         open(side, 1);
@@ -244,7 +245,7 @@ TEST_F(ProcessTest, a_sender_killed_with_slots_reserved_but_not_stored_leaves_no
 TEST_F(ProcessTest, what_a_killed_sender_has_left_in_its_outbox_is_read) {
     constexpr std::size_t kBytes = 2000;
     constexpr std::uint64_t kCount = 2;  // credits that a sender has to begin with
-    pid_t sender = fork();
+    pid_t sender = fork_child();
     if (sender == 0) {
         Side side;
         open(side, 1, {.by_reference = "always"});
@@ -278,7 +279,7 @@ TEST_P(ReaderTest, a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_o
     const Options options{.limic = GetParam(), .size = 3, .by_reference = "always", .outbox = 2304};
     pid_t readers[2];
     for (unsigned rank : {1U, 2U}) {
-        readers[rank - 1] = fork();
+        readers[rank - 1] = fork_child();
         if (readers[rank - 1] != 0) continue;
         Side side;
         side.bytes = kBytes;
@@ -330,7 +331,7 @@ TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mid
     constexpr std::size_t kBytes = std::size_t{128} << 20;  // so large that both copy, always
     void* source =
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    pid_t helper = fork();
+    pid_t helper = fork_child();
     if (helper == 0) {
         Side side;
         open(side, 1, {.limic = GetParam()});
@@ -373,7 +374,7 @@ TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mid
 }
 
 TEST_F(ProcessTest, both_killed_at_once_leave_no_file) {
-    pid_t receiver = fork();
+    pid_t receiver = fork_child();
     if (receiver == 0) {
         Side side;
         open(side, 0);

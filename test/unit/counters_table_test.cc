@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/velo.h"
+#include "page.h"
 #include "report/report.h"
 
 namespace velo::report {
@@ -119,17 +120,7 @@ std::string table_of_the_page() {
 }
 
 TEST(CountersTableTest, the_page_on_observing_holds_the_table) {
-    const std::string path = VELO_SOURCE_DIRECTORY "/docs/observing.md";
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    std::string page = text.str();
-    const std::size_t first = page.find("| name |");
-    ASSERT_NE(first, std::string::npos);
-    const std::size_t length = page.find("\n\n", first) + 1 - first;
-    if (std::getenv("VELO_WRITE_PAGES") != nullptr)
-        std::ofstream(path) << page.replace(first, length, table_of_the_page());
-    else
-        EXPECT_EQ(page.substr(first, length), table_of_the_page());
+    test::expect_page_to_hold(VELO_SOURCE_DIRECTORY "/docs/observing.md", table_of_the_page());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "api/velo.h"
 #include "api/velo_messages.h"
 #include "flow/policy_config.h"
+#include "page.h"
 #include "parameters/agreement.h"
 #include "parameters/table.h"
 #include "platform/failure.h"
@@ -235,28 +236,13 @@ std::string table_of_the_page() {
     return text.str();
 }
 
-std::string contents(const std::string& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 TEST(ParametersTest, the_page_of_parameters_holds_the_table) {
-    const std::string path = VELO_SOURCE_DIRECTORY "/docs/parameters.md";
-    std::string page = contents(path);
-    const std::size_t first = page.find("| name |");
-    ASSERT_NE(first, std::string::npos);
-    const std::size_t length = page.find("\n\n", first) + 1 - first;
-    if (std::getenv("VELO_WRITE_PAGES") != nullptr)
-        std::ofstream(path) << page.replace(first, length, table_of_the_page());
-    else
-        EXPECT_EQ(page.substr(first, length), table_of_the_page());
+    test::expect_page_to_hold(VELO_SOURCE_DIRECTORY "/docs/parameters.md", table_of_the_page());
 }
 
 // Rows "| `name` | default ... | ..." under that heading; names without btl_velo_.
 TEST(ParametersTest, the_readme_names_parameters_and_defaults_of_the_table) {
-    const std::string readme = contents(VELO_SOURCE_DIRECTORY "/README.md");
+    const std::string readme = test::contents(VELO_SOURCE_DIRECTORY "/README.md");
     const std::size_t first = readme.find("\n## Ten parameters");
     ASSERT_NE(first, std::string::npos);
     std::istringstream section(readme.substr(first, readme.find("\n## ", first + 1) - first));

@@ -18,24 +18,14 @@
 #include <fstream>
 #include <thread>
 
+#include "../shared/temporary_directory.h"
 #include "platform/failure.h"
 
 namespace velo::platform {
 namespace {
 
-std::size_t files_in(const std::string& directory) {
-    auto entries = std::filesystem::directory_iterator(directory);
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
-
 class SharedFileTest : public ::testing::Test {
  protected:
-    SharedFileTest() {
-        char name[] = "/dev/shm/velo-test-XXXXXX";
-        directory_ = mkdtemp(name);
-    }
-    ~SharedFileTest() override { std::filesystem::remove_all(directory_); }
-
     // A process that owns a file until it is told to end.
     class Owner {
      public:
@@ -105,12 +95,13 @@ class SharedFileTest : public ::testing::Test {
         });
     }
 
-    std::string directory_;
+    test::TemporaryDirectory temporary_;
+    const std::string& directory_ = temporary_.path();
 };
 
 TEST_F(SharedFileTest, has_no_name_and_is_private_to_the_user) {
     SharedFile file = SharedFile::create(directory_, 8192);
-    EXPECT_EQ(files_in(directory_), 0U);
+    EXPECT_EQ(test::entries_of(directory_), 0U);
     struct stat status {};
     ASSERT_EQ(fstat(file.address().fd, &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0600U);
@@ -167,9 +158,9 @@ TEST_F(SharedFileTest, a_peer_in_other_namespaces_waits_until_the_owner_publishe
     });
     SharedFile peer = SharedFile::open(foreign, 10'000);
     owner.join();
-    EXPECT_EQ(files_in(directory_), 1U);
+    EXPECT_EQ(test::entries_of(directory_), 1U);
     file.unpublish();
-    EXPECT_EQ(files_in(directory_), 0U);
+    EXPECT_EQ(test::entries_of(directory_), 0U);
     peer.data()[9] = std::byte{3};
     EXPECT_EQ(file.data()[9], std::byte{3});
 }
@@ -200,11 +191,11 @@ TEST_F(SharedFileTest, the_name_of_an_owner_that_was_killed_goes_when_the_next_o
     Owner living(directory_, true, true), killed(directory_, true, true);
     killed.end();
     killed.wait();
-    EXPECT_EQ(files_in(directory_), 3U);
+    EXPECT_EQ(test::entries_of(directory_), 3U);
     SharedFile file = SharedFile::create(directory_, 4096);
-    EXPECT_EQ(files_in(directory_), 3U) << "a file without a name does not look";
+    EXPECT_EQ(test::entries_of(directory_), 3U) << "a file without a name does not look";
     file.publish();
-    EXPECT_EQ(files_in(directory_), 3U);
+    EXPECT_EQ(test::entries_of(directory_), 3U);
     FileAddress foreign = living.address();
     foreign.namespaces.user ^= 1;
     EXPECT_EQ(SharedFile::open(foreign, 0).bytes(), 4096U);
@@ -212,7 +203,7 @@ TEST_F(SharedFileTest, the_name_of_an_owner_that_was_killed_goes_when_the_next_o
     foreign.namespaces.user ^= 1;
     EXPECT_EQ(SharedFile::open(foreign, 0).bytes(), 4096U);
     file.unpublish();
-    EXPECT_EQ(files_in(directory_), 2U);
+    EXPECT_EQ(test::entries_of(directory_), 2U);
 }
 
 // Returns 0 if an owner that has ended, and that nobody has waited for, is not taken for one that keeps
@@ -281,7 +272,7 @@ TEST_F(SharedFileTest, a_full_or_missing_directory_is_named_together_with_the_si
         EXPECT_NE(std::strstr(failure.what(), "35184372088832"), nullptr) << failure.what();
     }
     EXPECT_THROW(SharedFile::create(directory_ + "/nowhere", 4096), Failure);
-    EXPECT_EQ(files_in(directory_), 0U);
+    EXPECT_EQ(test::entries_of(directory_), 0U);
 }
 
 }  // namespace
