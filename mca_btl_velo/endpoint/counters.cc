@@ -37,7 +37,15 @@ std::uint64_t peer_stalled_time(const Engine& engine, flow::PeerIndex index) {
     return peer != nullptr && peer->stall.count > 0 ? peer->stall.ns_until(platform::monotonic_ns()) : 0;
 }
 
+std::uint64_t peer_far(const Engine& engine, flow::PeerIndex index) {
+    const Peer* peer = engine.known_peer(index);
+    return peer != nullptr && peer->distance.far();
+}
+
 // Of the rows VELO_READ_COUNTER.
+std::uint64_t far_peers(const Engine& engine) {
+    return sum_over_peers(engine, peer_far);
+}
 std::uint64_t stalled_time(const Engine& engine) {
     return sum_over_peers(engine, peer_stalled_time);
 }

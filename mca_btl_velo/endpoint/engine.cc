@@ -302,6 +302,9 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
     peer.link.intercept(interceptor_);
+    if (config_.distance != std::string_view("auto"))
+        peer.distance.fix(config_.distance == std::string_view("far"));
+    follow_distance(peer);
     log_connection(peer, address);
     trace_.connected(peer);
 }

@@ -213,10 +213,15 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         bool whole;          // all of it or nothing
     };
     bool may_refer(Peer& peer);
-    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes);
-    bool is_read(Peer& peer, std::uint32_t place);
-    void judge_distance(Peer& peer, std::uint64_t ticks);
-    bool send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
+    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole);
+    // Whether a message goes by reference: it would take so many packets, and so many may leave now.
+    bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
+                           std::uint32_t allowed) const {
+        return allowed > 0 && ((packets > allowed >> reference_shift_) | (bytes >= peer.refer_from));
+    }
+    void look_at_distance(Peer& peer);
+    void follow_distance(Peer& peer) const;
+    void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
     std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
     bool refer_several(Peer& peer, wire::PacketKind kind);
@@ -322,7 +327,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     flow::Outbox outbox_;
-    std::uint32_t loads_ = 0;  // of headers of chunks
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
     std::size_t most_enclosed_;       // bytes of several messages that one REF stands for

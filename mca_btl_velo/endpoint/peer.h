@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "endpoint/distance.h"
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
 #include "endpoint/send_queue.h"
@@ -57,11 +58,11 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
     velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
-    std::uint32_t reach = 0;                   // long looks at what it has written, see judge_distance
-    bool far = false;                          // its core shares no cache with this one
-    bool maps_us = false;                      // it can read there
-    std::uint64_t last_packet = 0;             // position in the mailbox behind all of an ending one
-    velo::fabric::shm::Segment segment;        // none on another node
+    velo::endpoint::Distance distance;         // of its core
+    std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
+    bool maps_us = false;                // it can read there
+    std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one
+    velo::fabric::shm::Segment segment;  // none on another node
 };
 
 namespace velo::endpoint {

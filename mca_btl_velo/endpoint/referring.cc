@@ -11,13 +11,9 @@
 namespace velo::endpoint {
 namespace {
 
-// One look in so many at a chunk's header is timed.
-constexpr std::uint32_t kLoadsPerTimed = 16;
-// Between cores that share a cache such a look takes some 50 ns, between others 100 to 200, the reading of
-// the clock included (design/by-reference.md).
-constexpr std::uint64_t kFarNs = 95;
-// Short looks that a long one outweighs.
-constexpr std::uint32_t kLongLook = 12;
+// From here on a message goes by reference whatever the credits, measured (design/by-reference.md): each line
+// of a run costs a far reader a journey of its own, a REF costs two more.
+constexpr std::uint32_t kReferNear = 1024, kReferFar = 512;
 // Shorter data goes through the caches, whoever reads it.
 constexpr std::size_t kLeastStreamed = 1024;
 
@@ -34,76 +30,70 @@ bool Engine::may_refer(Peer& peer) {
     return peer.maps_us;
 }
 
-// Whether a chunk has been read. Now and then the look is timed: the line is one that its reader has written
-// last, so that it tells how far that reader is, and follows when the system moves a process.
-bool Engine::is_read(Peer& peer, std::uint32_t place) {
-    fabric::shm::OutboxChunk& chunk = mailbox_.chunk(place);
-    if (++loads_ % kLoadsPerTimed != 0) return chunk.unread.load(std::memory_order_acquire) == 0;
-    bool read = false;
-    const std::uint64_t ticks =
-        platform::ticks_of([&] { read = chunk.unread.load(std::memory_order_acquire) == 0; });
-    if (read && chunk.reader == peer.index) judge_distance(peer, ticks);
-    return read;
-}
-
-// Most looks are short wherever the reader is, because the processor has fetched the line ahead: long ones
-// decide, as long as they are not rare.
-void Engine::judge_distance(Peer& peer, std::uint64_t ticks) {
+// The line is one that the peer stores into whenever it has read messages, and that nobody else loads.
+void Engine::look_at_distance(Peer& peer) {
+    if (peer.segment.bytes() == 0) return;
+    const fabric::shm::SegmentHeader& its = peer.segment.header();
+    const auto& line = (&peer.domain == &velo_ ? its.pointers : its.limic_pointers).read;
+    std::uint64_t position = 0;
+    const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
-    if (ticks * ns >= kFarNs * all)
-        peer.reach = std::min(peer.reach + kLongLook, 4 * kLongLook);
-    else if (peer.reach > 0)
-        --peer.reach;
-    if (peer.reach >= 3 * kLongLook) peer.far = true;
-    if (peer.reach == 0) peer.far = false;
+    if (!peer.distance.looked(position, ticks * ns / all)) return;
+    follow_distance(peer);
+    const std::string text = "process " + platform::process_text(peer.name) + " is " +
+                             (peer.distance.far() ? "far: it shares no cache with this one" : "near");
+    config_.log(config_.context, 20, text.c_str());
 }
 
-// Under the mutex, as all that sends. A chunk for the peer; without room if there is none.
-flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes) {
+void Engine::follow_distance(Peer& peer) const {
+    if (reference_shift_ == 0 || peer.segment.bytes() == 0) return;
+    const std::uint32_t automatic = peer.distance.far() ? kReferFar : kReferNear;
+    peer.refer_from =
+        config_.reference_bytes == 0 ? automatic : static_cast<std::uint32_t>(config_.reference_bytes);
+}
+
+// Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
+// leaves; without room if there is none. `whole`: for all of the bytes, or none.
+flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
     if (!may_refer(peer)) return {};
-    const flow::Outbox::Chunk chunk =
-        outbox_.take(peer.lent, bytes, [&](std::uint32_t place) { return is_read(peer, place); });
+    const flow::Outbox::Chunk chunk = outbox_.take(peer.lent, bytes, [&](std::uint32_t place) {
+        return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
+    });
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
-    return chunk;
+    if (chunk.room == 0) return {};
+    if ((!whole || bytes <= chunk.room) && peer.link.begin_reference(peer.policy().limited())) return chunk;
+    outbox_.give_back(chunk);
+    return {};
 }
 
-// The REF of a chunk that has been filled leaves. False: it cannot, and the chunk is free again.
-bool Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
+// The chunk has been filled: its REF leaves.
+void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                             wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags) {
     fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
-    there.reader = peer.index;
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes)};
-    if (!peer.link.carry_reference({reference, there.data, &there.unread, kind, tag, flags,
-                                    peer.ledger().attach(peer), peer.policy().limited()})) {
-        outbox_.give_back(chunk);
-        return false;
-    }
+    peer.link.carry_reference(
+        {reference, there.data, &there.unread, kind, tag, flags, peer.ledger().attach(peer)});
     sent(peer, 1);
-    return true;
 }
 
 // With a credit at hand where they are counted. Returns the number of bytes that have left, of those from
 // `offset` on; nothing: they have to go in packets, or none of them may go alone.
 std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const std::size_t rest = what.message.total() - what.offset;
-    const flow::Outbox::Chunk chunk = lend(peer, rest);
+    const flow::Outbox::Chunk chunk = lend(peer, rest, what.whole);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(rest, chunk.room);
-    if (bytes < rest && what.whole) {
-        outbox_.give_back(chunk);
-        return {};
-    }
     std::byte* const to = mailbox_.chunk(chunk.place).data;
-    if (peer.far && bytes >= kLeastStreamed)
+    if (peer.distance.far() && bytes >= kLeastStreamed)
         what.message.stream_to(to, what.offset, bytes);
     else
         what.message.copy_to(to, what.offset, bytes);
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
-    if (!send_reference(peer, chunk, bytes, what.kind, what.tag, flags)) return {};
+    send_reference(peer, chunk, bytes, what.kind, what.tag, flags);
     statistics_.messages_by_reference += bytes == rest;
     return bytes;
 }
@@ -122,14 +112,10 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         ++count;
     }
     if (allowed == 0 || count < 2 || packets <= allowed >> reference_shift_) return false;
-    const flow::Outbox::Chunk chunk = lend(peer, bytes);
+    const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
     if (chunk.room == 0) return false;
-    if (chunk.room < bytes) {
-        outbox_.give_back(chunk);
-        return false;
-    }
     fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
-    const bool streams = peer.far && bytes >= kLeastStreamed;
+    const bool streams = peer.distance.far() && bytes >= kLeastStreamed;
     if (streams && staging_.empty()) staging_.resize(most_enclosed_);
     std::byte* to = streams ? staging_.data() : there.data;
     const velo_send* send = peer.queue.front();
@@ -141,8 +127,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         to += wire::enclosed_bytes(enclosed.bytes);
     }
     if (streams) fabric::MessageView{{staging_.data(), nullptr}, {bytes, 0}}.stream_to(there.data, 0, bytes);
-    if (!send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral))
-        return false;
+    send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral);
     statistics_.messages_by_reference += count;
     peer.stall.moved = true;
     for (; count > 0; --count) {

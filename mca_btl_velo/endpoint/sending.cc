@@ -60,8 +60,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         std::size_t rest = total - send.sent;
         const Manner manner = manner_of(peer, total);
         const std::uint64_t needed = manner.framing.packets_for(rest);
-        const std::uint32_t allowed = packets_allowed(peer);
-        if (needed > 1 && allowed > 0 && needed > allowed >> reference_shift_) {
+        if (needed > 1 && prefers_reference(peer, rest, needed, packets_allowed(peer))) {
             const auto bytes = refer(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
             send.sent += bytes.value_or(0);
             if (bytes) continue;
@@ -101,12 +100,11 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const std::size_t total = message.total();
     const Manner manner = manner_of(peer, total);
     const std::uint64_t needed = manner.framing.packets_for(total);
-    const std::uint32_t allowed = packets_allowed(peer);
-    if (needed > allowed >> reference_shift_) {
-        if (allowed > 0 && refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
-            return count_sent();
-        if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
-    }
+    if (peer.distance.due()) look_at_distance(peer);
+    if (prefers_reference(peer, total, needed, packets_allowed(peer)) &&
+        refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
+        return count_sent();
+    if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
     const auto packets = static_cast<std::uint32_t>(needed);
     fabric::Burst burst{.message = message,
                         .offset = 0,

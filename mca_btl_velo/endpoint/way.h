@@ -45,9 +45,13 @@ class Way {
         return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);
     }
     // On one that is closed: false.
-    bool carry_reference(const fabric::Referred& what) {
+    bool begin_reference(bool granted) {
+        if (shm_.is_open()) return shm_.begin_reference(granted);
+        return network_ != nullptr && network_->begin_reference(granted);
+    }
+    void carry_reference(const fabric::Referred& what) {
         if (shm_.is_open()) return shm_.carry_reference(what);
-        return network_ != nullptr && network_->carry_reference(what);
+        network_->carry_reference(what);
     }
     // Shared memory only.
     void prepare(std::uint32_t packets) {

@@ -85,7 +85,6 @@ struct Referred {
     std::uint8_t tag;
     std::uint8_t flags;  // wire::kFirst, kLast and kInternal of what it stands for
     std::uint32_t piggyback;
-    bool granted;
 };
 
 struct Carried {
@@ -102,8 +101,10 @@ class Link {
     // full.
     virtual bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback,
                               bool granted, bool rested) = 0;
-    // One packet that says where data is. False if the fabric is full.
-    virtual bool carry_reference(const Referred& what) = 0;
+    // The next that is carried is one packet that says where data is. False if the fabric is full. Before the
+    // data is stored: where a place in the mailbox is taken by an atomic operation, that would wait for it.
+    virtual bool begin_reference(bool granted) = 0;
+    virtual void carry_reference(const Referred& what) = 0;
     // A message of that many packets has come from there, and nothing is on its way to there: an answer is
     // likely.
     virtual void prepare(std::uint32_t packets) = 0;

@@ -126,12 +126,21 @@ class Interceptor::Way final : public Link {
                           .framing = wire::kClassicFraming};
         return carry(burst).packets > 0;
     }
-    bool carry_reference(const Referred& what) override {
-        if (!what.granted && refuses()) return false;
-        if (drops()) return true;
-        if (!delays()) return inner_->carry_reference(what);
-        hold([this, what] { return inner_->carry_reference(what); });
-        return true;
+    // A place in the mailbox that is taken must be filled: what befalls the REF is decided before.
+    bool begin_reference(bool granted) override {
+        if (!granted && refuses()) return false;
+        reference_ = {granted, drops()};
+        if (!reference_.dropped) reference_.delayed = delays();
+        return reference_.dropped || reference_.delayed || inner_->begin_reference(granted);
+    }
+    void carry_reference(const Referred& what) override {
+        if (reference_.dropped) return;
+        if (!reference_.delayed) return inner_->carry_reference(what);
+        hold([this, what, granted = reference_.granted] {
+            if (!inner_->begin_reference(granted)) return false;
+            inner_->carry_reference(what);
+            return true;
+        });
     }
     void prepare(std::uint32_t) override {}
     void carry_control(wire::PacketKind kind, std::uint32_t value) override {
@@ -173,6 +182,9 @@ class Interceptor::Way final : public Link {
         return happens;
     }
 
+    struct {
+        bool granted = false, dropped = false, delayed = false;
+    } reference_;  // that has begun
     std::shared_ptr<Faults> faults_;
     std::unique_ptr<Link> inner_;
     std::deque<Held> held_;

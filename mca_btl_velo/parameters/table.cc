@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kSingleCopy[] = {"auto", "xpmem", "cma", "copy"};
 constexpr const char* kNetworks[] = {"ucx", "none"};
 constexpr const char* kByReference[] = {"auto", "never", "always"};
+constexpr const char* kDistances[] = {"auto", "near", "far"};
 constexpr const char* kReports[] = {"none", "summary", "json"};
 
 template <const auto& kWords>
@@ -26,6 +27,7 @@ const char* word(unsigned index) {
 constexpr auto single_copy_name = word<kSingleCopy>;
 constexpr auto network_name = word<kNetworks>;
 constexpr auto by_reference_name = word<kByReference>;
+constexpr auto distance_name = word<kDistances>;
 constexpr auto report_name = word<kReports>;
 const char* policy_name(unsigned index) {
     return flow::policy_name(index).data();

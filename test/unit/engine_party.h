@@ -70,6 +70,8 @@ struct PartyConfig {
     bool delay_credits = true;
     bool packet_trains = true;
     const char* by_reference = "auto";
+    const char* distance = "auto";
+    std::size_t reference_bytes = 0;
     std::size_t outbox = std::size_t{1} << 18;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
@@ -185,6 +187,8 @@ class Party {
         config.delay_credits = config_.delay_credits;
         config.packet_trains = config_.packet_trains;
         config.by_reference = config_.by_reference;
+        config.distance = config_.distance;
+        config.reference_bytes = config_.reference_bytes;
         config.outbox = config_.outbox;
         config.describe_locality = config_.describe_locality;
         config.single_copy_mechanism = config_.single_copy;

@@ -125,6 +125,7 @@ TEST(CreditOffence, more_credits_than_the_mailbox_has_slots_are_not_used) {
     for (const char* policy : {"static", "dynamic"}) {
         PartyConfig config;
         config.flow_control = policy;
+        config.by_reference = "never";
         Party party(config);
         Offender offender(party[0]);
         offender.store(wire::PacketKind::kCredit, 60'000);

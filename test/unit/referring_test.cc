@@ -158,13 +158,33 @@ TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
 
 TEST(Referring, small_messages_and_those_with_credits_for_twice_as_much_go_in_packets) {
     PartyConfig config = config_of("static");
-    config.slots_per_peer = 66;  // 64 for data
+    config.slots_per_peer = 34;  // 32 for data
     Party party(config);
-    party.send(0, 1, 1, pattern(32 * 64 - 8, 1));
+    party.send(0, 1, 1, pattern(16 * 64 - 8, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
-    party.send(0, 1, 1, pattern(32 * 64 - 8, 1));  // 32 are left
+    party.send(0, 1, 1, pattern(16 * 64 - 8, 1));  // 16 are left
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
     party.settle();
+}
+
+// Whatever the credits, from a size on that the distance of the peer decides, or the user.
+TEST(Referring, long_messages_go_by_reference_as_the_distance_or_the_user_says) {
+    struct {
+        const char* distance;
+        std::size_t given, expected;
+    } const cases[] = {{"near", 0, 1024}, {"far", 0, 512}, {"near", 4000, 4000}, {"far", 57, 57}};
+    for (const auto& each : cases) {
+        PartyConfig config = config_of("static");
+        config.slots_per_peer = 1000;
+        config.distance = each.distance;
+        config.reference_bytes = each.given;
+        Party party(config);
+        for (const std::size_t bytes : {each.expected - 1, each.expected, each.expected + 1})
+            party.send(0, 1, 1, pattern(bytes, 1));
+        EXPECT_EQ(counter(party[0], "messages_by_reference"), 2U) << each.distance << " " << each.given;
+        party.settle();
+        EXPECT_EQ(party[1].received.size(), 3U);
+    }
 }
 
 TEST(Referring, messages_of_the_path_without_credits_that_fill_its_ring_go_by_reference) {

@@ -70,7 +70,6 @@ struct SegmentHeader {
 // A chunk of an outbox: its header line, and the data.
 struct alignas(64) OutboxChunk {
     std::atomic<std::uint32_t> unread;  // 1: lent. The reader stores 0, with release, when it is done
-    std::uint32_t reader;               // the owner's: index of the peer that it is, or was, lent to
     alignas(64) std::byte data[64];     // and more, as the plan says
 };
 static_assert(offsetof(OutboxChunk, data) == flow::OutboxPlan::kHeaderBytes);

@@ -86,21 +86,20 @@ void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
     for (; packets > 0; --packets, at.advance(writer_.capacity())) platform::demote(writer_.slot(at));
 }
 
-bool ShmLink::carry_reference(const Referred& what) {
-    mailbox::Cursor at{};
-    if (what.granted) {
-        at = writer_.reserve(1);
-    } else if (reserve_free(1, 1, &at) == 0) {
-        return false;
-    }
+bool ShmLink::begin_reference(bool granted) {
+    if (!granted) return reserve_free(1, 1, &next_) > 0;
+    next_ = writer_.reserve(1);
+    return true;
+}
+
+void ShmLink::carry_reference(const Referred& what) {
+    const mailbox::Cursor at = next_;
     std::memcpy(writer_.payload(at), &what.reference, sizeof what.reference);
     wire::Header header{what.kind, what.flags, what.tag, sizeof what.reference, 0, source_};
     header.flags |= wire::kReference;
     if (what.piggyback != 0) writer_.add_piggyback(at, header, what.piggyback);
     writer_.publish(at, header);
-    at.advance(writer_.capacity());
-    next_ = at;
-    return true;
+    next_.advance(writer_.capacity());
 }
 
 void ShmLink::prepare(std::uint32_t packets) {

@@ -59,7 +59,8 @@ class ShmLink final : public Link {
         }
         return true;
     }
-    bool carry_reference(const Referred& what) override;
+    bool begin_reference(bool granted) override;
+    void carry_reference(const Referred& what) override;
     void prepare(std::uint32_t packets) override;
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
@@ -80,7 +81,9 @@ class ShmLink final : public Link {
     void demote(mailbox::Cursor at, std::uint32_t packets);
 
     mailbox::Writer<> writer_;
-    mailbox::Cursor next_{0, 1};  // where the last burst ended, and the next begins if nobody comes between
+    // Where the last burst ended, and the next begins if nobody comes between; or where a REF goes that has
+    // begun.
+    mailbox::Cursor next_{0, 1};
     std::uint32_t source_ = 0;
     std::optional<Acceptance> acceptance_;
     std::optional<Doorbell> doorbell_;

@@ -77,8 +77,7 @@ bool UcxLink::carry_packet(const MessageView& message, std::uint8_t tag, std::ui
     return true;
 }
 
-bool UcxLink::carry_reference(const Referred& what) {
-    if (!what.granted && accepted(1) == 0) return false;
+void UcxLink::carry_reference(const Referred& what) {
     Parcel parcel{};
     parcel.kind = static_cast<std::uint8_t>(what.kind);
     parcel.flags = what.flags | wire::kReference;
@@ -88,7 +87,6 @@ bool UcxLink::carry_reference(const Referred& what) {
     parcel.bytes = sizeof what.reference;
     ++remote_.sent_packets;
     network_.send_reference(remote_, parcel, what);
-    return true;
 }
 
 void UcxLink::carry_control(wire::PacketKind kind, std::uint32_t value) {

@@ -1,0 +1,68 @@
+// How far the core of a peer is from this one, by how long a look at a line takes that the peer has written
+// last.
+//
+// Between cores that share a cache such a look takes some 50 ns, between others 130 and more, the reading of
+// the clock included (design/by-reference.md). Much can make a look long, nothing makes one short: the
+// shortest of a few counts. The system may move a process at any time, so that the looks go on; a change is
+// believed when it shows twice.
+//
+// Pure: the line, the clock and what follows from the answer are the user's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace velo::endpoint {
+
+class Distance {
+ public:
+    // Looks from this many nanoseconds on are long.
+    static constexpr std::uint64_t kFarNs = 95;
+    // Looks that one judgement takes, messages between two looks, judgements in a row that a change takes.
+    static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 32, kAgreeing = 2;
+
+    bool far() const { return far_; }
+    // The user has said so: no look is due any more.
+    void fix(bool far) {
+        far_ = far;
+        fixed_ = true;
+    }
+    // A message is sent. Whether a look is due: at each until the first judgement.
+    bool due() {
+        if (messages_ > 0) {
+            --messages_;
+            return false;
+        }
+        messages_ = known_ ? kMessagesPerLook - 1 : 0;
+        return !fixed_;
+    }
+    // The look found this in the line. Nothing is learned from a line that is as it was. True: what far()
+    // says has changed.
+    bool looked(std::uint64_t written, std::uint64_t ns) {
+        if (written == written_) return false;
+        written_ = written;
+        shortest_ = std::min(shortest_, ns);
+        if (++looks_ < kLooks) return false;
+        const bool far = shortest_ >= kFarNs;
+        shortest_ = std::numeric_limits<std::uint64_t>::max();
+        looks_ = 0;
+        agreeing_ = far == far_ ? 0 : agreeing_ + 1;
+        if (agreeing_ < (known_ ? kAgreeing : 1)) {
+            known_ = true;
+            return false;
+        }
+        known_ = true;
+        agreeing_ = 0;
+        far_ = far;
+        return true;
+    }
+
+ private:
+    std::uint64_t shortest_ = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t written_ = 0;
+    std::uint8_t messages_ = 0, looks_ = 0, agreeing_ = 0;
+    bool known_ = false, fixed_ = false, far_ = false;
+};
+
+}  // namespace velo::endpoint
