@@ -32,33 +32,35 @@ std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyCo
 
 namespace {
 
-// Slots of an automatic mailbox, shared out among the peers: 512 KiB hold the packets of a window of 64
-// messages of 2 KiB from each of three peers. Large jobs get the thesis's 64 slots for each peer
-// (section 7.4).
-constexpr std::uint32_t kAutomaticMailboxSlots = 8192;
-// For other nodes twice as many: a message holds its slots for the time of its journey.
-constexpr std::uint32_t kAutomaticNetworkSlots = 16384;
-constexpr std::uint32_t kAutomaticSlotsLeast = 64;
+// Slots of an automatic mailbox, shared out among the peers, and for each at least: as much as small messages
+// need, since longer ones go by reference (design/by-reference.md, measured).
+struct AutomaticSlots {
+    std::uint32_t shared, least;
+};
+constexpr AutomaticSlots kAutomaticMailbox{4096, 16};
+// For other nodes: a message holds its slots for the time of its journey. The thesis's 64 for each peer in a
+// large job (section 7.4).
+constexpr AutomaticSlots kAutomaticNetworkMailbox{16384, 64};
 // For each peer at most.
 constexpr std::uint32_t kAutomaticSlotsMost = 8192;
+constexpr std::uint32_t kAutomaticLimicSlots = 8192;
 
-// `automatic`: slots of an automatic mailbox.
 std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t peers,
-                                     std::uint32_t automatic) {
+                                     const AutomaticSlots& automatic) {
     if (config.slots_per_peer != 0) return config.slots_per_peer;
-    std::uint32_t share = automatic / std::max(peers, 1U);
-    return std::max(std::clamp(share, kAutomaticSlotsLeast, kAutomaticSlotsMost), 4 * config.credit_slots);
+    std::uint32_t share = automatic.shared / std::max(peers, 1U);
+    return std::max(std::clamp(share, automatic.least, kAutomaticSlotsMost), 4 * config.credit_slots);
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
 std::uint32_t resolve_limic_slots(const velo_config& config) {
-    return config.limic_slots == 0 ? kAutomaticMailboxSlots : config.limic_slots;
+    return config.limic_slots == 0 ? kAutomaticLimicSlots : config.limic_slots;
 }
 
 // `doorbell`: the fabric has one. Shared memory does.
 flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, bool doorbell) {
     std::uint32_t slots =
-        resolve_slots_per_peer(config, peers, doorbell ? kAutomaticMailboxSlots : kAutomaticNetworkSlots);
+        resolve_slots_per_peer(config, peers, doorbell ? kAutomaticMailbox : kAutomaticNetworkMailbox);
     std::uint64_t total = std::uint64_t{slots} * peers;
     if (slots < 2 * config.credit_slots || total > (1U << 24)) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_slots_per_peer is " + std::to_string(slots) + "; with " +
@@ -132,7 +134,7 @@ Engine::Engine(const velo_config& config)
 Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     : config_(config),
       texts_(parameters::keep_texts(config_)),
-      slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count, kAutomaticMailboxSlots)),
+      slots_per_peer_(resolve_slots_per_peer(config, config.node_peer_count, kAutomaticMailbox)),
       mutex_(config.threads),
       gate_(config.threads),
       sleep_us_(sleep_of(config)),
@@ -173,7 +175,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     open_nowhere();
     if (remote_)
         remote_slots_per_peer_ =
-            resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkSlots);
+            resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkMailbox);
     description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
                    std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
                    ", delay_credits " + (velo_.ledger.delays() ? "true" : "false") + ", peers " +
