@@ -55,6 +55,7 @@ bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_
 
 // The receiver has come to a REF.
 void Simulation::fetch(std::uint32_t p, std::uint32_t index, const Train& reference) {
+    if (flow_.most_gets == 0) return read_in_place(p, index, reference);
     std::uint32_t slot = free_landing_;
     if (slot == kNone) {
         slot = static_cast<std::uint32_t>(landings_.size());
@@ -79,6 +80,14 @@ void Simulation::fetch(std::uint32_t p, std::uint32_t index, const Train& refere
     request.last = reference.last;
     processes_[p].pulls.push(trains_, trains_.add(request));
     pull(p);
+}
+
+void Simulation::read_in_place(std::uint32_t p, std::uint32_t index, const Train& reference) {
+    clock_ += from_ns(machine_.costs.local_byte_ns * reference.bytes);
+    outboxes_[reference.from].unread[reference.chunk / kLine] = false;
+    if (!reference.last) return;
+    clock_ += receive_message_;
+    message_arrived(p, index);
 }
 
 // No more gets at a time than keep the interface busy: a receiver that asked for all would meet its data in

@@ -36,7 +36,8 @@ struct FlowOptions {
     bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
     ByReference by_reference = ByReference::kAuto;
     std::uint64_t outbox = 262144;  // bytes of each process
-    std::uint32_t most_gets = 1;    // that a process has under way for what came by reference
+    // That a process has under way for what came by reference; 0: it reads the data where it is.
+    std::uint32_t most_gets = 1;
     // What rnr, the schemes of Liu & Panda and lazy have of their own; the numbers of peers and slots in it
     // do not count.
     flow::PolicyConfig own;
@@ -205,6 +206,7 @@ class Simulation : private flow::Carrier {
     void open_outboxes();
     bool refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_t credits);
     void fetch(std::uint32_t p, std::uint32_t index, const Train& reference);
+    void read_in_place(std::uint32_t p, std::uint32_t index, const Train& reference);
     void pull(std::uint32_t p);
     bool lands_later(std::uint32_t p, std::uint32_t index);
     void give_back(Train& data);
