@@ -74,6 +74,7 @@ TEST_P(EveryPolicy, CarriesEveryPatternByReferenceWhateverTheOutboxHolds) {
                 Trial run = small_run(pattern, GetParam(), 6);
                 run.flow.by_reference = choice;
                 run.flow.outbox = outbox;
+                run.flow.most_gets = choice == ByReference::kAlways ? 0 : 1;
                 const Outcome outcome = execute(run).outcome;
                 EXPECT_EQ(outcome.fault, "") << pattern << " " << outbox;
                 EXPECT_EQ(outcome.deadlock, "") << pattern << " " << outbox;

@@ -16,6 +16,14 @@ def entry(**of):
     return json.dumps({"kind": "predicted", "statement": "s", "source": "t", "reduced": "holds", "full": "not run", **of})
 
 
+def test_an_experiment_of_another_size_is_not_held_against_the_table(velo_sim, tmp_path):
+    result = velo_sim("experiment", "eight", "--processes", "16", "--seeds", "1", "--no-plot", "--output", tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "(16 size, 1 run)" in result.stdout and "UNEXPECTED" not in result.stdout
+    with open(tmp_path / "eight-16.csv", newline="", encoding="utf-8") as file:
+        assert {row["windows"] for row in csv.DictReader(file)} == {"0", "2", "4"}  # an eighth and a quarter of 16
+
+
 def test_an_experiment_writes_table_plot_and_verdict(velo_sim, tmp_path):
     result = velo_sim("experiment", "table5.2", "table7.1", "--output", tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -95,6 +103,8 @@ def test_counts_what_goes_by_reference(simulate):
     (["run", "alltoall", "--outbox", 4294967296], "--outbox"),
     (["run", "polka"], "polka"),
     (["experiment", "fig9.9"], "fig9.9"),
+    (["experiment", "fig5.5", "--processes", "32"], "fig5.5 has two sizes"),
+    (["experiment", "fig7.5", "--processes", "32", "--full"], "--full"),
     (["experiment", "table7.1", "--bounds", "/nowhere"], "--bounds"),
     (["experiment", "table7.1", "--no-plot", "--output", "/proc/nowhere"], "/proc/nowhere"),
 ])

@@ -175,9 +175,10 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_option("--outbox", f.outbox, "bytes of each process for what goes by reference; 0: none")
         ->check(CLI::Range(std::uint64_t{0}, flow::OutboxPlan::kMostBytes))
         ->capture_default_str();
-    run->add_option("--gets", f.most_gets,
-                    "that a process has under way at a time for what came by reference; 0: it is read in place, "
-                    "as inside a node")
+    run->add_option(
+           "--gets", f.most_gets,
+           "that a process has under way at a time for what came by reference; 0: it is read in place, "
+           "as inside a node")
         ->capture_default_str();
     run->add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
     run->add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");

@@ -22,7 +22,8 @@ struct Report {
 };
 
 struct Context {
-    bool full = false;  // the papers' size; otherwise one that takes seconds
+    bool full = false;            // the papers' size; otherwise one that takes seconds
+    std::uint32_t processes = 0;  // instead, where an experiment leaves the choice
     unsigned jobs = 1;
     std::uint64_t seed = 1;
     Progress progress;
@@ -34,7 +35,8 @@ struct Experiment {
     std::string x;  // columns for the plot: x axis, y axis, one line for each value of the others
     std::string y;
     Report (*run)(const Context& context);
-    bool random = true;  // runs differ from seed to seed
+    bool random = true;     // runs differ from seed to seed
+    bool any_size = false;  // Context::processes counts
 };
 
 const std::vector<Experiment>& experiments();
