@@ -112,14 +112,14 @@ def test_one_message_at_a_time_counts_nearly_the_same_under_dynamic(simulate, me
     assert not differing, f"counter: (plugin, simulator) {differing}"
 
 
-@pytest.mark.parametrize("policy,slots", [
-    ("static", 8), ("dynamic", 8),  # each message goes by reference
-    ("dynamic", 100)])  # in packets while there are 74 credits, else by reference
+@pytest.mark.parametrize("policy,slots,size", [
+    ("static", 8, 2048), ("dynamic", 8, 2048),  # each message goes by reference
+    ("dynamic", 24, 480)])  # in 9 packets while there are 18 credits, else by reference
 @pytest.mark.parametrize("ranks", LARGER)
-def test_one_message_at_a_time_by_reference_counts_exactly_the_same(simulate, measure, ranks, policy, slots):
+def test_one_message_at_a_time_by_reference_counts_exactly_the_same(simulate, measure, ranks, policy, slots, size):
     """CREDITs are delayed. A message is one packet, or has all its credits, so that nobody waits for any: the order of
     events is that of the messages."""
-    traffic = "walk", rounds_of(ranks), 2048, policy, slots
+    traffic = "walk", rounds_of(ranks), size, policy, slots
     real = measure(*traffic, ranks=ranks, by_reference="auto")
     model = simulated(simulate, *traffic, ranks=ranks, by_reference="auto")
     differing = {name: (real[name], model[name]) for name in EXACT_BY_REFERENCE if real[name] != model[name]}
@@ -131,11 +131,11 @@ def test_one_message_at_a_time_by_reference_counts_exactly_the_same(simulate, me
 
 
 def test_the_comparison_by_reference_notices_a_wrong_model(simulate):
-    traffic = {"policy": "dynamic", "slots": 100, "by_reference": "auto"}
-    right = simulated(simulate, "walk", 20, 2048, **traffic)
-    for wrong in ({"slots": 98}, {"policy": "static"}, {"by_reference": "never"}, {"by_reference": "always"},
+    traffic = {"policy": "dynamic", "slots": 24, "by_reference": "auto"}
+    right = simulated(simulate, "walk", 20, 480, **traffic)
+    for wrong in ({"slots": 22}, {"policy": "static"}, {"by_reference": "never"}, {"by_reference": "always"},
                   {"delay": False}, {"gets": 1}):
-        other = simulated(simulate, "walk", 20, 2048, **{**traffic, **wrong})
+        other = simulated(simulate, "walk", 20, 480, **{**traffic, **wrong})
         assert any(right[name] != other[name] for name in EXACT_BY_REFERENCE), wrong
 
 

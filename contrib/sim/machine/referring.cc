@@ -11,6 +11,8 @@ namespace velo::sim {
 namespace {
 
 constexpr std::uint32_t kLine = flow::OutboxPlan::kHeaderBytes;
+// As the plugin's engine: what is read in place goes by reference from here on, whatever the credits.
+constexpr std::uint32_t kReferNear = 1024;
 
 }  // namespace
 
@@ -30,7 +32,9 @@ void Simulation::open_outboxes() {
 // The rule of the plugin's engine. True: what the outbox had room for has left.
 bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_t credits) {
     const std::uint32_t allowed = std::min(credits, most_packets_);
-    if (message.packets < 2 || allowed == 0 || message.packets <= allowed >> reference_shift_) return false;
+    if (message.packets < 2 || allowed == 0) return false;
+    const bool anyway = flow_.most_gets == 0 && message.bytes >= kReferNear;
+    if (message.packets <= allowed >> reference_shift_ && !anyway) return false;
     Outbox& outbox = outboxes_[p];
     const flow::Outbox::Chunk chunk =
         outbox.chunks.take(shares_[peers_.first(p) + to.account.peer], message.bytes,
