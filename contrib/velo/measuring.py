@@ -60,7 +60,7 @@ class Point:
 class Output:
     library: Optional[str] = None
     points: dict = field(default_factory=dict)  # by size
-    lines: dict = field(default_factory=dict)  # microseconds of the cache line beside a size
+    lines: dict = field(default_factory=dict)  # before and after a size, (microseconds of the cache line, slowdown of a computing rank)
     memory: dict = field(default_factory=dict)  # (mean, most) KiB of a rank by (when, kind)
     complete: bool = False
 
@@ -78,8 +78,8 @@ def parse(text):
             output.library = _library(line)
         elif words[:1] == ["point"] and len(words) == 11:
             output.points[int(words[2])] = Point(*map(float, words[3:6]), *map(int, words[6:10]), float(words[10]))
-        elif words[:1] == ["line"] and len(words) == 4:
-            output.lines[int(words[1])] = float(words[2])
+        elif words[:1] == ["line"] and len(words) == 6:
+            output.lines[int(words[1])] = (tuple(map(float, words[2:4])), tuple(map(float, words[4:6])))
         elif words[:1] == ["memory"] and len(words) == 5:
             output.memory[words[1], words[2]] = (float(words[3]), float(words[4]))
         elif words == ["end"]:

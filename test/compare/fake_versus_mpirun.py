@@ -2,9 +2,11 @@
 """Stands in for the mpirun of Open MPI under velo-versus: answers --version and prints what the measuring program would.
 
 Without an environment a message takes 10 us with btl velo, 12 us with tcp, 20 us with vader, 40 us with pml ucx, and 5 us with a
-parameter btl_velo_fast; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
+parameter btl_velo_fast or the components of a directory older; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
 FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name such a point at which the contestant hangs, fails, or finds wrong data.
 FAKE_SLOWS_DOWN names a contestant whose times grow by half of the first with each call after its second.
+A cache line takes 0.05 us and nobody slows down, before and after each size; FAKE_LINES, a JSON object "contestant:round" to
+the four numbers, changes that.
 FAKE_VERSION is the version of Open MPI, 4.1.4 unless set.
 FAKE_LOG names a file that gets "contestant:pattern:ranks" for each call.
 """
@@ -16,6 +18,8 @@ import time
 
 
 def contestant(words):
+    if any(word.endswith("/older:usual") for word in words):
+        return "before"
     if "btl_velo_fast" in words:
         return "fast"
     if "ucx" in words:
@@ -36,7 +40,7 @@ def print_point(name, pattern, size):
     if os.environ.get("FAKE_FAIL") == point:
         sys.stdout.flush()
         sys.exit("rank 1: something went wrong")
-    usual = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "given": 30.0}[name]
+    usual = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "before": 5.0, "given": 30.0}[name]
     usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
     if os.environ.get("FAKE_SLOWS_DOWN") == name:
         usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
@@ -65,6 +69,9 @@ def main():
         print_memory(name, int(ranks))
     else:
         for size in arguments[arguments.index("--bytes") + 1].split(","):
+            if "--line" in arguments:
+                lines = json.loads(os.environ.get("FAKE_LINES", "{}")).get(f"{name}:{calls_so_far(name) - 1}", [0.05, 1.0, 0.05, 1.0])
+                print("line", size, *lines)
             print_point(name, arguments[1], size)
     print("end")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import command
 from ..argument_types import choices, numbers, positive, positive_float, words
-from .contestants import FOUND_BY_ITSELF
+from .contestants import BEFORE, FOUND_BY_ITSELF
 from .patterns import NAMES
 
 _DESCRIPTION = """\
@@ -37,11 +37,14 @@ def _add_who(parser):
     who.add_argument("--variant", dest="variants", type=_variant, action="append", default=[], metavar="'NAME=WORDS'",
                      help="Velo once more with further words for mpirun, such as 'static=--mca btl_velo_flow_control "
                      "static'; may be repeated")
+    who.add_argument("--before", type=Path, metavar="DIR",
+                     help="Velo once more, as built in DIR (mca_btl_velo.so and mca_mtl_velo.so): the change from there to the "
+                     "installed one, block by block")
     who.add_argument("--contestant", dest="contestants", type=_contestant, action="append", default=[],
                      metavar="'NAME|MPICC|MPIRUN WORDS'",
                      help="another MPI; {np} in the words is the number of ranks, appended as -n {np} if absent")
     who.add_argument("--only", type=_names, metavar="A,B,...",
-                     help="of " + ", ".join(FOUND_BY_ITSELF) + "; velo is always there")
+                     help="of " + ", ".join(FOUND_BY_ITSELF) + "; velo (its BTL) is always there, mtl is its MTL")
     who.add_argument("--without", type=_names, default=[], metavar="A,B,...", help="leave these out")
     who.add_argument("--mpirun", metavar="PATH", help="of Open MPI (default: mpirun.openmpi or mpirun on PATH)")
     who.add_argument("--mpicc", metavar="PATH", help="of the same Open MPI (default: the one beside mpirun)")
@@ -52,7 +55,7 @@ def _add_what(parser):
     what = parser.add_argument_group("what to measure")
     what.add_argument("--patterns", type=_patterns, metavar="A,B,...", help="of " + ", ".join(NAMES) + " (default: all; "
                       "with more than 2 ranks those that are not for a pair alone)")
-    what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0 and powers of two to 4194304)")
+    what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0, 100 and powers of two to 4194304)")
     what.add_argument("--ranks", type=_ranks, metavar="A,B,...",
                       help="numbers of ranks (default 2; 2,16,64 with --memory); more than there are cores: not pinned, "
                       "told to yield when idle")
@@ -66,7 +69,12 @@ def _add_what(parser):
 
 def _add_how(parser):
     how = parser.add_argument_group("how to measure")
-    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 5)")
+    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 10)")
+    how.add_argument("--min-blocks", type=positive, metavar="N",
+                     help="of each contestant at one distance, below which there is no ratio (default 8; with --quick 1). A block "
+                     "is a size in one run")
+    how.add_argument("--processors", type=_processors, default=(), metavar="A,B",
+                     help="where the two ranks run, to measure a certain distance (default: the first two cores)")
     how.add_argument("--point-ms", type=positive, metavar="MS",
                      help="time for a size in a run, in milliseconds (default 20); iterations follow from it")
     how.add_argument("--window", type=positive, default=64, metavar="N", help="messages at once in a stream (default 64)")
@@ -78,15 +86,19 @@ def _add_how(parser):
 
 def _settle(options, parser):
     """Defaults that depend on other options."""
-    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.rounds = options.rounds or (2 if options.quick else 10)
+    options.min_blocks = options.min_blocks or (1 if options.quick else 8)
     options.point_ms = options.point_ms or (5 if options.quick else 20)
     options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
     options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
     if options.between_nodes and (options.memory or options.ranks != [2]):
         parser.error("--between-nodes: two ranks, and not with --memory")
+    if options.processors and (options.between_nodes or options.memory or options.ranks != [2]):
+        parser.error("--processors: two ranks on one node, and not with --memory")
     if options.memory and not options.only:
         options.only = ["velo", "vader", "sm"]
     names = list(FOUND_BY_ITSELF) + [name for name, *_ in options.variants + options.contestants]
+    names += BEFORE.values() if options.before else []
     if twice := [name for name in names if names.count(name) > 1]:
         parser.error(f"--variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
     if options.window > 1024:
@@ -134,6 +146,13 @@ def _sizes(text):
     if not sizes or max(sizes) > 1 << 30:
         raise argparse.ArgumentTypeError("expected sizes from 0 to 1073741824 bytes")
     return sizes
+
+
+def _processors(text):
+    listed = text.split(",")
+    if len(set(listed)) != 2 or not all(word.isdecimal() for word in listed):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers of processors, such as 0,1")
+    return tuple(map(int, listed))
 
 
 def _ranks(text):

@@ -5,6 +5,7 @@ from typing import Optional
 
 from .. import measuring
 from ..process import attempt, shell_line
+from . import distance
 from .contestants import Contestant
 from .patterns import Case
 
@@ -20,11 +21,14 @@ class Result:
     command: str
     seconds: float = 0.0
     times: dict = field(default_factory=dict)  # Point by size, right ones alone
-    line_usec: dict = field(default_factory=dict)  # of a cache line that the two ranks bounce, by the size beside which it was timed
+    lines: dict = field(default_factory=dict)  # before and after a size, (microseconds of a cache line that the two ranks bounce, slowdown)
     library: Optional[str] = None
     failure: Optional[str] = None
     failed_at: Optional[int] = None  # size
     output_tail: str = ""
+
+    def distance(self, size):
+        return distance.of_block(self.lines.get(size))
 
 
 def execute(run, how):
@@ -44,7 +48,7 @@ def execute(run, how):
 
 def _read(finished, result):
     output = measuring.parse(finished.stdout)
-    result.library, result.line_usec = output.library, output.lines
+    result.library, result.lines = output.library, output.lines
     result.times = {size: time for size, time in output.points.items() if time.defects == 0}
     missing = [size for size in result.case.sizes if size not in result.times]
     wrong = next((time.defects for time in output.points.values() if time.defects), None)

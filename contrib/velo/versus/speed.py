@@ -74,7 +74,7 @@ def run_all(cases, contestants, rounds, how):
     return results, True
 
 
-def tables(results, cases, contestants):
-    lines = summary.summarise(results, cases, contestants)
+def tables(results, cases, contestants, min_blocks):
+    lines = summary.summarise(results, cases, contestants, min_blocks)
     velos = [c.name for c in contestants if c.is_velo]
     return Tables(lines, [row for velo in velos for row in summary.size_classes(lines, velo)])
