@@ -29,13 +29,19 @@ class Compiler:
 
     def program(self, mpicc):
         if mpicc not in self._programs:
-            self._programs[mpicc] = self._compile(mpicc, self._directory / f"measure-{len(self._programs)}")
+            source = self._directory / "measure.cpp"
+            source.write_text("".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cpp"))))
+            self._programs[mpicc] = self._compile(self._directory / f"measure-{len(self._programs)}", [mpicc, *FLAGS, str(source)], LIBRARIES)
         return self._programs[mpicc]
 
-    def _compile(self, mpicc, target):
-        source = self._directory / "measure.cpp"
-        source.write_text("".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cpp"))))
-        command = [mpicc, *FLAGS, str(source), "-o", str(target), *LIBRARIES]
+    def preloaded(self, mpicc, source):
+        """A library for any MPI, out of a source in C."""
+        if source not in self._programs:
+            self._programs[source] = self._compile(self._directory / f"{source.stem}.so", [mpicc, "-O2", "-shared", "-fPIC", str(source)], ["-ldl"])
+        return self._programs[source]
+
+    def _compile(self, target, words, libraries):
+        command = [*words, "-o", str(target), *libraries]
         finished, failure = attempt(command, _COMPILE_SECONDS)
         if failure is None and not target.exists():
             failure = "it wrote no program"

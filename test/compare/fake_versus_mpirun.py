@@ -16,6 +16,8 @@ import os
 import sys
 import time
 
+USUAL = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "before": 5.0, "given": 30.0}
+
 
 def contestant(words):
     if any(word.endswith("/older:usual") for word in words):
@@ -40,8 +42,7 @@ def print_point(name, pattern, size):
     if os.environ.get("FAKE_FAIL") == point:
         sys.stdout.flush()
         sys.exit("rank 1: something went wrong")
-    usual = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "before": 5.0, "given": 30.0}[name]
-    usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
+    usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, USUAL[name])
     if os.environ.get("FAKE_SLOWS_DOWN") == name:
         usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
     print(f"point {pattern} {size} {usec} {usec / 2} {usec} 100 5 {3 if os.environ.get('FAKE_DEFECT') == point else 0} 1 1.0")
@@ -54,12 +55,23 @@ def print_memory(name, ranks):
             print(f"memory {when} {kind} {kib} {kib + 1}")
 
 
+def run_program(words, ranks):
+    """A program that takes as many seconds as a message takes microseconds; in MPI it is a tenth of that on rank 0, and more on others."""
+    at = words.index("env")
+    name = contestant(words[:at])
+    print(" ".join(words[at + 1:]))
+    for rank in range(ranks):
+        print(f"velo-time {USUAL[name] - rank} {USUAL[name] * (rank + 1) / 10}", file=sys.stderr)
+
+
 def main():
     words = sys.argv[1:]
     if words == ["--version"]:
         print(f"mpirun (Open MPI) {os.environ.get('FAKE_VERSION', '4.1.4')}")
         return
     ranks = words[words.index("-n") + 1]
+    if "env" in words:
+        return run_program(words, int(ranks))
     program = next(i for i, word in enumerate(words) if "/measure-" in word)
     name, arguments = contestant(words[:program]), words[program + 1:]
     with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:

@@ -7,14 +7,15 @@ import pytest
 from velo.dev import measured
 
 NEAR, FAR = [[0.05, 1.0]] * 2, [[0.2, 1.0]] * 2
-USUAL = {"velo": 1.05, "mtl": 0.9, "before": 9.0, "vader": 1.1, "ucx": 1.0}
+USUAL = {"velo": 1.05, "mtl": 0.9, "before": 9.0, "vader": 1.1, "ucx": 1.0, "mpich": 1.2}
+MPIS = {"mpich": "mpich"}
 LAYERS = {"velo": "btl", "mtl": "mtl", "before": "btl"}
 
 
 def run(name, number, usec, ends, pattern="pingpong", size=8):
     point = {"usec": usec, "min_usec": usec, "max_usec": usec, "iterations": 1, "repetitions": 5, "defects": 0, "messages": 1,
              "mbytes_per_second": 1.0}
-    return {"contestant": name, "pattern": pattern, "ranks": 2, "round": number, "command": "", "times": {size: point}, "lines": {size: ends},
+    return {"contestant": name, "pattern": pattern, "program": [], "share_percent": None, "ranks": 2, "round": number, "command": "", "times": {size: point}, "lines": {size: ends},
             "failure": None}
 
 
@@ -27,7 +28,7 @@ def result(path, entries, cpu="Some CPU (family 1, model 2)", min_blocks=8, **he
         "version": 2, "date": "2026-11-22T10:00+00:00", "commit": "abc", "velo": "0.1.0", "open_mpi": "4.1.4", "runs": entries,
         "machine": {"cpu": cpu, "load": 0.0, "kernel": "Linux 6", "system": "Debian", "ucx": "1.13"},
         "settings": {"min_blocks": min_blocks, "between_nodes": False, "point_ms": 20},
-        "contestants": [{"name": name, "library": "Some MPI 1", "layer": LAYERS.get(name, ""), "command": ""} for name in USUAL],
+        "contestants": [{"name": name, "library": "Some MPI 1", "layer": LAYERS.get(name, ""), "mpi": MPIS.get(name, "openmpi"), "command": ""} for name in USUAL],
     } | head
     path.write_text(json.dumps(document))
     return str(path)
@@ -85,6 +86,16 @@ def test_a_size_with_too_few_blocks_of_somebody_says_so_and_has_no_ratio(tmp_pat
     entries = runs(range(8), NEAR) + [entry for entry in runs(range(8), NEAR, size=64) if (entry["contestant"], entry["round"]) != ("ucx", 3)]
     measured.main([result(tmp_path / "r.json", entries), "--into", str(tmp_path)])
     assert rows((tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text())[1][4:] == ["-", "-", "1.10", "-", "1.00", "7, too few"]
+
+
+def test_a_program_has_a_row_in_seconds_and_its_share_in_mpi(tmp_path):
+    entries = [entry | {"program": ["lmp"], "share_percent": 30.0} for entry in runs(range(8), NEAR, pattern="melt", size=0)
+               if entry["contestant"] != "mpich"]
+    for entry in entries:
+        entry["times"][0]["usec"] *= 1e6
+    measured.main([result(tmp_path / "r.json", entries), "--into", str(tmp_path)])
+    assert ("| melt | - | 1.05 s, 30 % in MPI | 0.9 s, 30 % in MPI | 1 s, 30 % in MPI ucx | 1.05 |  | 0.90 |  | 8 |"
+            in (tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text()), "lmp is a program of Open MPI's"
 
 
 @pytest.mark.parametrize("change, complaint", [({"version": 1}, "is no velo-versus.json of this version"),

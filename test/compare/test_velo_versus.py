@@ -53,8 +53,8 @@ def versus(command, environment):
     """Runs velo-versus with further arguments and environment, on a ping-pong of few sizes unless told otherwise."""
 
     def run(*arguments, plot=False, **variables):
-        few = [] if "--patterns" in arguments or "--memory" in arguments else ["--patterns", "pingpong"]
-        sizes = [] if "--sizes" in arguments or "--memory" in arguments else ["--sizes", "0,8,64"]
+        few = [] if {"--patterns", "--memory", "--program"} & set(arguments) else ["--patterns", "pingpong"]
+        sizes = [] if {"--sizes", "--memory"} & set(arguments) else ["--sizes", "0,8,64"]
         pathlib.Path(environment["FAKE_LOG"]).unlink(missing_ok=True)
         full = command + few + sizes + ([] if plot else ["--no-plot"]) + list(arguments)
         return subprocess.run(full, env=environment | variables, capture_output=True, text=True, timeout=120, check=False)
@@ -155,6 +155,22 @@ def test_another_build_is_compared_block_by_block(versus, installation, tmp_path
     assert "Time of Velo / time of before" in done.stdout
     versus("--before", str(older), "--sizes", "8", "--min-blocks", "2", FAKE_LINES=json.dumps({"before:1": [0.2, 1.0, 0.2, 1.0]}))
     assert [point["changes"] for point in document(tmp_path)["points"]] == [{}, {}]
+
+
+def test_whole_programs_are_timed_and_so_is_what_of_them_is_in_mpi(versus, installation, tmp_path):
+    given = f"other|{installation[0]}/mpicc|{installation[0]}/mpirun"
+    done = versus("--contestant", given, "--program", "both=bin/{mpi}/solve -n 3", "--program", "one=solve", "--patterns", "exchange")
+    assert done.returncode == 2 and "--program: not with --patterns" in done.stderr
+    done = versus("--contestant", given, "--program", "both=bin/{mpi}/solve -n 3", "--program", "one=solve", "--min-blocks", "2")
+    assert done.returncode == 0, done.stderr
+    both, one = document(tmp_path)["points"]
+    assert both["usec"] == {"velo": 10e6, "vader": 20e6, "ucx": 40e6, "other": 30e6} and both["ratios"] == {"velo": 0.5}
+    assert both["share_percent"]["velo"] == pytest.approx(100 * 3 / 19), "of both ranks"
+    assert both["distance"] == "shared cache" and set(both["blocks"].values()) == {2}
+    assert set(one["usec"]) == {"velo", "vader", "ucx"}, "other is no Open MPI"
+    commands = [run["command"] for run in document(tmp_path)["runs"] if run["pattern"] == "both"]
+    assert any("bin/other/solve -n 3" in command for command in commands) and any("bin/openmpi/solve -n 3" in command for command in commands)
+    assert "velo in MPI" in done.stdout and "16 %" in done.stdout
 
 
 def test_contestants_take_turns(versus, tmp_path):

@@ -16,7 +16,8 @@ from ..command import EXIT_FAILED, EXIT_OK, Trouble
 from ..measuring import Point
 from ..versus import summary
 from ..versus.contestants import Contestant
-from ..versus.patterns import PATTERNS, Case, goal_at, size_text
+from ..versus.patterns import BY_NAME, PATTERNS, Case, goal_at, program, size_text
+from ..versus.report import time_text
 from ..versus.runner import Result
 
 DOCUMENTS = pathlib.Path(__file__).resolve().parents[3] / "docs" / "measured"
@@ -42,7 +43,8 @@ class Series:
         sizes = {}
         for result in self.results:
             sizes.setdefault(result.case.pattern, set()).update(result.case.sizes)
-        cases = {pattern: Case(2, pattern, tuple(sorted(sizes[pattern]))) for pattern in PATTERNS if pattern in sizes}
+        known = [*PATTERNS, *(pattern for pattern in sizes if pattern.program)]
+        cases = {pattern: Case(2, pattern, tuple(sorted(sizes[pattern]))) for pattern in known if pattern in sizes}
         for result in self.results:
             result.case = cases[result.case.pattern]
         self.lines = summary.summarise(self.results, list(cases.values()), self.contestants, self.min_blocks)
@@ -67,7 +69,7 @@ def _series(documents):
         for what in ("commit", "velo", "open_mpi", "contestants"):
             if document[what] != head[what]:
                 raise Trouble(f"{path} and {documents[0][0]} are of one processor and differ in {what}: give them one after the other")
-    contestants = [Contestant(entry["name"], "", (), (), entry["layer"]) for entry in head["contestants"]]
+    contestants = [Contestant(entry["name"], "", (), (), entry["layer"], mpi=entry.get("mpi", "openmpi")) for entry in head["contestants"]]
     by_name = {c.name: c for c in contestants}
     results = [_result(run, by_name, number) for number, (_, document) in enumerate(documents) for run in document["runs"] if run["ranks"] == 2]
     return Series(head, [document["date"] for _, document in documents], contestants, results,
@@ -76,9 +78,9 @@ def _series(documents):
 
 def _result(run, contestants, document):
     sizes = {int(size): Point(**time) for size, time in run["times"].items()}
-    pattern = next(pattern for pattern in PATTERNS if pattern.name == run["pattern"])
+    pattern = program(run["pattern"], run["program"]) if run.get("program") else BY_NAME[run["pattern"]]
     return Result(contestants[run["contestant"]], Case(2, pattern, tuple(sizes)), (document, run["round"]), run["command"], times=sizes,
-                  lines={int(size): ends for size, ends in run["lines"].items()}, failure=run["failure"])
+                  lines={int(size): ends for size, ends in run["lines"].items()}, share_percent=run.get("share_percent"), failure=run["failure"])
 
 
 def page(series, distance):
@@ -114,8 +116,8 @@ def _about(series, lines):
 
 def _row(series, line, tally):
     best = line.best_other()
-    cells = [line.case.title(), size_text(line.size), *(_usec(line, series.velos.get(layer)) for layer in _LAYERS),
-             f"{line.usec[best]:.4g} {best}" if best else "-"]
+    cells = [line.case.title(), "-" if line.case.pattern.program else size_text(line.size)]
+    cells += [_time(line, series.velos.get(layer)) for layer in _LAYERS] + [f"{_time(line, best)} {best}" if best else "-"]
     for layer in _LAYERS:
         velo = series.velos.get(layer)
         cells += _judged(line, velo, tally[layer]) if velo else ["-", "-"]
@@ -124,10 +126,8 @@ def _row(series, line, tally):
     return "| " + " | ".join(cells) + " |"
 
 
-def _usec(line, name):
-    if name in line.failed:
-        return "FAILED"
-    return f"{line.usec[name]:.4g}" if name in line.usec else "-"
+def _time(line, name):
+    return time_text(line, name) + (f", {line.share_percent[name]:.0f} % in MPI" if name in line.share_percent else "")
 
 
 def _judged(line, velo, tally):

@@ -40,12 +40,15 @@ def _run(options):
         if not taking_part.velo_starts:
             return EXIT_FAILED
         head = _head(options, taking_part, open_mpi)
+        how.probe = taking_part.found[0]
         if options.memory:
             return _memory(options, taking_part, how, head)
         return _speed(options, cases, taking_part, how, head, write_plot)
 
 
 def _cases(options):
+    if options.programs:
+        return patterns.program_cases(options.ranks, options.programs)
     if options.between_nodes:
         return patterns.network_cases(options.patterns, options.sizes, options.quick)
     return patterns.cases(options.ranks, options.patterns, options.sizes, options.quick)
@@ -67,7 +70,7 @@ def _head(options, taking_part, open_mpi):
         "settings": {"rounds": options.rounds, "point_ms": options.point_ms, "window": options.window,
                      "min_blocks": options.min_blocks, "ranks": options.ranks, "between_nodes": options.between_nodes,
                      "timeout_seconds": options.timeout, "quick": options.quick},
-        "contestants": [{"name": c.name, "library": taking_part.libraries[c.name], "layer": c.layer,
+        "contestants": [{"name": c.name, "library": taking_part.libraries[c.name], "layer": c.layer, "mpi": c.mpi,
                          "command": shell_line(c.command(options.ranks[0], ["measure"]))} for c in taking_part.found],
         "missing": [vars(entry) for entry in taking_part.missing],
     }

@@ -29,6 +29,7 @@ class Contestant:
     crowded: tuple  # the same for more ranks than cores
     layer: str = ""  # of Velo: btl or mtl
     remark: str = ""
+    mpi: str = "openmpi"  # for {mpi} in the words of a program
 
     @property
     def is_velo(self):
@@ -180,7 +181,7 @@ def find_mpich(processors=()):
     place = "user:" + ",".join(map(str, processors)) if processors else "core"
     return Contestant("mpich", mpicc, (mpirun, "-n", RANKS, "-bind-to", place), crowded,
                       remark="beyond the cores not pinned; MPIR_CVAR_POLLS_BEFORE_YIELD=1 is all that it has for "
-                      "yielding, and not all of its devices heed it")
+                      "yielding, and not all of its devices heed it", mpi="mpich")
 
 
 def _given(name, mpicc, command):
@@ -190,7 +191,7 @@ def _given(name, mpicc, command):
             return Missing(name, f"{kind} {program} not found")
     if not any(RANKS in word for word in words):
         words += ["-n", RANKS]
-    return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given")
+    return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given", mpi=name)
 
 
 @functools.lru_cache

@@ -59,6 +59,10 @@ def _add_what(parser):
     what.add_argument("--ranks", type=_ranks, metavar="A,B,...",
                       help="numbers of ranks (default 2; 2,16,64 with --memory); more than there are cores: not pinned, "
                       "told to yield when idle")
+    what.add_argument("--program", dest="programs", type=_program, action="append", default=[], metavar="'NAME=WORDS'",
+                      help="a whole program instead of patterns, its seconds from MPI_Init to MPI_Finalize and how much of them is in MPI; {mpi} "
+                      "in the words is openmpi, mpich or the name of a contestant, for which it is built; without, it is one of Open MPI's. "
+                      "May be repeated")
     what.add_argument("--memory", action="store_true",
                       help="memory of the ranks instead of times; velo and vader, others if --only names them")
     what.add_argument("--between-nodes", action="store_true",
@@ -90,7 +94,9 @@ def _settle(options, parser):
     options.min_blocks = options.min_blocks or (1 if options.quick else 8)
     options.point_ms = options.point_ms or (5 if options.quick else 20)
     options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
-    options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
+    if options.programs and (options.between_nodes or options.memory or options.patterns):
+        parser.error("--program: not with --patterns, --between-nodes or --memory")
+    options.timeout = options.timeout or (600.0 if options.programs else 60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
     if options.between_nodes and (options.memory or options.ranks != [2]):
         parser.error("--between-nodes: two ranks, and not with --memory")
     if options.processors and (options.between_nodes or options.memory or options.ranks != [2]):
@@ -108,9 +114,14 @@ def _settle(options, parser):
 def _variant(text):
     name, equals, extra = text.partition("=")
     if not equals or not _is_name(name) or not extra.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=WORDS, such as 'static=--mca btl_velo_flow_control static'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=WORDS")
     _check_quotes(extra)
     return name, extra
+
+
+def _program(text):
+    name, words = _variant(text)
+    return name, tuple(shlex.split(words))
 
 
 def _contestant(text):

@@ -7,6 +7,7 @@ from .distance import FAR
 
 KIB, MIB = 1 << 10, 1 << 20
 _LARGEST = 4 * MIB
+MPI = "{mpi}"
 # The send and receive buffers of all ranks of an Alltoall together may take so much.
 _ALLTOALL_BYTES = 512 * MIB
 
@@ -46,6 +47,7 @@ class Pattern:
     smallest: int
     goals: tuple  # for two pinned ranks
     crowded: bool = False  # also measured with more ranks than that
+    program: tuple = ()  # words of a whole program that is timed; {mpi} stands for the MPI that it is built with
 
 
 PATTERNS = (
@@ -92,6 +94,11 @@ class Case:
         """More ranks than two share the cores; the aim is then to lose to nobody."""
         return self.pattern.goals if self.ranks == 2 else (Goal(self.sizes[0], self.sizes[-1], (1.0,)),)
 
+    def suits(self, contestant):
+        """A program that does not say for which MPI it is built is one for Open MPI."""
+        words = self.pattern.program
+        return not words or contestant.mpi == "openmpi" or any(MPI in word for word in words)
+
     def title(self):
         return self.pattern.title + ("" if self.ranks == 2 else f", {self.ranks} ranks")
 
@@ -106,6 +113,14 @@ def cases(ranks, names, sizes, quick):
                 if chosen:
                     result.append(Case(count, pattern, chosen))
     return result
+
+
+def program_cases(ranks, programs):
+    return [Case(count, program(name, words), (0,)) for count in ranks for name, words in programs]
+
+
+def program(name, words):
+    return Pattern(name, name, "a run", 0, (), program=tuple(words))
 
 
 def network_cases(names, sizes, quick):

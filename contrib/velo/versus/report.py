@@ -18,6 +18,8 @@ _BUSY_PERCENT = 25
 
 def classes_text(rows, velo):
     """The table of goals for Velo or one of its variants."""
+    if not rows:
+        return ""
     headings = ["distance", "pattern", "sizes", "goal", "worst", "median", "best", "", "worst at"]
     told = {(row.distance, row.case) for row in rows if row.ratios or not row.few}
     short = dict.fromkeys((row.distance, row.case) for row in rows if (row.distance, row.case) not in told)
@@ -47,15 +49,18 @@ def sizes_text(lines, contestants):
     """All sizes at each distance: times in microseconds, blocks, and the ratios."""
     velos = [c.name for c in contestants if c.is_velo]
     names = [c.name for c in contestants]
+    with_share = [name for name in names if any(name in line.share_percent for line in lines)]
     changes = dict.fromkeys(other for line in lines for other in line.changes)
     headings = ["distance", "pattern", "bytes"] + [f"{name} us" for name in names] + ["blocks", "best other"]
     headings += [f"{velo} / best" for velo in velos] + [f"now / {other}" for other in changes]
+    headings += [f"{name} in MPI" for name in with_share]
     cells = []
     for line in lines:
-        row = [line.distance or "-", line.case.title(), str(line.size)] + [_usec(line, name) for name in names]
+        row = [line.distance or "-", line.case.title(), "-" if line.case.pattern.program else str(line.size)] + [time_text(line, name) for name in names]
         row += [_blocks(line), line.best_other() or "-"] + [_number(line.ratio(velo)) for velo in velos]
-        cells.append(row + [_number(line.changes.get(other)) for other in changes])
-    aligns = ["<", "<", ">"] + [">"] * (len(names) + 1) + ["<"] + [">"] * (len(velos) + len(changes))
+        row += [_number(line.changes.get(other)) for other in changes]
+        cells.append(row + [f"{line.share_percent[name]:.0f} %" if name in line.share_percent else "-" for name in with_share])
+    aligns = ["<", "<", ">"] + [">"] * (len(names) + 1) + ["<"] + [">"] * (len(velos) + len(changes) + len(with_share))
     units = "; ".join(f"{case.title()}: {case.pattern.unit}" for case in dict.fromkeys(line.case for line in lines))
     return f"Times ({units})\n" + grid_text(headings, cells, aligns, [(line.distance, line.case) for line in lines])
 
@@ -99,10 +104,13 @@ def changes_text(lines, other):
                            else "too few pairs of blocks at each distance")
 
 
-def _usec(line, name):
+def time_text(line, name):
+    """Microseconds; of a program seconds."""
     if name in line.failed:
         return "FAILED"
-    return f"{line.usec[name]:.4g}" if name in line.usec else "-"
+    if name not in line.usec:
+        return "-"
+    return f"{line.usec[name] / 1e6:.4g} s" if line.case.pattern.program else f"{line.usec[name]:.4g}"
 
 
 def noise_text(lines, rounds):
@@ -158,7 +166,7 @@ def write_json(path, head, lines, classes, results):
 
 def _point_record(line):
     return {"distance": line.distance, "pattern": line.case.pattern.name, "ranks": line.case.ranks, "bytes": line.size,
-            "usec": line.usec, "blocks": line.blocks, "spread_percent": line.spread_percent, "failed": sorted(line.failed),
+            "usec": line.usec, "blocks": line.blocks, "spread_percent": line.spread_percent, "share_percent": line.share_percent, "failed": sorted(line.failed),
             "best_other": line.best_other(), "ratios": {velo: line.ratio(velo) for velo in line.layers},
             "goals": {velo: line.goal(velo) for velo in line.layers}, "changes": line.changes}
 
@@ -172,5 +180,5 @@ def _class_record(row):
 def _run_record(result):
     times = {size: vars(time) for size, time in result.times.items()}
     return {"contestant": result.contestant.name, "pattern": result.case.pattern.name, "ranks": result.case.ranks,
-            "round": result.round, "command": result.command, "seconds": round(result.seconds, 3), "times": times, "lines": result.lines,
+            "program": result.case.pattern.program, "share_percent": result.share_percent, "round": result.round, "command": result.command, "seconds": round(result.seconds, 3), "times": times, "lines": result.lines,
             "failure": result.failure, "failed_at": result.failed_at, "output_tail": result.output_tail}

@@ -1,16 +1,21 @@
 """Runs contestants on cases; a failure costs the contestant that case, and nobody else anything."""
 
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Optional
 
 from .. import measuring
 from ..process import attempt, shell_line
+from ..rounds import Run
 from . import distance
 from .contestants import Contestant
-from .patterns import Case
+from .patterns import BY_NAME, MPI, Case
 
 # Of the time for a size, for the line beside it.
 _LINE_SHARE = 0.2
+# In contrib/ as in share/velo.
+_TIME_IN_MPI = Path(__file__).resolve().parents[2] / "versus" / "time_in_mpi.c"
 
 
 @dataclass
@@ -23,6 +28,7 @@ class Result:
     times: dict = field(default_factory=dict)  # Point by size, right ones alone
     lines: dict = field(default_factory=dict)  # before and after a size, (microseconds of a cache line that the two ranks bounce, slowdown)
     library: Optional[str] = None
+    share_percent: Optional[float] = None  # of a program's time: in MPI
     failure: Optional[str] = None
     failed_at: Optional[int] = None  # size
     output_tail: str = ""
@@ -32,8 +38,10 @@ class Result:
 
 
 def execute(run, how):
-    """`how` has the compiler, point_ms, window and timeout."""
+    """`how` has the compiler, point_ms, window and timeout, and for programs whom `probe` asks how far apart the processors are."""
     contestant, case = run.setup, run.case
+    if case.pattern.program:
+        return _execute_program(run, how)
     arguments = ["points", case.pattern.name, "--bytes", ",".join(map(str, case.sizes)), "--seconds", how.point_ms / 1e3, "--window",
                  how.window, "--one-buffer", 1]
     if case.ranks == 2:
@@ -44,6 +52,36 @@ def execute(run, how):
     result.seconds = finished.seconds
     _read(finished, result)
     return result
+
+
+def _execute_program(run, how):
+    contestant, case = run.setup, run.case
+    library = how.compiler.preloaded(contestant.mpicc, _TIME_IN_MPI)
+    words = [word.replace(MPI, contestant.mpi) for word in case.pattern.program]
+    command = contestant.command(case.ranks, ["env", f"LD_PRELOAD={library}", *words])
+    result = Result(contestant, case, run.round, shell_line(command))
+    before = _probe(how) if case.ranks == 2 else None
+    finished, result.failure = attempt(command, how.timeout)
+    result.seconds = finished.seconds
+    times = [tuple(map(float, found)) for found in re.findall(r"^velo-time (\S+) (\S+)$", finished.stdout + "\n" + finished.stderr, re.MULTILINE)]
+    if result.failure is None and len(times) != case.ranks:
+        result.failure = f"{len(times)} of {case.ranks} ranks have told their time"
+    if result.failure:
+        result.output_tail = finished.tail()
+        return result
+    slowest = 1e6 * max(total for total, _ in times)
+    result.times[0] = measuring.Point(slowest, slowest, slowest, 1, 1, 0, 0, 0.0)
+    result.share_percent = 100.0 * sum(inside for _, inside in times) / sum(total for total, _ in times)
+    if before:
+        result.lines[0] = (before[1], _probe(how)[0])
+    return result
+
+
+def _probe(how):
+    """What the measuring program tells of the distance between the processors; it runs only a moment."""
+    size = 8
+    trial = execute(Run(Case(2, BY_NAME["pingpong"], (size,)), how.probe, 0), how)
+    return trial.lines.get(size)
 
 
 def _read(finished, result):

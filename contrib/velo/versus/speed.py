@@ -61,7 +61,7 @@ def _trial(contestant, case, how):
 def run_all(cases, contestants, rounds, how):
     """The results, and whether all runs took place: an interrupt keeps what there is."""
     results = []
-    runs = interleaved(cases, contestants, rounds)
+    runs = [run for run in interleaved(cases, contestants, rounds) if run.case.suits(run.setup)]
     progress = Progress(len(runs))
     try:
         results.extend(perform(runs, lambda run: runner.execute(run, how),

@@ -19,6 +19,7 @@ class Line:
     usec: dict = field(default_factory=dict)
     blocks: dict = field(default_factory=dict)
     spread_percent: dict = field(default_factory=dict)  # (most - least) / median over the blocks
+    share_percent: dict = field(default_factory=dict)  # of a program's time: in MPI
     failed: set = field(default_factory=set)
     few: set = field(default_factory=set)  # who has fewer blocks than a comparison takes
     changes: dict = field(default_factory=dict)  # time of Velo / of another Velo of its layer: median over the rounds, by the other
@@ -100,16 +101,17 @@ def summarise(results, cases, contestants, min_blocks):
 
 def _line(line, results, contestants, min_blocks):
     times = {}
-    for contestant in contestants:
+    broken = {result.contestant.name for result in results if result.failure}
+    for contestant in filter(line.case.suits, contestants):
         own = [result for result in results if result.contestant.name == contestant.name]
         if any(result.failure and line.size not in result.times for result in own):
             line.failed.add(contestant.name)
             continue
+        own = [result for result in own if line.size in result.times and result.distance(line.size) == line.distance]
         # By round: each contestant has one block in it.
-        known = times[contestant.name] = {result.round: result.times[line.size].usec for result in own
-                                          if line.size in result.times and result.distance(line.size) == line.distance}
+        known = times[contestant.name] = {result.round: result.times[line.size].usec for result in own}
         line.blocks[contestant.name] = len(known)
-        if len(known) < min_blocks and any(result.failure for result in own):
+        if len(known) < min_blocks and contestant.name in broken:
             continue  # it had no further turns
         if len(known) < min_blocks:
             line.few.add(contestant.name)
@@ -117,6 +119,9 @@ def _line(line, results, contestants, min_blocks):
             line.usec[contestant.name] = statistics.median(known.values())
             line.spread_percent[contestant.name] = (100.0 * (max(known.values()) - min(known.values()))
                                                     / line.usec[contestant.name])
+            shares = [result.share_percent for result in own if result.share_percent is not None]
+            if shares:
+                line.share_percent[contestant.name] = statistics.median(shares)
     _compare_builds(line, times, min_blocks)
     return line
 
