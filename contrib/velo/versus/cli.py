@@ -20,7 +20,7 @@ def main(arguments):
 
 
 def _run(options):
-    write_plot = None if options.no_plot or options.memory or options.list else plotter(__package__)
+    write_plot = None if options.no_plot or options.memory or options.programs or options.list else plotter(__package__)
     found, missing, open_mpi = contestants.find(options)
     if options.list:
         print(_list_text(found, missing, options.ranks[0]))
@@ -115,7 +115,7 @@ def _speed(options, cases, taking_part, how, head, write_plot):
     report.write_csv(path.with_suffix(".csv"), tables.lines, taking_part.found)
     report.write_json(path.with_suffix(".json"), head | {"complete": complete}, tables.lines, tables.classes, results)
     if write_plot:
-        title = (f"Velo's time / the others', {head['machine']['cpu']}, medians of {options.rounds} rounds, {head['date']}, "
+        title = (f"Velo's time / the others', {head['machine']['cpu']}, medians of {options.rounds} rounds\n{head['date']}, "
                  f"{head['commit'] or head['velo']}; " + ", ".join(sorted(set(taking_part.libraries.values()))))
         write_plot([path.with_suffix(".png"), path.with_suffix(".svg")], tables.lines, taking_part.found, title)
     print(f"\nwrote {path}.txt, .csv, .json" + (", .png and .svg" if write_plot else ""), file=sys.stderr)

@@ -15,7 +15,9 @@ _RATIO_LIMITS = (0.25, 4.0)
 
 
 def write_plot(paths, lines, contestants, title):
-    parts = list(dict.fromkeys((line.distance, line.case) for line in lines))
+    every = dict.fromkeys((line.distance, line.case) for line in lines)
+    known = dict.fromkeys((line.distance, line.case) for line in lines if any(line.ratio(velo) for velo in line.layers))
+    parts = list(known or every)
     figure, panels = open_panels(len(parts) + 1, title)
     for panel, (distance, case) in zip(panels, parts):
         _draw(panel, [line for line in lines if (line.distance, line.case) == (distance, case)], contestants)
