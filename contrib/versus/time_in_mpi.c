@@ -1,8 +1,10 @@
-/* Preloaded by velo-versus --program: the seconds between MPI_Init and MPI_Finalize, and those of them in calls of MPI.
+/* Preloaded by velo-versus --program: the seconds between MPI_Init and MPI_Finalize, and those of them in
+ * calls of MPI.
  *
- * It stands in front of any MPI, in C and in Fortran, and knows the header of none: addresses, integers and handles are passed on as
- * words, as the calling conventions of 64-bit machines have them. Calls that only compute are not among them. Rank by rank a line goes to
- * standard error: velo-time SECONDS SECONDS_IN_MPI. */
+ * It stands in front of any MPI, in C and in Fortran, and knows the header of none: addresses, integers and
+ * handles are passed on as words, as the calling conventions of 64-bit machines have them. Calls that only
+ * compute are not among them. Rank by rank a line goes to standard error: velo-time SECONDS SECONDS_IN_MPI.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -32,18 +34,19 @@ static call* next(const char* name) {
     return found;
 }
 
-#define BETWEEN(name, before, after)          \
-    EXPORT long name(WORDS) {                 \
-        static call* real;                    \
-        if (!real) real = next(#name);        \
-        before;                               \
-        const long result = real(PASSED);     \
-        after;                                \
-        return result;                        \
+#define BETWEEN(name, before, after)      \
+    EXPORT long name(WORDS) {             \
+        static call* real;                \
+        if (!real) real = next(#name);    \
+        before;                           \
+        const long result = real(PASSED); \
+        after;                            \
+        return result;                    \
     }
-#define START if (begin == 0) begin = now()
-#define REPORT                                                                           \
-    if (begin > 0) fprintf(stderr, "\nvelo-time %.6f %.6f\n", now() - begin, inside);    \
+#define START \
+    if (begin == 0) begin = now()
+#define REPORT                                                                        \
+    if (begin > 0) fprintf(stderr, "\nvelo-time %.6f %.6f\n", now() - begin, inside); \
     begin = -1
 BETWEEN(MPI_Init, , START)
 BETWEEN(MPI_Init_thread, , START)
@@ -52,9 +55,10 @@ BETWEEN(mpi_init_, , START)
 BETWEEN(mpi_init_thread_, , START)
 BETWEEN(mpi_finalize_, REPORT, )
 
-#define TIMED(name)                                                         \
+#define TIMED(name) \
     BETWEEN(name, const double start = depth++ ? 0 : now(), if (--depth == 0) inside += now() - start)
 #define BOTH(in_c, in_fortran) TIMED(MPI_##in_c) TIMED(mpi_##in_fortran##_)
+/* clang-format off: a list */
 BOTH(Send, send) BOTH(Ssend, ssend) BOTH(Bsend, bsend) BOTH(Rsend, rsend) BOTH(Recv, recv)
 BOTH(Isend, isend) BOTH(Issend, issend) BOTH(Irsend, irsend) BOTH(Irecv, irecv)
 BOTH(Sendrecv, sendrecv) BOTH(Sendrecv_replace, sendrecv_replace)

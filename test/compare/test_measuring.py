@@ -181,6 +181,19 @@ def test_velo_versus_runs_on_the_plugin(velo_versus, tmp_path):
 
 
 @needs_plugin
+def test_velo_versus_times_whole_programs_and_their_calls_of_mpi(velo_versus, mpi_bench, tmp_path):
+    command = [sys.executable, str(velo_versus), "--mpirun", MPIRUN, "--mpicc", MPICC, "--only", "vader", "--rounds", "1", "--min-blocks", "1",
+               "--point-ms", "1", "--no-plot", "--output", str(tmp_path), "--program", f"bench={mpi_bench} points Alltoall --bytes 8,4096 --seconds 0.01"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = json.loads((tmp_path / "velo-versus.json").read_text())["runs"]
+    assert [(run["contestant"], run["failure"]) for run in runs] == [("velo", None), ("vader", None)]
+    for run in runs:
+        assert 0 < run["share_percent"] < 100 and run["times"]["0"]["usec"] > 0
+        assert all(number > 0 for end in run["lines"]["0"] for number in end), "the distance before and after"
+
+
+@needs_plugin
 @pytest.mark.skipif(not BUILD, reason="VELO_BUILD_DIR is not set; run by make check-mpi")
 def test_in_velo_lab_a_small_mailbox_delays_sends_and_a_large_one_does_not(tmp_path):
     program = str(pathlib.Path(BUILD) / "contrib/benchmark/velo-mpi-bench")

@@ -13,9 +13,10 @@ from .patterns import NAMES
 _DESCRIPTION = """\
 Measures Velo side by side with the other ways to run MPI inside a node: Open MPI with ob1 and vader (sm in 5.0),
 Open MPI with UCX, and MPICH, as far as they are there. One MPI program is compiled for each of them; its runs take
-turns, pinned to cores; it checks its data. Prints the ratio of Velo's time to the best of the others' for each class
-of sizes with its goal, all sizes, and what is missing and why. Writes txt, csv, json, png and svg. A time is the
-median over the rounds of the median of 5 repetitions in a run."""
+turns, pinned to cores; it checks its data. How far apart the two processors are is measured beside each size: only times
+of one distance (threads of a core, shared cache, far) are compared. Prints the ratio of Velo's time to the best of the
+others' for each class of sizes with its goal, all sizes, and what is missing and why. Writes txt, csv, json, png and svg.
+A time is the median over the blocks of a distance of the median of 5 repetitions in a block, which is a size in one run."""
 
 _EPILOG = """\
 Exit status: 0 when Velo completed everything (goals met or not), 1 when Velo failed, 2 for a wrong command line or

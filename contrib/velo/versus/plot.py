@@ -4,6 +4,7 @@ from matplotlib import ticker
 
 from ..plotting import dress, open_panels, save_panels, with_colours
 from .patterns import size_text
+from .summary import parts
 
 # Okabe and Ito's colours: Velo and its variants thick, single opponents thin.
 _VELO_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
@@ -15,12 +16,11 @@ _RATIO_LIMITS = (0.25, 4.0)
 
 
 def write_plot(paths, lines, contestants, title):
-    every = dict.fromkeys((line.distance, line.case) for line in lines)
-    known = dict.fromkeys((line.distance, line.case) for line in lines if any(line.ratio(velo) for velo in line.layers))
-    parts = list(known or every)
-    figure, panels = open_panels(len(parts) + 1, title)
-    for panel, (distance, case) in zip(panels, parts):
-        _draw(panel, [line for line in lines if (line.distance, line.case) == (distance, case)], contestants)
+    every = parts(lines)
+    known = {key: own for key, own in every.items() if any(line.ratio(velo) for line in own for velo in line.layers)} or every
+    figure, panels = open_panels(len(known) + 1, title)
+    for panel, ((distance, case), own) in zip(panels, known.items()):
+        _draw(panel, own, contestants)
         _dress(panel, f"{case.title()}, {distance}" if distance else case.title())
     panels[-1].axis("off")
     panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", fontsize=9)

@@ -9,7 +9,7 @@ from ..grid import grid_text
 
 from . import distance as distances
 from .patterns import size_text
-from .summary import noise
+from .summary import noise, parts
 
 _LONG_FAILURE_LINES = 6
 # The blocks of an idle machine lie a few percent apart.
@@ -56,7 +56,8 @@ def sizes_text(lines, contestants):
     headings += [f"{name} in MPI" for name in with_share]
     cells = []
     for line in lines:
-        row = [line.distance or "-", line.case.title(), "-" if line.case.pattern.program else str(line.size)] + [time_text(line, name) for name in names]
+        row = [line.distance or "-", line.case.title(), "-" if line.case.pattern.program else str(line.size)]
+        row += [time_text(line, name) for name in names]
         row += [_blocks(line), line.best_other() or "-"] + [_number(line.ratio(velo)) for velo in velos]
         row += [_number(line.changes.get(other)) for other in changes]
         cells.append(row + [f"{line.share_percent[name]:.0f} %" if name in line.share_percent else "-" for name in with_share])
@@ -93,8 +94,8 @@ def distances_text(results, lines, min_blocks):
 def changes_text(lines, other):
     """Velo's time / that of another build or variant of the same layer, for each case."""
     rows = []
-    for distance, case in dict.fromkeys((line.distance, line.case) for line in lines):
-        found = [(line.changes[other], line.size) for line in lines if (line.distance, line.case) == (distance, case) and other in line.changes]
+    for (distance, case), own in parts(lines).items():
+        found = [(line.changes[other], line.size) for line in own if other in line.changes]
         if found:
             middle = statistics.median(ratio for ratio, _ in found)
             rows.append([distance or "-", case.title(), *(f"{ratio:.2f}, {size_text(size)}" for ratio, size in (min(found), max(found))),
@@ -166,8 +167,9 @@ def write_json(path, head, lines, classes, results):
 
 def _point_record(line):
     return {"distance": line.distance, "pattern": line.case.pattern.name, "ranks": line.case.ranks, "bytes": line.size,
-            "usec": line.usec, "blocks": line.blocks, "spread_percent": line.spread_percent, "share_percent": line.share_percent, "failed": sorted(line.failed),
-            "best_other": line.best_other(), "ratios": {velo: line.ratio(velo) for velo in line.layers},
+            "usec": line.usec, "blocks": line.blocks, "spread_percent": line.spread_percent,
+            "share_percent": line.share_percent, "failed": sorted(line.failed), "best_other": line.best_other(),
+            "ratios": {velo: line.ratio(velo) for velo in line.layers},
             "goals": {velo: line.goal(velo) for velo in line.layers}, "changes": line.changes}
 
 
@@ -180,5 +182,6 @@ def _class_record(row):
 def _run_record(result):
     times = {size: vars(time) for size, time in result.times.items()}
     return {"contestant": result.contestant.name, "pattern": result.case.pattern.name, "ranks": result.case.ranks,
-            "program": result.case.pattern.program, "share_percent": result.share_percent, "round": result.round, "command": result.command, "seconds": round(result.seconds, 3), "times": times, "lines": result.lines,
+            "program": result.case.pattern.program, "round": result.round, "command": result.command,
+            "seconds": round(result.seconds, 3), "times": times, "share_percent": result.share_percent, "lines": result.lines,
             "failure": result.failure, "failed_at": result.failed_at, "output_tail": result.output_tail}

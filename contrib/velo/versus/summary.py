@@ -136,12 +136,20 @@ def _compare_builds(line, times, min_blocks):
             line.changes[velo] = statistics.median(pairs)
 
 
+def parts(lines):
+    """The lines of each (distance, case)."""
+    found = {}
+    for line in lines:
+        found.setdefault((line.distance, line.case), []).append(line)
+    return found
+
+
 def size_classes(lines, velo):
     """The rows of the table of goals for Velo or one of its variants."""
     rows = []
-    for distance, case in dict.fromkeys((line.distance, line.case) for line in lines):
+    for (distance, case), own in parts(lines).items():
         for goal in case.goals():
-            members = [line for line in lines if (line.distance, line.case) == (distance, case) and goal.first <= line.size <= goal.last]
+            members = [line for line in own if goal.first <= line.size <= goal.last]
             if not members:
                 continue
             opponents = goal.opponents(members[0].layers[velo], distance)
