@@ -58,7 +58,7 @@ BETWEEN(mpi_finalize_, REPORT, )
 #define TIMED(name) \
     BETWEEN(name, const double start = depth++ ? 0 : now(), if (--depth == 0) inside += now() - start)
 #define BOTH(in_c, in_fortran) TIMED(MPI_##in_c) TIMED(mpi_##in_fortran##_)
-/* clang-format off: a list */
+/* clang-format off */
 BOTH(Send, send) BOTH(Ssend, ssend) BOTH(Bsend, bsend) BOTH(Rsend, rsend) BOTH(Recv, recv)
 BOTH(Isend, isend) BOTH(Issend, issend) BOTH(Irsend, irsend) BOTH(Irecv, irecv)
 BOTH(Sendrecv, sendrecv) BOTH(Sendrecv_replace, sendrecv_replace)
