@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 
 namespace velo::bench {
@@ -25,6 +26,20 @@ void* map_shared(const char* name, bool make) {
                        : mmap(nullptr, kMapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     return memory == MAP_FAILED ? nullptr : memory;
+}
+
+// Seconds of a loop that leaves another thread of the core little.
+double compute() {
+    const double start = MPI_Wtime();
+    std::uint64_t words[6] = {1, 2, 3, 4, 5, 6};
+    for (std::uint64_t i = 0; i < 30000; ++i) {
+        for (int word = 0; word < 6; ++word) words[word] += words[(word + 1) % 6] ^ i;
+        // Otherwise the compiler works on several at once, or not at all.
+        asm volatile(""
+                     : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]), "+r"(words[4]),
+                       "+r"(words[5]));
+    }
+    return MPI_Wtime() - start;
 }
 
 }  // namespace
@@ -67,22 +82,51 @@ void CacheLine::bounce(long turns) {
     }
 }
 
-std::pair<double, double> CacheLine::measure(double seconds) {
-    constexpr int kBatches = 5;
-    if (!line_) return {0, 0};
+double CacheLine::bounce_usec(double seconds) {
+    // Short ones, and of them the first quartile: another program that takes a processor for a while is in
+    // few.
+    constexpr int kBatches = 21;
     const auto timed = [this](long turns) {
         MPI_Barrier(comm_);
         const double start = MPI_Wtime();
         bounce(turns);
         return (MPI_Wtime() - start) / static_cast<double>(turns);
     };
-    const double once = std::max(timed(kTurns), 1e-9);
+    const double once = std::max(std::min(timed(kTurns), timed(kTurns)), 1e-9);
     long turns = static_cast<long>(seconds / kBatches / once) + 1;
     MPI_Bcast(&turns, 1, MPI_LONG, 0, comm_);
     std::array<double, kBatches> usec{};
     for (double& batch : usec) batch = 1e6 * timed(turns) / 2;
     std::sort(usec.begin(), usec.end());
-    return {usec[kBatches / 2], usec.front()};
+    return usec[kBatches / 4];
+}
+
+double CacheLine::slowdown() {
+    constexpr int kBatches = 15;
+    std::array<double, 2> medians{};
+    for (const bool both : {false, true}) {
+        std::array<double, kBatches> seconds{};
+        const long done = ++turn_;
+        MPI_Barrier(comm_);
+        if (rank_ == 0) {
+            for (double& batch : seconds) batch = compute();
+            line_->turn.store(done, std::memory_order_release);
+        }
+        while (line_->turn.load(std::memory_order_acquire) < done)
+            if (both)
+                compute();
+            else
+                usleep(50);
+        std::sort(seconds.begin(), seconds.end());
+        medians[both] = seconds[kBatches / 2];
+    }
+    return medians[0] > 0 ? medians[1] / medians[0] : 0;
+}
+
+CacheLine::Distance CacheLine::measure(double seconds) {
+    if (!line_ || seconds <= 0) return {};
+    const double usec = bounce_usec(seconds);
+    return {.usec = usec, .slowdown = slowdown()};
 }
 
 }  // namespace velo::bench

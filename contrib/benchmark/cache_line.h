@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <atomic>
-#include <utility>
 
 namespace velo::bench {
 
@@ -16,8 +15,13 @@ class CacheLine {
     CacheLine(const CacheLine&) = delete;
     CacheLine& operator=(const CacheLine&) = delete;
 
-    // Microseconds one way, median and least of the batches; 0 where there is no line. Collective.
-    std::pair<double, double> measure(double seconds);
+    // What tells how far apart the cores are, known to rank 0; zeros where there is no line.
+    struct Distance {
+        double usec = 0;      // of the line, one way
+        double slowdown = 0;  // of a computing process while the other one computes: two threads of a core
+    };
+    // Collective.
+    Distance measure(double seconds);
 
  private:
     struct alignas(64) Line {
@@ -25,6 +29,8 @@ class CacheLine {
     };
 
     void bounce(long turns);
+    double bounce_usec(double seconds);
+    double slowdown();
 
     MPI_Comm comm_;
     int rank_ = 0;

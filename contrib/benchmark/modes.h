@@ -2,7 +2,7 @@
 // its first word, or by the name that it is called by. Rank 0 prints lines of words:
 //
 //   points   bench 1 RANKS LIBRARY VERSION
-//            line BYTES MEDIAN_USEC MIN_USEC
+//            line BYTES USEC SLOWDOWN USEC_AFTER SLOWDOWN_AFTER
 //            point BENCHMARK BYTES MEDIAN_USEC MIN_USEC MAX_USEC ITERATIONS BATCHES DEFECTS MESSAGES
 //            MBYTES_PER_SECOND end
 //   phases   phase NUMBER ranks R executions E begin_ns B end_ns E slowest_us T defects D

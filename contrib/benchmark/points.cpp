@@ -72,21 +72,20 @@ Layout layout_of(const Traits& traits, int active) {
     return {.world = world, .group_size = active ? active : world, .groups = 1};
 }
 
-// Beside each size, so that what the machine does meets both.
-void print_line(CacheLine& line, double seconds, std::size_t bytes, int rank) {
-    const auto [median, least] = line.measure(seconds);
-    if (rank == 0 && median > 0) std::printf("line %zu %.6g %.6g\n", bytes, median, least);
-}
-
 long measure_sizes(Benchmark& benchmark, const ProcessGroups& groups, const PointOptions& options, int rank) {
     DataCheck check(rank);
     Sampler sampler(options.options, check);
     CacheLine line(options.line_seconds > 0 ? groups.active() : MPI_COMM_NULL);
     long defects = 0;
+    CacheLine::Distance before = line.measure(options.line_seconds);
     for (const std::size_t bytes : options.sizes) {
-        print_line(line, options.line_seconds, bytes, rank);
         const Point point = sampler.measure(benchmark, groups, bytes, options.effort);
         defects += point.defects;
+        const CacheLine::Distance after = line.measure(options.line_seconds);
+        if (rank == 0 && after.usec > 0)
+            std::printf("line %zu %.6g %.4g %.6g %.4g\n", bytes, before.usec, before.slowdown, after.usec,
+                        after.slowdown);
+        before = after;
         if (rank != 0) continue;
         std::printf("point %s %zu %.6g %.6g %.6g %ld %ld %ld %ld %.6g\n", benchmark.traits().name, bytes,
                     point.usec, point.min_usec, point.max_usec, point.iterations, point.repetitions,

@@ -45,7 +45,7 @@ Options of points:
   --window N            messages in flight (default 1); --one-buffer 1: all in one buffer, but for those that are checked
   --active N            the benchmark's ranks, the others wait (default: all)
   --hold N              a rooted collective moves its root on after N repetitions
-  --line S              for two ranks, before each size: the time of a cache line that they bounce, measured for S seconds
+  --line S              for two ranks, before and after each size: the time of a cache line that they bounce, measured for S seconds
 
 Exit status: 0, 1 when a data check failed, 2 for a wrong command line.
 )";

@@ -29,13 +29,19 @@ class Compiler:
 
     def program(self, mpicc):
         if mpicc not in self._programs:
-            self._programs[mpicc] = self._compile(mpicc, self._directory / f"measure-{len(self._programs)}")
+            source = self._directory / "measure.cpp"
+            source.write_text("".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cpp"))))
+            self._programs[mpicc] = self._compile(self._directory / f"measure-{len(self._programs)}", [mpicc, *FLAGS, str(source)], LIBRARIES)
         return self._programs[mpicc]
 
-    def _compile(self, mpicc, target):
-        source = self._directory / "measure.cpp"
-        source.write_text("".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cpp"))))
-        command = [mpicc, *FLAGS, str(source), "-o", str(target), *LIBRARIES]
+    def preloaded(self, mpicc, source):
+        """A library for any MPI, out of a source in C."""
+        if source not in self._programs:
+            self._programs[source] = self._compile(self._directory / f"{source.stem}.so", [mpicc, "-O2", "-shared", "-fPIC", str(source)], ["-ldl"])
+        return self._programs[source]
+
+    def _compile(self, target, words, libraries):
+        command = [*words, "-o", str(target), *libraries]
         finished, failure = attempt(command, _COMPILE_SECONDS)
         if failure is None and not target.exists():
             failure = "it wrote no program"
@@ -60,7 +66,7 @@ class Point:
 class Output:
     library: Optional[str] = None
     points: dict = field(default_factory=dict)  # by size
-    lines: dict = field(default_factory=dict)  # microseconds of the cache line beside a size
+    lines: dict = field(default_factory=dict)  # before and after a size, (microseconds of the cache line, slowdown of a computing rank)
     memory: dict = field(default_factory=dict)  # (mean, most) KiB of a rank by (when, kind)
     complete: bool = False
 
@@ -78,8 +84,8 @@ def parse(text):
             output.library = _library(line)
         elif words[:1] == ["point"] and len(words) == 11:
             output.points[int(words[2])] = Point(*map(float, words[3:6]), *map(int, words[6:10]), float(words[10]))
-        elif words[:1] == ["line"] and len(words) == 4:
-            output.lines[int(words[1])] = float(words[2])
+        elif words[:1] == ["line"] and len(words) == 6:
+            output.lines[int(words[1])] = (tuple(map(float, words[2:4])), tuple(map(float, words[4:6])))
         elif words[:1] == ["memory"] and len(words) == 5:
             output.memory[words[1], words[2]] = (float(words[3]), float(words[4]))
         elif words == ["end"]:

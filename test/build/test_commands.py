@@ -12,7 +12,7 @@ CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib"
 COMMAND = (CONTRIB / "velo/command").read_bytes()
 COMMANDS = sorted(path for path in CONTRIB.glob("*/*") if path.is_file() and path != CONTRIB / "velo/command" and path.read_bytes() == COMMAND)
 USERS = {"velo-compare", "velo-flood", "velo-lab", "velo-pvars", "velo-sim-plot", "velo-trace", "velo-versus"}
-DEVELOPERS = {"applications", "mutate", "oversubscription", "velo-mpich-suite", "velo-prove"}
+DEVELOPERS = {"applications", "measured", "mutate", "oversubscription", "velo-mpich-suite", "velo-prove"}
 
 
 def test_there_are_those_of_users_and_those_of_developers():

@@ -2,9 +2,11 @@
 """Stands in for the mpirun of Open MPI under velo-versus: answers --version and prints what the measuring program would.
 
 Without an environment a message takes 10 us with btl velo, 12 us with tcp, 20 us with vader, 40 us with pml ucx, and 5 us with a
-parameter btl_velo_fast; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
+parameter btl_velo_fast or the components of a directory older; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
 FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name such a point at which the contestant hangs, fails, or finds wrong data.
 FAKE_SLOWS_DOWN names a contestant whose times grow by half of the first with each call after its second.
+A cache line takes 0.05 us and nobody slows down, before and after each size; FAKE_LINES, a JSON object "contestant:round" to
+the four numbers, changes that.
 FAKE_VERSION is the version of Open MPI, 4.1.4 unless set.
 FAKE_LOG names a file that gets "contestant:pattern:ranks" for each call.
 """
@@ -14,8 +16,12 @@ import os
 import sys
 import time
 
+USUAL = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "before": 5.0, "given": 30.0}
+
 
 def contestant(words):
+    if any(word.endswith("/older:usual") for word in words):
+        return "before"
     if "btl_velo_fast" in words:
         return "fast"
     if "ucx" in words:
@@ -36,8 +42,7 @@ def print_point(name, pattern, size):
     if os.environ.get("FAKE_FAIL") == point:
         sys.stdout.flush()
         sys.exit("rank 1: something went wrong")
-    usual = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "given": 30.0}[name]
-    usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, usual)
+    usec = json.loads(os.environ.get("FAKE_TIMES", "{}")).get(point, USUAL[name])
     if os.environ.get("FAKE_SLOWS_DOWN") == name:
         usec *= 1 + 0.5 * max(0, calls_so_far(name) - 2)
     print(f"point {pattern} {size} {usec} {usec / 2} {usec} 100 5 {3 if os.environ.get('FAKE_DEFECT') == point else 0} 1 1.0")
@@ -50,12 +55,23 @@ def print_memory(name, ranks):
             print(f"memory {when} {kind} {kib} {kib + 1}")
 
 
+def run_program(words, ranks):
+    """A program that takes as many seconds as a message takes microseconds; in MPI it is a tenth of that on rank 0, and more on others."""
+    at = words.index("env")
+    name = contestant(words[:at])
+    print(" ".join(words[at + 1:]))
+    for rank in range(ranks):
+        print(f"velo-time {USUAL[name] - rank} {USUAL[name] * (rank + 1) / 10}", file=sys.stderr)
+
+
 def main():
     words = sys.argv[1:]
     if words == ["--version"]:
         print(f"mpirun (Open MPI) {os.environ.get('FAKE_VERSION', '4.1.4')}")
         return
     ranks = words[words.index("-n") + 1]
+    if "env" in words:
+        return run_program(words, int(ranks))
     program = next(i for i, word in enumerate(words) if "/measure-" in word)
     name, arguments = contestant(words[:program]), words[program + 1:]
     with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
@@ -65,6 +81,9 @@ def main():
         print_memory(name, int(ranks))
     else:
         for size in arguments[arguments.index("--bytes") + 1].split(","):
+            if "--line" in arguments:
+                lines = json.loads(os.environ.get("FAKE_LINES", "{}")).get(f"{name}:{calls_so_far(name) - 1}", [0.05, 1.0, 0.05, 1.0])
+                print("line", size, *lines)
             print_point(name, arguments[1], size)
     print("end")
 

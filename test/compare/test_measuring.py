@@ -105,7 +105,8 @@ def test_a_wrong_byte_of_a_pattern_of_the_papers_is_a_failure(measure, pattern):
 
 def test_a_cache_line_is_timed_beside_each_size(measure):
     output = measuring.parse(points(measure, 2, "PingPong", [8, 4096], 1, "--line", 0.001).stdout)
-    assert sorted(output.lines) == [8, 4096] and all(usec > 0 for usec in output.lines.values())
+    assert sorted(output.lines) == [8, 4096] and all(number > 0 for ends in output.lines.values() for end in ends for number in end)
+    assert output.lines[8][1] == output.lines[4096][0], "after one size is before the next"
     assert measuring.parse(points(measure, 4, "PingPong", [8], 1, "--line", 0.001).stdout).lines == {}
 
 
@@ -166,15 +167,30 @@ def test_a_wrong_command_line_is_explained(measure, ranks, arguments, complaint)
 def test_velo_versus_runs_on_the_plugin(velo_versus, tmp_path):
     command = [sys.executable, str(velo_versus), "--mpirun", MPIRUN, "--mpicc", MPICC, "--only", "vader", "--rounds", "1",
                "--patterns", "pingpong,alltoall", "--sizes", "8,4096", "--point-ms", "1", "--no-plot", "--output",
-               str(tmp_path), "--variant", "static=--mca btl_velo_flow_control static"]
+               str(tmp_path), "--variant", "static=--mca btl_velo_flow_control static", "--min-blocks", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((tmp_path / "velo-versus.json").read_text())
     assert [entry["name"] for entry in document["contestants"]] == ["velo", "static", "vader"]
-    assert len(document["points"]) == 4
+    assert {(point["pattern"], point["bytes"]) for point in document["points"]} == {(name, size) for name in ("pingpong", "alltoall")
+                                                                                    for size in (8, 4096)}
     for point in document["points"]:
-        assert set(point["usec"]) == {"velo", "static", "vader"} and not point["failed"]
-        assert point["ratios"]["velo"] == pytest.approx(point["usec"]["velo"] / point["usec"]["vader"])
+        assert set(point["blocks"]) == {"velo", "static", "vader"} and not point["failed"]
+        if set(point["usec"]) == set(point["blocks"]):  # in one round they may have run at different distances
+            assert point["ratios"]["velo"] == pytest.approx(point["usec"]["velo"] / point["usec"]["vader"])
+
+
+@needs_plugin
+def test_velo_versus_times_whole_programs_and_their_calls_of_mpi(velo_versus, mpi_bench, tmp_path):
+    command = [sys.executable, str(velo_versus), "--mpirun", MPIRUN, "--mpicc", MPICC, "--only", "vader", "--rounds", "1", "--min-blocks", "1",
+               "--point-ms", "1", "--no-plot", "--output", str(tmp_path), "--program", f"bench={mpi_bench} points Alltoall --bytes 8,4096 --seconds 0.01"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = json.loads((tmp_path / "velo-versus.json").read_text())["runs"]
+    assert [(run["contestant"], run["failure"]) for run in runs] == [("velo", None), ("vader", None)]
+    for run in runs:
+        assert 0 < run["share_percent"] < 100 and run["times"]["0"]["usec"] > 0
+        assert all(number > 0 for end in run["lines"]["0"] for number in end), "the distance before and after"
 
 
 @needs_plugin

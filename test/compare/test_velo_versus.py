@@ -31,7 +31,7 @@ def installation(tmp_path):
 
     def components(names):
         lines = "".join(f"mca:{name}:version:\"component:4.1.4\"\n" for name in names)
-        write_script(folder / "ompi_info", f"cat <<'END'\n{lines}END\n")
+        write_script(folder / "ompi_info", f"cat <<'END'\n{lines}mca:mca:base:param:mca_base_component_path:value:\"usual\"\nEND\n")
 
     components(COMPONENTS)
     return folder, components
@@ -39,8 +39,8 @@ def installation(tmp_path):
 
 @pytest.fixture
 def command(installation, velo_versus, tmp_path):
-    return [sys.executable, str(velo_versus), "--mpirun", str(installation[0] / "mpirun"), "--without", "mpich",
-            "--output", str(tmp_path / "out"), "--rounds", "2", "--timeout", "30"]
+    return [sys.executable, str(velo_versus), "--mpirun", str(installation[0] / "mpirun"), "--without", "mpich,mtl",
+            "--output", str(tmp_path / "out"), "--rounds", "2", "--min-blocks", "1", "--timeout", "30"]
 
 
 @pytest.fixture
@@ -53,8 +53,9 @@ def versus(command, environment):
     """Runs velo-versus with further arguments and environment, on a ping-pong of few sizes unless told otherwise."""
 
     def run(*arguments, plot=False, **variables):
-        few = [] if "--patterns" in arguments or "--memory" in arguments else ["--patterns", "pingpong"]
-        sizes = [] if "--sizes" in arguments or "--memory" in arguments else ["--sizes", "0,8,64"]
+        few = [] if {"--patterns", "--memory", "--program"} & set(arguments) else ["--patterns", "pingpong"]
+        sizes = [] if {"--sizes", "--memory"} & set(arguments) else ["--sizes", "0,8,64"]
+        pathlib.Path(environment["FAKE_LOG"]).unlink(missing_ok=True)
         full = command + few + sizes + ([] if plot else ["--no-plot"]) + list(arguments)
         return subprocess.run(full, env=environment | variables, capture_output=True, text=True, timeout=120, check=False)
 
@@ -87,16 +88,89 @@ def test_ratio_is_to_the_best_of_the_others_at_each_size(versus, tmp_path):
 
 
 def test_size_classes_have_worst_median_best_and_verdict(versus, tmp_path):
-    done = versus("--sizes", "0,1,8,64,128", FAKE_TIMES=json.dumps(
-        {"velo:pingpong:1": 13.0, "velo:pingpong:8": 12.0, "velo:pingpong:64": 20.0}))
+    done = versus("--sizes", "0,1,8,64,100", FAKE_TIMES=json.dumps(
+        {"velo:pingpong:1": 13.0, "velo:pingpong:8": 12.0, "velo:pingpong:64": 30.0}))
     small, medium = document(tmp_path)["classes"]
-    assert (small["sizes"], small["goal"], small["met"]) == ("0 B to 8 B", 0.7, True)
+    assert (small["sizes"], small["goal"], small["met"]) == ("0 B to 8 B", 1.0, True)
     assert (small["worst"], small["median"], small["best"]) == (0.65, 0.6, 0.5)
-    assert (medium["goal"], medium["worst"], medium["met"]) == (0.65, 1.0, False)
+    assert (medium["goal"], medium["worst"], medium["met"]) == (1.1, 1.5, False)
     table = done.stdout[done.stdout.index("Time of velo / time of the best") :].splitlines()
-    assert table[3].split() == "ping-pong 0 B to 8 B 0.70 0.65 0.60 0.50 met 1 B, against vader".split()
+    assert table[3].split() == "shared cache ping-pong 0 B to 8 B 1.00 0.65 0.60 0.50 met 1 B, against vader".split()
     assert "missed, 1 of 2 within" in table[4]
     assert (tmp_path / "out" / "velo-versus.txt").read_text() == done.stdout
+
+
+def test_contestants_are_compared_within_a_distance_alone(versus, tmp_path):
+    far, near, sibling = [0.16, 1.0, 0.2, 1.1], [0.027, 1.0, 0.06, 1.0], [0.026, 1.4, 0.2, 1.8]
+    places = {"velo:1": near, "velo:2": far, "vader:1": far, "vader:2": near, "ucx:1": near, "ucx:2": far}
+    done = versus("--sizes", "8", FAKE_LINES=json.dumps(places), FAKE_SLOWS_DOWN="vader")
+    assert done.returncode == 0, done.stderr
+    found = {point["distance"]: point for point in document(tmp_path)["points"]}
+    assert [found[name]["usec"]["vader"] for name in ("shared cache", "far")] == [30.0, 20.0], "of its second round, of its first one"
+    assert [found[name]["ratios"]["velo"] for name in ("shared cache", "far")] == [pytest.approx(1 / 3), 0.5]
+    assert [found[name]["blocks"] for name in ("shared cache", "far")] == 2 * [{"velo": 1, "vader": 1, "ucx": 1}]
+    done = versus("--sizes", "8", FAKE_LINES=json.dumps({f"{name}:{number}": sibling for name in ("velo", "vader", "ucx") for number in (1, 2)}))
+    assert [point["distance"] for point in document(tmp_path)["points"]] == ["sibling threads"]
+
+
+def test_fewer_blocks_than_asked_for_give_no_ratio(versus, tmp_path):
+    done = versus("--sizes", "8", "--min-blocks", "2", FAKE_LINES=json.dumps({"ucx:1": [0.2, 1.0, 0.2, 1.0]}))
+    assert done.returncode == 0, done.stderr
+    assert [(point["distance"], point["ratios"]["velo"]) for point in document(tmp_path)["points"]] == [("shared cache", None), ("far", None)]
+    assert [entry["verdict"] for entry in document(tmp_path)["classes"]] == 2 * ["too few blocks"]
+    assert "2 of 2 sizes at a distance have fewer than 2 of somebody, and no ratio" in done.stdout
+    assert "shared cache, ping-pong: too few blocks" in done.stdout and "far: ucx 1 blocks" in done.stdout
+    versus("--sizes", "8", "--min-blocks", "2")
+    assert document(tmp_path)["points"][0]["ratios"]["velo"] == 0.5
+
+
+def test_a_block_during_which_the_distance_changes_is_left_out(versus, tmp_path):
+    done = versus("--sizes", "8", FAKE_LINES=json.dumps({"velo:1": [0.05, 1.0, 0.2, 1.0]}))
+    point, = document(tmp_path)["points"]
+    assert (point["distance"], point["blocks"]) == ("shared cache", {"velo": 1, "vader": 2, "ucx": 2})
+    assert "changed: velo 1 blocks" in done.stdout and "left out" in done.stdout
+
+
+def test_goal_may_name_its_opponent_and_differs_far_away(versus, tmp_path):
+    versus("--sizes", "8", FAKE_TIMES=json.dumps({"velo:pingpong:8": 20.0, "ucx:pingpong:8": 5.0}))
+    entry, = document(tmp_path)["classes"]
+    assert (entry["goal"], entry["worst"], entry["met"]) == (1.0, 1.0, True), "near, of the BTL to vader, though UCX is faster"
+    versus("--sizes", "8", FAKE_TIMES=json.dumps({"velo:pingpong:8": 20.0, "ucx:pingpong:8": 5.0}),
+           FAKE_LINES=json.dumps({f"{name}:{number}": [0.2, 1.0, 0.2, 1.0] for name in ("velo", "vader", "ucx") for number in (1, 2)}))
+    entry, = document(tmp_path)["classes"]
+    assert (entry["goal"], entry["worst"], entry["met"]) == (1.0, 4.0, False)
+
+
+def test_another_build_is_compared_block_by_block(versus, installation, tmp_path):
+    older = tmp_path / "older"
+    older.mkdir()
+    done = versus("--before", str(older))
+    assert done.returncode == 0 and "missing: before: there is no mca_btl_velo.so in" in done.stdout
+    (older / "mca_btl_velo.so").touch()
+    done = versus("--before", str(older), "--sizes", "8", "--min-blocks", "2", FAKE_SLOWS_DOWN="velo")
+    assert done.returncode == 0, done.stderr
+    run = next(run for run in document(tmp_path)["runs"] if run["contestant"] == "before")
+    assert f"--mca mca_base_component_path {older}:usual" in run["command"]
+    assert document(tmp_path)["points"][0]["changes"] == {"before": 2.5}, "10 and 15 us against 5"
+    assert "Time of Velo / time of before" in done.stdout
+    versus("--before", str(older), "--sizes", "8", "--min-blocks", "2", FAKE_LINES=json.dumps({"before:1": [0.2, 1.0, 0.2, 1.0]}))
+    assert [point["changes"] for point in document(tmp_path)["points"]] == [{}, {}]
+
+
+def test_whole_programs_are_timed_and_so_is_what_of_them_is_in_mpi(versus, installation, tmp_path):
+    given = f"other|{installation[0]}/mpicc|{installation[0]}/mpirun"
+    done = versus("--contestant", given, "--program", "both=bin/{mpi}/solve -n 3", "--program", "one=solve", "--patterns", "exchange")
+    assert done.returncode == 2 and "--program: not with --patterns" in done.stderr
+    done = versus("--contestant", given, "--program", "both=bin/{mpi}/solve -n 3", "--program", "one=solve", "--min-blocks", "2")
+    assert done.returncode == 0, done.stderr
+    both, one = document(tmp_path)["points"]
+    assert both["usec"] == {"velo": 10e6, "vader": 20e6, "ucx": 40e6, "other": 30e6} and both["ratios"] == {"velo": 0.5}
+    assert both["share_percent"]["velo"] == pytest.approx(100 * 3 / 19), "of both ranks"
+    assert both["distance"] == "shared cache" and set(both["blocks"].values()) == {2}
+    assert set(one["usec"]) == {"velo", "vader", "ucx"}, "other is no Open MPI"
+    commands = [run["command"] for run in document(tmp_path)["runs"] if run["pattern"] == "both"]
+    assert any("bin/other/solve -n 3" in command for command in commands) and any("bin/openmpi/solve -n 3" in command for command in commands)
+    assert "velo in MPI" in done.stdout and "16 %" in done.stdout
 
 
 def test_contestants_take_turns(versus, tmp_path):
@@ -157,7 +231,7 @@ def test_missing_mpich_is_named_with_its_package(command, environment, tmp_path,
     (folder / "cat").symlink_to("/bin/cat")
     for name in there:
         write_script(folder / name, "exit 0\n")
-    command[command.index("--without") + 1] = "ucx"
+    command[command.index("--without") + 1] = "ucx,mtl"
     done = subprocess.run(command + ["--list"], env=environment | {"PATH": str(folder)}, capture_output=True, text=True,
                           timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -248,7 +322,7 @@ def test_memory_is_bytes_of_a_rank_and_a_formula(versus, tmp_path):
 
 def test_plots_are_written(versus, tmp_path):
     pytest.importorskip("matplotlib")
-    done = versus("--patterns", "pingpong,touched,exchange", "--sizes", "0,8,1024,65536", "--rounds", "1", plot=True)
+    done = versus("--patterns", "pingpong,touched,exchange", "--sizes", "0,8,1024,65536", "--rounds", "1", "--min-blocks", "1", plot=True)
     assert done.returncode == 0, done.stderr
     png, svg = ((tmp_path / "out" / f"velo-versus.{kind}").read_bytes() for kind in ("png", "svg"))
     assert png.startswith(b"\x89PNG\r\n") and len(png) > 10000

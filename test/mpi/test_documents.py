@@ -12,7 +12,7 @@ from flows import velo_only
 from launcher import Run, finish
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Beginnings of commands that are run elsewhere, or cannot be run here; the page says so.
 ELSEWHERE = {
     "contrib/demo": "phase demo of velo-prove",
@@ -21,6 +21,7 @@ ELSEWHERE = {
     "./autogen.sh": "test/build and contrib/check",
     "export": "only sets variables",
     "mkdir": "test/trace",
+    "contrib/dev/measured": "test/compare",
     "velo-trace": "test/trace",
     "velo-phases": "test/lab",
     "velo-compare": "test/compare, and contrib/demo runs it",

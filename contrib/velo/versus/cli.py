@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from datetime import datetime
 from types import SimpleNamespace
 
 from .. import command
@@ -19,7 +20,7 @@ def main(arguments):
 
 
 def _run(options):
-    write_plot = None if options.no_plot or options.memory or options.list else plotter(__package__)
+    write_plot = None if options.no_plot or options.memory or options.programs or options.list else plotter(__package__)
     found, missing, open_mpi = contestants.find(options)
     if options.list:
         print(_list_text(found, missing, options.ranks[0]))
@@ -39,12 +40,15 @@ def _run(options):
         if not taking_part.velo_starts:
             return EXIT_FAILED
         head = _head(options, taking_part, open_mpi)
+        how.probe = taking_part.found[0]
         if options.memory:
             return _memory(options, taking_part, how, head)
         return _speed(options, cases, taking_part, how, head, write_plot)
 
 
 def _cases(options):
+    if options.programs:
+        return patterns.program_cases(options.ranks, options.programs)
     if options.between_nodes:
         return patterns.network_cases(options.patterns, options.sizes, options.quick)
     return patterns.cases(options.ranks, options.patterns, options.sizes, options.quick)
@@ -58,19 +62,22 @@ def _list_text(found, missing, ranks):
 def _head(options, taking_part, open_mpi):
     """What every file begins with."""
     return {
+        "date": datetime.now().astimezone().isoformat(timespec="minutes"),
+        "commit": machine.commit(),
         "machine": machine.describe(),
         "open_mpi": open_mpi.version,
         "velo": open_mpi.velo_version(),
         "settings": {"rounds": options.rounds, "point_ms": options.point_ms, "window": options.window,
-                     "ranks": options.ranks, "timeout_seconds": options.timeout, "quick": options.quick},
-        "contestants": [{"name": c.name, "library": taking_part.libraries[c.name], "is_velo": c.is_velo,
+                     "min_blocks": options.min_blocks, "ranks": options.ranks, "between_nodes": options.between_nodes,
+                     "timeout_seconds": options.timeout, "quick": options.quick},
+        "contestants": [{"name": c.name, "library": taking_part.libraries[c.name], "layer": c.layer, "mpi": c.mpi,
                          "command": shell_line(c.command(options.ranks[0], ["measure"]))} for c in taking_part.found],
         "missing": [vars(entry) for entry in taking_part.missing],
     }
 
 
 def _head_text(head, taking_part, crowded):
-    lines = [machine.line(head["machine"])]
+    lines = [machine.line(head["machine"]), f"{head['date']}" + (f", Velo's tree at {head['commit']}" if head["commit"] else "")]
     if head["machine"]["load"] > 0.5:
         lines.append(f"The machine was not idle (load {head['machine']['load']}): measured under load.")
     for contestant, record in zip(taking_part.found, head["contestants"]):
@@ -98,7 +105,7 @@ def _memory(options, taking_part, how, head):
 
 def _speed(options, cases, taking_part, how, head, write_plot):
     results, complete = speed.run_all(cases, taking_part.found, options.rounds, how)
-    tables = speed.tables(results, cases, taking_part.found)
+    tables = speed.tables(results, cases, taking_part.found, options.min_blocks)
     text = _speed_text(options, taking_part, head, tables, results)
     if not complete:
         text += "\n\nINTERRUPTED: not all runs took place."
@@ -108,7 +115,8 @@ def _speed(options, cases, taking_part, how, head, write_plot):
     report.write_csv(path.with_suffix(".csv"), tables.lines, taking_part.found)
     report.write_json(path.with_suffix(".json"), head | {"complete": complete}, tables.lines, tables.classes, results)
     if write_plot:
-        title = f"Velo's time / the others', {head['machine']['cpu']}, medians of {options.rounds} rounds"
+        title = (f"Velo's time / the others', {head['machine']['cpu']}, medians of {options.rounds} rounds\n{head['date']}, "
+                 f"{head['commit'] or head['velo']}; " + ", ".join(sorted(set(taking_part.libraries.values()))))
         write_plot([path.with_suffix(".png"), path.with_suffix(".svg")], tables.lines, taking_part.found, title)
     print(f"\nwrote {path}.txt, .csv, .json" + (", .png and .svg" if write_plot else ""), file=sys.stderr)
     if not complete:
@@ -118,10 +126,12 @@ def _speed(options, cases, taking_part, how, head, write_plot):
 
 def _speed_text(options, taking_part, head, tables, results):
     method = (f"{options.rounds} interleaved rounds, each point about {options.point_ms} ms in a run; a time is the median "
-              f"over the rounds of a run's median; window {options.window}; data checked")
-    parts = [_head_text(head, taking_part, _is_crowded(options.ranks)), method, report.sizes_text(tables.lines,
-                                                                                                 taking_part.found)]
+              f"over the blocks of a block's median; window {options.window}; data checked")
+    parts = [_head_text(head, taking_part, _is_crowded(options.ranks)), method,
+             report.distances_text(results, tables.lines, options.min_blocks), report.sizes_text(tables.lines, taking_part.found)]
+    firsts = {c.layer: c.name for c in reversed(taking_part.found)}
+    parts += [report.changes_text(tables.lines, c.name) for c in taking_part.found if c.is_velo and firsts[c.layer] != c.name]
     for velo in (c.name for c in taking_part.found if c.is_velo):
         parts.append(report.classes_text([row for row in tables.classes if row.velo == velo], velo))
     parts.append(report.noise_text(tables.lines, options.rounds))
-    return "\n\n".join(parts + [report.failure_text(result) for result in results if result.failure])
+    return "\n\n".join([part for part in parts if part] + [report.failure_text(result) for result in results if result.failure])

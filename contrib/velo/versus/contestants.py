@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from ..programs import NotFound, beside, find_mpirun
 _ASK_SECONDS = 30
 _UCX = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=posix,cma,self"
 RANKS = "{np}"
-FOUND_BY_ITSELF = ("velo", "vader", "sm", "tcp", "ucx", "mpich")
+FOUND_BY_ITSELF = ("velo", "mtl", "vader", "sm", "tcp", "ucx", "mpich")
 _UCX_NETWORK = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=^sm"
+BEFORE = {"btl": "before", "mtl": "mtl-before"}  # names of another build of Velo, by layer
 # The nodes of contrib/nodes share the processors of one machine.
 _ONE_MACHINE = ("sh", "-c", 'exec taskset -c "$OMPI_COMM_WORLD_RANK" "$0" "$@"')
 
@@ -25,8 +27,13 @@ class Contestant:
     mpicc: str
     pinned: tuple  # words of the command that starts a program, {np} for the ranks; a core for each rank
     crowded: tuple  # the same for more ranks than cores
-    is_velo: bool = False
+    layer: str = ""  # of Velo: btl or mtl
     remark: str = ""
+    mpi: str = "openmpi"  # for {mpi} in the words of a program
+
+    @property
+    def is_velo(self):
+        return bool(self.layer)
 
     def command(self, ranks, program):
         words = self.pinned if ranks <= cores() else self.crowded
@@ -41,9 +48,11 @@ class Missing:
 
 def find(options):
     """The contestants, Velo and its variants first, and who is missing. Raises NotFound without Open MPI."""
-    open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes)
+    open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes, options.processors)
     candidates = [open_mpi.velo()] + [open_mpi.variant(name, words) for name, words in options.variants]
-    candidates += [open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich()]
+    candidates += [open_mpi.matching("mtl")] + (open_mpi.before(options.before) if options.before else [])
+    candidates += ([open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else
+                   [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich(options.processors)])
     candidates += [_given(*given) for given in options.contestants]
     wanted = [c for c in candidates if _is_wanted(c, options)]
     contestants = [c for c in wanted if isinstance(c, Contestant)]
@@ -52,14 +61,16 @@ def find(options):
 
 def _is_wanted(candidate, options):
     """Velo itself cannot be left out: it is what the others are compared with."""
-    if candidate.name == "velo" or any(candidate.name == name for name, *_ in options.variants + options.contestants):
+    if candidate.name in ("velo", BEFORE["btl"]) or any(candidate.name == name for name, *_ in options.variants + options.contestants):
         return True
-    return candidate.name not in options.without and (not options.only or candidate.name in options.only)
+    name = "mtl" if candidate.name == BEFORE["mtl"] else candidate.name
+    return name not in options.without and (not options.only or name in options.only)
 
 
 class OpenMpi:
-    def __init__(self, mpirun, mpicc, between_nodes=False):
+    def __init__(self, mpirun, mpicc, between_nodes=False, processors=()):
         self._between_nodes = between_nodes
+        self._processors = processors
         self.mpirun = find_mpirun(mpirun)
         first_line = _ask(self.mpirun, "--version").strip().partition("\n")[0]
         if "Open MPI" not in first_line and "OpenRTE" not in first_line:
@@ -81,22 +92,36 @@ class OpenMpi:
         mark = "mca:btl:velo:version:\"component:"
         return self._info.partition(mark)[2].partition('"')[0] if self._info and mark in self._info else None
 
+    def before(self, directory):
+        """Both layers of another build of Velo, in a directory that mca_base_component_path then begins with."""
+        words = self._component_path(directory)
+        made = {"btl": self.variant, "mtl": self.matching}
+        return [made[layer](name, words) if (directory / f"mca_{layer}_velo.so").exists() else
+                Missing(name, f"there is no mca_{layer}_velo.so in {directory}") for layer, name in BEFORE.items()]
+
+    def _component_path(self, directory):
+        settings = _ask(beside(self.mpirun, "ompi_info"), "--parsable", "--param", "mca", "base", "--level", "9")
+        usual = re.search(r'mca_base_component_path:value:"?([^"\n]*)', settings)
+        if usual is None:
+            raise NotFound("--before: ompi_info does not tell mca_base_component_path")
+        return f"--mca mca_base_component_path {shlex.quote(f'{directory.resolve()}:{usual[1]}')}"
+
     def velo(self):
         if not self.component("btl", "velo"):
             return Missing("velo", f"Open MPI {self.version} ({self.mpirun}) finds no btl component velo; run make "
                            "install, and ompi_info --show-failed if that is done")
-        return self._contestant("velo", "--mca pml ob1 --mca btl velo", is_velo=True)
+        return self._contestant("velo", "--mca pml ob1 --mca btl velo", layer="btl")
 
-    def matching(self, name, words):
+    def matching(self, name, words=""):
         """The MTL: messages with a matching of Velo's own."""
         if not self.component("mtl", "velo"):
             return Missing(name, f"Open MPI {self.version} ({self.mpirun}) finds no mtl component velo")
-        return self._contestant(name, f"--mca pml cm --mca mtl velo --mca btl self {words}", is_velo=True)
+        return self._contestant(name, f"--mca pml cm --mca mtl velo --mca btl self {words}", layer="mtl")
 
     def variant(self, name, words):
         if not self.component("btl", "velo"):
             return Missing(name, "a variant of velo, which is missing")
-        return self._contestant(name, f"--mca pml ob1 --mca btl velo {words}", is_velo=True)
+        return self._contestant(name, f"--mca pml ob1 --mca btl velo {words}", layer="btl")
 
     def shared_memory(self):
         """Open MPI's own: vader, which 5.0 calls sm."""
@@ -118,26 +143,34 @@ class OpenMpi:
         digits = self.version.lstrip("v").partition(".")[0]
         return int(digits) if digits.isdigit() else 4
 
-    def _contestant(self, name, words, is_velo=False):
+    def _contestant(self, name, words, layer=""):
         many = ["--oversubscribe"] if self._major() < 5 else ["--map-by", ":OVERSUBSCRIBE"]
         start = [self.mpirun, *many, "-n", RANKS]
         own = shlex.split(words)
         if self._between_nodes:
-            return self._on_two_nodes(name, own, is_velo)
-        pinned = start + ["--bind-to", "core", "--mca", "mpi_yield_when_idle", "0"] + own
+            return self._on_two_nodes(name, own, layer)
+        pinned = self._start_pinned(many) + ["--mca", "mpi_yield_when_idle", "0"] + own
         crowded = start + ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] + own
-        return Contestant(name, self.mpicc, tuple(pinned), tuple(crowded), is_velo,
+        return Contestant(name, self.mpicc, tuple(pinned), tuple(crowded), layer,
                           "beyond the cores not pinned, and told to yield when idle (mpi_yield_when_idle)")
 
-    def _on_two_nodes(self, name, own, is_velo):
+    def _start_pinned(self, many):
+        if not self._processors:
+            return [self.mpirun, *many, "-n", RANKS, "--bind-to", "core"]
+        listed = ",".join(map(str, self._processors))
+        if self._major() < 5:
+            return [self.mpirun, *many, "-n", RANKS, "--cpu-list", listed, "--bind-to", "cpu-list:ordered"]
+        return [self.mpirun, "--map-by", f"pe-list={listed}:ordered", "-n", RANKS]
+
+    def _on_two_nodes(self, name, own, layer):
         start = [self.mpirun, "-n", RANKS, "--map-by", "node", "--mca", "mpi_yield_when_idle", "0", *own]
         if "UCX_NET_DEVICES" in os.environ:
             start += ["-x", "UCX_NET_DEVICES"]
         start += ["--bind-to", "none", *_ONE_MACHINE] if "VELO_NODES" in os.environ else ["--bind-to", "core"]
-        return Contestant(name, self.mpicc, tuple(start), tuple(start), is_velo)
+        return Contestant(name, self.mpicc, tuple(start), tuple(start), layer)
 
 
-def find_mpich():
+def find_mpich(processors=()):
     mpirun = shutil.which("mpirun.mpich") or shutil.which("mpiexec.hydra")
     mpicc = shutil.which("mpicc.mpich")
     for program, what, package in ((mpirun, "mpirun.mpich", "mpich"), (mpicc, "mpicc.mpich", "libmpich-dev")):
@@ -145,9 +178,10 @@ def find_mpich():
             return Missing("mpich", f"{what} not found; on Debian 12: apt-get install {package}; elsewhere name MPICH "
                            "with --contestant")
     crowded = (mpirun, "-n", RANKS, "-bind-to", "none", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
-    return Contestant("mpich", mpicc, (mpirun, "-n", RANKS, "-bind-to", "core"), crowded,
+    place = "user:" + ",".join(map(str, processors)) if processors else "core"
+    return Contestant("mpich", mpicc, (mpirun, "-n", RANKS, "-bind-to", place), crowded,
                       remark="beyond the cores not pinned; MPIR_CVAR_POLLS_BEFORE_YIELD=1 is all that it has for "
-                      "yielding, and not all of its devices heed it")
+                      "yielding, and not all of its devices heed it", mpi="mpich")
 
 
 def _given(name, mpicc, command):
@@ -157,13 +191,13 @@ def _given(name, mpicc, command):
             return Missing(name, f"{kind} {program} not found")
     if not any(RANKS in word for word in words):
         words += ["-n", RANKS]
-    return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given")
+    return Contestant(name, mpicc, tuple(words), tuple(words), remark="beyond the cores started as given", mpi=name)
 
 
 @functools.lru_cache
-def _ask(program, argument):
+def _ask(program, *arguments):
     try:
-        finished = run_limited([program, argument], environment(), _ASK_SECONDS)
+        finished = run_limited([program, *arguments], environment(), _ASK_SECONDS)
     except OSError as error:
         raise NotFound(f"cannot start {program}: {error}") from error
     return finished.stdout or finished.stderr

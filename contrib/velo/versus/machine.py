@@ -2,9 +2,11 @@
 
 import os
 import platform
+import re
 import shutil
+from pathlib import Path
 
-from ..process import environment, run_limited
+from ..process import attempt, environment, run_limited
 from ..processors import cores
 
 _ASK_SECONDS = 10
@@ -29,18 +31,21 @@ def line(machine):
     return f"{machine['cpu']}, {usable} cores{of_all}, {machine['kernel']}, {machine['system']}{ucx}"
 
 
+def commit():
+    """Of the tree that this program is run from; None: it is installed."""
+    git = ["git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty", "--abbrev=10"]
+    finished, failure = attempt(git, _ASK_SECONDS)
+    return None if failure else finished.stdout.strip()
+
+
 def _cpu_model():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            fields = dict(text.split(":", 1) for text in file.read().split("\n\n")[0].splitlines() if ":" in text)
-    except OSError:
+    finished, failure = attempt(["env", "LC_ALL=C", "lscpu"], _ASK_SECONDS)
+    fields = dict(re.findall(r"^ *([^:]+): +(.*)$", finished.stdout, re.MULTILINE))
+    if failure or "Model name" not in fields:
         return platform.machine()
-    fields = {key.strip(): value.strip() for key, value in fields.items()}
-    if "model name" not in fields:
-        return platform.machine()
-    numbers = [f"{key} {fields[name]}" for key, name in (("family", "cpu family"), ("model", "model")) if name in fields]
-    virtual = ", virtual" if "hypervisor" in fields.get("flags", "").split() else ""
-    return f"{fields['model name']} ({' '.join(numbers)}{virtual})"
+    numbers = [f"{key} {fields[name]}" for key, name in (("family", "CPU family"), ("model", "Model")) if name in fields]
+    numbers += ["virtual"] if "Hypervisor vendor" in fields else []
+    return f"{fields['Model name']} ({', '.join(numbers)})"
 
 
 def _system():

@@ -7,15 +7,16 @@ from pathlib import Path
 
 from .. import command
 from ..argument_types import choices, numbers, positive, positive_float, words
-from .contestants import FOUND_BY_ITSELF
+from .contestants import BEFORE, FOUND_BY_ITSELF
 from .patterns import NAMES
 
 _DESCRIPTION = """\
 Measures Velo side by side with the other ways to run MPI inside a node: Open MPI with ob1 and vader (sm in 5.0),
 Open MPI with UCX, and MPICH, as far as they are there. One MPI program is compiled for each of them; its runs take
-turns, pinned to cores; it checks its data. Prints the ratio of Velo's time to the best of the others' for each class
-of sizes with its goal, all sizes, and what is missing and why. Writes txt, csv, json, png and svg. A time is the
-median over the rounds of the median of 5 repetitions in a run."""
+turns, pinned to cores; it checks its data. How far apart the two processors are is measured beside each size: only times
+of one distance (threads of a core, shared cache, far) are compared. Prints the ratio of Velo's time to the best of the
+others' for each class of sizes with its goal, all sizes, and what is missing and why. Writes txt, csv, json, png and svg.
+A time is the median over the blocks of a distance of the median of 5 repetitions in a block, which is a size in one run."""
 
 _EPILOG = """\
 Exit status: 0 when Velo completed everything (goals met or not), 1 when Velo failed, 2 for a wrong command line or
@@ -37,11 +38,14 @@ def _add_who(parser):
     who.add_argument("--variant", dest="variants", type=_variant, action="append", default=[], metavar="'NAME=WORDS'",
                      help="Velo once more with further words for mpirun, such as 'static=--mca btl_velo_flow_control "
                      "static'; may be repeated")
+    who.add_argument("--before", type=Path, metavar="DIR",
+                     help="Velo once more, as built in DIR (mca_btl_velo.so and mca_mtl_velo.so): the change from there to the "
+                     "installed one, block by block")
     who.add_argument("--contestant", dest="contestants", type=_contestant, action="append", default=[],
                      metavar="'NAME|MPICC|MPIRUN WORDS'",
                      help="another MPI; {np} in the words is the number of ranks, appended as -n {np} if absent")
     who.add_argument("--only", type=_names, metavar="A,B,...",
-                     help="of " + ", ".join(FOUND_BY_ITSELF) + "; velo is always there")
+                     help="of " + ", ".join(FOUND_BY_ITSELF) + "; velo (its BTL) is always there, mtl is its MTL")
     who.add_argument("--without", type=_names, default=[], metavar="A,B,...", help="leave these out")
     who.add_argument("--mpirun", metavar="PATH", help="of Open MPI (default: mpirun.openmpi or mpirun on PATH)")
     who.add_argument("--mpicc", metavar="PATH", help="of the same Open MPI (default: the one beside mpirun)")
@@ -52,10 +56,14 @@ def _add_what(parser):
     what = parser.add_argument_group("what to measure")
     what.add_argument("--patterns", type=_patterns, metavar="A,B,...", help="of " + ", ".join(NAMES) + " (default: all; "
                       "with more than 2 ranks those that are not for a pair alone)")
-    what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0 and powers of two to 4194304)")
+    what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0, 100 and powers of two to 4194304)")
     what.add_argument("--ranks", type=_ranks, metavar="A,B,...",
                       help="numbers of ranks (default 2; 2,16,64 with --memory); more than there are cores: not pinned, "
                       "told to yield when idle")
+    what.add_argument("--program", dest="programs", type=_program, action="append", default=[], metavar="'NAME=WORDS'",
+                      help="a whole program instead of patterns, its seconds from MPI_Init to MPI_Finalize and how much of them is in MPI; {mpi} "
+                      "in the words is openmpi, mpich or the name of a contestant, for which it is built; without, it is one of Open MPI's. "
+                      "May be repeated")
     what.add_argument("--memory", action="store_true",
                       help="memory of the ranks instead of times; velo and vader, others if --only names them")
     what.add_argument("--between-nodes", action="store_true",
@@ -66,7 +74,12 @@ def _add_what(parser):
 
 def _add_how(parser):
     how = parser.add_argument_group("how to measure")
-    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 5)")
+    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 10)")
+    how.add_argument("--min-blocks", type=positive, metavar="N",
+                     help="of each contestant at one distance, below which there is no ratio (default 8; with --quick 1). A block "
+                     "is a size in one run")
+    how.add_argument("--processors", type=_processors, default=(), metavar="A,B",
+                     help="where the two ranks run, to measure a certain distance (default: the first two cores)")
     how.add_argument("--point-ms", type=positive, metavar="MS",
                      help="time for a size in a run, in milliseconds (default 20); iterations follow from it")
     how.add_argument("--window", type=positive, default=64, metavar="N", help="messages at once in a stream (default 64)")
@@ -78,15 +91,21 @@ def _add_how(parser):
 
 def _settle(options, parser):
     """Defaults that depend on other options."""
-    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.rounds = options.rounds or (2 if options.quick else 10)
+    options.min_blocks = options.min_blocks or (1 if options.quick else 8)
     options.point_ms = options.point_ms or (5 if options.quick else 20)
     options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
-    options.timeout = options.timeout or (60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
+    if options.programs and (options.between_nodes or options.memory or options.patterns):
+        parser.error("--program: not with --patterns, --between-nodes or --memory")
+    options.timeout = options.timeout or (600.0 if options.programs else 60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
     if options.between_nodes and (options.memory or options.ranks != [2]):
         parser.error("--between-nodes: two ranks, and not with --memory")
+    if options.processors and (options.between_nodes or options.memory or options.ranks != [2]):
+        parser.error("--processors: two ranks on one node, and not with --memory")
     if options.memory and not options.only:
         options.only = ["velo", "vader", "sm"]
     names = list(FOUND_BY_ITSELF) + [name for name, *_ in options.variants + options.contestants]
+    names += BEFORE.values() if options.before else []
     if twice := [name for name in names if names.count(name) > 1]:
         parser.error(f"--variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
     if options.window > 1024:
@@ -96,9 +115,14 @@ def _settle(options, parser):
 def _variant(text):
     name, equals, extra = text.partition("=")
     if not equals or not _is_name(name) or not extra.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=WORDS, such as 'static=--mca btl_velo_flow_control static'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=WORDS")
     _check_quotes(extra)
     return name, extra
+
+
+def _program(text):
+    name, words = _variant(text)
+    return name, tuple(shlex.split(words))
 
 
 def _contestant(text):
@@ -134,6 +158,13 @@ def _sizes(text):
     if not sizes or max(sizes) > 1 << 30:
         raise argparse.ArgumentTypeError("expected sizes from 0 to 1073741824 bytes")
     return sizes
+
+
+def _processors(text):
+    listed = text.split(",")
+    if len(set(listed)) != 2 or not all(word.isdecimal() for word in listed):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers of processors, such as 0,1")
+    return tuple(map(int, listed))
 
 
 def _ranks(text):

@@ -61,7 +61,7 @@ def _trial(contestant, case, how):
 def run_all(cases, contestants, rounds, how):
     """The results, and whether all runs took place: an interrupt keeps what there is."""
     results = []
-    runs = interleaved(cases, contestants, rounds)
+    runs = [run for run in interleaved(cases, contestants, rounds) if run.case.suits(run.setup)]
     progress = Progress(len(runs))
     try:
         results.extend(perform(runs, lambda run: runner.execute(run, how),
@@ -74,7 +74,7 @@ def run_all(cases, contestants, rounds, how):
     return results, True
 
 
-def tables(results, cases, contestants):
-    lines = summary.summarise(results, cases, contestants)
+def tables(results, cases, contestants, min_blocks):
+    lines = summary.summarise(results, cases, contestants, min_blocks)
     velos = [c.name for c in contestants if c.is_velo]
     return Tables(lines, [row for velo in velos for row in summary.size_classes(lines, velo)])

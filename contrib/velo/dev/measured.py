@@ -1,0 +1,184 @@
+"""Pages of docs/measured out of results of velo-versus: one for each processor and distance.
+
+Results of one processor and one build of Velo are taken together, block by block. A page of the same processor and distance is
+written anew, all others stay; README.md there gets a list of all pages. A distance with too few blocks gets no page.
+"""
+
+import json
+import pathlib
+import re
+import statistics
+import textwrap
+from dataclasses import dataclass
+
+from .. import command
+from ..command import EXIT_FAILED, EXIT_OK, Trouble
+from ..measuring import Point
+from ..versus import summary
+from ..versus.contestants import Contestant
+from ..versus.patterns import BY_NAME, PATTERNS, Case, goal_at, program, size_text
+from ..versus.report import time_text
+from ..versus.runner import Result
+
+DOCUMENTS = pathlib.Path(__file__).resolve().parents[3] / "docs" / "measured"
+_FORMAT = 2
+_LAYERS = ("btl", "mtl")
+_HEADINGS = ("", "size", "BTL, µs", "MTL, µs", "best other, µs", "BTL", "goal", "MTL", "goal", "blocks")
+
+
+@dataclass
+class Series:
+    """What was measured on one processor with one build of everything."""
+
+    head: dict
+    dates: list
+    contestants: list
+    results: list
+    min_blocks: int
+
+    def __post_init__(self):
+        self.velos = {c.layer: c.name for c in reversed(self.contestants) if c.is_velo}
+        # Velo's variants and other builds are no contestants of a page.
+        self.contestants = [c for c in self.contestants if not c.is_velo or self.velos[c.layer] == c.name]
+        sizes = {}
+        for result in self.results:
+            sizes.setdefault(result.case.pattern, set()).update(result.case.sizes)
+        known = [*PATTERNS, *(pattern for pattern in sizes if pattern.program)]
+        cases = {pattern: Case(2, pattern, tuple(sorted(sizes[pattern]))) for pattern in known if pattern in sizes}
+        for result in self.results:
+            result.case = cases[result.case.pattern]
+        self.lines = summary.summarise(self.results, list(cases.values()), self.contestants, self.min_blocks)
+
+
+def read(paths):
+    """The results of files, taken together."""
+    found = {}
+    for path in paths:
+        document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        if document.get("version") != _FORMAT or "runs" not in document:
+            raise Trouble(f"{path} is no velo-versus.json of this version")
+        if document["settings"]["between_nodes"]:
+            raise Trouble(f"{path}: between nodes there are no distances")
+        found.setdefault(document["machine"]["cpu"], []).append((path, document))
+    return [_series(documents) for documents in found.values()]
+
+
+def _series(documents):
+    _, head = documents[0]
+    for path, document in documents[1:]:
+        for what in ("commit", "velo", "open_mpi", "contestants"):
+            if document[what] != head[what]:
+                raise Trouble(f"{path} and {documents[0][0]} are of one processor and differ in {what}: give them one after the other")
+    contestants = [Contestant(entry["name"], "", (), (), entry["layer"], mpi=entry.get("mpi", "openmpi")) for entry in head["contestants"]]
+    by_name = {c.name: c for c in contestants}
+    results = [_result(run, by_name, number) for number, (_, document) in enumerate(documents) for run in document["runs"] if run["ranks"] == 2]
+    return Series(head, [document["date"] for _, document in documents], contestants, results,
+                  max(document["settings"]["min_blocks"] for _, document in documents))
+
+
+def _result(run, contestants, document):
+    sizes = {int(size): Point(**time) for size, time in run["times"].items()}
+    pattern = program(run["pattern"], run["program"]) if run.get("program") else BY_NAME[run["pattern"]]
+    return Result(contestants[run["contestant"]], Case(2, pattern, tuple(sizes)), (document, run["round"]), run["command"], times=sizes,
+                  lines={int(size): ends for size, ends in run["lines"].items()}, share_percent=run.get("share_percent"), failure=run["failure"])
+
+
+def page(series, distance):
+    """Its name and text; None: no size has enough blocks."""
+    lines = [line for line in series.lines if line.distance == distance]
+    if not any(line.ratio(velo) for line in lines for velo in series.velos.values()):
+        return None
+    title = f"{series.head['machine']['cpu']}, {distance or 'two ranks'}"
+    rows, tally = [], {layer: [0, 0] for layer in _LAYERS}
+    for line in lines:
+        rows.append(_row(series, line, tally))
+    met = "; ".join(f"{layer.upper()} {good} of {all_}" for layer, (good, all_) in tally.items() if all_)
+    text = "\n".join([f"# {title}", "", _about(series, lines), "", f"Goals met: {met or 'none to compare with'}.", "",
+                      "| " + " | ".join(_HEADINGS) + " |", "|" + "---|" * len(_HEADINGS), *rows, ""])
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") + ".md", text
+
+
+def _about(series, lines):
+    head, machine, settings = series.head, series.head["machine"], series.head["settings"]
+    usec = sorted(usec for result in series.results for size, ends in result.lines.items()
+                  if result.distance(size) == lines[0].distance for usec, _ in ends)
+    line = f" A cache line took {usec[0]:.3f} to {usec[-1]:.3f} µs one way, {statistics.median(usec):.3f} at the median." if usec else ""
+    load = " **Measured under load.**" if machine["load"] > 0.5 else ""
+    libraries = ", ".join(dict.fromkeys(entry["library"] for entry in head["contestants"]))
+    ucx = f", UCX {machine['ucx']}" if machine["ucx"] else ""
+    return textwrap.fill(
+        f"Two bound ranks, `velo-versus` on {', '.join(series.dates)}; Velo {head['velo']}, commit {head['commit'] or 'unknown'}; {libraries}{ucx}; "
+        f"{machine['kernel']}, {machine['system']}.{line}{load} Contestants take turns, each block about {settings['point_ms']} ms; times are "
+        f"medians over blocks of this distance, of which each contestant has at least {series.min_blocks}, or there is no ratio. "
+        f"BTL and MTL: time of Velo / time of the best of the others ({', '.join(c.name for c in series.contestants if not c.is_velo)}).",
+        120, break_on_hyphens=False)
+
+
+def _row(series, line, tally):
+    best = line.best_other()
+    cells = [line.case.title(), "-" if line.case.pattern.program else size_text(line.size)]
+    cells += [_time(line, series.velos.get(layer)) for layer in _LAYERS] + [f"{_time(line, best)} {best}" if best else "-"]
+    for layer in _LAYERS:
+        velo = series.velos.get(layer)
+        cells += _judged(line, velo, tally[layer]) if velo else ["-", "-"]
+    fewest = min(line.blocks.values(), default=0)
+    cells.append(f"{fewest}, too few" if line.few else str(fewest))
+    return "| " + " | ".join(cells) + " |"
+
+
+def _time(line, name):
+    return time_text(line, name) + (f", {line.share_percent[name]:.0f} % in MPI" if name in line.share_percent else "")
+
+
+def _judged(line, velo, tally):
+    """The ratio, and the goal with its verdict."""
+    ratio, goal = line.ratio(velo), line.goal(velo)
+    shown = "-" if ratio is None else f"{ratio:.2f}"
+    if goal is None:
+        return [shown, ""]
+    wanted, there = goal
+    opponents = goal_at(line.case, line.size).opponents(line.layers[velo], line.distance)
+    text = f"{wanted:.2f}" + (f" of {line.best_other(opponents) or opponents[0]}" if opponents else "")
+    if velo in line.failed:
+        there = float("inf")
+    if there is None:
+        return [shown, text]
+    tally[0] += there <= wanted
+    tally[1] += 1
+    which = f" ({there:.2f})" if opponents and there != ratio else ""
+    return [shown, f"{text}{which}, {'met' if there <= wanted else '**missed**'}"]
+
+
+def write_list(directory):
+    """The list of all pages, in place of that in README.md."""
+    readme = directory / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.exists() else "# Measured\n"
+    pages = sorted(path for path in directory.glob("*.md") if path.name != readme.name)
+    entries = [f"- [{path.read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}]({path.name})\n" for path in pages]
+    readme.write_text(re.sub(r"^- \[.*\n", "", text, flags=re.MULTILINE).rstrip() + "\n\n" + "".join(entries), encoding="utf-8")
+
+
+def main(arguments):
+    parser = command.parser("measured", __doc__)
+    parser.add_argument("results", nargs="+", type=pathlib.Path, metavar="RESULT.json", help="velo-versus.json of series with two ranks")
+    parser.add_argument("--into", type=pathlib.Path, default=DOCUMENTS, metavar="DIR", help="default docs/measured")
+    return command.run("measured", _write, parser.parse_args(arguments))
+
+
+def _write(options):
+    options.into.mkdir(parents=True, exist_ok=True)
+    written = 0
+    for series in read(options.results):
+        for distance in dict.fromkeys(line.distance for line in series.lines):
+            made = page(series, distance)
+            if made is None:
+                counts = [min(line.blocks.values(), default=0) for line in series.lines if line.distance == distance]
+                print(f"{series.head['machine']['cpu']}, {distance}: at most {max(counts)} blocks of everybody, fewer than "
+                      f"{series.min_blocks}, or nobody to compare with: no page")
+                continue
+            name, text = made
+            (options.into / name).write_text(text, encoding="utf-8")
+            print(f"wrote {options.into / name}")
+            written += 1
+    write_list(options.into)
+    return EXIT_OK if written else EXIT_FAILED
