@@ -184,7 +184,7 @@ class World {
         std::size_t bytes_found = 0;
         if (us.messenger != nullptr)
             (void)velo_message_probe(us.messenger, {0, VELO_ANY_SOURCE, 98}, &found, &bytes_found);
-        if (us.other != nullptr) (void)velo_send_now(us.engine, us.other, 7, us.out.data(), 14, nullptr, 0);
+        if (us.other != nullptr) (void)velo_send_now(us.other, 7, us.out.data(), 14, nullptr, 0);
     }
 
     static void done(void*, velo_status, std::uint64_t) {}
@@ -501,18 +501,14 @@ const Case kWithoutMemory[] = {
     {"velo_peer_nobody", "", open_engines,
      [](World& w) { return of(velo_peer_nobody(w.us.engine) != nullptr); }},
     {"velo_send_now", "", connected,
-     [](World& w) {
-         return of(w, velo_send_now(w.us.engine, w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 900));
-     }},
+     [](World& w) { return of(w, velo_send_now(w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 900)); }},
     {"velo_send_now", "under rnr, with a trace",
      [](World& w) {
          w.flow_control = "rnr";
          w.traced = true;
          w.connect();
      },
-     [](World& w) {
-         return of(w, velo_send_now(w.us.engine, w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 300));
-     }},
+     [](World& w) { return of(w, velo_send_now(w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 300)); }},
     {"velo_send_start", "without credits",
      [](World& w) {
          w.connect();

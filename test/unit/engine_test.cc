@@ -126,8 +126,7 @@ TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
     party[1].received.clear();
     std::string small = pattern(20, 1);
     auto now = [&](const std::string& text) {
-        return velo_send_now(party[0].engine, party[0].peers[1], 9, text.data(), 4, text.data() + 4,
-                             text.size() - 4);
+        return velo_send_now(party[0].peers[1], 9, text.data(), 4, text.data() + 4, text.size() - 4);
     };
     EXPECT_EQ(now(pattern(4096, 2)), VELO_WOULD_BLOCK) << "8 slots cannot take 65 packets";
     int sent = 0;
@@ -367,8 +366,7 @@ TEST(RefusalTest, what_was_refused_is_held_for_the_time_and_stays_ahead_of_what_
     // There is room now, but the third one is held, and the fourth one stays behind it.
     EXPECT_EQ(party.send(0, 1, 1, pattern(20, 3)), VELO_QUEUED);
     std::string late = pattern(20, 4);
-    EXPECT_EQ(velo_send_now(party[0].engine, party[0].peers[1], 1, late.data(), 4, late.data() + 4, 16),
-              VELO_WOULD_BLOCK);
+    EXPECT_EQ(velo_send_now(party[0].peers[1], 1, late.data(), 4, late.data() + 4, 16), VELO_WOULD_BLOCK);
     while (arrived(party, 1) < 4) velo_progress(party[0].engine);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
     for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party[1].received[i].data, pattern(20, i));
