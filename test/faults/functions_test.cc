@@ -563,6 +563,10 @@ const Case kWithoutMemory[] = {
     {"velo_messenger_address", "", messengers,
      [](World& w) { return of(velo_messenger_address(w.us.messenger, &w.bytes) != nullptr); }},
     {"velo_message_start", "eager", messengers, [](World& w) { return of(w, w.start(w.us, 1, 100)); }},
+    {"velo_message_now", "with several threads, where it never can", messengers,
+     [](World& w) {
+         return of(!velo_message_now(w.us.messenger, w.us.other, 0, 0, 1, w.us.out.data(), 100) && !w.told);
+     }},
     {"velo_message_receive_start", "before its message", messengers,
      [](World& w) { return of(w, w.receive(1)); }},
     {"velo_message_take", "one that has come", held_back,
