@@ -140,6 +140,31 @@ TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
     EXPECT_EQ(now(small), VELO_OK);
 }
 
+TEST_P(EngineTest, what_leaves_at_once_arrives_whole_wherever_in_the_ring_it_lies) {
+    PartyConfig roomy = config();
+    roomy.slots_per_peer = roomy.lazy_slots = 200;
+    roomy.preposted_buffers = roomy.initial_buffers = 100;
+    Party party(roomy);
+    party.send(0, 1, 1, "first contact");
+    party.settle();
+    party[1].received.clear();
+    std::size_t left = 0;
+    for (unsigned bytes = 14; bytes < 1500; bytes += 3) {
+        const std::string text = pattern(bytes, bytes);
+        const std::size_t head = bytes % 2 == 0 ? 14 : std::min(70U, bytes);
+        if (velo_send_now(party[0].peers[1], 9, text.data(), head, text.data() + head, bytes - head) !=
+            VELO_OK)
+            continue;
+        ++left;
+        party.settle();
+        ASSERT_EQ(party[1].received.size(), 1U) << bytes;
+        ASSERT_EQ(party[1].received.back().data, text) << bytes;
+        party[1].received.clear();
+    }
+    EXPECT_GT(left, 400U);
+    EXPECT_TRUE(party[1].fatal.empty());
+}
+
 TEST_P(EngineTest, a_peer_that_was_never_connected_to_is_heard_and_gets_its_credits) {
     Party party(config(), false);
     party.connect(0, 1);
