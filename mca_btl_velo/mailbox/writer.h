@@ -70,7 +70,7 @@ class Writer {
                     sizeof value);
     }
 
-    // Makes the run visible; the payload is complete. release pairs with Reader::poll.
+    // Makes the run visible; the payload is complete. release pairs with Reader::word.
     void publish(Cursor at, wire::Header header) {
         header.lap = at.lap;
         slots_[at.index].header.store(header.pack(), std::memory_order_release);
