@@ -27,15 +27,20 @@ velo_status guarded(char* error, std::size_t error_bytes, Action action) {
 // memory ran out, which the job cannot survive. Returns what the operation returns, after a failure the
 // status or nothing (false, NULL).
 template <typename Action>
-[[gnu::always_inline]] inline auto guarded(velo_engine* engine, Action action) {
+[[gnu::always_inline]] inline auto guarded(endpoint::Engine& engine, Action action) {
     decltype(action()) result{};
     const velo_status status =
         contained([&] { result = action(); },
-                  [engine](velo_status caught, const char* text) { engine->engine.fail(caught, text); });
+                  [&engine](velo_status caught, const char* text) { engine.fail(caught, text); });
     if constexpr (std::is_same_v<decltype(result), velo_status>) {
         if (status != VELO_OK) return status;
     }
     return result;
+}
+
+template <typename Action>
+[[gnu::always_inline]] inline auto guarded(velo_engine* engine, Action action) {
+    return guarded(engine->engine, action);
 }
 
 // Runs what may be left out where memory is short.

@@ -54,6 +54,20 @@ void print_report(const Engine& engine) {
     std::fputs(text.c_str(), stderr);
 }
 
+velo::fabric::MessageView view_of(const void* header, size_t header_bytes, const void* payload,
+                                  size_t payload_bytes) {
+    return {{static_cast<const std::byte*>(header), static_cast<const std::byte*>(payload)},
+            {header_bytes, payload_bytes}};
+}
+
+[[gnu::noinline]] velo_status send_other(velo_peer* peer, uint8_t tag, const void* header,
+                                         size_t header_bytes, const void* payload, size_t payload_bytes) {
+    velo::endpoint::Engine& engine = peer->domain.engine;
+    const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
+    if (engine.send_run_if_plain(*peer, tag, message)) return VELO_OK;
+    return guarded(engine, [&] { return engine.send_now(*peer, tag, message); });
+}
+
 }  // namespace
 
 extern "C" {
@@ -190,12 +204,14 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
     return guarded(error, error_bytes, [&] { *peer = engine->engine.peer(place); });
 }
 
-velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,
-                          size_t header_bytes, const void* payload, size_t payload_bytes) {
-    velo::fabric::MessageView message{
-        {static_cast<const std::byte*>(header), static_cast<const std::byte*>(payload)},
-        {header_bytes, payload_bytes}};
-    return guarded(engine, [&] { return engine->engine.send_now(*peer, tag, message); });
+// No more arguments than registers, and a jump to what is seldom needed, so that nothing is saved on the
+// stack.
+velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
+                          const void* payload, size_t payload_bytes) {
+    const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
+    if (peer->domain.engine.send_if_plain(*peer, tag, message)) [[likely]]
+        return VELO_OK;
+    return send_other(peer, tag, header, header_bytes, payload, payload_bytes);
 }
 
 velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send) {

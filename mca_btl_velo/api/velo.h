@@ -87,8 +87,8 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
                               char* error, size_t error_bytes);
 
 /* Sends at once or not at all: VELO_OK (buffers reusable) or VELO_WOULD_BLOCK. Never queues. */
-velo_status velo_send_now(velo_engine* engine, velo_peer* peer, uint8_t tag, const void* header,
-                          size_t header_bytes, const void* payload, size_t payload_bytes);
+velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
+                          const void* payload, size_t payload_bytes);
 
 /* Sends, or queues what credits do not allow yet: VELO_OK or VELO_QUEUED. Messages to one peer stay in order.
  */

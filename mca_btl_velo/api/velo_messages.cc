@@ -81,6 +81,12 @@ velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, c
     });
 }
 
+bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
+                      int32_t tag, const void* data, size_t bytes) {
+    return messenger->messenger.send_if_plain(*peer, Key{context, source, tag},
+                                              static_cast<const std::byte*>(data), bytes);
+}
+
 velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
                                int32_t tag, const void* data, size_t bytes, velo_send_mode mode,
                                velo_message_send* send) {

@@ -99,6 +99,7 @@ bool Engine::take_back(Peer& peer) {
     peer.maps_us = false;
     peer.generation.fetch_add(1, std::memory_order_relaxed);
     peer.link.close();
+    peer.plain.store(false, std::memory_order_relaxed);
     peer.dozes = false;
     Incoming& incoming = peer.incoming;
     if (peer.arriving == Incoming::State::kMessage) buffers_.give_back(std::move(incoming.buffer));

@@ -37,6 +37,13 @@ class Distance {
         messages_ = known_ ? kMessagesPerLook - 1 : 0;
         return !fixed_;
     }
+    // The same of one that is to be sent without a look. False: one is due, and the message has not been
+    // counted.
+    bool passes() noexcept {
+        if ((messages_ == 0) & !fixed_) return false;
+        messages_ -= messages_ > 0;
+        return true;
+    }
     // The look found this in the line. Nothing is learned from a line that is as it was. True: what far()
     // says has changed.
     bool looked(std::uint64_t written, std::uint64_t ns) {

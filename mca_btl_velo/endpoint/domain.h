@@ -19,9 +19,10 @@ class Domain final : public flow::Carrier {
  public:
     // `first`: the directory index of the policy's peer 0. `sent`, `fullest`: what is sent here, in packets,
     // and the fullest that the mailbox was, in slots.
-    Domain(Engine& engine, std::unique_ptr<flow::Policy> rules, bool delay_credits, mailbox::Reader<> box,
+    Domain(Engine& in, std::unique_ptr<flow::Policy> rules, bool delay_credits, mailbox::Reader<> box,
            flow::PeerIndex first, std::uint64_t* sent, std::uint64_t* fullest)
-        : policy(std::move(rules)),
+        : engine(in),
+          policy(std::move(rules)),
           ledger(*policy, *this, delay_credits),
           reader(std::move(box)),
           first_peer(first),
@@ -31,8 +32,10 @@ class Domain final : public flow::Carrier {
           most_packets(refusal != nullptr  ? refusal->refusal_limit()
                        : policy->limited() ? UINT32_MAX
                                            : reader.capacity()),
-          engine_(engine) {}
+          senders(policy->config().total_peers()),
+          limited(policy->limited()) {}
 
+    Engine& engine;
     std::unique_ptr<flow::Policy> policy;
     flow::Ledger ledger;
     mailbox::Reader<> reader;
@@ -43,6 +46,8 @@ class Domain final : public flow::Carrier {
     flow::Refusal* refusal;                  // the policy has the fabric refuse by sender
     std::uint32_t
         most_packets;  // that the fabric takes of one sender at a time, if not as many as there are credits
+    std::uint32_t senders;          // that its packets may come from
+    bool limited;                   // the policy counts credits
     bool waits_for_data = false;    // what its REFs stand for is fetched, see fabric::Network
     std::uint64_t next_sample = 0;  // position at which the occupancy is looked at next
 
@@ -52,8 +57,6 @@ class Domain final : public flow::Carrier {
     void carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) override;
     void entered(flow::Account& from, wire::PacketKind kind, std::uint32_t value) override;
     bool send_queued(flow::Account& to) override;
-
-    Engine& engine_;
 };
 
 }  // namespace velo::endpoint

@@ -307,6 +307,9 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (config_.distance != std::string_view("auto"))
         peer.distance.fix(config_.distance == std::string_view("far"));
     follow_distance(peer);
+    const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
+                       !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
+    peer.plain.store(plain, std::memory_order_relaxed);
     log_connection(peer, address);
     trace_.connected(peer);
 }

@@ -72,9 +72,12 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // To a process on another node: the network's part of its address.
     flow::PeerIndex expect_remote(std::span<const std::byte> address);
 
-    // In send_now.h.
-    [[gnu::always_inline]] velo_status send_now(Peer& peer, std::uint8_t tag,
-                                                const fabric::MessageView& message);
+    // At once or not at all: nearly all messages of one packet, in send_now.h; most of a few packets; any.
+    // False: nothing has been done.
+    [[gnu::always_inline]] bool send_if_plain(Peer& peer, std::uint8_t tag,
+                                              const fabric::MessageView& message) noexcept;
+    bool send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
+    velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
     // `local` is only read by a put.
     velo_status transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
@@ -187,12 +190,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     Manner manner_of(const Peer& peer, std::size_t bytes) const;
     [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] velo_status count_sent();
-    [[gnu::always_inline]] velo_status sent_whole(Peer& peer, std::uint32_t packets);
     [[gnu::noinline]] void follow_sent(Peer& peer, std::uint32_t packets);
-    [[gnu::always_inline]] velo_status send_now_alone(Peer& peer, std::uint8_t tag,
-                                                      const fabric::MessageView& message);
-    [[gnu::noinline]] velo_status send_now_locked(Peer& peer, std::uint8_t tag,
-                                                  const fabric::MessageView& message);
+    [[gnu::always_inline]] void left_plainly(Peer& peer, std::uint32_t packets);
     // Before a further packet is retrieved, and at each look at the mailbox.
     void release_delayed_credit(Domain& domain) {
         if (!domain.ledger.owes()) [[likely]]
@@ -200,8 +199,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         std::lock_guard lock(mutex_);
         domain.ledger.look();
     }
-    [[gnu::noinline]] velo_status send_run_now(Peer& peer, std::uint8_t tag,
-                                               const fabric::MessageView& message);
+    velo_status send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     // What is to leave by reference.
     struct Outgoing {
@@ -269,7 +267,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void doze();
     // These return the number of packets handled.
     int look();
-    int drain(Domain& domain);
+    [[gnu::always_inline]] int drain(Domain& domain);
+    [[gnu::noinline]] int drain_other(Domain& domain);
+    [[gnu::always_inline]] int retrieve_if_plain(Domain& domain, std::uint64_t word);
+    [[gnu::noinline]] int retrieve_other(Domain& domain, std::uint64_t word);
+    [[gnu::always_inline]] void await_retrieval(Peer& peer, std::uint32_t packets);
     int handle(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
     template <wire::PacketKind kKind>

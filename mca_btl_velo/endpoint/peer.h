@@ -33,11 +33,15 @@ struct alignas(64) velo_peer : velo::flow::Account {
     const velo::flow::Policy& policy() const { return domain.ledger.policy(); }
     const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
+    bool is_plain() const { return plain.load(std::memory_order_relaxed); }
+
     // After a store into its mailbox.
     void wake() {
         if (dozes) velo::platform::wake_if_asleep(segment.header().pointers.doze);
     }
 
+    // Its credits and its queue alone decide how a message leaves for it, see Engine::send_if_plain.
+    std::atomic<bool> plain{false};
     velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
     velo::endpoint::SendQueue queue;
     std::uint64_t polls_at_send = 0;         // Engine::empty_polls_ when something was sent to it last

@@ -19,7 +19,7 @@ namespace {
 // Packets handled by one call of progress at most, so that the upper layer gets to act on what has come.
 constexpr int kBatch = 256;
 // Slots are given back to the writers of policy "none" in steps of this many.
-constexpr int kFreeStep = 16;
+constexpr std::uint64_t kFreeStep = 16;
 // Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
 // of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
 constexpr std::uint32_t kPollsToSleep = 50;
@@ -59,9 +59,8 @@ inline int Engine::look() {
         std::lock_guard lock(mutex_);
         interceptor_.look();
     }
-    release_delayed_credit(velo_);
     int handled = drain(velo_);
-    if (limic_) handled += drain(*limic_);
+    if (limic_) handled += drain_other(*limic_);
     if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
         handled = housekeep(handled);
     } else if (handled == 0 && sleep_us_ > 0) {
@@ -89,31 +88,49 @@ void Engine::doze() {
     look_around();
 }
 
-int Engine::drain(Domain& domain) {
+inline int Engine::drain(Domain& domain) {
     int handled = 0;
     while (handled < kBatch && !failed_) {
-        std::uint64_t word = domain.reader.poll();
-        if (word == 0) break;
-        if (interceptor_.active()) {
-            const fabric::Interceptor::Fate fate = interceptor_.arriving();
-            if (fate == fabric::Interceptor::Fate::kHold) break;
-            if (fate == fabric::Interceptor::Fate::kDrop) {
-                domain.reader.advance(wire::Header::unpack(word).packets());
-                ++handled;
-                continue;
-            }
-        }
-        if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]
-            break;
-        if (domain.reader.position() >= domain.next_sample) [[unlikely]]
-            sample(domain);
-        release_delayed_credit(domain);
-        int packets = handle(domain, word);
-        if (handled % kFreeStep + packets >= kFreeStep) domain.reader.publish();
+        const std::uint64_t word = domain.reader.word();
+        int packets = 0;
+        if (domain.reader.is_plain(word)) [[likely]]
+            packets = retrieve_if_plain(domain, word);
+        if (packets == 0) packets = domain.reader.is_header(word) ? retrieve_other(domain, word) : 0;
+        if (packets == 0) break;
         handled += packets;
     }
-    if (handled > 0) domain.reader.publish();
+    if (handled > 0) {
+        domain.reader.publish();
+    } else {
+        release_delayed_credit(domain);
+        domain.reader.fetch_awaited();
+    }
     return handled;
+}
+
+int Engine::drain_other(Domain& domain) {
+    return drain(domain);
+}
+
+// Any run. Returns the number of packets, 0: it is not there yet.
+int Engine::retrieve_other(Domain& domain, std::uint64_t word) {
+    if (interceptor_.active()) {
+        const fabric::Interceptor::Fate fate = interceptor_.arriving();
+        if (fate == fabric::Interceptor::Fate::kHold) return 0;
+        if (fate == fabric::Interceptor::Fate::kDrop) {
+            const std::uint32_t packets = wire::Header::unpack(word).packets();
+            domain.reader.advance(packets);
+            return static_cast<int>(packets);
+        }
+    }
+    if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]
+        return 0;
+    if (domain.reader.position() >= domain.next_sample) [[unlikely]]
+        sample(domain);
+    release_delayed_credit(domain);
+    const int packets = handle(domain, word);
+    if (!domain.limited && domain.reader.unpublished() >= kFreeStep) domain.reader.publish();
+    return packets;
 }
 
 bool Engine::idle() const {
@@ -131,8 +148,7 @@ void Engine::sample(Domain& domain) {
 
 int Engine::handle(Domain& domain, std::uint64_t word) {
     wire::Header header = wire::Header::unpack(word);
-    if (!header.plausible(domain.policy->config().total_peers()))
-        refuse("an impossible packet is in the mailbox", header);
+    if (!header.plausible(domain.senders)) refuse("an impossible packet is in the mailbox", header);
     Peer& peer = sender_at(domain.first_peer + header.source);
     if (header.kind == wire::PacketKind::kData) return retrieve_data<wire::PacketKind::kData>(peer, header);
     return handle_rarity(peer, header);
@@ -153,16 +169,43 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     return 1;
 }
 
+// A message of a known peer in one piece, and nothing else to do with it: nearly all. What is done here is
+// all that it needs. 0: nothing has been done.
+inline int Engine::retrieve_if_plain(Domain& domain, std::uint64_t word) {
+    const wire::Header header = wire::Header::unpack(word);
+    const std::uint32_t packets = wire::packets_in_run(header.length);
+    mailbox::Reader<>& reader = domain.reader;
+    if (!domain.limited || header.source >= domain.senders || reader.position() >= domain.next_sample ||
+        !reader.in_one_piece(packets) || header.length > buffers_.buffer_bytes() || interceptor_.active())
+        [[unlikely]]
+        return 0;
+    Peer* const peer = peers_.find(domain.first_peer + header.source);
+    if (peer == nullptr || peer->arriving != Incoming::State::kIdle) [[unlikely]]
+        return 0;
+    release_delayed_credit(domain);
+    await_retrieval(*peer, packets);
+    hand_up(*peer, header.tag, reader.payload(), header.length);
+    reader.advance(packets);
+    std::lock_guard lock(mutex_);
+    account(*peer, packets, false, 0);
+    return static_cast<int>(packets);
+}
+
+// What its lines can do while the run is looked at: the next is under way, or an answer is likely.
+inline void Engine::await_retrieval(Peer& peer, std::uint32_t packets) {
+    peer.domain.reader.fetch(packets);
+    // Not with several threads: the place to prepare is moved under the lock.
+    if (packets > 1 && peer.awaits_answer.load(std::memory_order_relaxed) && !config_.threads && rested(peer))
+        peer.link.prepare(packets);
+    peer.awaits_answer.store(false, std::memory_order_relaxed);
+}
+
 template <wire::PacketKind kKind>
 inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
-    reader.fetch_next(packets);
-    // Not with several threads: the place to prepare is moved under the lock.
-    if (peer.awaits_answer.load(std::memory_order_relaxed) && !config_.threads && rested(peer))
-        peer.link.prepare(packets);
-    peer.awaits_answer.store(false, std::memory_order_relaxed);
+    await_retrieval(peer, packets);
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header)))
         refuse("a packet does not belong to a message", header);
     if (header.flags & wire::kPiggyback) credits = reader.piggyback(header);
@@ -202,7 +245,8 @@ const char* Engine::take(const fabric::Delivery& delivery) {
 
 // Under the mutex.
 inline void Engine::account(Peer& peer, std::uint32_t packets, bool waited, std::uint32_t credits) {
-    if (!peer.ledger().data_retrieved(peer, packets, waited, credits)) [[unlikely]]
+    const bool quiet = !waited && credits == 0 && peer.ledger().data_retrieved_if_quiet(peer, packets);
+    if (!quiet && !peer.ledger().data_retrieved(peer, packets, waited, credits)) [[unlikely]]
         throw Failure(VELO_ERR_PROTOCOL, "a peer has sent more packets than it has credits for");
     assert_invariants();
 }

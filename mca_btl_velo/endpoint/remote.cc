@@ -90,7 +90,7 @@ int Engine::progress_remote(bool busy) {
         std::lock_guard lock(mutex_);
         moved = network_->progress();
     }
-    int handled = std::exchange(taken_, 0) + drain(*remote_);
+    int handled = std::exchange(taken_, 0) + drain_other(*remote_);
     handled += finish_bulk();
     network_quiet_ = moved || handled > 0 ? 0 : network_quiet_ + 1;
     return handled;

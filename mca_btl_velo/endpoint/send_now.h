@@ -1,8 +1,6 @@
 // The way of a message of one packet, inline from the C interface down to the mailbox.
 #pragma once
 
-#include <mutex>
-
 #include "endpoint/engine.h"
 
 namespace velo::endpoint {
@@ -28,28 +26,23 @@ inline velo_status Engine::count_sent() {
     return VELO_OK;
 }
 
-// All of a message, at once.
-inline velo_status Engine::sent_whole(Peer& peer, std::uint32_t packets) {
-    sent(peer, packets);
-    return count_sent();
+// After the store of packets to a plain peer.
+inline void Engine::left_plainly(Peer& peer, std::uint32_t packets) {
+    *peer.domain.sent_packets += packets;
+    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
+    peer.awaits_answer.store(true, std::memory_order_relaxed);
+    (void)count_sent();
 }
 
-inline velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
-    if (config_.threads) [[unlikely]]
-        return send_now_locked(peer, tag, message);
-    return send_now_alone(peer, tag, message);
-}
-
-// Under the mutex, or with a single thread.
-inline velo_status Engine::send_now_alone(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
-    if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
-    const std::size_t total = message.total();
-    if (total > wire::kPayloadBytes) [[unlikely]]
-        return send_run_now(peer, tag, message);
-    const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
-    if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
-        return VELO_WOULD_BLOCK;
-    return sent_whole(peer, 1);
+// Of one packet, to a peer towards which nothing is due: nearly all messages, and all that they need.
+// False: nothing has been done.
+inline bool Engine::send_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
+    if (!peer.is_plain() || message.total() > wire::kPayloadBytes || !peer.queue.empty() ||
+        !peer.ledger().take_if_plain(peer, 1))
+        return false;
+    peer.link.direct().carry_plain_packet(message, tag, rested(peer));
+    left_plainly(peer, 1);
+    return true;
 }
 
 }  // namespace velo::endpoint

@@ -47,9 +47,34 @@ void Engine::follow_sent(Peer& peer, std::uint32_t packets) {
     peer.wake();
 }
 
-velo_status Engine::send_now_locked(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
+// In one run of several packets.
+bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
+    const std::size_t total = message.total();
+    if (!peer.is_plain() || total <= wire::kPayloadBytes || total >= peer.refer_from ||
+        message.bytes[0] > wire::kPayloadBytes || !peer.queue.empty())
+        return false;
+    const bool waited_for = rested(peer);
+    const std::size_t packets = (wire::kHeaderBytes + total + wire::kPacketBytes - 1) / wire::kPacketBytes;
+    const auto count = static_cast<std::uint32_t>(packets);
+    if (packets > (waited_for ? kLatencyFraming : kRateFraming).whole_packets ||
+        !peer.link.direct().holds(count) || !peer.distance.passes() ||
+        !peer.ledger().take_if_plain(peer, count, reference_shift_))
+        return false;
+    peer.link.direct().carry_plain_run(message, tag, count, waited_for);
+    left_plainly(peer, count);
+    return true;
+}
+
+velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     std::lock_guard lock(mutex_);
-    return send_now_alone(peer, tag, message);
+    if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
+    const std::size_t total = message.total();
+    if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
+    const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
+    if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
+        return VELO_WOULD_BLOCK;
+    sent(peer, 1);
+    return count_sent();
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver.
@@ -119,7 +144,8 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .framing = manner.framing};
     if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
-    return sent_whole(peer, packets);
+    sent(peer, packets);
+    return count_sent();
 }
 
 velo_status Engine::send_start(Peer& peer, velo_send* send) {
@@ -179,19 +205,19 @@ void Engine::report_sent(velo_send* send) {
 }
 
 bool Domain::send_queued(flow::Account& to) {
-    return engine_.send_queued(static_cast<Peer&>(to));
+    return engine.send_queued(static_cast<Peer&>(to));
 }
 
 flow::Account& Domain::account(flow::PeerIndex peer) {
-    return engine_.peer_at(first_peer + peer);
+    return engine.peer_at(first_peer + peer);
 }
 
 void Domain::carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) {
-    engine_.carry_control(static_cast<Peer&>(to), kind, value);
+    engine.carry_control(static_cast<Peer&>(to), kind, value);
 }
 
 void Domain::entered(flow::Account& from, wire::PacketKind kind, std::uint32_t value) {
-    engine_.trace_.received(static_cast<Peer&>(from), kind, value);
+    engine.trace_.received(static_cast<Peer&>(from), kind, value);
 }
 
 // A process may have ended by the time that it is answered for the first time: its question came with the

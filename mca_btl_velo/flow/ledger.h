@@ -81,8 +81,7 @@ class Ledger final : private Emitter {
     std::uint32_t attach(const Account& to, bool room = true) {
         const PeerFlow& flow = policy_.peer(to.flow);
         // One branch of the three conditions.
-        const bool below = flow.retrieved + flow.retrieved / 4 + 1 < flow.threshold;
-        const bool few = delays_ ? below & (delayed_to() != to.peer) : flow.retrieved == 0;
+        const bool few = delays_ ? flow.returns_may_wait() & (delayed_to() != to.peer) : flow.retrieved == 0;
         return few | !room ? 0 : attach_due(to);
     }
     // `packets` <= credits(to) DATA packets have left.
@@ -94,6 +93,11 @@ class Ledger final : private Emitter {
     bool take(const Account& to, std::uint32_t packets) {
         policy_.take(to.flow, packets);
         return owes_another(to);
+    }
+    // attach() and take() where credits may wait, of packets that bring none and make none due, and take no
+    // more than a part of those at hand: nearly always. False: nothing has changed.
+    bool take_if_plain(const Account& to, std::uint32_t packets, unsigned shift = 0) {
+        return !owes() && policy_.take_if_plain(to.flow, packets, shift);
     }
     // Whoever speaks to another peer may not look at its mailbox for long.
     bool owes_another(const Account& than) const {
@@ -131,6 +135,11 @@ class Ledger final : private Emitter {
     [[gnu::always_inline]] bool data_retrieved(Account& from, std::uint32_t packets, bool waited,
                                                std::uint32_t credits) {
         return data_retrieved(from, packets, waited, credits, [](std::uint32_t, bool) {});
+    }
+    // The same where credits are counted, the packets brought none, and nothing is due with them: nearly
+    // always. False: nothing has changed.
+    bool data_retrieved_if_quiet(const Account& from, std::uint32_t packets) {
+        return policy_.data_retrieved_if_quiet(from.flow, packets);
     }
     // How many DATA packets in a row only count, and counting so many at once.
     std::uint32_t quiet_packets(const Account& from) const { return policy_.quiet_packets(from.flow); }

@@ -22,6 +22,9 @@ struct PeerFlow {
     std::uint32_t retrieved = 0;  // receiver role: `retr`, packets retrieved whose slots are not yet returned
     std::uint32_t threshold = 0;  // receiver role: t[0], current_threshold; UINT32_MAX: never
     std::uint32_t current = 0;    // receiver role: `cc`, credits at the sender and in flight either way
+
+    // What was retrieved is far from due: where credits may wait, no packet needs to take it along.
+    bool returns_may_wait() const { return retrieved + retrieved / 4 + 1 < threshold; }
 };
 
 // What a policy has beyond credits, each in a header of its own; nullptr: not this one.
@@ -88,6 +91,14 @@ class Policy {
     std::uint32_t piggyback(FlowIndex to, Emitter& out) {
         return config_.piggyback && peers_[to].retrieved > 0 ? attach(to, out) : 0;
     }
+    // take(), where credits >> `shift` are as many, and returns to `to` may wait. False: nothing has changed.
+    bool take_if_plain(FlowIndex to, std::uint32_t count, unsigned shift) {
+        PeerFlow& peer = peers_[to];
+        if (peer.credit >> shift < count || !peer.returns_may_wait()) [[unlikely]]
+            return false;
+        peer.credit -= count;
+        return true;
+    }
     // Credits arrived, in a CREDIT or with DATA.
     void credit_received(FlowIndex from, std::uint32_t credits) {
         if (limited_) peers_[from].credit += credits;
@@ -110,10 +121,15 @@ class Policy {
     }
     // data_retrieved for `count` <= quiet_packets(from) of them at once.
     void data_retrieved_quietly(FlowIndex from, std::uint32_t count) {
-        if (!limited_) return;
-        available_ += count;
-        peers_[from].retrieved += count;
-        peers_[from].current -= count;
+        if (limited_) count_retrieved(peers_[from], count);
+    }
+    // The same where credits are counted, if they are so few. False: nothing has changed.
+    bool data_retrieved_if_quiet(FlowIndex from, std::uint32_t count) {
+        PeerFlow& peer = peers_[from];
+        if (peer.retrieved + count >= peer.threshold) [[unlikely]]
+            return false;
+        count_retrieved(peer, count);
+        return true;
     }
 
  protected:
@@ -133,11 +149,7 @@ class Policy {
             offended_ = true;
         return possible;
     }
-    void slot_freed(FlowIndex from) {
-        ++available_;
-        ++peers_[from].retrieved;
-        --peers_[from].current;
-    }
+    void slot_freed(FlowIndex from) { count_retrieved(peers_[from], 1); }
     // Moves `count` free slots to `from`, as credits that are about to be sent.
     void grant(FlowIndex from, std::uint32_t count) {
         peers_[from].current += count;
@@ -158,6 +170,13 @@ class Policy {
     std::uint32_t data_slots_;  // the D of I2
     Counters counters_;
     Traits traits_;
+
+ private:
+    void count_retrieved(PeerFlow& from, std::uint32_t count) {
+        available_ += count;
+        from.retrieved += count;
+        from.current -= count;
+    }
 };
 
 }  // namespace velo::flow

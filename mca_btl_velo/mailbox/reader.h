@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mailbox/layout.h"
+#include "platform/cache.h"
 
 namespace velo::mailbox {
 
@@ -9,22 +10,30 @@ template <template <class> class Atom = std::atomic>
 class Reader {
  public:
     Reader(Pointers<Atom>* pointers, Slot<Atom>* slots, std::uint32_t capacity)
-        : pointers_(pointers), slots_(slots), capacity_(capacity) {}
+        : pointers_(pointers), first_(slots), end_(slots + capacity), at_(slots), capacity_(capacity) {}
 
-    // The header of the oldest run, 0 if it has not arrived. Slots are stored out of order by different
-    // senders; the receiver takes them in the order of reservation. acquire pairs with Writer::publish.
+    // What lies in the oldest slot. Slots are stored out of order by different senders; the receiver takes
+    // them in the order of reservation. acquire pairs with Writer::publish.
+    std::uint64_t word() const { return at_->header.load(std::memory_order_acquire); }
+    // It is the header of a run that has arrived: any, or a plain one.
+    bool is_header(std::uint64_t word) const {
+        return wire::Header::lap_of(word) == wire::Header::lap_of(plain_) && word != 0;
+    }
+    bool is_plain(std::uint64_t word) const { return (word & wire::Header::kPlainMask) == plain_; }
+    // The header of the oldest run, 0 if it has not arrived.
     std::uint64_t poll() const {
-        std::uint64_t word = slots_[cursor_.index].header.load(std::memory_order_acquire);
-        return wire::Header::lap_of(word) == cursor_.lap ? word : 0;
+        const std::uint64_t found = word();
+        return is_header(found) ? found : 0;
     }
 
-    // Payload of the run that poll found; valid until a slot's credit is returned or publish is called. It
+    // Payload of the run that was found; valid until a slot's credit is returned or publish is called. It
     // goes on at `start` after `contiguous` bytes.
-    std::byte* payload() { return slots_[cursor_.index].payload; }
-    std::size_t contiguous() const { return wire::run_capacity(capacity_ - cursor_.index); }
-    std::byte* start() { return reinterpret_cast<std::byte*>(slots_); }
+    std::byte* payload() { return at_->payload; }
+    std::size_t contiguous() const { return wire::run_capacity(static_cast<std::uint32_t>(end_ - at_)); }
+    std::byte* start() { return reinterpret_cast<std::byte*>(first_); }
+    bool in_one_piece(std::uint32_t packets) const { return end_ - at_ >= std::ptrdiff_t{packets}; }
 
-    // The credits in the run that poll found, whose header says that there are some.
+    // The credits in the run that was found, whose header says that there are some.
     std::uint32_t piggyback(const wire::Header& header) {
         std::uint16_t credits;
         std::memcpy(&credits, in_run(payload(), contiguous(), start(), header.piggyback_offset()),
@@ -32,31 +41,40 @@ class Reader {
         return credits;
     }
 
-    // Fetches the header behind the run of `packets` that poll found, which may be under way already: its
-    // line travels while this run is being used.
-    void fetch_next(std::uint32_t packets) const {
-        std::uint32_t next = cursor_.index + packets;
-        __builtin_prefetch(&slots_[next < capacity_ ? next : next - capacity_]);
+    // Fetches the lines of the run of `packets` that was found, and the header behind it, which may be under
+    // way already: they travel together, while the first one is being used. Over the end of the ring it
+    // fetches what nobody needs.
+    void fetch(std::uint32_t packets) {
+        two_slots_ = packets == 2;
+        platform::prefetch(at_ + packets);
+        const std::uint32_t lines = packets < kMostFetched ? packets : kMostFetched;
+        for (std::uint32_t line = 1; line < lines; ++line) platform::prefetch(at_ + line);
+    }
+    // Nothing has arrived. Where the last message took two slots so will the next, and its second line
+    // travels while the first is waited for. Not for longer ones: lines would be taken back that the sender
+    // is filling.
+    void fetch_awaited() const {
+        if (two_slots_) platform::prefetch(at_ + 1);
     }
 
     // A run of `packets` is done with. Its slots may be overwritten once their credits have been returned
     // (static, dynamic) or the read pointer published (none).
     void advance(std::uint32_t packets) {
-        ++position_;
-        cursor_.advance(capacity_);
+        position_ += packets;
+        next();
         for (; packets > 1; --packets) {
             // Where the next round may look for a header there is payload now. It must not pass for one.
-            Atom<std::uint64_t>& word = slots_[cursor_.index].header;
-            auto next_lap = static_cast<std::uint16_t>(cursor_.lap + 1);
+            Atom<std::uint64_t>& word = at_->header;
+            const auto next_lap = static_cast<std::uint16_t>(wire::Header::lap_of(plain_) + 1);
             if (wire::Header::lap_of(word.load(std::memory_order_relaxed)) == next_lap) [[unlikely]]
                 word.store(0, std::memory_order_relaxed);
-            ++position_;
-            cursor_.advance(capacity_);
+            next();
         }
     }
 
     // release: our last look at the slots before happens before a sender's next store into them.
-    void publish() { pointers_->read.store(position_, std::memory_order_release); }
+    void publish() { pointers_->read.store(published_ = position_, std::memory_order_release); }
+    std::uint64_t unpublished() const { return position_ - published_; }
 
     std::uint64_t position() const { return position_; }
     std::uint32_t capacity() const { return capacity_; }
@@ -64,11 +82,24 @@ class Reader {
     std::uint64_t occupancy() const { return pointers_->write.load(std::memory_order_relaxed) - position_; }
 
  private:
+    // As many as pay; the processor fetches the lines of longer runs by itself.
+    static constexpr std::uint32_t kMostFetched = 8;
+    static constexpr std::uint64_t kLap = std::uint64_t{1} << 48;
+
+    void next() {
+        if (++at_ == end_) [[unlikely]] {
+            at_ = first_;
+            plain_ += kLap;
+        }
+    }
+
     Pointers<Atom>* pointers_;
-    Slot<Atom>* slots_;
+    Slot<Atom>*first_, *end_;
+    Slot<Atom>* at_;                                // the oldest
+    std::uint64_t plain_ = wire::Header::plain(1);  // of this lap
+    std::uint64_t position_ = 0, published_ = 0;
     std::uint32_t capacity_;
-    std::uint64_t position_ = 0;
-    Cursor cursor_{0, 1};
+    bool two_slots_ = false;  // that the last run took
 };
 
 }  // namespace velo::mailbox

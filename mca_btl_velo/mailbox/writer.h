@@ -22,7 +22,9 @@ class Writer {
     // later reservation, so whoever reserves the next lap of that slot may write it although the credit was
     // not its own.
     Cursor reserve(std::uint32_t count) {
-        return divider_.locate(pointers_->write.fetch_add(count, std::memory_order_acq_rel));
+        const std::uint64_t position = pointers_->write.fetch_add(count, std::memory_order_acq_rel);
+        behind_ = position + count;
+        return divider_.locate(position);
     }
 
     // Without credits: reserves up to `wanted` free slots; returns how many, 0 if fewer than `least` are
@@ -43,11 +45,15 @@ class Writer {
             // relaxed: every sender looks at the read pointer itself.
             if (pointers_->write.compare_exchange_weak(write, write + count, std::memory_order_relaxed,
                                                        std::memory_order_relaxed)) {
+                behind_ = write + count;
                 *first = divider_.locate(write);
                 return count;
             }
         }
     }
+
+    // Behind what was reserved last: the next, if nobody comes between.
+    Cursor behind() const { return divider_.locate(behind_); }
 
     // Payload of a run that starts at this slot. It goes on at `start` after `contiguous` bytes.
     std::byte* payload(Cursor at) { return slots_[at.index].payload; }
@@ -64,7 +70,7 @@ class Writer {
                     sizeof value);
     }
 
-    // Makes the run visible; the payload is complete. release pairs with Reader::poll.
+    // Makes the run visible; the payload is complete. release pairs with Reader::word.
     void publish(Cursor at, wire::Header header) {
         header.lap = at.lap;
         slots_[at.index].header.store(header.pack(), std::memory_order_release);
@@ -74,6 +80,7 @@ class Writer {
     Pointers<Atom>* pointers_ = nullptr;
     Slot<Atom>* slots_ = nullptr;
     Divider divider_{1};
+    std::uint64_t behind_ = 0;
     std::uint64_t known_read_ = 0;
 };
 

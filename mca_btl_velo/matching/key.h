@@ -18,7 +18,7 @@ struct Key {
     friend bool operator==(const Key&, const Key&) = default;
 
     std::uint64_t hash() const {
-        std::uint64_t sides = std::uint64_t{context} << 32 | static_cast<std::uint32_t>(source);
+        std::uint64_t sides = std::uint64_t{static_cast<std::uint32_t>(source)} << 32 | context;
         std::uint64_t mixed = (sides ^ std::uint64_t{static_cast<std::uint32_t>(tag)} * 0x9e3779b97f4a7c15) *
                               0xbf58476d1ce4e5b9;
         return mixed ^ mixed >> 32;

@@ -48,7 +48,7 @@ class KeyedQueue {
         Entry*& bucket = buckets_[bucket_of(key)];
         hook.next_head = bucket;
         bucket = entry;
-        if (++keys_ > buckets_.size()) grow();
+        if (++keys_ > mask_) grow();
     }
 
     // Takes out the oldest entry of that key, or returns nullptr.
@@ -90,7 +90,7 @@ class KeyedQueue {
  private:
     static constexpr std::size_t kBucketsAtFirst = 64;  // a power of two, as always
 
-    std::size_t bucket_of(const Key& key) const { return key.hash() & (buckets_.size() - 1); }
+    std::size_t bucket_of(const Key& key) const { return key.hash() & mask_; }
 
     void remove_head(Entry* entry) {
         Entry** link = &buckets_[bucket_of(kKeyOf(*entry))];
@@ -111,9 +111,10 @@ class KeyedQueue {
         *link = hook.next;
     }
 
-    void grow() {
+    [[gnu::noinline, gnu::cold]] void grow() {
         std::vector<Entry*> old(2 * buckets_.size(), nullptr);
         old.swap(buckets_);
+        mask_ = buckets_.size() - 1;
         for (Entry* head : old) {
             while (head != nullptr) {
                 Entry* following = (head->*kHook).next_head;
@@ -126,6 +127,7 @@ class KeyedQueue {
     }
 
     std::vector<Entry*> buckets_ = std::vector<Entry*>(kBucketsAtFirst, nullptr);
+    std::size_t mask_ = kBucketsAtFirst - 1;
     std::size_t keys_ = 0;
 };
 

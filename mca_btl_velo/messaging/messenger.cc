@@ -11,7 +11,7 @@ namespace velo::messaging {
 namespace {
 
 template <typename T>
-T read(const std::byte* data, std::size_t bytes) {
+[[gnu::always_inline]] inline T read(const std::byte* data, std::size_t bytes) {
     if (bytes < sizeof(T)) throw Failure(VELO_ERR_PROTOCOL, "a message is shorter than its header");
     T value;
     std::memcpy(&value, data, sizeof value);
@@ -103,12 +103,6 @@ void Messenger::departed(Peer& peer) {
     for (velo_message_send* send : unanswered) settle(send, VELO_ERR_REMOTE);
 }
 
-std::uint16_t Messenger::take_owed(Share& share) {
-    const std::uint32_t told = std::min<std::uint32_t>(share.owed, UINT16_MAX);
-    share.owed -= told;
-    return static_cast<std::uint16_t>(told);
-}
-
 bool Messenger::give_back(Peer* from, std::uint32_t cells) {
     if (from == nullptr) {
         own_.there += cells;
@@ -130,14 +124,44 @@ void Messenger::return_credits(Peer& peer) {
     if (engine_.send_now(peer, endpoint::kListenerTag, message) != VELO_OK) share.owed += header.returned;
 }
 
+// `id`: of a synchronous one.
+inline void Messenger::eager_arrived(Peer& from, const Header& header, const std::uint64_t* id,
+                                     const std::byte* payload, std::size_t bytes) {
+    bool due;
+    velo_message_receive* receive;
+    {
+        std::lock_guard lock(mutex_);
+        Share& share = reached_share_of(from);
+        share.there += header.returned;
+        matching::Posted* posted = match(header.key);
+        if (posted == nullptr) return park_eager(from, header, id == nullptr ? 0 : *id, payload, bytes);
+        ++state_.matched_at_once;
+        receive = receive_of(posted);
+        share.owed += cells_for(bytes);
+        due = share.owed >= return_from_;
+    }
+    if (id != nullptr) say_done(from, *id, VELO_OK);
+    deliver(receive, header.key, payload, bytes);
+    if (due) [[unlikely]]
+        return_credits(from);
+}
+
+// What is seldom needed is elsewhere, with its memory on the stack.
 void Messenger::arrived(Peer& from, std::byte* data, std::size_t bytes) {
+    if (bytes < sizeof(Header)) [[unlikely]]
+        return other_arrived(from, data, bytes);
+    const auto header = read<Header>(data, bytes);
+    if (header.kind != Kind::kEager) [[unlikely]]
+        return other_arrived(from, data, bytes);
+    eager_arrived(from, header, nullptr, data + sizeof header, bytes - sizeof header);
+}
+
+void Messenger::other_arrived(Peer& from, const std::byte* data, std::size_t bytes) {
     const auto header = read<Header>(data, bytes);
     switch (header.kind) {
-        case Kind::kEager:
-            return eager_arrived(from, header, 0, data + sizeof header, bytes - sizeof header);
         case Kind::kSynchronous: {
             const auto synchronous = read<SynchronousHeader>(data, bytes);
-            return eager_arrived(from, header, synchronous.id, data + sizeof synchronous,
+            return eager_arrived(from, header, &synchronous.id, data + sizeof synchronous,
                                  bytes - sizeof synchronous);
         }
         case Kind::kRendezvous:
@@ -175,27 +199,6 @@ void Messenger::control_arrived(Peer& from, const Header& header, const std::byt
         default:
             throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
     }
-}
-
-void Messenger::eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
-                              std::size_t bytes) {
-    bool due;
-    velo_message_receive* receive;
-    {
-        std::lock_guard lock(mutex_);
-        Share& share = reached_share_of(from);
-        share.there += header.returned;
-        matching::Posted* posted = match(header.key);
-        if (posted == nullptr) return park_eager(from, header, id, payload, bytes);
-        ++state_.matched_at_once;
-        receive = receive_of(posted);
-        share.owed += cells_for(bytes);
-        due = share.owed >= return_from_;
-    }
-    if (header.kind == Kind::kSynchronous) say_done(from, id, VELO_OK);
-    deliver(receive, header.key, payload, bytes);
-    if (due) [[unlikely]]
-        return_credits(from);
 }
 
 void Messenger::park_eager(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,

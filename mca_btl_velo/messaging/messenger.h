@@ -14,7 +14,9 @@
 // round; no callback runs under it, and no payload is copied to a receive.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -22,8 +24,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "endpoint/send_now.h"
 #include "endpoint/gate.h"
+#include "endpoint/send_now.h"
 #include "matching/posted_queue.h"
 #include "matching/unexpected_queue.h"
 #include "messaging/awaited_sends.h"
@@ -57,6 +59,16 @@ inline Parked parked_like(endpoint::Peer& from, const RendezvousHeader& rendezvo
     return like;
 }
 
+// Two words, because the header is fetched as such in a moment.
+inline Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
+    static_assert(std::endian::native == std::endian::little);
+    const std::array<std::uint64_t, 2> words{
+        std::uint64_t{static_cast<std::uint32_t>(key.source)} << 32 | key.context,
+        static_cast<std::uint64_t>(kind) << 48 | std::uint64_t{returned} << 32 |
+            static_cast<std::uint32_t>(key.tag)};
+    return std::bit_cast<Header>(words);
+}
+
 class Messenger final : private endpoint::Listener {
  public:
     Messenger(endpoint::Engine& engine, const velo_messenger_config& config);
@@ -67,6 +79,10 @@ class Messenger final : private endpoint::Listener {
     void connect(Peer& peer, const Address& address);
 
     // Keys by value: see velo_message_start.
+    // To a peer towards which nothing is held back or due: nearly all small messages, and all that they need.
+    // False: nothing has been done. Where a peer is plain there is a single thread: without the mutex.
+    [[gnu::always_inline]] bool send_if_plain(Peer& to, matching::Key key, const std::byte* data,
+                                              std::size_t bytes) noexcept;
     velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
     void receive(matching::Key pattern, velo_message_receive* receive);
@@ -117,10 +133,18 @@ class Messenger final : private endpoint::Listener {
         std::unordered_map<void*, std::unique_ptr<std::byte[]>> parts;  // velo_message_receive::part
     };
 
+    // The rest of send_if_plain: of several packets, and what both need.
+    [[gnu::noinline]] bool send_run_if_plain(Peer& to, matching::Key key, const std::byte* data,
+                                             std::size_t bytes) noexcept;
+    template <typename Way>
+    [[gnu::always_inline]] bool send_by(Way way, Peer& to, matching::Key key, const std::byte* data,
+                                        std::size_t bytes) noexcept;
+
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
+    [[gnu::noinline]] void other_arrived(Peer& from, const std::byte* data, std::size_t bytes);
     void departed(Peer& peer) override;
-    void eager_arrived(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
-                       std::size_t bytes);
+    [[gnu::always_inline]] void eager_arrived(Peer& from, const Header& header, const std::uint64_t* id,
+                                              const std::byte* payload, std::size_t bytes);
     void rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous);
     void done_arrived(Peer& from, const DoneHeader& done);
     void control_arrived(Peer& from, const Header& header, const std::byte* data, std::size_t bytes);
@@ -151,7 +175,7 @@ class Messenger final : private endpoint::Listener {
     void ask(Peer& holder, const matching::Posted& receive);
     void ask_all(const matching::Posted& receive);
     void ask_for_next(const matching::Key& pattern);
-    matching::Posted* match(const matching::Key& key) {
+    [[gnu::always_inline]] matching::Posted* match(const matching::Key& key) {
         matching::Posted* posted = posted_.match(key);
         if (!holders_.empty() && posted != nullptr) [[unlikely]]
             ask_for_next(posted->pattern);
@@ -168,7 +192,7 @@ class Messenger final : private endpoint::Listener {
     Parked* take_held(const matching::Key& pattern);
 
     // receiving.cc
-    static void deliver(velo_message_receive* receive, const matching::Key& key, const std::byte* data,
+    static void deliver(velo_message_receive* receive, matching::Key key, const std::byte* data,
                         std::size_t bytes);
     static void copy_out(velo_message_receive* receive, const Parked& message);
     bool release(Parked* message);
@@ -209,7 +233,11 @@ class Messenger final : private endpoint::Listener {
             from == nullptr || from->generation.load(std::memory_order_relaxed) == message.generation;
         return same ? from : &engine_.nobody();
     }
-    std::uint16_t take_owed(Share& share);
+    static std::uint16_t take_owed(Share& share) {
+        const std::uint32_t told = std::min<std::uint32_t>(share.owed, UINT16_MAX);
+        share.owed -= told;
+        return static_cast<std::uint16_t>(told);
+    }
     // True if the peer should be told now.
     bool give_back(Peer* from, std::uint32_t cells);
     void return_credits(Peer& peer);
@@ -244,5 +272,30 @@ class Messenger final : private endpoint::Listener {
     std::uint32_t evictions_ = 0;   // of peeks, as a random number
     velo_messenger_state state_{};
 };
+
+inline bool Messenger::send_if_plain(Peer& to, matching::Key key, const std::byte* data,
+                                     std::size_t bytes) noexcept {
+    constexpr auto packet = [](endpoint::Engine& engine, Peer& peer, const fabric::MessageView& message) {
+        return engine.send_if_plain(peer, endpoint::kListenerTag, message);
+    };
+    if (bytes > wire::kPayloadBytes - sizeof(Header)) return send_run_if_plain(to, key, data, bytes);
+    return send_by(packet, to, key, data, bytes);
+}
+
+template <typename Way>
+inline bool Messenger::send_by(Way way, Peer& to, matching::Key key, const std::byte* data,
+                               std::size_t bytes) noexcept {
+    if (!to.is_plain() || to.index >= shares_.size() || bytes > eager_limit_) return false;
+    Share& share = shares_[to.index];
+    const std::uint32_t cells = cells_for(bytes);
+    if (cells > share.there || share.owed > UINT16_MAX || share.backlog != nullptr) return false;
+    const Header header = header_of(key, static_cast<std::uint16_t>(share.owed), Kind::kEager);
+    if (!way(engine_, to, {{reinterpret_cast<const std::byte*>(&header), data}, {sizeof header, bytes}}))
+        return false;
+    share.there -= cells;
+    share.owed = 0;
+    ++state_.eager;
+    return true;
+}
 
 }  // namespace velo::messaging

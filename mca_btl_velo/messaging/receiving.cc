@@ -144,7 +144,7 @@ void Messenger::forget(std::uint32_t context) {
     }
 }
 
-void Messenger::deliver(velo_message_receive* receive, const matching::Key& key, const std::byte* data,
+void Messenger::deliver(velo_message_receive* receive, matching::Key key, const std::byte* data,
                         std::size_t bytes) {
     announce(receive, key, bytes);
     const std::size_t kept = wanted(receive);

@@ -19,17 +19,15 @@ const std::byte* bytes_of(const void* data) {
     return static_cast<const std::byte*>(data);
 }
 
-// Two words, because the header is fetched as such in a moment.
-Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
-    static_assert(std::endian::native == std::endian::little);
-    const std::array<std::uint64_t, 2> words{
-        std::uint64_t{static_cast<std::uint32_t>(key.source)} << 32 | key.context,
-        static_cast<std::uint64_t>(kind) << 48 | std::uint64_t{returned} << 32 |
-            static_cast<std::uint32_t>(key.tag)};
-    return std::bit_cast<Header>(words);
-}
-
 }  // namespace
+
+bool Messenger::send_run_if_plain(Peer& to, matching::Key key, const std::byte* data,
+                                  std::size_t bytes) noexcept {
+    constexpr auto run = [](endpoint::Engine& engine, Peer& peer, const fabric::MessageView& message) {
+        return engine.send_run_if_plain(peer, endpoint::kListenerTag, message);
+    };
+    return send_by(run, to, key, data, bytes);
+}
 
 velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, std::size_t bytes,
                             velo_send_mode mode, velo_message_send* send) {

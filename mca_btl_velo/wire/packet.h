@@ -101,6 +101,12 @@ struct Header {
     static constexpr std::uint16_t lap_of(std::uint64_t word) {
         return static_cast<std::uint16_t>(word >> 48);
     }
+    // Nearly all that travels is plain: a message of one run, DATA that brings no credits. Such words have
+    // these bits in common, and their lap.
+    static constexpr std::uint64_t kPlainMask = 0xffffULL << 48 | 0x3ff;
+    static constexpr std::uint64_t plain(std::uint16_t lap) {
+        return Header{PacketKind::kData, kFirst | kLast, 0, 0, lap, 0}.pack();
+    }
 
     // Packets, and so slots, of the run.
     constexpr std::uint32_t packets() const {
@@ -156,6 +162,8 @@ std::string to_string(const Header& header);
 
 static_assert(Header::unpack(Header{PacketKind::kData, kFirst | kLast, 65, 56, 0xfffe, 0xabcd}.pack())
                   .source == 0xabcd);
+static_assert((Header{PacketKind::kData, kFirst | kLast, 255, 0x3fff, 0xfffe, 0xffff}.pack() &
+               Header::kPlainMask) == Header::plain(0xfffe));
 static_assert(Header::lap_of(Header{PacketKind::kData, 0x3f, 255, 0x3fff, 0xfffe, 0xffff}.pack()) == 0xfffe);
 static_assert(packets_in_run(0) == 1 && packets_in_run(56) == 1 && packets_in_run(57) == 2);
 

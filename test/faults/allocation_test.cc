@@ -176,9 +176,8 @@ class Scenario {
         settle();
         for (Rank& rank : ranks_) {
             if (told_) return;
-            expect(call([&] {
-                return velo_send_now(rank.engine, rank.peer, 7, rank.out.data(), 14, rank.out.data(), 500);
-            }));
+            expect(
+                call([&] { return velo_send_now(rank.peer, 7, rank.out.data(), 14, rank.out.data(), 500); }));
         }
         settle();
     }

@@ -184,7 +184,7 @@ class World {
         std::size_t bytes_found = 0;
         if (us.messenger != nullptr)
             (void)velo_message_probe(us.messenger, {0, VELO_ANY_SOURCE, 98}, &found, &bytes_found);
-        if (us.other != nullptr) (void)velo_send_now(us.engine, us.other, 7, us.out.data(), 14, nullptr, 0);
+        if (us.other != nullptr) (void)velo_send_now(us.other, 7, us.out.data(), 14, nullptr, 0);
     }
 
     static void done(void*, velo_status, std::uint64_t) {}
@@ -501,18 +501,14 @@ const Case kWithoutMemory[] = {
     {"velo_peer_nobody", "", open_engines,
      [](World& w) { return of(velo_peer_nobody(w.us.engine) != nullptr); }},
     {"velo_send_now", "", connected,
-     [](World& w) {
-         return of(w, velo_send_now(w.us.engine, w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 900));
-     }},
+     [](World& w) { return of(w, velo_send_now(w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 900)); }},
     {"velo_send_now", "under rnr, with a trace",
      [](World& w) {
          w.flow_control = "rnr";
          w.traced = true;
          w.connect();
      },
-     [](World& w) {
-         return of(w, velo_send_now(w.us.engine, w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 300));
-     }},
+     [](World& w) { return of(w, velo_send_now(w.us.other, 7, w.us.out.data(), 14, w.us.out.data(), 300)); }},
     {"velo_send_start", "without credits",
      [](World& w) {
          w.connect();
@@ -567,6 +563,10 @@ const Case kWithoutMemory[] = {
     {"velo_messenger_address", "", messengers,
      [](World& w) { return of(velo_messenger_address(w.us.messenger, &w.bytes) != nullptr); }},
     {"velo_message_start", "eager", messengers, [](World& w) { return of(w, w.start(w.us, 1, 100)); }},
+    {"velo_message_now", "with several threads, where it never can", messengers,
+     [](World& w) {
+         return of(!velo_message_now(w.us.messenger, w.us.other, 0, 0, 1, w.us.out.data(), 100) && !w.told);
+     }},
     {"velo_message_receive_start", "before its message", messengers,
      [](World& w) { return of(w, w.receive(1)); }},
     {"velo_message_take", "one that has come", held_back,

@@ -106,6 +106,12 @@ class Player {
         };
         velo_key to = key();
         if (to.tag < 0) to.tag = 0;
+        const bool now = (how & 7) == 4 && velo_message_now(messenger_, victim_.peer(), to.context, to.source,
+                                                            to.tag, send.data.data(), send.data.size());
+        if (now) {
+            send.done = true;
+            return;
+        }
         velo_message_start(messenger_, how & 2 ? nullptr : victim_.peer(), to.context, to.source, to.tag,
                            send.data.data(), send.data.size(),
                            how & 1 ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD, &send.send);

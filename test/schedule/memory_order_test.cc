@@ -361,7 +361,7 @@ const std::map<std::string, const char*> kOrders{
     {"doze.h wake_if_asleep, compiler's fence: program order", "the sender looks before it has stored"},
     {"gate.h leave, store: release", "two threads are in the gate at once, as far as memory goes"},
     {"gate.h try_enter, exchange: acquire", "the same"},
-    {"reader.h poll, load: acquire", "a packet is read before it is there"},
+    {"reader.h word, load: acquire", "a packet is read before it is there"},
     {"reader.h publish, store: release", "a slot is overwritten before it has been read"},
     {"share.h failed, load: acquire", "a part that is copied again is overwritten by the first copy"},
     {"share.h finish, fetch_add: release", "the peer's part is used before it is there"},

@@ -39,9 +39,7 @@ class Guest {
     // As much as goes at once, so that nothing is left behind.
     int tell_all_that_goes() {
         int told = 0;
-        while (velo_send_now(member().engine, member().peers[0], 1, "more", 4, nullptr, 0) == VELO_OK &&
-               told < 20)
-            ++told;
+        while (velo_send_now(member().peers[0], 1, "more", 4, nullptr, 0) == VELO_OK && told < 20) ++told;
         return told;
     }
     void settle() {

@@ -65,6 +65,22 @@ TEST_F(DistanceTest, looks_are_due_at_each_message_until_the_first_judgement_and
     EXPECT_EQ(due, 10U);
 }
 
+TEST_F(DistanceTest, a_message_passes_unless_a_look_is_due_and_counts_if_it_does) {
+    EXPECT_FALSE(distance.passes());
+    EXPECT_TRUE(distance.due());
+    judge(kShort);
+    EXPECT_TRUE(distance.due());
+    for (std::uint32_t i = 1; i < Distance::kMessagesPerLook; ++i) EXPECT_TRUE(distance.passes());
+    EXPECT_FALSE(distance.passes());
+    EXPECT_TRUE(distance.due());
+    EXPECT_TRUE(distance.passes());
+}
+
+TEST_F(DistanceTest, every_message_passes_if_the_user_has_said_how_far_it_goes) {
+    distance.fix(true);
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(distance.passes());
+}
+
 TEST_F(DistanceTest, what_the_user_says_holds) {
     distance.fix(true);
     for (int i = 0; i < 100; ++i) EXPECT_FALSE(distance.due());

@@ -58,6 +58,26 @@ TEST_P(EngineLies, a_message_without_a_beginning_is_refused) {
     expect_refusal();
 }
 
+TEST_P(EngineLies, a_message_of_nobody_is_refused) {
+    LyingPeer nobody(party_[0].engine, 50'000);
+    nobody.store(wire::kFirst | wire::kLast, 1, "hello");
+    expect_refusal();
+}
+
+TEST_P(EngineLies, a_message_that_is_longer_than_any_may_be_is_refused) {
+    PartyConfig small = config();
+    small.max_message_bytes = 1024;
+    Party party(small);
+    for (std::size_t from : {1U, 2U}) party.send(from, 0, 1, "hello");
+    party.settle();
+    party[0].received.clear();
+    LyingPeer liar(party[0].engine, 0);
+    liar.store(wire::kFirst | wire::kLast, 1, std::string(1025, 'x'));
+    velo_progress(party[0].engine);
+    EXPECT_EQ(party[0].fatal.size(), 1U);
+    EXPECT_TRUE(party[0].received.empty());
+}
+
 TEST_P(EngineLies, runs_of_two_senders_that_alternate_are_not_joined) {
     first_.store(wire::kFirst, 1, "a");
     other_.store(wire::kFirst, 1, "1");

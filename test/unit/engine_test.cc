@@ -126,8 +126,7 @@ TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
     party[1].received.clear();
     std::string small = pattern(20, 1);
     auto now = [&](const std::string& text) {
-        return velo_send_now(party[0].engine, party[0].peers[1], 9, text.data(), 4, text.data() + 4,
-                             text.size() - 4);
+        return velo_send_now(party[0].peers[1], 9, text.data(), 4, text.data() + 4, text.size() - 4);
     };
     EXPECT_EQ(now(pattern(4096, 2)), VELO_WOULD_BLOCK) << "8 slots cannot take 65 packets";
     int sent = 0;
@@ -139,6 +138,31 @@ TEST_P(EngineTest, send_now_sends_all_or_nothing_and_never_overtakes) {
     ASSERT_EQ(party[1].received.size(), static_cast<std::size_t>(sent) + 1);
     EXPECT_EQ(party[1].received.back().data, "queued");
     EXPECT_EQ(now(small), VELO_OK);
+}
+
+TEST_P(EngineTest, what_leaves_at_once_arrives_whole_wherever_in_the_ring_it_lies) {
+    PartyConfig roomy = config();
+    roomy.slots_per_peer = roomy.lazy_slots = 200;
+    roomy.preposted_buffers = roomy.initial_buffers = 100;
+    Party party(roomy);
+    party.send(0, 1, 1, "first contact");
+    party.settle();
+    party[1].received.clear();
+    std::size_t left = 0;
+    for (unsigned bytes = 14; bytes < 1500; bytes += 3) {
+        const std::string text = pattern(bytes, bytes);
+        const std::size_t head = bytes % 2 == 0 ? 14 : std::min(70U, bytes);
+        if (velo_send_now(party[0].peers[1], 9, text.data(), head, text.data() + head, bytes - head) !=
+            VELO_OK)
+            continue;
+        ++left;
+        party.settle();
+        ASSERT_EQ(party[1].received.size(), 1U) << bytes;
+        ASSERT_EQ(party[1].received.back().data, text) << bytes;
+        party[1].received.clear();
+    }
+    EXPECT_GT(left, 400U);
+    EXPECT_TRUE(party[1].fatal.empty());
 }
 
 TEST_P(EngineTest, a_peer_that_was_never_connected_to_is_heard_and_gets_its_credits) {
@@ -367,8 +391,7 @@ TEST(RefusalTest, what_was_refused_is_held_for_the_time_and_stays_ahead_of_what_
     // There is room now, but the third one is held, and the fourth one stays behind it.
     EXPECT_EQ(party.send(0, 1, 1, pattern(20, 3)), VELO_QUEUED);
     std::string late = pattern(20, 4);
-    EXPECT_EQ(velo_send_now(party[0].engine, party[0].peers[1], 1, late.data(), 4, late.data() + 4, 16),
-              VELO_WOULD_BLOCK);
+    EXPECT_EQ(velo_send_now(party[0].peers[1], 1, late.data(), 4, late.data() + 4, 16), VELO_WOULD_BLOCK);
     while (arrived(party, 1) < 4) velo_progress(party[0].engine);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
     for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party[1].received[i].data, pattern(20, i));

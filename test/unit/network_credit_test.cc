@@ -61,7 +61,7 @@ class RefusingNetwork : public PlayedPeers {
  protected:
     RefusingNetwork() : PlayedPeers("rnr") {}
 
-    velo_status send() { return velo_send_now(engine_, remotes_[0].peer, 1, "text", 4, nullptr, 0); }
+    velo_status send() { return velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0); }
     void report(std::uint64_t retrieved) {
         PlayedPeers::send(fabric::ucx::kRetrievedId, bytes_of(Introduction{victim_.key, kNames[0]}),
                           bytes_of(retrieved));

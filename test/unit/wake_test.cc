@@ -60,7 +60,7 @@ TEST_P(WakeTest, every_message_wakes_its_receiver) {
         EXPECT_EQ(status, VELO_OK);
         party.settle();
         EXPECT_TRUE(sleeper.woken_by([&] {
-            status = velo_send_now(party[0].engine, party[0].peers[1], 1, text.data(), bytes, nullptr, 0);
+            status = velo_send_now(party[0].peers[1], 1, text.data(), bytes, nullptr, 0);
         })) << bytes;
         EXPECT_EQ(status, VELO_OK);
         party.settle();

@@ -47,26 +47,44 @@ Carried ShmLink::carry(const Burst& burst) {
         std::uint32_t most = std::min(run_packets, left);
         std::size_t bytes = std::min(wire::run_capacity(most), rest - done);
         std::uint32_t used = wire::packets_in_run(bytes);
-        store_run(at, kind, burst, burst.offset + done, bytes);
+        wire::Header header{kind, burst.flags, burst.tag, static_cast<std::uint16_t>(bytes), 0, source_};
+        store_run(at, header, burst.message, burst.offset + done, burst.piggyback);
         kind = wire::PacketKind::kData;
         if (burst.rested) demote(at, used);
         done += bytes;
         left -= used;
         at.advance(writer_.capacity(), used);
     }
-    next_ = at;
     return {packets, done};
 }
 
-void ShmLink::store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
-                        std::size_t bytes) {
-    wire::Header header{kind, burst.flags, burst.tag, static_cast<std::uint16_t>(bytes), 0, source_};
+void ShmLink::carry_plain_run(const MessageView& message, std::uint8_t tag, std::uint32_t packets,
+                              bool rested) {
+    const mailbox::Cursor at = writer_.reserve(packets);
+    if (packets > writer_.capacity() - at.index) [[unlikely]]
+        return store_run(at, whole(message, tag), message, 0, 0);
+    std::byte* const slot = writer_.slot(at);
+    std::byte* const end = slot + packets * kPacketBytes;
+    const std::size_t head = kPayloadBytes - message.bytes[0];
+    for (std::byte* line = slot + kPacketBytes; line < end; line += kPacketBytes)
+        platform::prefetch_for_write(line);
+    platform::copy(slot + kPacketBytes, message.part[1] + head, message.bytes[1] - head);
+    platform::copy_two_small(writer_.payload(at), message.part[0], message.bytes[0], message.part[1], head);
+    writer_.publish(at, whole(message, tag));
+    if (!rested) return;
+    for (std::byte* line = slot; line < end; line += kPacketBytes) platform::demote(line);
+}
+
+// The bytes of the message from `offset` on, as many as the header says.
+void ShmLink::store_run(mailbox::Cursor at, wire::Header header, const MessageView& message,
+                        std::size_t offset, std::uint32_t piggyback) {
+    const std::size_t bytes = header.length;
     if (offset == 0) header.flags |= wire::kFirst;
-    bool last = offset + bytes == burst.message.total();
+    bool last = offset + bytes == message.total();
     if (last) header.flags |= wire::kLast;
-    if (bytes > kPayloadBytes) store_train(at, burst.message, offset + kPayloadBytes, bytes - kPayloadBytes);
-    burst.message.copy_to(writer_.payload(at), offset, std::min(bytes, kPayloadBytes));
-    if (last && burst.piggyback != 0) writer_.add_piggyback(at, header, burst.piggyback);
+    if (bytes > kPayloadBytes) store_train(at, message, offset + kPayloadBytes, bytes - kPayloadBytes);
+    message.copy_to(writer_.payload(at), offset, std::min(bytes, kPayloadBytes));
+    if (last && piggyback != 0) writer_.add_piggyback(at, header, piggyback);
     writer_.publish(at, header);
 }
 
@@ -87,24 +105,23 @@ void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
 }
 
 bool ShmLink::begin_reference(bool granted) {
-    if (!granted) return reserve_free(1, 1, &next_) > 0;
-    next_ = writer_.reserve(1);
+    if (!granted) return reserve_free(1, 1, &reference_) > 0;
+    reference_ = writer_.reserve(1);
     return true;
 }
 
 void ShmLink::carry_reference(const Referred& what) {
-    const mailbox::Cursor at = next_;
+    const mailbox::Cursor at = reference_;
     std::memcpy(writer_.payload(at), &what.reference, sizeof what.reference);
     wire::Header header{what.kind, what.flags, what.tag, sizeof what.reference, 0, source_};
     header.flags |= wire::kReference;
     if (what.piggyback != 0) writer_.add_piggyback(at, header, what.piggyback);
     writer_.publish(at, header);
-    next_.advance(writer_.capacity());
 }
 
 void ShmLink::prepare(std::uint32_t packets) {
     if (packets < kFewPackets) return;
-    mailbox::Cursor at = next_;
+    mailbox::Cursor at = writer_.behind();
     for (packets = std::min(packets + 1, std::min(kPreparedPackets, writer_.capacity())); packets > 0;
          --packets) {
         platform::prefetch_for_write(writer_.slot(at));

@@ -33,32 +33,18 @@ class ShmLink final : public Link {
         } else if (reserve_free(1, 1, &at) == 0) {
             return false;
         }
-        std::byte* payload = writer_.payload(at);
-        platform::copy_two_small(payload, message.part[0], message.bytes[0], message.part[1],
-                                 message.bytes[1]);
-        wire::Header header{wire::PacketKind::kData,
-                            wire::kFirst | wire::kLast,
-                            tag,
-                            static_cast<std::uint16_t>(message.total()),
-                            0,
-                            source_};
-        if (piggyback != 0) {
-            header.flags |= wire::kPiggyback;
-            auto value = static_cast<std::uint16_t>(piggyback);
-            std::memcpy(payload + wire::kPiggybackOffset, &value, sizeof value);
-        }
-        writer_.publish(at, header);
-        at.advance(writer_.capacity());
-        next_ = at;
-        if (rested) {
-            platform::demote(payload);
-        } else {
-            // The one after the next: the receiver looks at the next all the time.
-            at.advance(writer_.capacity());
-            platform::prefetch_for_write(writer_.slot(at));
-        }
+        store_packet(at, message, tag, piggyback, rested);
         return true;
     }
+    // The same, granted and without credits.
+    [[gnu::always_inline]] void carry_plain_packet(const MessageView& message, std::uint8_t tag,
+                                                   bool rested) {
+        store_packet(writer_.reserve(1), message, tag, 0, rested);
+    }
+    // Likewise a message that is one run of several `packets`, for which there is a place, and the first of
+    // which holds all of its first part.
+    bool holds(std::uint32_t packets) const { return packets <= writer_.capacity(); }
+    void carry_plain_run(const MessageView& message, std::uint8_t tag, std::uint32_t packets, bool rested);
     bool begin_reference(bool granted) override;
     void carry_reference(const Referred& what) override;
     void prepare(std::uint32_t packets) override;
@@ -75,22 +61,46 @@ class ShmLink final : public Link {
         return reserve_accepted(least, wanted, first);
     }
     std::uint32_t reserve_accepted(std::uint32_t least, std::uint32_t wanted, mailbox::Cursor* first);
-    void store_run(mailbox::Cursor at, wire::PacketKind kind, const Burst& burst, std::size_t offset,
-                   std::size_t bytes);
+    [[gnu::always_inline]] void store_packet(mailbox::Cursor at, const MessageView& message, std::uint8_t tag,
+                                             std::uint32_t piggyback, bool rested) {
+        std::byte* const slot = writer_.slot(at);
+        std::byte* const payload = writer_.payload(at);
+        platform::copy_two_small(payload, message.part[0], message.bytes[0], message.part[1],
+                                 message.bytes[1]);
+        wire::Header header = whole(message, tag);
+        if (piggyback != 0) {
+            header.flags |= wire::kPiggyback;
+            auto value = static_cast<std::uint16_t>(piggyback);
+            std::memcpy(payload + wire::kPiggybackOffset, &value, sizeof value);
+        }
+        writer_.publish(at, header);
+        if (rested) {
+            platform::demote(slot);
+        } else {
+            // The one after the next, over the end of the ring nobody's: the receiver looks at the next all
+            // the time.
+            platform::prefetch_for_write(slot + 2 * wire::kPacketBytes);
+        }
+    }
+    // Of a message in one run.
+    wire::Header whole(const MessageView& message, std::uint8_t tag) const {
+        const auto bytes = static_cast<std::uint16_t>(message.total());
+        return {wire::PacketKind::kData, wire::kFirst | wire::kLast, tag, bytes, 0, source_};
+    }
+    void store_run(mailbox::Cursor at, wire::Header header, const MessageView& message, std::size_t offset,
+                   std::uint32_t piggyback);
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
     void demote(mailbox::Cursor at, std::uint32_t packets);
 
     mailbox::Writer<> writer_;
-    // Where the last burst ended, and the next begins if nobody comes between; or where a REF goes that has
-    // begun.
-    mailbox::Cursor next_{0, 1};
     std::uint32_t source_ = 0;
+    mailbox::Cursor reference_{0, 1};  // where a REF goes that has begun
     std::optional<Acceptance> acceptance_;
     std::optional<Doorbell> doorbell_;
 
  public:
-    // What carry_packet needs, from the beginning on: the table of functions and the first three members.
-    static constexpr std::size_t kHotBytes = sizeof(void*) + sizeof writer_ + sizeof next_ + sizeof source_;
+    // What carry_packet needs, from the beginning on: the table of functions and the first two members.
+    static constexpr std::size_t kHotBytes = sizeof(void*) + sizeof writer_ + sizeof source_;
 };
 
 }  // namespace velo::fabric::shm

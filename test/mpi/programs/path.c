@@ -1,7 +1,8 @@
-/* What an 8-byte message executes inside the plugin, instruction by instruction.
- * path SAMPLES  rank 0 sends to rank 1, which receives when the message is there; each prints, for the cheapest of its samples,
- *               entries (calls from outside), calls (inside), leaves (calls to outside), branches (conditional), locked and all
- *               instructions. A process of its own traces the rank. */
+/* What a message executes, instruction by instruction.
+ * path SAMPLES BYTES  rank 0 sends to rank 1, which receives when the message is there; each prints, for the cheapest of its
+ *                     samples, of the plugin: entries (calls from outside), calls (inside), leaves (calls to outside), branches
+ *                     (conditional), locked and all instructions; `mpi`: all instructions of the call, wherever. A process of
+ *                     its own traces the rank. */
 #include "common.h"
 
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 
 typedef struct {
-    int entries, calls, leaves, branches, locked, instructions;
+    int entries, calls, leaves, branches, locked, instructions, mpi;
 } Path;
 
 typedef struct {
@@ -70,11 +71,11 @@ static void trace_path(pid_t rank) {
     Path path = {0};
     bool counts = false, was_inside = false, locked;
     Kind before = kOther;
-    for (;;) {
-        const uintptr_t at = next_instruction(rank, code);
+    for (uintptr_t at, last = 0;; last = at) {
+        at = next_instruction(rank, code);
         counts = counts || at == (uintptr_t)begin_path;
         if (at == (uintptr_t)end_path) break;
-        if (counts) {
+        if (counts && at != last) { /* one with a repeat prefix stops each time */
             const bool inside = at >= board->from && at < board->to;
             const Kind kind = kind_of(code, &locked);
             path.entries += inside && !was_inside && before != kReturn;
@@ -83,6 +84,7 @@ static void trace_path(pid_t rank) {
             path.branches += inside && kind == kBranch;
             path.locked += inside && locked;
             path.instructions += inside;
+            ++path.mpi;
             was_inside = inside, before = kind;
         }
         step(rank);
@@ -153,29 +155,29 @@ int main(int argc, char** argv) {
     if (helper == 0) tracer(rank);
     prctl(PR_SET_PTRACER, helper);
     start(&argc, &argv);
-    const int samples = (int)argument(argc, argv, 1, 10), other = 1 - my_rank;
+    const int samples = (int)argument(argc, argv, 1, 10), bytes = (int)argument(argc, argv, 2, 8), other = 1 - my_rank;
     find_plugin();
-    uint64_t value = 0;
+    char* value = allocate(bytes);
     for (int warm = 0; warm < 200; ++warm) {
-        if (my_rank == 0) MPI_Send(&value, 1, MPI_UINT64_T, other, 1, MPI_COMM_WORLD);
-        MPI_Recv(&value, 1, MPI_UINT64_T, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (my_rank == 1) MPI_Send(&value, 1, MPI_UINT64_T, other, 1, MPI_COMM_WORLD);
+        if (my_rank == 0) MPI_Send(value, bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+        MPI_Recv(value, bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (my_rank == 1) MPI_Send(value, bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD);
     }
     Path best = {.instructions = INT32_MAX};
     for (int sample = 0; sample < samples; ++sample) {
         if (my_rank == 0) {
             want_path();
             begin_path();
-            MPI_Send(&value, 1, MPI_UINT64_T, other, 2, MPI_COMM_WORLD);
+            MPI_Send(value, bytes, MPI_BYTE, other, 2, MPI_COMM_WORLD);
             end_path();
-            MPI_Recv(&value, 1, MPI_UINT64_T, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(value, bytes, MPI_BYTE, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
             sleep_ms(100); /* the message is there before it is looked for */
             want_path();
             begin_path();
-            MPI_Recv(&value, 1, MPI_UINT64_T, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(value, bytes, MPI_BYTE, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             end_path();
-            MPI_Send(&value, 1, MPI_UINT64_T, other, 3, MPI_COMM_WORLD);
+            MPI_Send(value, bytes, MPI_BYTE, other, 3, MPI_COMM_WORLD);
         }
         while (board->wanted) {
         }
@@ -183,8 +185,10 @@ int main(int argc, char** argv) {
     }
     board->over = 1;
     const char* what = my_rank == 0 ? "send" : "receive";
-    printf("%s_entries=%d %s_calls=%d %s_leaves=%d %s_branches=%d %s_locked=%d %s_instructions=%d\n", what, best.entries, what,
-           best.calls, what, best.leaves, what, best.branches, what, best.locked, what, best.instructions);
+    printf("%s_entries=%d %s_calls=%d %s_leaves=%d %s_branches=%d %s_locked=%d %s_instructions=%d %s_mpi=%d\n",
+           what, best.entries, what, best.calls, what, best.leaves, what, best.branches, what, best.locked, what,
+           best.instructions, what, best.mpi);
+    free(value);
     MPI_Finalize();
     waitpid(helper, NULL, 0);
     return 0;

@@ -25,30 +25,49 @@ static int pack(opal_convertor_t *convertor, data_t *data)
     return opal_convertor_pack(convertor, &iov, &iov_count, &data->bytes) < 0 ? OMPI_ERROR : OMPI_SUCCESS;
 }
 
-static inline int find_data(opal_convertor_t *convertor, data_t *data)
+/* Whether the data is without gaps, and where. */
+static inline bool in_place(opal_convertor_t *convertor, data_t *data)
 {
     data->packed = NULL;
     /* What cm has put together by hand: contiguous data, without the preparation that sets this flag. */
     if (!(convertor->flags & CONVERTOR_SEND)) {
         data->at = convertor->pBaseBuf;
         data->bytes = convertor->local_size;
-        return OMPI_SUCCESS;
+        return true;
     }
     data->at = NULL;
     opal_convertor_get_packed_size(convertor, &data->bytes);
     if (0 == data->bytes) {
-        return OMPI_SUCCESS;
+        return true;
     }
     if (opal_convertor_need_buffers(convertor)) {
-        return pack(convertor, data);
+        return false;
     }
     opal_convertor_get_current_pointer(convertor, &data->at);
-    return OMPI_SUCCESS;
+    return true;
+}
+
+static inline int find_data(opal_convertor_t *convertor, data_t *data)
+{
+    return in_place(convertor, data) ? OMPI_SUCCESS : pack(convertor, data);
 }
 
 static inline velo_send_mode mode_of(mca_pml_base_send_mode_t mode)
 {
     return MCA_PML_BASE_SEND_SYNCHRONOUS == mode ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD;
+}
+
+/* The way of nearly all small messages; false: nothing has happened. */
+static inline bool sent_now(ompi_communicator_t *comm, int dest, int tag, opal_convertor_t *convertor,
+                            mca_pml_base_send_mode_t mode)
+{
+    data_t data;
+    if (VELO_SEND_STANDARD != mode_of(mode) || !in_place(convertor, &data)) {
+        return false;
+    }
+    velo_peer *peer = mca_mtl_velo_peer(comm, dest);
+    return NULL != peer && velo_message_now(mca_mtl_velo_module.messenger, peer, MCA_MTL_VELO_CONTEXT(comm),
+                                            ompi_comm_rank(comm), tag, data.at, data.bytes);
 }
 
 static inline velo_status start(ompi_communicator_t *comm, int dest, int tag, const data_t *data,
@@ -71,10 +90,9 @@ static void blocking_done(velo_message_send *send, velo_status status)
     atomic_store_explicit(&blocking->done, true, memory_order_release);
 }
 
-int mca_mtl_velo_send(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, int dest, int tag,
-                      opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+__attribute__((noinline)) static int send_and_wait(ompi_communicator_t *comm, int dest, int tag,
+                                                   opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
 {
-    (void) mtl;
     data_t data;
     int rc = find_data(convertor, &data);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
@@ -98,6 +116,16 @@ int mca_mtl_velo_send(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, int
     return VELO_OK == status ? OMPI_SUCCESS : OMPI_ERROR;
 }
 
+int mca_mtl_velo_send(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, int dest, int tag,
+                      opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    (void) mtl;
+    if (OPAL_LIKELY(sent_now(comm, dest, tag, convertor, mode))) {
+        return OMPI_SUCCESS;
+    }
+    return send_and_wait(comm, dest, tag, convertor, mode);
+}
+
 static void complete(mca_mtl_velo_request_t *request, velo_status status)
 {
     free(request->packed);
@@ -116,13 +144,18 @@ int mca_mtl_velo_isend(mca_mtl_base_module_t *mtl, ompi_communicator_t *comm, in
 {
     (void) mtl, (void) blocking;
     mca_mtl_velo_request_t *request = (mca_mtl_velo_request_t *) base;
+    request->receives = false;
+    request->packed = NULL;
+    if (OPAL_LIKELY(sent_now(comm, dest, tag, convertor, mode))) {
+        complete(request, VELO_OK);
+        return OMPI_SUCCESS;
+    }
     data_t data;
     int rc = find_data(convertor, &data);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         free(data.packed);
         return rc;
     }
-    request->receives = false;
     request->packed = data.packed;
     request->send.done = send_done;
     velo_status status = start(comm, dest, tag, &data, mode, &request->send);

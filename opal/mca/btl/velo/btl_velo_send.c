@@ -113,33 +113,60 @@ static bool may_queue(const velo_peer *peer)
     return velo_peer_queued_bytes(peer) < MCA_BTL_VELO_QUEUE_LIMIT;
 }
 
-int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                       opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
-                       uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+#define RARE __attribute__((noinline, cold))
+
+/* ob1 copies the message into this descriptor and sends it, or, without one, tries again later. */
+RARE static int refuse_now(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
+                      uint32_t flags, mca_btl_base_descriptor_t **descriptor)
+{
+    if (NULL != descriptor) {
+        *descriptor = may_queue(mca_btl_velo_peer(endpoint)) ? mca_btl_velo_alloc(btl, endpoint, order, size, flags) : NULL;
+    }
+    return OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+RARE static int sendi_with_gaps(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                           opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                           uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+{
+    if (may_queue(mca_btl_velo_peer(endpoint)) &&
+        OPAL_SUCCESS == send_packed(btl, endpoint, convertor, header, header_size, payload_size, order, tag)) {
+        return OPAL_SUCCESS;
+    }
+    return refuse_now(btl, endpoint, order, header_size + payload_size, flags, descriptor);
+}
+
+/* Whoever is not connected yet, or this process. */
+RARE static int sendi_to_unmet(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                          opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                          uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
     if (mca_btl_velo_is_own(endpoint)) {
         return sendi_to_self(btl, endpoint, convertor, header, header_size, payload_size, order, tag, descriptor);
     }
-    velo_peer *peer = mca_btl_velo_peer(endpoint);
-    if (payload_size > 0 && opal_convertor_need_buffers(convertor)) {
-        if (may_queue(peer)) {
-            int rc = send_packed(btl, endpoint, convertor, header, header_size, payload_size, order, tag);
-            if (OPAL_SUCCESS == rc) {
-                return OPAL_SUCCESS;
-            }
-        }
-    } else {
-        void *payload = NULL;
-        if (payload_size > 0) {
-            opal_convertor_get_current_pointer(convertor, &payload);
-        }
-        if (VELO_OK == velo_send_now(mca_btl_velo_module.engine, peer, tag, header, header_size, payload, payload_size)) {
-            return OPAL_SUCCESS;
-        }
+    return NULL != mca_btl_velo_peer(endpoint)
+               ? mca_btl_velo_sendi(btl, endpoint, convertor, header, header_size, payload_size, order, flags, tag, descriptor)
+               : OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+/* The rare ways are jumps to functions with the same arguments, so that little is saved on the stack. */
+int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                       opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                       uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+{
+    if (OPAL_UNLIKELY(NULL == endpoint->peer)) {
+        return sendi_to_unmet(btl, endpoint, convertor, header, header_size, payload_size, order, flags, tag, descriptor);
     }
-    /* ob1 copies the message into this descriptor and sends it, or, without one, tries again later. */
-    if (NULL != descriptor) {
-        *descriptor = may_queue(peer) ? mca_btl_velo_alloc(btl, endpoint, order, header_size + payload_size, flags) : NULL;
+    void *payload = NULL;
+    if (payload_size > 0) {
+        if (opal_convertor_need_buffers(convertor)) {
+            return sendi_with_gaps(btl, endpoint, convertor, header, header_size, payload_size, order, flags, tag, descriptor);
+        }
+        opal_convertor_get_current_pointer(convertor, &payload);
     }
-    return OPAL_ERR_OUT_OF_RESOURCE;
+    const size_t size = header_size + payload_size;
+    if (OPAL_LIKELY(VELO_OK == velo_send_now(endpoint->peer, tag, header, header_size, payload, payload_size))) {
+        return OPAL_SUCCESS;
+    }
+    return refuse_now(btl, endpoint, order, size, flags, descriptor);
 }
