@@ -154,16 +154,16 @@ wire::Reference Victim::lend_several(std::uint32_t chunk, std::uint32_t bytes, B
     return to;
 }
 
-// As many bytes as the chunk holds: the data, then zeros.
+// The data, then zeros. Returns what is in the chunk of what the REF stands for.
 std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chunk, std::uint32_t bytes,
                                                               Bytes data) {
     const auto [place, room] = chunk_of(peers_.outbox_plan(), chunk);
     fabric::shm::OutboxChunk& there = peers_.chunk(place);
-    const std::span<std::byte> filled(there.data, std::min(bytes, room));
-    std::ranges::fill(filled, std::byte{0});
-    if (!data.empty()) std::memcpy(filled.data(), data.data(), std::min(data.size(), filled.size()));
+    std::fill_n(there.data, room, std::byte{0});
+    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), room), there.data,
+                   [](std::uint8_t byte) { return std::byte{byte}; });
     there.unread = 1;
-    return {{place, bytes}, filled};
+    return {{place, bytes}, {there.data, std::min(bytes, room)}};
 }
 
 void Victim::store(wire::Header header, Bytes given) {

@@ -137,6 +137,20 @@ TEST_P(ReferringTest, messages_that_have_waited_share_packets) {
     }
 }
 
+TEST(Referring, a_message_of_which_a_part_has_left_in_packets_goes_on_alone) {
+    PartyConfig config = config_of("static", kSmallest);  // a chunk
+    config.slots_per_peer = 8;
+    Party party(config);
+    const std::string messages[] = {pattern(2000, 1), pattern(1000, 2), pattern(50, 3), pattern(40, 4)};
+    for (const std::string& message : messages) party.send(0, 1, 1, message);
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+    EXPECT_EQ(counter(party[0], "data_packets"), 6U);  // a REF, and what the credits allow of the second
+    party.settle();
+    EXPECT_TRUE(party[1].fatal.empty());
+    ASSERT_EQ(party[1].received.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(party[1].received[i].data == messages[i]) << i;
+}
+
 TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
     PartyConfig config = config_of("static");
     config.size = 3;
