@@ -4,6 +4,7 @@ import itertools
 import math
 
 import matplotlib
+import numpy
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker  # noqa: E402  (the backend is chosen first)
@@ -17,8 +18,9 @@ _STYLES = {
     "dynamic": {"color": "#0072B2", "marker": "^", "linestyle": "-"},
 }
 _OTHER_STYLES = [{"color": colour, "marker": marker, "linestyle": "-"} for colour, marker in zip(COLOURS[2:], "DvPX*")]
-# Overheads reach from a few to thousands of percent: a linear scale up to this, a logarithmic one beyond.
-_LINEAR_PERCENT = 10
+# Overheads of less than this, in percent, are shown as next to nothing.
+_LEAST_PERCENT = 25
+_MOST_TICKS = 10
 
 _COLUMNS = 4
 _PANEL_INCHES = (3.1, 2.4)
@@ -56,14 +58,36 @@ def style_of(policy, number=0):
     return _STYLES.get(policy) or _OTHER_STYLES[number % len(_OTHER_STYLES)]
 
 
-def use_overhead_scale(panel):
-    """Linear for small overheads, logarithmic beyond, and a line at zero; of what has been drawn."""
-    panel.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
-    panel.axhline(0, color="black", linewidth=0.6)
-    # Otherwise the scale reaches as far below zero as above.
-    panel.set_ylim(1.3 * panel.dataLim.y0 - 3, 1.5 * panel.dataLim.y1 + 3)
-    panel.yaxis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=_LINEAR_PERCENT))
-    panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+def use_overhead_scale(*panels):
+    """Of what has been drawn, the same for all of them: overheads by the logarithm of the times that they stand for, as twice as
+    long and half as long are equally far from zero, and a line there."""
+    drawn = [limit for panel in panels for limit in panel.dataLim.intervaly if math.isfinite(limit)]
+    low, high = (_height(limit) for limit in (min(drawn + [-_LEAST_PERCENT]), max(drawn + [_LEAST_PERCENT])))
+    margin = 0.06 * (high - low)
+    ticks = _overhead_ticks(low, high)
+    for panel in panels:
+        panel.set_yscale("function", functions=(_height, lambda heights: 100 * numpy.expm1(heights)))
+        panel.set_ylim(100 * numpy.expm1(low - margin), 100 * numpy.expm1(high + margin))
+        panel.yaxis.set_major_locator(ticker.FixedLocator(ticks))
+        panel.yaxis.set_major_formatter(ticker.FuncFormatter(lambda percent, _: f"{percent:+g}" if percent else "0"))
+        panel.axhline(0, color="black", linewidth=0.6)
+
+
+def _height(percent):
+    return numpy.log1p(numpy.maximum(percent, -99.9) / 100)
+
+
+def _overhead_ticks(low, high):
+    """Zero, and round numbers to both sides of it that are not too close to each other."""
+    ticks = [0]
+    for side in ([step * 10**power for power in range(6) for step in (1, 2, 5)], (-10, -20, -50, -75, -90, -95, -98, -99)):
+        last = 0
+        for percent in side:
+            height = _height(percent)
+            if low <= height <= high and abs(height - last) >= (high - low) / _MOST_TICKS:
+                ticks.append(percent)
+                last = height
+    return ticks
 
 
 def dress(panel, title, x_label=None, y_label=None, font=8):

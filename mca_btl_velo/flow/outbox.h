@@ -89,7 +89,7 @@ class OutboxPlan {
 
 class Outbox {
  public:
-    // Counts for the report; high_water in bytes of chunks.
+    // Counts for the report; high_water in bytes of chunks, those included that have been read unnoticed.
     struct Counters {
         std::uint64_t high_water = 0, full = 0;
     };

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -215,6 +216,24 @@ def test_real_imb_is_taken_from_the_environment(compare, tmp_path):
     imb.symlink_to("/bin/true")
     done = compare("--bench", "", "--benchmarks", "Bcast", IMB_MPI1=str(imb))
     assert done.stdout.startswith(f"{imb}, 4 processes")
+
+
+def test_overheads_of_several_panels_have_one_scale_with_zero_on_it():
+    pytest.importorskip("matplotlib")
+    from velo.plotting import open_panels, use_overhead_scale
+    for overheads in ((-3, 2), (-40, 12), (-95, 20_000), (300, 900)):
+        _, panels = open_panels(2, "")
+        for panel, overhead in zip(panels, overheads):
+            panel.plot([8, 16], [overhead, math.nan])
+        use_overhead_scale(*panels)
+        low, high = panels[0].get_ylim()
+        ticks = sorted(panels[0].get_yticks())
+        assert panels[1].get_ylim() == (low, high)
+        assert low < min(overheads) and max(overheads) < high
+        assert 0 in ticks and 3 <= len(ticks) <= 12
+        heights = [panels[0].transData.transform((8, tick))[1] for tick in ticks]
+        of_panel = panels[0].get_window_extent().height
+        assert all(upper - lower > of_panel / 13 for lower, upper in zip(heights, heights[1:]))
 
 
 def test_plot_is_a_png(compare, tmp_path, velo_compare):

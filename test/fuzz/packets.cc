@@ -42,6 +42,8 @@ class Player {
                 return control();
             case 4:
                 return rma();
+            case 6:
+                return several(code >> 3);
             case 7:
                 return reference(code >> 3);
             default:
@@ -106,10 +108,33 @@ class Player {
             const auto chunk = input_.take<std::uint8_t>();
             to = victim_.lend(chunk, bytes, input_.take_bytes(sizeof(rma::MessageHeader)));
         }
+        refer(how, to, how & 4 ? wire::kInternal : 0);
+    }
+
+    // Messages in one chunk, whose lengths are right, or what the input says.
+    void several(unsigned how) {
+        std::vector<std::uint8_t> data;
+        const auto append = [&data](Bytes bytes) { data.insert(data.end(), bytes.begin(), bytes.end()); };
+        for (unsigned messages = input_.take<std::uint8_t>() % 16; messages > 0; --messages) {
+            const auto length = input_.take<std::uint8_t>();
+            auto enclosed = input_.take<wire::Enclosed>();
+            if (length < 0xf0) enclosed.bytes = length;
+            const std::size_t end = data.size() + wire::enclosed_bytes(length);
+            append({reinterpret_cast<const std::uint8_t*>(&enclosed), sizeof enclosed});
+            append(input_.take_bytes(std::min<std::size_t>(length, sizeof(rma::MessageHeader))));
+            data.resize(end);
+        }
+        const auto chunk = input_.take<std::uint8_t>();
+        const std::size_t bytes = how & 1 ? input_.take<std::uint16_t>() : data.size();
+        refer(how, victim_.lend_several(chunk, static_cast<std::uint32_t>(bytes), data),
+              wire::kSeveral | (how & 4 ? wire::kInternal : 0));
+    }
+
+    void refer(unsigned how, const wire::Reference& to, unsigned flags) {
         wire::Header header{};
         header.kind = how & 2 ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
-        header.flags = wire::kReference | (how & 4 ? wire::kInternal : 0) |
-                       (how & 8 ? input_.take<std::uint8_t>() & 7 : wire::kFirst | wire::kLast);
+        flags |= wire::kReference | (how & 8 ? input_.take<std::uint8_t>() & 7 : wire::kFirst | wire::kLast);
+        header.flags = static_cast<std::uint8_t>(flags);
         header.length = sizeof to;
         std::uint8_t payload[sizeof to];
         std::memcpy(payload, &to, sizeof to);

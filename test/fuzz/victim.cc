@@ -91,11 +91,11 @@ Partner& partner(unsigned index) {
 }
 
 // The chunks of an outbox, by number.
-std::uint32_t place_of(const flow::OutboxPlan& plan, std::uint32_t chunk) {
+flow::Outbox::Chunk chunk_of(const flow::OutboxPlan& plan, std::uint32_t chunk) {
     chunk %= plan.chunks();
     std::size_t size = 0;
     for (; chunk >= plan.size(size).count; ++size) chunk -= plan.size(size).count;
-    return plan.size(size).begin + chunk * plan.size(size).stride;
+    return {plan.size(size).begin + chunk * plan.size(size).stride, plan.size(size).room()};
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ Victim::Victim(unsigned policy) : peers_(partner(policy).mailbox) {
     mailbox::Pointers<>& pointers = from.mailbox.header().pointers;
     pointers.read = pointers.write = 0;  // nobody empties it
     for (std::uint32_t chunk = 0; chunk < peers_.outbox_plan().chunks(); ++chunk)
-        peers_.chunk(place_of(peers_.outbox_plan(), chunk)).unread = 0;
+        peers_.chunk(chunk_of(peers_.outbox_plan(), chunk).place).unread = 0;
     velo_config config = config_for(from.policy, kVictim, kPeers);
     config.context = &failed_;
     engine_ = open(config);
@@ -138,16 +138,32 @@ void Victim::confine(std::byte* message, std::size_t bytes) {
 }
 
 wire::Reference Victim::lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
-    const flow::OutboxPlan& plan = peers_.outbox_plan();
-    const std::uint32_t place = place_of(plan, chunk);
+    const auto [to, there] = fill(chunk, bytes, data);
+    confine(there.data(), there.size());  // whatever the REF says that it is
+    return to;
+}
+
+wire::Reference Victim::lend_several(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
+    auto [to, rest] = fill(chunk, bytes, data);
+    while (rest.size() > sizeof(wire::Enclosed)) {
+        wire::Enclosed enclosed;
+        std::memcpy(&enclosed, rest.data(), sizeof enclosed);
+        confine(rest.data() + sizeof enclosed, rest.size() - sizeof enclosed);
+        rest = rest.subspan(std::min(rest.size(), wire::enclosed_bytes(enclosed.bytes)));
+    }
+    return to;
+}
+
+// The data, then zeros. Returns what is in the chunk of what the REF stands for.
+std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chunk, std::uint32_t bytes,
+                                                              Bytes data) {
+    const auto [place, room] = chunk_of(peers_.outbox_plan(), chunk);
     fabric::shm::OutboxChunk& there = peers_.chunk(place);
-    // Whatever the REF says that it is.
-    std::byte message[sizeof(rma::MessageHeader)]{};
-    for (std::size_t i = 0; i < std::min(data.size(), sizeof message); ++i) message[i] = std::byte{data[i]};
-    confine(message, sizeof message);
-    std::memcpy(there.data, message, sizeof message);
+    std::fill_n(there.data, room, std::byte{0});
+    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), room), there.data,
+                   [](std::uint8_t byte) { return std::byte{byte}; });
     there.unread = 1;
-    return {place, bytes};
+    return {{place, bytes}, {there.data, std::min(bytes, room)}};
 }
 
 void Victim::store(wire::Header header, Bytes given) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "api/velo.h"
 #include "endpoint/engine.h"
@@ -31,10 +33,14 @@ class Victim {
     void store(wire::Header header, Bytes payload);
     // Stores into a chunk of the peer's outbox what begins with these bytes, and lends it, as if for a REF.
     wire::Reference lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
+    // The same of several messages, each behind a wire::Enclosed.
+    wire::Reference lend_several(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
     void progress() { velo_progress(engine_); }
 
  private:
     static void confine(std::byte* message, std::size_t bytes);
+    std::pair<wire::Reference, std::span<std::byte>> fill(std::uint32_t chunk, std::uint32_t bytes,
+                                                          Bytes data);
 
     velo_engine* engine_ = nullptr;
     velo_peer* peer_ = nullptr;

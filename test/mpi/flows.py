@@ -79,15 +79,15 @@ def is_usual(flow, values):
 IN_PACKETS = (("btl_velo_by_reference", "never"),)
 
 
-def flows(*slots, policies=SLOT_POLICIES, always=False, extra=()):
-    """A decorator that runs a test under each policy with each mailbox size (slots per peer). Unless `always`, those for
-    which another stands are marked as part of the matrix. `extra`: further parameters; IN_PACKETS for tests whose subject is
-    what packets wait for."""
-    values = [Flow(policy, count, extra) for count in slots for policy in policies
-              if policy in SLOT_POLICIES or count == min(slots)]
+def flows(*slots, in_packets=(), policies=SLOT_POLICIES, always=False):
+    """A decorator that runs a test under each policy with each mailbox size (slots per peer); with those of `in_packets` nothing
+    goes by reference, so that long messages wait for their credits. Unless `always`, those for which another stands are marked as
+    part of the matrix."""
+    values = [Flow(policy, count, extra) for sizes, extra in ((slots, ()), (in_packets, IN_PACKETS)) for count in sizes
+              for policy in policies if policy in SLOT_POLICIES or count == min(sizes)]
     if LAYER == "mtl":
         # The flow control is the same; what differs is above it.
-        values = [flow for flow in values if flow.policy == "dynamic" or flow.slots == min(slots)]
+        values = [flow for flow in values if flow.policy == "dynamic" or flow.slots == min(slots + in_packets)]
     if TRANSPORT != "velo":
         values = values[:1]
     return pytest.mark.parametrize("flow", [
@@ -95,9 +95,9 @@ def flows(*slots, policies=SLOT_POLICIES, always=False, extra=()):
         for flow in values])
 
 
-def every_flow(*slots, always=False, extra=()):
+def every_flow(*slots, **how):
     """The same under every policy that the plugin offers: for what any policy might break."""
-    return flows(*slots, policies=POLICIES, always=always, extra=extra)
+    return flows(*slots, policies=POLICIES, **how)
 
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="about btl/velo itself")

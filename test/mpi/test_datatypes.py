@@ -24,7 +24,7 @@ def test_every_small_size_in_every_datatype(mpi, flow):
     assert mpi.run("datatypes", *PACKET, params=flow.params).facts() == {"exchanges": KINDS * len(PACKET)}
 
 
-@flows(4, 8)
+@flows(8, in_packets=(4,))
 def test_sizes_around_the_limits_in_every_datatype(mpi, flow, boundaries):
     assert mpi.run("datatypes", *boundaries, params=flow.params).facts() == {"exchanges": KINDS * len(boundaries)}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows import IN_PACKETS, every_flow, flows
+from flows import every_flow, flows
 
 RENDEZVOUS = 100_000
 
@@ -27,7 +27,7 @@ def test_two_ranks_with_a_sleeping_receiver(mpi, flow, size):
 
 
 @pytest.mark.parametrize("size", [40, 3000, RENDEZVOUS])
-@flows(4, 8)
+@flows(8, in_packets=(4,))
 def test_sixteen_ranks_with_a_sleeping_receiver(mpi, flow, size):
     facts = mpi.run("incast", 30, size, 100, "nonblocking", np=16, params=flow.params, time_limit=120).facts()
     assert facts == {"received": 450, "senders": 15}
@@ -39,7 +39,7 @@ def test_blocking_senders_wait_and_are_served(mpi, flow):
     assert facts == {"received": 1400, "senders": 7}
 
 
-@every_flow(4, 8, extra=IN_PACKETS)
+@every_flow(in_packets=(4, 8))
 def test_messages_in_packets_wait_for_credits_and_are_served(mpi, flow):
     facts = mpi.run("incast", 60, 3000, 100, "nonblocking", np=8, params=flow.params).facts()
     assert facts == {"received": 420, "senders": 7}

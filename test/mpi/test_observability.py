@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from flows import IN_PACKETS, flows, velo_only
+from flows import flows, velo_only
 from velo.trace import reader
 
 pytestmark = velo_only
@@ -216,7 +216,7 @@ def test_a_trace_that_cannot_be_written_ends_with_the_parameter_named(mpi):
     assert "btl_velo_trace" in result.stderr and "/nonexistent/place" in result.stderr
 
 
-@flows(30, policies=("dynamic",), extra=IN_PACKETS)
+@flows(in_packets=(30,), policies=("dynamic",))
 def test_phases_are_converted_and_drawn(mpi, flow, tmp_path):
     program = tool("velo-phases")
     traces = tmp_path / "traces"

@@ -5,17 +5,17 @@ import pytest
 from flows import TRANSPORT, every_flow, flows
 
 
-@every_flow(4, 8, 64, always=True)
+@every_flow(8, 64, in_packets=(4,), always=True)
 def test_two_ranks_exchange_all_sizes_at_once(mpi, flow):
     assert mpi.run("exchange", 20, 300_000, params=flow.params).facts() == {"rounds": 20, "received": 320}
 
 
-@every_flow(4, 8)
+@every_flow(8, in_packets=(4,))
 def test_six_ranks_exchange_all_sizes_at_once(mpi, flow):
     assert mpi.run("exchange", 4, 300_000, np=6, params=flow.params).facts() == {"rounds": 4, "received": 320}
 
 
-@every_flow(4, 64)
+@every_flow(64, in_packets=(4,))
 def test_small_exchanges_both_ways_use_a_tiny_mailbox_many_times(mpi, flow):
     assert mpi.run("exchange", 2000, 500, params=flow.params).facts() == {"rounds": 2000, "received": 18_000}
 

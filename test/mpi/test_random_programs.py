@@ -31,6 +31,8 @@ def draw(seed):
         extra["btl_velo_packet_trains"] = 0
     if policy in ("static", "dynamic") and dice.random() < 0.3:
         extra["btl_velo_credit_slots"] = 1
+    if dice.random() < 0.6:
+        extra["btl_velo_by_reference"] = dice.choice(["never", "always"])
     return np, Flow(policy, slots, tuple(extra.items()))
 
 

@@ -9,7 +9,7 @@ ONE_SIDED = {"osc": "rdma"}
 
 
 @pytest.mark.parametrize("size", [8, 1500, 20_000])
-@flows(4, 8, 64)
+@flows(8, 64, in_packets=(4,))
 def test_four_threads_of_two_ranks_talk_to_each_other(mpi, flow, size):
     facts = mpi.run("threads", 4, 60, size, params=flow.params, time_limit=120).facts()
     assert facts == {"received": 240}
@@ -22,7 +22,7 @@ def test_three_threads_of_four_ranks_talk_to_each_other(mpi, flow):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@every_flow(4, 64)
+@every_flow(64, in_packets=(4,))
 def test_four_threads_of_four_ranks_do_different_things_at_once(mpi, flow, seed):
     facts = mpi.run("thread_mix", 4, 60, seed, np=4, params={**flow.params, **ONE_SIDED}, time_limit=120).facts()
     assert facts == {"steps": 240}

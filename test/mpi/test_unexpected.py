@@ -7,7 +7,7 @@ from flows import every_flow, flows
 
 @pytest.mark.parametrize("way", ["one_way", "both_ways"])
 @pytest.mark.parametrize("size", [8, 2000, 50_000])
-@flows(4, 8)
+@flows(8, in_packets=(4,))
 def test_a_matched_message_passes_two_hundred_unmatched_ones(mpi, flow, size, way):
     assert mpi.run("unexpected", 200, size, way, params=flow.params).facts()["received"] == 200
 

@@ -6,7 +6,7 @@ from flows import LAYER, TRANSPORT, every_flow, flows
 
 
 @pytest.mark.parametrize("size", [10, 50_000])
-@every_flow(4)
+@every_flow(in_packets=(4,))
 def test_refused_fragments_are_sent_in_the_end_and_then_nothing_is_owed(mpi, flow, size):
     """ob1 keeps a control fragment for which it got no descriptor until something of the same transport completes."""
     facts = mpi.run("refusals", 50, size, np=4, params=flow.params, time_limit=120).facts()

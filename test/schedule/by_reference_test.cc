@@ -71,13 +71,15 @@ class Explored : public ::testing::TestWithParam<std::string> {
     static std::uint64_t most_states() { return from_environment("VELO_EXPLORE_STATES", 4'000); }
 
     struct Sum {
-        std::uint64_t systems = 0, exhausted = 0, states = 0, references = 0, full = 0, ended = 0;
+        std::uint64_t systems = 0, exhausted = 0, states = 0, references = 0, enclosed = 0, full = 0,
+                      ended = 0;
 
         void add(const Exploration& found) {
             ++systems;
             exhausted += found.exhausted;
             states += found.states;
             references += found.references;
+            enclosed += found.enclosed;
             full += found.full;
             ended += found.ended;
         }
@@ -141,6 +143,67 @@ TEST_P(Explored, AReaderOrASenderThatEndsLeavesNothingStuckAndNothingLent) {
     all.tell(GetParam());
 }
 
+// A chunk holds three packets: two or three messages share it, or the second is too long for that.
+ByReference sharing(std::uint64_t chunks) {
+    return {.outbox_bytes = outbox_of(chunks), .shift = 31, .packet_bytes = 700, .most_enclosed = 2'240};
+}
+// As few credits as the policy works with, so that messages wait soon.
+Scenario sharing_system(const std::string& policy, const Traffic& traffic, const ByReference& how) {
+    Scenario scenario = small_system(policy, traffic, how);
+    scenario.data_slots = 1;
+    scenario.parameters.preposted_buffers = 2;
+    return scenario;
+}
+const std::vector<std::uint32_t> kShortMessages{1, 2};
+constexpr std::size_t kWaiting = 2;
+
+TEST_P(Explored, MessagesThatWaitShareAChunkAndNothingElseChanges) {
+    Sum all;
+    for (const Traffic* traffic : {&kOneWay, &kBothWays, &kTwoSenders, &kTwoReceivers})
+        for (const std::uint64_t chunks : {1U, 2U})
+            for (const bool told_late : {false, true})
+                for (const std::uint32_t most : {2'240U, 8'448U}) {
+                    ByReference how = sharing(chunks);
+                    how.shift = told_late ? 1 : 31;
+                    how.told_late = told_late;
+                    how.most_enclosed = most;  // or more than a chunk holds
+                    const Scenario scenario = sharing_system(GetParam(), *traffic, how);
+                    Explorer explorer(scenario, traffic->pairs);
+                    explorer.send_messages(kShortMessages);
+                    explorer.may_wait(kWaiting);
+
+                    const Exploration found = explorer.run(most_states());
+
+                    ASSERT_EQ(found.violation, "")
+                        << traffic->name << ", after " << found.length << " events";
+                    EXPECT_TRUE(found.exhausted || found.states >= most_states());
+                    EXPECT_GT(found.enclosed, 1U) << scenario.describe();
+                    all.add(found);
+                }
+    EXPECT_GT(all.full, 0U);
+    all.tell(GetParam());
+}
+
+TEST_P(Explored, MessagesThatShareAChunkAreNotStuckWhereAProcessEnds) {
+    Sum all;
+    for (const Traffic* traffic : {&kTwoSenders, &kTwoReceivers, &kAnswered})
+        for (std::uint32_t mortal = 0; mortal < traffic->processes; ++mortal) {
+            Explorer explorer(sharing_system(GetParam(), *traffic, sharing(1)), traffic->pairs);
+            explorer.send_messages(kShortMessages);
+            explorer.may_wait(kWaiting);
+            explorer.may_end({mortal});
+
+            const Exploration found = explorer.run(5 * most_states());
+
+            ASSERT_EQ(found.violation, "")
+                << traffic->name << ", " << mortal << " may end, after " << found.length << " events";
+            EXPECT_GT(found.enclosed, 1U);
+            EXPECT_GT(found.ended, 0U);
+            all.add(found);
+        }
+    all.tell(GetParam());
+}
+
 struct Need {
     Broken broken;
     const char* name;
@@ -148,25 +211,35 @@ struct Need {
 };
 class EachRule : public ::testing::TestWithParam<Need> {};
 
-INSTANTIATE_TEST_SUITE_P(ByReference, EachRule,
-                         ::testing::Values(Need{Broken::kWaitsForAChunk, "waits_for_a_chunk",
-                                                "in spite of credits"},
-                                           Need{Broken::kFreesEarly, "frees_early", "R3"},
-                                           Need{Broken::kCostsNoCredit, "costs_no_credit", "I3"},
-                                           Need{Broken::kNotForgotten, "not_forgotten", "R6"}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    ByReference, EachRule,
+    ::testing::Values(Need{Broken::kWaitsForAChunk, "waits_for_a_chunk", "in spite of credits"},
+                      Need{Broken::kFreesEarly, "frees_early", "R3"},
+                      Need{Broken::kCostsNoCredit, "costs_no_credit", "I3"},
+                      Need{Broken::kNotForgotten, "not_forgotten", "R6"},
+                      Need{Broken::kSharesABegun, "shares_a_begun", "R5"},
+                      Need{Broken::kSharesTooMuch, "shares_too_much", "R5"},
+                      Need{Broken::kSharesOrWaits, "shares_or_waits", "in spite of credits"}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 // The exploration can see harm.
 TEST_P(EachRule, IsNeeded) {
     ByReference how{.outbox_bytes = outbox_of(1), .shift = 31};
+    const bool shares = GetParam().broken >= Broken::kSharesABegun;
+    if (shares) how = sharing(1);
+    how.told_late = shares;
+    if (GetParam().broken == Broken::kSharesTooMuch) how.most_enclosed = 8'448;
     how.broken = GetParam().broken;
-    Explorer explorer(small_system("static", kTwoReceivers, how), kTwoReceivers.pairs);
-    explorer.send_messages(kMessages);
-    explorer.may_end({1});
+    const Traffic& traffic = shares ? kOneWay : kTwoReceivers;
+    Explorer explorer((shares ? sharing_system : small_system)("static", traffic, how), traffic.pairs);
+    explorer.send_messages(shares ? kShortMessages : kMessages);
+    explorer.may_wait(shares ? kWaiting : 0);
+    if (!shares) explorer.may_end({1});
 
-    const std::string violation = explorer.run(100'000).violation;
+    const Exploration found = explorer.run(100'000);
 
-    EXPECT_NE(violation.find(GetParam().sign), std::string::npos) << violation;
+    EXPECT_NE(found.violation.find(GetParam().sign), std::string::npos)
+        << found.violation << ", in " << found.states << " states";
 }
 
 class Seeded : public ::testing::TestWithParam<std::tuple<std::string, Pattern>> {
@@ -180,7 +253,7 @@ class Seeded : public ::testing::TestWithParam<std::tuple<std::string, Pattern>>
         const std::uint64_t budget =
             from_environment("VELO_SCHEDULE_EVENTS", otherwise) / (names().size() * all_patterns().size());
         constexpr std::uint64_t kLeastSchedules = 20;
-        std::uint64_t references = 0, full = 0, ended = 0;
+        std::uint64_t references = 0, enclosed = 0, full = 0, ended = 0;
         for (std::uint64_t seed = replay != 0 ? replay : 1; events_ < budget || seed <= kLeastSchedules;
              ++seed) {
             Random random(seed);
@@ -198,15 +271,21 @@ class Seeded : public ::testing::TestWithParam<std::tuple<std::string, Pattern>>
             ended += driver.ends();
             for (std::uint32_t p = 0; p < scenario.processes; ++p) {
                 references += world.party(p).references();
+                enclosed += world.party(p).enclosed();
                 full += world.party(p).outbox().counters().full;
             }
             if (replay != 0) return;
         }
         EXPECT_GT(references, 50U);
+        // Those of processes that have ended are not counted.
+        if (!ends) {
+            EXPECT_GT(enclosed, 20U);
+        }
         EXPECT_GT(full, 20U);
         EXPECT_EQ(ended > 20, ends);
         RecordProperty("events", std::to_string(events_));
         RecordProperty("references", std::to_string(references));
+        RecordProperty("enclosed", std::to_string(enclosed));
     }
 
  private:
@@ -248,7 +327,7 @@ TEST_P(Sleeping, AReceiverLeavesTheOthersHalfOfEachOutbox) {
     scenario.parameters.rnr_timer_ns = 2'000;
     scenario.parameters.lazy_slots = 60;
     scenario.parameters.lazy_peers = 3;
-    scenario.by_reference = {.outbox_bytes = kOutbox, .shift = 31};
+    scenario.by_reference = {.outbox_bytes = kOutbox, .shift = 31, .most_enclosed = 8'448};
     World<PolicyParty> world(scenario);
     Driver driver(world, Pattern::kAllToAll, random);
     for (std::uint32_t p = 0; p < kDeaf; ++p) world.send(p, kDeaf, 1, true);

@@ -26,6 +26,7 @@ struct Exploration {
     std::uint64_t delayed = 0;     // states in which somebody delays a CREDIT
     std::uint64_t references = 0;  // most of one process in one state, likewise
     std::uint64_t full = 0;        // times that an outbox had no chunk, likewise
+    std::uint64_t enclosed = 0;    // messages that shared a chunk, likewise
     std::uint64_t ended = 0;       // states in which somebody has ended
 };
 
@@ -34,7 +35,7 @@ class Explorer {
     using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
     using Model = World<PolicyParty>;
 
-    // Only `senders` send DATA, each while none of its packets waits. Before that, one packet for each pair
+    // Only `senders` send DATA, each while nothing of it waits. Before that, one packet for each pair
     // of `prelude`, one after the other. `in_order`: no kind of packet overtakes another one of its pair.
     Explorer(const Scenario& scenario, Pairs senders, const Pairs& prelude = {}, bool in_order = true)
         : scenario_(scenario), senders_(std::move(senders)), in_order_(in_order) {
@@ -48,6 +49,8 @@ class Explorer {
 
     // What is sent, in packets; otherwise 1.
     void send_messages(std::vector<std::uint32_t> packets) { messages_ = std::move(packets); }
+    // Each sends while no more than so many of its messages wait.
+    void may_wait(std::size_t messages) { waiting_ = messages; }
     // One of these may end at any moment.
     void may_end(std::vector<std::uint32_t> mortals) { mortals_ = std::move(mortals); }
 
@@ -90,7 +93,7 @@ class Explorer {
 
     void expand(const Node& node) {
         for (auto [from, to] : senders_)
-            if (node.world.backlog(from, to) == 0 && !node.world.ended(from) && !node.world.ended(to))
+            if (node.world.backlog(from, to) <= waiting_ && !node.world.ended(from) && !node.world.ended(to))
                 for (const std::uint32_t packets : messages_)
                     after(node, [from, to, packets](Model& world) { world.send(from, to, packets, true); });
         const std::uint32_t n = scenario_.processes;
@@ -132,6 +135,7 @@ class Explorer {
             note(world.party(p).policy().counters());
             delayed |= world.delays(p);
             result_.references = std::max(result_.references, world.party(p).references());
+            result_.enclosed = std::max(result_.enclosed, world.party(p).enclosed());
             result_.full = std::max(result_.full, world.party(p).outbox().counters().full);
             ended |= world.ended(p);
         }
@@ -159,6 +163,7 @@ class Explorer {
     Pairs senders_;
     bool in_order_;
     std::vector<std::uint32_t> messages_{1}, mortals_;
+    std::size_t waiting_ = 0;
     std::deque<Node> frontier_;
     std::unordered_set<std::string> seen_;
     Exploration result_;

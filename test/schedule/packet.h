@@ -17,6 +17,7 @@ struct Packet {
     bool refers = false;
     std::uint32_t place = 0;
     std::uint32_t units = 1;  // packets that it would take to carry what this DATA packet stands for
+    std::uint64_t first = 0;  // of these, among all that the pair would take; no part of the protocol
     std::uint64_t stamp = 0;
 
     bool takes_data_slot() const {
@@ -30,6 +31,8 @@ struct Pending {
     bool spare = false;         // two bytes of the last one are free for a piggybacked count
     bool waited = false;        // it could not leave at once
     std::uint32_t packets = 1;  // those that are left
+    std::uint32_t left = 0;     // those that are on their way
+    std::uint64_t first = 0;    // of its packets, among all of the pair
 };
 
 // Where a party puts the packets that an event made it send.

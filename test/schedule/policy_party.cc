@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "flow/lazy.h"
 #include "flow/mvapich_dynamic.h"
@@ -33,12 +34,20 @@ std::unique_ptr<flow::Policy> policy_of(const Scenario& scenario, std::uint32_t 
     return policy;
 }
 
+// Where nobody counts credits: what a mailbox takes.
+std::uint32_t most_packets(flow::Policy& policy) {
+    if (policy.limited()) return UINT32_MAX;
+    if (const flow::Refusal* refusal = policy.extensions().refusal) return refusal->refusal_limit();
+    return static_cast<std::uint32_t>(flow::mailbox_plan(policy.name(), policy.config()).data_slots);
+}
+
 }  // namespace
 
 PolicyParty::PolicyParty(const PolicyParty& other)
     : policy_(copy_of<flow::LazyPolicy, flow::DynamicPolicy, flow::StaticPolicy, flow::MvapichDynamicPolicy,
                       flow::MvapichStaticPolicy>(*other.policy_)),
       dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
+      most_packets_(other.most_packets_),
       ledger_(other.ledger_, *policy_, *this),
       queues_(other.queues_),
       accounts_(other.accounts_),
@@ -46,7 +55,8 @@ PolicyParty::PolicyParty(const PolicyParty& other)
       outbox_(other.outbox_),
       shares_(other.shares_),
       lent_(other.lent_),
-      references_(other.references_) {
+      references_(other.references_),
+      enclosed_(other.enclosed_) {
     outbox_.rebase(other.shares_.data(), shares_.data());
 }
 
@@ -54,6 +64,7 @@ PolicyParty::PolicyParty(PolicyParty&& other) noexcept
     : policy_(std::move(other.policy_)),
       dynamic_(other.dynamic_),
       refusal_(other.refusal_),
+      most_packets_(other.most_packets_),
       ledger_(other.ledger_, *policy_, *this),
       queues_(std::move(other.queues_)),
       accounts_(std::move(other.accounts_)),
@@ -61,14 +72,16 @@ PolicyParty::PolicyParty(PolicyParty&& other) noexcept
       outbox_(std::move(other.outbox_)),
       shares_(std::move(other.shares_)),
       lent_(std::move(other.lent_)),
-      references_(other.references_) {}
+      references_(other.references_),
+      enclosed_(other.enclosed_) {}
 
 void PolicyParty::encode(std::string& text) const {
     for (flow::PeerIndex q = 0; q < queues_.size(); ++q) {
         text.push_back(static_cast<char>(ledger_.delayed_credits(q)));
         text.push_back(static_cast<char>(queues_[q].size()));
         for (std::size_t i = 0; i < queues_[q].size(); ++i)
-            for (const std::uint32_t value : {std::uint32_t{queues_[q][i].waited}, queues_[q][i].packets})
+            for (const std::uint32_t value : {std::uint32_t{queues_[q][i].waited}, queues_[q][i].packets,
+                                              std::uint32_t{queues_[q][i].left > 0}})
                 text.push_back(static_cast<char>(value));
     }
     outbox_.encode(text, shares_.data());
@@ -86,6 +99,7 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
     : policy_(policy_of(scenario, process)),
       dynamic_(dynamic_cast<const flow::DynamicPolicy*>(policy_.get())),
       refusal_(policy_->extensions().refusal),
+      most_packets_(most_packets(*policy_)),
       ledger_(*policy_, *this, scenario.delay_credits),
       queues_(policy_->config().total_peers()),
       how_(scenario.by_reference),
@@ -113,25 +127,40 @@ bool PolicyParty::send_queued(flow::Account& account) {
     if (retry_at_ns(to) > out_->now_ns()) return !queue.empty();
     bool found_none = false;  // for the message at the front
     while (!queue.empty() && ledger_.credits(account) > 0) {
-        Pending& pending = queue[0];
         flow::Outbox::Chunk chunk;
-        if (!found_none && may_refer(to, pending)) chunk = take_chunk(to, pending);
+        Front front{1, queue[0].packets, bytes_of(queue[0].packets)};
+        if (const Front those = several(to); !found_none && those.messages > 1) {
+            chunk = take_chunk(to, those.bytes);
+            if (chunk.room >= those.bytes || (chunk.room > 0 && how_.broken == Broken::kSharesTooMuch))
+                front = those;
+            else if (chunk.room > 0)
+                outbox_.give_back(std::exchange(chunk, {}));
+            if (chunk.room == 0 && how_.broken == Broken::kSharesOrWaits) break;
+        }
+        if (chunk.room == 0 && !found_none && front.packets > 1 && may_refer(to, front.packets))
+            chunk = take_chunk(to, front.bytes);
         found_none = chunk.room == 0;
-        if (found_none && how_.broken == Broken::kWaitsForAChunk && pending.packets > 1) break;
+        if (found_none && how_.broken == Broken::kWaitsForAChunk && front.packets > 1) break;
         if (!limited() && !out_->has_room(to)) {
             if (chunk.room > 0) outbox_.give_back(chunk);
             if (refusal_ != nullptr) refusal_->refused(to, out_->now_ns());
             break;
         }
-        Packet packet;
+        Pending& pending = queue[0];
+        Packet packet{.first = pending.first + pending.left};
         if (pending.waited && ledger_.marks_backlog()) packet.kind = PacketKind::kBackloggedData;
-        pending.packets -= chunk.room > 0 ? store(chunk, pending.packets, packet) : 1;
-        if (packet.refers || (pending.packets == 0 && pending.spare))
-            packet.piggyback = ledger_.attach(account);
+        if (chunk.room > 0) store(chunk, front.packets, packet);
+        const bool whole = front.messages > 1 || packet.units == pending.packets;
+        if (packet.refers || (whole && pending.spare)) packet.piggyback = ledger_.attach(account);
         out_->put(to, packet);
         if (!packet.refers || how_.broken != Broken::kCostsNoCredit) ledger_.sent(account, 1);
-        if (pending.packets > 0) continue;
-        queue.pop();
+        if (!whole) {
+            pending.packets -= packet.units;
+            pending.left += packet.units;
+            continue;
+        }
+        if (front.messages > 1) enclosed_ += front.messages;
+        for (; front.messages > 0; --front.messages) queue.pop();
         found_none = false;
     }
     mark_waiting(to);
@@ -146,8 +175,9 @@ void PolicyParty::mark_waiting(flow::PeerIndex to) {
 void PolicyParty::send(flow::PeerIndex to, Pending packet, Outbox& out) {
     out_ = &out;
     const bool first = queues_[to].empty();
-    if (first && how_.whole_first && may_refer(to, packet))
-        if (const auto chunk = take_chunk(to, packet); chunk.room > 0) outbox_.give_back(chunk);
+    if (first && how_.whole_first && packet.packets > 1 && may_refer(to, packet.packets))
+        if (const auto chunk = take_chunk(to, bytes_of(packet.packets)); chunk.room > 0)
+            outbox_.give_back(chunk);
     queues_[to].push(packet);
     if (ledger_.flush(accounts_[to]) && first) ledger_.queued(accounts_[to]);
 }
@@ -179,21 +209,36 @@ PolicyParty::Lent& PolicyParty::lent_at(std::uint32_t place) {
                              [](const Lent& chunk, std::uint32_t at) { return chunk.place < at; });
 }
 
-bool PolicyParty::may_refer(flow::PeerIndex to, const Pending& pending) const {
-    if (how_.outbox_bytes == 0 || pending.packets < 2) return false;
-    const std::uint32_t allowed = std::min(credit(to), refusal_limit());
-    return allowed > 0 && pending.packets > allowed >> how_.shift;
+bool PolicyParty::may_refer(flow::PeerIndex to, std::uint32_t packets) const {
+    if (how_.outbox_bytes == 0) return false;
+    const std::uint32_t allowed = std::min(credit(to), most_packets_);
+    return allowed > 0 && packets > allowed >> how_.shift;
 }
 
-flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, const Pending& pending) {
-    return outbox_.take(
-        shares_[to], std::uint64_t{pending.packets} * how_.packet_bytes, [this](std::uint32_t place) {
-            return how_.broken == Broken::kFreesEarly || lent_at(place).state == Lent::State::kRead;
-        });
+// Those that may leave by one REF, as in Engine::refer_several; fewer than two: none.
+PolicyParty::Front PolicyParty::several(flow::PeerIndex to) const {
+    const Fifo<Pending>& queue = queues_[to];
+    Front front;
+    for (; front.messages < queue.size(); ++front.messages) {
+        const Pending& pending = queue[front.messages];
+        if (pending.left > 0 && how_.broken != Broken::kSharesABegun) break;
+        const std::uint32_t packets = pending.packets + pending.left;
+        const std::uint64_t with = front.bytes + wire::enclosed_bytes(bytes_of(packets));
+        if (with > how_.most_enclosed) break;
+        front.bytes = with;
+        front.packets += packets;
+    }
+    return may_refer(to, front.packets) ? front : Front{};
 }
 
-// As much as the chunk holds; returns that.
-std::uint32_t PolicyParty::store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet) {
+flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, std::uint64_t bytes) {
+    return outbox_.take(shares_[to], bytes, [this](std::uint32_t place) {
+        return how_.broken == Broken::kFreesEarly || lent_at(place).state == Lent::State::kRead;
+    });
+}
+
+// As much as the chunk holds.
+void PolicyParty::store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet) {
     packet.refers = true;
     packet.place = chunk.place;
     packet.units = std::min(packets, chunk.room / how_.packet_bytes);
@@ -201,7 +246,6 @@ std::uint32_t PolicyParty::store(const flow::Outbox::Chunk& chunk, std::uint32_t
     Lent& lent = lent_at(chunk.place);
     lent.state = Lent::State::kUnread;
     lent.stamp = packet.stamp;
-    return packet.units;
 }
 
 std::string PolicyParty::read(const Packet& reference) {

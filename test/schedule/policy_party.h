@@ -48,6 +48,8 @@ class PolicyParty : private flow::Carrier {
     std::uint32_t untold() const;
     void tell(std::uint32_t index);
     std::uint64_t references() const { return references_; }
+    // Messages that shared a chunk.
+    std::uint64_t enclosed() const { return enclosed_; }
     const flow::Outbox& outbox() const { return outbox_; }
     std::uint64_t lent_to(flow::PeerIndex to) const { return shares_[to].bytes; }
 
@@ -85,13 +87,22 @@ class PolicyParty : private flow::Carrier {
         std::uint64_t stamp = 0;
     };
     Lent& lent_at(std::uint32_t place);
-    bool may_refer(flow::PeerIndex to, const Pending& pending) const;
-    flow::Outbox::Chunk take_chunk(flow::PeerIndex to, const Pending& pending);
-    std::uint32_t store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet);
+    // What is left of the first messages of a queue.
+    struct Front {
+        std::size_t messages = 0;
+        std::uint32_t packets = 0;
+        std::uint64_t bytes = 0;
+    };
+    Front several(flow::PeerIndex to) const;
+    bool may_refer(flow::PeerIndex to, std::uint32_t packets) const;
+    flow::Outbox::Chunk take_chunk(flow::PeerIndex to, std::uint64_t bytes);
+    void store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet);
+    std::uint64_t bytes_of(std::uint32_t packets) const { return std::uint64_t{packets} * how_.packet_bytes; }
 
     std::unique_ptr<flow::Policy> policy_;
     const flow::DynamicPolicy* dynamic_;
     flow::Refusal* refusal_ = nullptr;
+    std::uint32_t most_packets_;  // Domain::most_packets
     flow::Ledger ledger_;
     std::vector<Fifo<Pending>> queues_;
     std::vector<flow::Account> accounts_;
@@ -99,7 +110,7 @@ class PolicyParty : private flow::Carrier {
     flow::Outbox outbox_;
     std::vector<flow::OutboxShare> shares_;
     std::vector<Lent> lent_;  // of each chunk, ascending by its place
-    std::uint64_t references_ = 0;
+    std::uint64_t references_ = 0, enclosed_ = 0;
     Outbox* out_ = nullptr;  // during an event
     bool offended_ = false;
 };

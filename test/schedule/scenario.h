@@ -17,6 +17,9 @@ enum class Broken : std::uint8_t {
     kFreesEarly,      // a chunk passes for read before it is
     kCostsNoCredit,   // a REF takes no credit
     kNotForgotten,    // what an ended reader was lent stays with it
+    kSharesABegun,    // a message of which a part has left is among several in one chunk, whole
+    kSharesTooMuch,   // several messages share a chunk that does not hold them all
+    kSharesOrWaits,   // several messages share a chunk or do not leave
 };
 
 struct Scenario {
@@ -35,6 +38,7 @@ struct Scenario {
         std::uint64_t outbox_bytes = 0;      // 0: messages are packets, each by itself
         unsigned shift = 1;                  // Engine::reference_shift_
         std::uint32_t packet_bytes = 1'120;  // two in the smallest chunk
+        std::uint32_t most_enclosed = 0;     // Engine::most_enclosed_; 0: no two messages share a chunk
         bool whole_first = false;            // a chunk is taken and given back before
         bool told_late = false;              // the sender learns in an event of its own that a chunk was read
         Broken broken = Broken::kNothing;

@@ -89,9 +89,11 @@ class World {
     void send(std::uint32_t from, std::uint32_t to, std::uint32_t count, bool spare) {
         begin_event();
         Post out(*this, from);
-        link(from, to).offered += count;
-        if (scenario_->by_reference.outbox_bytes > 0)
-            return parties_[from].send(index(from, to), Pending{.spare = spare, .packets = count}, out);
+        std::uint64_t& offered = link(from, to).offered;
+        const std::uint64_t first = std::exchange(offered, offered + count);
+        if (by_reference())
+            return parties_[from].send(index(from, to),
+                                       Pending{.spare = spare, .packets = count, .first = first}, out);
         for (std::uint32_t i = 1; i <= count; ++i)
             parties_[from].send(index(from, to), Pending{spare && i == count}, out);
     }
@@ -289,16 +291,18 @@ class World {
     }
     // The state as text, without what does not influence the future. Mailboxes must be empty.
     std::string encode() const {
-        std::string text;
+        std::string text = fault_;
         for (const Party& party : parties_) party.encode(text);
         for (const bool ended : ended_) text.push_back(static_cast<char>(ended));
         for (const Link& l : links_) {
             text.push_back(static_cast<char>(l.buried));
             text.push_back(static_cast<char>(l.channel.size()));
+            text.push_back(static_cast<char>(l.offered - l.units));
             for (std::size_t i = 0; i < l.channel.size(); ++i) {
                 text.push_back(static_cast<char>(l.channel[i].kind));
                 text.push_back(static_cast<char>(l.channel[i].value));
                 text.push_back(static_cast<char>(l.channel[i].piggyback));
+                if (by_reference()) text.push_back(static_cast<char>(l.channel[i].first - l.units));
                 if (!l.channel[i].refers) continue;
                 text.push_back(static_cast<char>(l.channel[i].units));
                 text.append(std::to_string(l.channel[i].place)).push_back('@');
@@ -372,6 +376,8 @@ class World {
         now_ns_ += kEventNs;
     }
 
+    // Messages are sent whole, and each part of them has its place.
+    bool by_reference() const { return scenario_->by_reference.outbox_bytes > 0; }
     Link& link(std::uint32_t from, std::uint32_t to) { return links_[from * processes() + to]; }
     const Link& link(std::uint32_t from, std::uint32_t to) const { return links_[from * processes() + to]; }
     std::uint32_t process_at(std::uint32_t p, flow::PeerIndex index) const {
@@ -444,6 +450,8 @@ class World {
             case wire::PacketKind::kData:
             case wire::PacketKind::kBackloggedData:
                 if (packet.sequence != l.received++) fault_ = at(from, to) + "DATA out of order";
+                if (by_reference() && packet.first != l.units)
+                    fault_ = at(from, to) + "R5: a part is not in its place";
                 l.units += packet.units;
                 if (packet.refers) read(from, to, packet);
                 break;

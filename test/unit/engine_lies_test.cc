@@ -138,6 +138,71 @@ TEST_P(EngineLies, a_reference_of_another_size_is_refused) {
     expect_refusal();
 }
 
+// Several messages in one chunk, of which the last header lies; what comes before it is right.
+class EnclosedLies : public EngineLies {
+ protected:
+    // In the chunk at 0 of rank 1. Returns whether that is still lent afterwards.
+    static bool refer(Party& party, const wire::Enclosed& last, std::uint32_t bytes) {
+        fabric::shm::Address address;
+        std::size_t of_address = 0;
+        std::memcpy(&address, velo_engine_address(party[1].engine, &of_address), sizeof address);
+        fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
+        fabric::shm::OutboxChunk& chunk = segment.chunk(0);
+        std::uint32_t at = 0;
+        for (const wire::Enclosed& enclosed :
+             {wire::Enclosed{5, 9, 0, 0}, wire::Enclosed{0, 8, 0, 0}, last}) {
+            std::memcpy(chunk.data + at, &enclosed, sizeof enclosed);
+            std::memcpy(chunk.data + at + sizeof enclosed, "right", 5);
+            if (enclosed.tag != last.tag)
+                at += static_cast<std::uint32_t>(wire::enclosed_bytes(enclosed.bytes));
+        }
+        chunk.unread = 1;
+        const wire::Reference reference{0, at + bytes};
+        LyingPeer(party[0].engine, 0)
+            .store(wire::kReference | wire::kSeveral | wire::kFirst | wire::kLast, 0,
+                   {reinterpret_cast<const char*>(&reference), sizeof reference});
+        velo_progress(party[0].engine);
+        return chunk.unread == 1;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, EnclosedLies, ::testing::ValuesIn(policies()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(EnclosedLies, several_messages_of_one_chunk_come_one_by_one_with_their_tags) {
+    EXPECT_FALSE(refer(party_, {3, 7, 0, 0}, 16));
+    EXPECT_TRUE(party_[0].fatal.empty());
+    EXPECT_EQ(received(), (std::vector<std::string>{"right", "", "rig"}));
+    for (std::uint8_t i = 0; i < 3; ++i) EXPECT_EQ(party_[0].received[i].tag, 9 - i);
+}
+
+// Longer than the chunk's, longer than what the REF stands for, by the gap behind it too, longer than any may
+// be; one of the engine that is shorter than its header; a header that is cut off.
+TEST_P(EnclosedLies, one_that_is_not_as_its_header_says_is_refused_and_those_before_it_arrive) {
+    const std::pair<wire::Enclosed, std::uint32_t> wrong[] = {{{UINT32_MAX, 7, 0, 0}, 16},
+                                                              {{9, 7, 0, 0}, 16},
+                                                              {{3, 7, 0, 0}, 15},
+                                                              {{32 * 1024 + 1, 7, 0, 0}, 32'900},
+                                                              {{5, 7, wire::kInternal, 0}, 16},
+                                                              {{0, 7, 0, 0}, 7}};
+    for (const auto& [last, bytes] : wrong) {
+        Party party(config());
+        for (std::size_t from : {1U, 2U}) party.send(from, 0, 1, "hello");
+        party.settle();
+        party[0].received.clear();
+        refer(party, last, bytes);
+        EXPECT_EQ(party[0].fatal.size(), 1U) << last.bytes << " of " << bytes;
+        ASSERT_EQ(party[0].received.size(), 2U) << last.bytes << " of " << bytes;
+        EXPECT_EQ(party[0].received[0].data, "right");
+    }
+}
+
+TEST_P(EnclosedLies, in_the_middle_of_another_message_are_refused) {
+    first_.store(wire::kFirst, 1, "half a ");
+    refer(party_, {3, 7, 0, 0}, 16);
+    EXPECT_EQ(party_[0].fatal.size(), 1U);
+    EXPECT_TRUE(party_[0].received.empty());
+}
+
 TEST(DoorbellLies, a_bell_of_nobody_calls_nobody) {
     std::atomic<std::uint32_t> rings{0};
     std::array<std::atomic<std::uint64_t>, 2> bits{};

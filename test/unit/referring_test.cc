@@ -137,6 +137,34 @@ TEST_P(ReferringTest, messages_that_have_waited_share_packets) {
     }
 }
 
+TEST(Referring, a_message_of_which_a_part_has_left_in_packets_goes_on_alone) {
+    PartyConfig config = config_of("static", kSmallest);  // a chunk
+    config.slots_per_peer = 8;
+    Party party(config);
+    const std::string messages[] = {pattern(2000, 1), pattern(1000, 2), pattern(50, 3), pattern(40, 4)};
+    for (const std::string& message : messages) party.send(0, 1, 1, message);
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+    EXPECT_EQ(counter(party[0], "data_packets"), 6U);  // a REF, and what the credits allow of the second
+    party.settle();
+    EXPECT_TRUE(party[1].fatal.empty());
+    ASSERT_EQ(party[1].received.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(party[1].received[i].data == messages[i]) << i;
+}
+
+TEST(Referring, a_chunk_that_has_been_read_is_in_the_high_water_until_one_of_its_size_is_needed) {
+    PartyConfig config = config_of("static");
+    config.by_reference = "always";
+    Party party(config);
+    const auto high_water_after = [&party](std::size_t bytes) {
+        party.send(0, 1, 1, pattern(bytes, 1));
+        party.settle();
+        return counter(party[0], "outbox_high_water");
+    };
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(high_water_after(1000), kSmallest);
+    EXPECT_EQ(high_water_after(8000), kSmallest + 8512);
+    EXPECT_EQ(high_water_after(1000), kSmallest + 8512);
+}
+
 TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
     PartyConfig config = config_of("static");
     config.size = 3;

@@ -45,12 +45,12 @@ def _add_what(parser):
     what.add_argument("--sizes", "--size", type=numbers, default=[2048], metavar="A,B,...",
                       help="message sizes in bytes (default 2048)")
     what.add_argument("--quick", action="store_true",
-                      help="a short look: " + ", ".join(QUICK_SUITE) + "; 8 and 64 slots; one round")
+                      help="a short look: " + ", ".join(QUICK_SUITE) + "; 8 and 64 slots; fewer repetitions")
 
 
 def _add_how(parser):
     how = parser.add_argument_group("how to run")
-    how.add_argument("--rounds", type=positive, metavar="N", help="times that everything runs (default 3)")
+    how.add_argument("--rounds", type=positive, default=3, metavar="N", help="times that everything runs (default 3)")
     how.add_argument("--iterations", type=positive, metavar="N",
                      help="most repetitions in a run (default 10000, quick 2000)")
     how.add_argument("--time", type=positive_float, default=0.25, metavar="SECONDS",
@@ -74,7 +74,6 @@ def _settle(options, parser):
     quick = options.quick
     options.slots = sorted(options.slots or ([8, 64] if quick else [8, 16, 64]))
     options.benchmarks = options.benchmarks or list(QUICK_SUITE if quick else SUITE)
-    options.rounds = options.rounds or (1 if quick else 3)
     options.iterations = options.iterations or (2000 if quick else 10000)
     options.reference_slots = options.reference_slots or options.slots[-1]
     options.mca = [tuple(pair) for pair in options.mca]
