@@ -32,15 +32,17 @@ std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyCo
 
 namespace {
 
-// Slots of an automatic mailbox, shared out among the peers, and for each at least: as much as small messages
-// need, since longer ones go by reference (design/by-reference.md, measured).
+// Slots of an automatic mailbox, shared out among few peers or many, and for each at least: as much as small
+// messages need, since longer ones go by reference, and for few as much as makes up for an outbox that is
+// full (design/by-reference.md, measured).
 struct AutomaticSlots {
-    std::uint32_t shared, least;
+    std::uint32_t few, many, least;
 };
-constexpr AutomaticSlots kAutomaticMailbox{4096, 16};
+constexpr AutomaticSlots kAutomaticMailbox{8192, 4096, 16};
+constexpr std::uint32_t kFewPeers = 15;
 // For other nodes: a message holds its slots for the time of its journey. The thesis's 64 for each peer in a
 // large job (section 7.4).
-constexpr AutomaticSlots kAutomaticNetworkMailbox{16384, 64};
+constexpr AutomaticSlots kAutomaticNetworkMailbox{16384, 16384, 64};
 // For each peer at most.
 constexpr std::uint32_t kAutomaticSlotsMost = 8192;
 constexpr std::uint32_t kAutomaticLimicSlots = 8192;
@@ -48,7 +50,7 @@ constexpr std::uint32_t kAutomaticLimicSlots = 8192;
 std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t peers,
                                      const AutomaticSlots& automatic) {
     if (config.slots_per_peer != 0) return config.slots_per_peer;
-    std::uint32_t share = automatic.shared / std::max(peers, 1U);
+    std::uint32_t share = (peers <= kFewPeers ? automatic.few : automatic.many) / std::max(peers, 1U);
     return std::max(std::clamp(share, automatic.least, kAutomaticSlotsMost), 4 * config.credit_slots);
 }
 

@@ -446,7 +446,7 @@ TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
     PartyConfig config;
     config.slots_per_peer = 0;
     Party party(config);
-    EXPECT_NE(std::string(velo_engine_description(party[0].engine)).find("slots_per_peer 4096 (automatic)"),
+    EXPECT_NE(std::string(velo_engine_description(party[0].engine)).find("slots_per_peer 8192 (automatic)"),
               std::string::npos);
 }
 
