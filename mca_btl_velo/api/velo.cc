@@ -209,6 +209,7 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
 velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
                           const void* payload, size_t payload_bytes) {
     const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
+    static_assert(noexcept(peer->domain.engine.send_if_plain(*peer, tag, message)));
     if (peer->domain.engine.send_if_plain(*peer, tag, message)) [[likely]]
         return VELO_OK;
     return send_other(peer, tag, header, header_bytes, payload, payload_bytes);
