@@ -65,13 +65,11 @@ class Schedule {
 };
 
 // The order in which operations that are ready at the same time are started: receives, so that what comes is
-// expected; sends, short ones first; then what keeps the processor.
+// expected; sends; then what keeps the processor. Equal ones by number, so that sends to one peer keep theirs.
 inline bool starts_before(const Operation& a, Vertex v, const Operation& b, Vertex w) {
     constexpr std::uint8_t kOrder[] = {0, 1, 0, 3, 2, 4};
     const std::uint8_t x = kOrder[static_cast<unsigned>(a.kind)], y = kOrder[static_cast<unsigned>(b.kind)];
-    if (x != y) return x < y;
-    if (a.kind == Kind::kSend && a.bytes != b.bytes) return a.bytes < b.bytes;
-    return v < w;
+    return x != y ? x < y : v < w;
 }
 
 // What to call an operation in messages; by default its number.

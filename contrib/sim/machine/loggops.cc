@@ -35,6 +35,9 @@ struct Later {
     }
 };
 
+// No time gets there but by falling below 0.
+constexpr std::uint64_t kNever = 1ULL << 63;
+
 class Machine {
  public:
     Machine(const goal::Program& program, const LogGops& parameters, const goal::WriteOptions& options)
@@ -125,6 +128,8 @@ class Machine {
         events_.push(event);
     }
     void put_off(Event event, std::uint64_t time) {
+        if (time >= kNever)
+            throw std::runtime_error("the time runs backwards: an empty message takes -O or -G, which is more than -o, -g or -L");
         event.time = time;
         events_.push(event);
     }
