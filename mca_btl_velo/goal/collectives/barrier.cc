@@ -9,13 +9,9 @@ namespace {
 
 struct Signals : Steps {
     explicit Signals(const Request& request) : Steps(request), out(room(1)), in(room(1)) {}
-    Vertex tell(std::uint32_t to, std::uint32_t tag, std::initializer_list<Vertex> earlier) {
-        return send(out, 1, to, tag, earlier);
-    }
-    // One byte takes all signals: each waits for the one before.
-    Vertex hear(std::uint32_t from, std::uint32_t tag) {
-        return last = receive(in, 1, from, tag, {last});
-    }
+    // Each waits for all that has been heard.
+    void tell(std::uint32_t to, std::uint32_t tag) { send(out, 1, to, tag, {last}); }
+    void hear(std::uint32_t from, std::uint32_t tag) { last = receive(in, 1, from, tag, {last}); }
 
     Place out, in;
     Vertex last = kNoVertex;
@@ -28,30 +24,29 @@ Graph dissemination(const Request& request) {
     Signals s(request);
     for (std::uint64_t distance = 1; distance < request.size; distance <<= 1) {
         const auto d = static_cast<std::uint32_t>(distance);
-        s.tell(s.up(d), 0, {s.last});
+        s.tell(s.up(d), 0);
         s.hear(s.down(d), 0);
     }
     return std::move(s.graph);
 }
 
-// The ranks beyond the largest power of two tell a partner first, and are told last. A rank must tell nobody
-// before its partner has told it: so each send waits for the send before it too, the first for the partner.
+// The ranks beyond the largest power of two tell a partner first, and are told last. All that a partner tells
+// others, not the first of it alone, waits for what it has been told by its own.
 Graph recursive_doubling(const Request& request) {
     Signals s(request);
     const std::uint32_t core = std::bit_floor(request.size), rank = request.rank;
     if (rank >= core) {
-        s.tell(rank - core, 1, {});
+        s.tell(rank - core, 1);
         s.hear(rank - core, 1);
         return std::move(s.graph);
     }
     const bool partnered = rank + core < request.size;
     if (partnered) s.hear(rank + core, 1);
-    Vertex sent = kNoVertex;
     for (std::uint32_t mask = 1; mask < core; mask <<= 1) {
-        sent = s.tell(rank ^ mask, 0, {sent, s.last});
+        s.tell(rank ^ mask, 0);
         s.hear(rank ^ mask, 0);
     }
-    if (partnered) s.tell(rank + core, 1, {sent, s.last});
+    if (partnered) s.tell(rank + core, 1);
     return std::move(s.graph);
 }
 
@@ -60,10 +55,10 @@ Graph binomial(const Request& request) {
     Signals s(request);
     each_child(request.rank, request.size, [&](std::uint32_t child) { s.hear(child, 0); });
     if (request.rank > 0) {
-        s.tell(father(request.rank), 0, {s.last});
+        s.tell(father(request.rank), 0);
         s.hear(father(request.rank), 1);
     }
-    each_child(request.rank, request.size, [&](std::uint32_t child) { s.tell(child, 1, {s.last}); });
+    each_child(request.rank, request.size, [&](std::uint32_t child) { s.tell(child, 1); });
     return std::move(s.graph);
 }
 
