@@ -1,40 +1,77 @@
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/run_options.h"
+#include "goal/check.h"
+#include "goal/collectives/collectives.h"
 #include "machine/loggops.h"
+#include "workload/schedules.h"
 
 namespace velo::sim {
 namespace {
 
-struct GoalOptions {
-    std::string file;
-    std::string machine = "loggops";
+struct GoalOptions : RunOptions {
+    std::string what;
+    std::string machine_name = "packets";
+    std::uint32_t processes = 64;
+    goal::collectives::Request collective;
     LogGops loggops;
-    double local_ns_per_byte = 0;
 };
 
 std::string contents(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;
     text << file.rdbuf();
-    if (!file) throw std::runtime_error("cannot read " + path);
+    if (!file) throw std::runtime_error("cannot read " + path + ", and there is no such OPERATION:ALGORITHM");
     return text.str();
+}
+
+// Of a file, or of a collective that is named as "bcast:binomial". `data` is what the program refers to.
+goal::Program program_of(const GoalOptions& o, std::string& data) {
+    std::string error;
+    const std::size_t colon = o.what.find(':');
+    const goal::collectives::Algorithm* algorithm =
+        colon == std::string::npos
+            ? nullptr
+            : goal::collectives::find(o.what.substr(0, colon), o.what.substr(colon + 1));
+    if (algorithm == nullptr) {
+        data = contents(o.what);
+        std::optional<goal::Program> program = goal::read_program(data, &error);
+        if (!program) throw std::runtime_error(o.what + ": " + error);
+        return std::move(*program);
+    }
+    goal::Program program;
+    goal::collectives::Request request = o.collective;
+    request.size = o.processes;
+    if (request.root >= request.size) throw std::runtime_error("--root is no rank of so many processes");
+    for (request.rank = 0; request.rank < request.size; ++request.rank) {
+        std::optional<goal::Schedule> schedule = goal::compile(algorithm->make(request), &error);
+        if (!schedule) throw std::runtime_error(error);
+        program.schedules.push_back(std::move(*schedule));
+    }
+    return program;
+}
+
+// What the checker knows about a program that did not come to its end.
+void explain(const goal::Program& program) {
+    for (const goal::Finding& finding : goal::check(program, {.most = 3}))
+        std::printf("  %s\n", finding.text.c_str());
 }
 
 // The lines of LogGOPSim.
 bool print(const LogGopsOutcome& outcome) {
     if (!outcome.complete()) {
-        std::printf("%" PRIu64 " messages found no receive, %" PRIu64 " receives no message\n",
-                    outcome.unmatched, outcome.waiting);
-        if (!outcome.unfinished.empty())
-            std::printf("DEADLOCK: %zu hosts wait for ever, the first of them %u\n", outcome.unfinished.size(),
-                        outcome.unfinished[0]);
+        std::printf("%" PRIu64 " messages found no receive, %" PRIu64
+                    " receives no message, %zu hosts did not come to their end\n",
+                    outcome.unmatched, outcome.waiting, outcome.unfinished.size());
         return false;
     }
     constexpr std::size_t kShown = 16;
@@ -50,38 +87,71 @@ bool print(const LogGopsOutcome& outcome) {
     return true;
 }
 
+bool run_on_loggops(const GoalOptions& o, const goal::Program& program) {
+    const LogGops& p = o.loggops;
+    const LogGopsOutcome outcome = run_loggops(program, p);
+    std::printf("size: %u (%u CPUs, %u NICs); L=%" PRIu64 ", o=%" PRIu64 " g=%" PRIu64 ", G=%" PRIu64
+                ", O=%" PRIu64 ", P=%u, S=%" PRIu64 "; %" PRIu64 " events\n",
+                program.size(), program.cpus(), program.nics(), p.L, p.o, p.g, p.G, p.O, program.size(), p.S,
+                outcome.events);
+    return print(outcome);
+}
+
+bool run_on_packets(GoalOptions& o, const goal::Program& program) {
+    o.run.pattern = o.what;
+    o.run.options.processes = program.size();
+    if (o.nodes.empty() && program.size() == 1) o.nodes = "1";
+    apply(o);
+    const Schedules workload(program, o.run.options.iterations);
+    const Measured m =
+        measured(Simulation(o.run.machine, o.run.flow, workload).run(), o.run.warm_up);
+    print(o, m);
+    return !m.outcome.failed();
+}
+
 }  // namespace
 
 void add_goal_command(CLI::App& app, int& status) {
     auto o = std::make_shared<GoalOptions>();
-    CLI::App* run = app.add_subcommand("goal", "schedules in LogGOPSim's language");
+    CLI::App* run = app.add_subcommand("goal", "schedules: of a file in LogGOPSim's language, or collectives");
+    run->add_option("what", o->what,
+                    "a file, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial; velo-sim list "
+                    "shows them")
+        ->required();
+    run->add_option("--machine", o->machine_name,
+                    "packets: this simulator's, with flow control; loggops: LogGOPSim's, to the nanosecond")
+        ->check(CLI::IsMember({"packets", "loggops"}))
+        ->capture_default_str();
+    run->add_option("-n,--processes", o->processes, "of a collective")
+        ->check(CLI::Range(1U, 1U << 20))
+        ->capture_default_str();
+    run->add_option("--bytes", o->collective.bytes, "of a block, or of all that is broadcast or reduced")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40));
+    run->add_option("--root", o->collective.root);
+    run->add_option("--segment", o->collective.segment, "of pipelines; 0: the algorithm's own");
     LogGops& p = o->loggops;
-    run->add_option("file", o->file, "text or binary")->required()->check(CLI::ExistingFile);
-    run->add_option("--machine", o->machine)->check(CLI::IsMember({"loggops"}))->capture_default_str();
-    const auto ns = CLI::Range(std::uint64_t{0}, std::uint64_t{INT32_MAX});
-    run->add_option("-L", p.L, "latency, ns")->check(ns)->capture_default_str();
-    run->add_option("-o", p.o, "overhead of a message, ns")->check(ns)->capture_default_str();
-    run->add_option("-g", p.g, "gap between messages, ns")->check(ns)->capture_default_str();
-    run->add_option("-G", p.G, "gap for each byte, ns")->check(ns)->capture_default_str();
-    run->add_option("-O", p.O, "overhead for each byte, ns")->check(ns)->capture_default_str();
-    run->add_option("-S", p.S, "bytes above which a message waits for its receive")
-        ->check(ns)
+    const auto number = CLI::Range(std::uint64_t{0}, std::uint64_t{INT32_MAX});
+    run->add_option("-L", p.L, "loggops: latency, ns")->check(number)->capture_default_str();
+    run->add_option("-o", p.o, "loggops: overhead of a message, ns")->check(number)->capture_default_str();
+    run->add_option("-g", p.g, "loggops: gap between messages, ns")->check(number)->capture_default_str();
+    run->add_option("-G", p.G, "loggops: gap for each byte, ns")->check(number)->capture_default_str();
+    run->add_option("-O", p.O, "loggops: overhead for each byte, ns")->check(number)->capture_default_str();
+    run->add_option("-S", p.S, "loggops: bytes above which a message waits for its receive")
+        ->check(number)
         ->capture_default_str();
-    run->add_option("--local", o->local_ns_per_byte, "what a local operation costs, ns for each byte")
-        ->check(CLI::Range(0.0, 1e9))
-        ->capture_default_str();
+    run->add_option("--skew", p.skew, "loggops: a process begins so many ns late at most, at random");
+    run->add_option("--noise-period", p.noise_period, "loggops: every so many ns a process is interrupted, ...");
+    run->add_option("--noise", p.noise, "... for so many ns, from a moment at random on");
+    run->add_option("--local", p.local_ns_per_byte, "loggops: what local operations cost, ns for each byte")
+        ->check(CLI::Range(0.0, 1e9));
+    add_machine_options(*run, *o);
     run->callback([o, &status] {
-        const std::string data = contents(o->file);
-        std::string error;
-        const auto program = goal::read_program(data, &error);
-        if (!program) throw std::runtime_error(o->file + ": " + error);
-        const LogGopsOutcome outcome = run_loggops(*program, o->loggops, {o->local_ns_per_byte});
-        const LogGops& p = o->loggops;
-        std::printf("size: %u (%u CPUs, %u NICs); L=%" PRIu64 ", o=%" PRIu64 " g=%" PRIu64 ", G=%" PRIu64
-                    ", O=%" PRIu64 ", P=%u, S=%" PRIu64 "; %" PRIu64 " events\n",
-                    program->size(), program->cpus(), program->nics(), p.L, p.o, p.g, p.G, p.O,
-                    program->size(), p.S, outcome.events);
-        status = print(outcome) ? 0 : 1;
+        std::string data;
+        const goal::Program program = program_of(*o, data);
+        o->loggops.seed = o->run.machine.seed;
+        const bool complete = o->machine_name == "loggops" ? run_on_loggops(*o, program) : run_on_packets(*o, program);
+        if (!complete) explain(program);
+        status = complete ? 0 : 1;
     });
 }
 

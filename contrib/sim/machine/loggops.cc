@@ -4,6 +4,7 @@
 #include <queue>
 #include <stdexcept>
 
+#include "core/random.h"
 #include "goal/binary.h"
 #include "goal/exchange.h"
 #include "goal/run.h"
@@ -40,10 +41,9 @@ constexpr std::uint64_t kNever = 1ULL << 63;
 
 class Machine {
  public:
-    Machine(const goal::Program& program, const LogGops& parameters, const goal::WriteOptions& options)
+    Machine(const goal::Program& program, const LogGops& parameters)
         : program_(program),
           p_(parameters),
-          options_(options),
           cpus_(program.cpus()),
           nics_(program.nics()),
           cpu_free_(std::size_t{cpus_} * program.size()),
@@ -51,6 +51,13 @@ class Machine {
           send_free_(receive_free_.size()) {
         runs_.reserve(program.size());
         for (const goal::Schedule& schedule : program.schedules) runs_.emplace_back(schedule);
+        Random random(p_.seed);
+        const auto up_to = [&random](std::uint64_t most) { return most > 0 ? random.next() % (most + 1) : 0; };
+        for (std::uint32_t host = 0; host < program.size(); ++host) {
+            const std::uint64_t begin = up_to(p_.skew);
+            for (std::uint32_t i = 0; i < cpus_; ++i) cpu_free_[host * cpus_ + i] = begin;
+            if (p_.noise > 0 && p_.noise_period > 0) first_noise_.push_back(up_to(p_.noise_period - 1));
+        }
     }
 
     LogGopsOutcome run() {
@@ -88,6 +95,16 @@ class Machine {
     std::uint64_t& sends(std::uint32_t host, std::uint8_t nic) { return send_free_[host * nics_ + nic]; }
     std::uint64_t& receives(std::uint32_t host, std::uint8_t nic) { return receive_free_[host * nics_ + nic]; }
 
+    // What interruptions add to a piece of work.
+    std::uint64_t noise(std::uint32_t host, std::uint64_t begin, std::uint64_t length) const {
+        if (first_noise_.empty()) return 0;
+        const auto until = [&](std::uint64_t time) {
+            const std::uint64_t first = first_noise_[host];
+            return time <= first ? 0 : (time - first - 1) / p_.noise_period + 1;
+        };
+        return (until(begin + length) - until(begin)) * p_.noise;
+    }
+
     // Of all bytes but the first. Modulo 2^64, as LogGOPSim: an empty message costs one byte less than none.
     static std::uint64_t further(std::uint64_t bytes, std::uint64_t each) { return (bytes - 1) * each; }
 
@@ -98,7 +115,7 @@ class Machine {
         if (at_first) std::ranges::sort(ready);
         fresh_.clear();
         for (const Vertex v : ready) {
-            const goal::Operation o = goal::plain(run.schedule().operation(v), options_);
+            const goal::Operation o = goal::plain(run.schedule().operation(v), {p_.local_ns_per_byte});
             if (o.kind == Kind::kSend && o.tag == goal::kAny)
                 throw std::runtime_error(program_.place(host, v) + ": a send needs a tag");
             Event event;
@@ -141,7 +158,7 @@ class Machine {
     void calculate(const Event& event) {
         std::uint64_t& free = cpu(event.host, event.cpu);
         if (free > event.time) return put_off(event, free);
-        free = event.time + event.bytes;
+        free = event.time + event.bytes + noise(event.host, event.time, event.bytes);
         runs_[event.host].started(event.vertex);
         finish(event.host, event.vertex);
     }
@@ -152,7 +169,7 @@ class Machine {
         if (std::max(free, interface) > event.time) return put_off(event, std::max(free, interface));
         runs_[event.host].started(event.vertex);
         touched_.push_back(event.host);
-        free = event.time + p_.o + further(event.bytes, p_.O);
+        free = event.time + p_.o + further(event.bytes, p_.O) + noise(event.host, event.time, p_.o);
         interface = event.time + p_.g + further(event.bytes, p_.G);
         Event message = event;
         message.is_message = true;
@@ -176,7 +193,8 @@ class Machine {
         std::uint64_t& free = cpu(event.host, event.cpu);
         std::uint64_t& interface = receives(event.host, event.nic);
         if (std::max(free, interface) > event.time) return put_off(event, std::max(free, interface));
-        free = event.time + p_.o + std::max(further(event.bytes, p_.O), further(event.bytes, p_.G));
+        free = event.time + p_.o + std::max(further(event.bytes, p_.O), further(event.bytes, p_.G)) +
+               noise(event.host, event.time, p_.o);
         interface = event.time + p_.g + further(event.bytes, p_.G);
         const auto waiting = exchange_.arrive(event.host, {event.peer, event.tag, event.vertex, event.bytes});
         if (!waiting) return;
@@ -195,10 +213,10 @@ class Machine {
 
     const goal::Program& program_;
     LogGops p_;
-    goal::WriteOptions options_;
     std::uint32_t cpus_, nics_;
     std::vector<std::uint64_t> cpu_free_, receive_free_, send_free_;
     std::vector<goal::Run> runs_;
+    std::vector<std::uint64_t> first_noise_;  // by host; empty: there is none
     goal::Exchange exchange_;
     std::priority_queue<Event, std::vector<Event>, Later> events_;
     std::uint64_t order_ = 0;
@@ -208,9 +226,8 @@ class Machine {
 
 }  // namespace
 
-LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters,
-                           const goal::WriteOptions& options) {
-    return Machine(program, parameters, options).run();
+LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters) {
+    return Machine(program, parameters).run();
 }
 
 }  // namespace velo::sim

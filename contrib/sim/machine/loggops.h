@@ -20,6 +20,14 @@ struct LogGops {
     std::uint64_t G = 6;       // gap for each byte
     std::uint64_t O = 0;       // overhead for each byte
     std::uint64_t S = 65535;   // larger messages wait for their receives
+
+    // What LogGOPSim has not. A process begins up to `skew` late, and is interrupted for `noise` every
+    // `noise_period`, from a moment of its own on.
+    std::uint64_t skew = 0;
+    std::uint64_t noise = 0;
+    std::uint64_t noise_period = 0;
+    std::uint64_t seed = 1;
+    double local_ns_per_byte = 0;  // of local operations
 };
 
 struct LogGopsOutcome {
@@ -32,8 +40,7 @@ struct LogGopsOutcome {
     bool complete() const { return unmatched == 0 && waiting == 0 && unfinished.empty(); }
 };
 
-// Throws std::runtime_error for what LogGOPSim has no rule for. `options` says what local operations cost.
-LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters,
-                           const goal::WriteOptions& options = {});
+// Throws std::runtime_error for what LogGOPSim has no rule for.
+LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters);
 
 }  // namespace velo::sim
