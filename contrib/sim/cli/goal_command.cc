@@ -67,24 +67,17 @@ void explain(const goal::Program& program) {
 }
 
 // The lines of LogGOPSim.
-bool print(const LogGopsOutcome& outcome) {
-    if (!outcome.complete()) {
-        std::printf("%" PRIu64 " messages found no receive, %" PRIu64
-                    " receives no message, %zu hosts did not come to their end\n",
-                    outcome.unmatched, outcome.waiting, outcome.unfinished.size());
-        return false;
-    }
+void print_times(const LogGopsOutcome& outcome) {
     constexpr std::size_t kShown = 16;
     if (outcome.end.size() <= kShown) {
         std::puts("Times: ");
         for (std::size_t host = 0; host < outcome.end.size(); ++host)
             std::printf("Host %zu: %" PRIu64 "\n", host, outcome.end[host]);
-        return true;
+        return;
     }
     const auto last = std::ranges::max_element(outcome.end);
     std::printf("Maximum finishing time at host %td: %" PRIu64 " (%g s)\n", last - outcome.end.begin(), *last,
                 static_cast<double>(*last) / 1e9);
-    return true;
 }
 
 bool run_on_loggops(const GoalOptions& o, const goal::Program& program) {
@@ -94,7 +87,12 @@ bool run_on_loggops(const GoalOptions& o, const goal::Program& program) {
                 ", O=%" PRIu64 ", P=%u, S=%" PRIu64 "; %" PRIu64 " events\n",
                 program.size(), program.cpus(), program.nics(), p.L, p.o, p.g, p.G, p.O, program.size(), p.S,
                 outcome.events);
-    return print(outcome);
+    if (outcome.unmatched == 0 && outcome.waiting == 0) print_times(outcome);
+    if (!outcome.complete())
+        std::printf("%" PRIu64 " messages found no receive, %" PRIu64
+                    " receives no message, %zu hosts did not come to their end\n",
+                    outcome.unmatched, outcome.waiting, outcome.unfinished.size());
+    return outcome.complete();
 }
 
 bool run_on_packets(GoalOptions& o, const goal::Program& program) {
