@@ -49,6 +49,8 @@ class Rehearsal : Executor {
         }
     }
 
+    void record(std::vector<Match>* matches) { record_ = matches; }
+
     void run() {
         for (std::uint32_t rank = 0; rank < program_.size(); ++rank) {
             for (Vertex v = 0; options_.barrier && v < program_.schedules[rank].count(); ++v)
@@ -90,6 +92,7 @@ class Rehearsal : Executor {
     }
 
     void match(std::uint32_t from, Vertex send, std::uint32_t to, Vertex receive) {
+        if (record_ != nullptr) record_->push_back({from, send, to, receive});
         pending_.erase({from, send});
         const std::uint64_t sent = operation(from, send).bytes, expected = operation(to, receive).bytes;
         if (sent != expected)
@@ -186,6 +189,7 @@ class Rehearsal : Executor {
     const Program& program_;
     const CheckOptions& options_;
     Findings& findings_;
+    std::vector<Match>* record_ = nullptr;
     std::size_t words_;
     std::vector<Run> runs_;
     std::vector<std::vector<bool>> under_way_;  // by rank and operation
@@ -332,6 +336,16 @@ void check_races(const Program& program, std::uint32_t rank, Order& order, Findi
 }
 
 }  // namespace
+
+std::vector<Match> matches(const Program& program) {
+    std::vector<Match> list;
+    Findings findings(0);
+    const CheckOptions options;
+    Rehearsal rehearsal(program, options, findings);
+    rehearsal.record(&list);
+    rehearsal.run();
+    return list;
+}
 
 std::vector<Finding> check(const Program& program, const CheckOptions& options) {
     Findings findings(options.most);

@@ -31,6 +31,15 @@ struct Finding {
     std::string text;
 };
 
+// A message and its receive.
+struct Match {
+    std::uint32_t from;
+    Vertex send;
+    std::uint32_t to;
+    Vertex receive;
+};
+std::vector<Match> matches(const Program& program);
+
 // Empty: nothing was found. The matching of receives from any source is that of one of the possible runs.
 std::vector<Finding> check(const Program& program, const CheckOptions& options = {});
 

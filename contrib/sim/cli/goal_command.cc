@@ -1,64 +1,24 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <optional>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 
 #include "cli/commands.h"
 #include "cli/run_options.h"
 #include "goal/check.h"
-#include "goal/collectives/collectives.h"
 #include "machine/loggops.h"
+#include "source.h"
 #include "workload/schedules.h"
 
 namespace velo::sim {
 namespace {
 
 struct GoalOptions : RunOptions {
-    std::string what;
+    goal::Source source;
     std::string machine_name = "packets";
-    std::uint32_t processes = 64;
-    goal::collectives::Request collective;
     LogGops loggops;
 };
-
-std::string contents(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) throw std::runtime_error("cannot read " + path + ", and there is no such OPERATION:ALGORITHM");
-    return text.str();
-}
-
-// Of a file, or of a collective that is named as "bcast:binomial". `data` is what the program refers to.
-goal::Program program_of(const GoalOptions& o, std::string& data) {
-    std::string error;
-    const std::size_t colon = o.what.find(':');
-    const goal::collectives::Algorithm* algorithm =
-        colon == std::string::npos
-            ? nullptr
-            : goal::collectives::find(o.what.substr(0, colon), o.what.substr(colon + 1));
-    if (algorithm == nullptr) {
-        data = contents(o.what);
-        std::optional<goal::Program> program = goal::read_program(data, &error);
-        if (!program) throw std::runtime_error(o.what + ": " + error);
-        return std::move(*program);
-    }
-    goal::Program program;
-    goal::collectives::Request request = o.collective;
-    request.size = o.processes;
-    if (request.root >= request.size) throw std::runtime_error("--root is no rank of so many processes");
-    for (request.rank = 0; request.rank < request.size; ++request.rank) {
-        std::optional<goal::Schedule> schedule = goal::compile(algorithm->make(request), &error);
-        if (!schedule) throw std::runtime_error(error);
-        program.schedules.push_back(std::move(*schedule));
-    }
-    return program;
-}
 
 // What the checker knows about a program that did not come to its end.
 void explain(const goal::Program& program) {
@@ -96,7 +56,7 @@ bool run_on_loggops(const GoalOptions& o, const goal::Program& program) {
 }
 
 bool run_on_packets(GoalOptions& o, const goal::Program& program) {
-    o.run.pattern = o.what;
+    o.run.pattern = o.source.what;
     o.run.options.processes = program.size();
     if (o.nodes.empty() && program.size() == 1) o.nodes = "1";
     apply(o);
@@ -112,21 +72,11 @@ bool run_on_packets(GoalOptions& o, const goal::Program& program) {
 void add_goal_command(CLI::App& app, int& status) {
     auto o = std::make_shared<GoalOptions>();
     CLI::App* run = app.add_subcommand("goal", "schedules: of a file in LogGOPSim's language, or collectives");
-    run->add_option("what", o->what,
-                    "a file, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial; velo-sim list "
-                    "shows them")
-        ->required();
+    add_source_options(*run, o->source);
     run->add_option("--machine", o->machine_name,
                     "packets: this simulator's, with flow control; loggops: LogGOPSim's, to the nanosecond")
         ->check(CLI::IsMember({"packets", "loggops"}))
         ->capture_default_str();
-    run->add_option("-n,--processes", o->processes, "of a collective")
-        ->check(CLI::Range(1U, 1U << 20))
-        ->capture_default_str();
-    run->add_option("--bytes", o->collective.bytes, "of a block, or of all that is broadcast or reduced")
-        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40));
-    run->add_option("--root", o->collective.root);
-    run->add_option("--segment", o->collective.segment, "of pipelines; 0: the algorithm's own");
     LogGops& p = o->loggops;
     const auto number = CLI::Range(std::uint64_t{0}, std::uint64_t{INT32_MAX});
     run->add_option("-L", p.L, "loggops: latency, ns")->check(number)->capture_default_str();
@@ -144,8 +94,8 @@ void add_goal_command(CLI::App& app, int& status) {
         ->check(CLI::Range(0.0, 1e9));
     add_machine_options(*run, *o);
     run->callback([o, &status] {
-        std::string data;
-        const goal::Program program = program_of(*o, data);
+        const goal::Loaded loaded = load(o->source);
+        const goal::Program& program = loaded.program;
         o->loggops.seed = o->run.machine.seed;
         const bool complete = o->machine_name == "loggops" ? run_on_loggops(*o, program) : run_on_packets(*o, program);
         if (!complete) explain(program);
