@@ -13,9 +13,12 @@ namespace velo::goal {
 
 class Run {
  public:
-    // The schedule must outlive the run. May be started again and again.
+    // The schedule must outlive the run. May be started again and again; memory is asked for here alone.
     explicit Run(const Schedule& schedule)
         : schedule_(&schedule), counters_(schedule.count()), first_(schedule.independents()) {
+        // What is not independent becomes ready once.
+        batch_.reserve(schedule.count() - first_.size());
+        ready_.reserve(schedule.count() - first_.size());
         restart();
     }
 

@@ -28,7 +28,7 @@ def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_
     assert files_below(tmp_path / "components") == ["mca_btl_velo.so", "mca_mtl_velo.so"]
     assert os.readlink(tmp_path / "components" / "mca_mtl_velo.so") == "mca_btl_velo.so"
     commands = ("velo-compare", "velo-lab", "velo-versus", "velo-trace", "velo-pvars", "velo-sim-plot")
-    programs = {f"bin/{name}" for name in (*commands, "velo-mpi-bench", "velo-phases", "velo-sim")}
+    programs = {f"bin/{name}" for name in (*commands, "velo-goal", "velo-mpi-bench", "velo-phases", "velo-sim")}
     installed = set(files_below(tmp_path / "prefix"))
     assert programs | {"lib/velo/libvelo-pvars.so"} <= installed
     if shutil.which("help2man"):

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <random>
-#include <set>
 #include <vector>
+
+#include "goal/allocations.h"
 
 namespace velo::goal {
 namespace {
@@ -230,6 +231,21 @@ TEST(RunTest, the_work_of_one_call_is_bounded) {
     EXPECT_FALSE(drain(run, executor, 256));
     EXPECT_TRUE(drain(run, executor, 256));
     EXPECT_EQ(executor.count, 1000U);
+}
+
+TEST(RunTest, a_run_asks_for_memory_when_it_is_made_and_never_again) {
+    std::mt19937 random(5);
+    for (int round = 0; round < 20; ++round) {
+        const Schedule schedule = compiled(random_graph(random));
+        goal::Run run(schedule);
+        AtOnce executor;
+        const std::size_t before = allocations();
+        for (int again = 0; again < 3; ++again, run.restart()) drain(run, executor);
+        drain(run, executor);
+        EXPECT_EQ(allocations(), before);
+        EXPECT_TRUE(run.done());
+    }
+    EXPECT_GT(allocations(), 0U);
 }
 
 TEST(RunTest, an_empty_schedule_is_done_when_it_starts) {

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "cli/commands.h"
@@ -17,6 +20,7 @@ namespace {
 struct GoalOptions : RunOptions {
     goal::Source source;
     std::string machine_name = "packets";
+    std::string trace;
     LogGops loggops;
 };
 
@@ -40,9 +44,54 @@ void print_times(const LogGopsOutcome& outcome) {
                 static_cast<double>(*last) / 1e9);
 }
 
+// A run for Perfetto (ui.perfetto.dev) or chrome://tracing: a process for each host, a thread for each of its
+// processors, an arrow for each message.
+class Trace {
+ public:
+    Trace(const goal::Program& program, const std::string& path) : program_(program), path_(path), file_(path) {
+        file_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+    }
+    void add(const LogGopsWork& w) {
+        const goal::Schedule& schedule = program_.schedules[w.owner];
+        const goal::Operation& o = schedule.operation(w.operation);
+        const std::string name = w.is_arrival ? "arrives from " + std::to_string(w.owner) : goal::describe(o, &schedule);
+        event("X", w, w.begin, name) << ",\"dur\":" << us(w.end - w.begin) << '}';
+        if (!o.communicates()) return;
+        event(w.is_arrival ? "f" : "s", w, w.begin, "message")
+            << ",\"cat\":\"message\",\"bp\":\"e\",\"id\":\"" << w.owner << '.' << w.operation << "\"}";
+    }
+    void close() {
+        file_ << "\n]}\n";
+        if (!file_.flush()) throw std::runtime_error("cannot write " + path_);
+    }
+
+ private:
+    static std::string us(std::uint64_t ns) {
+        char text[40];
+        std::snprintf(text, sizeof text, "%" PRIu64 ".%03u", ns / 1000, static_cast<unsigned>(ns % 1000));
+        return text;
+    }
+    std::ostream& event(const char* phase, const LogGopsWork& w, std::uint64_t time, const std::string& name) {
+        file_ << (first_ ? "\n" : ",\n") << "{\"ph\":\"" << phase << "\",\"pid\":" << w.host << ",\"tid\":"
+              << unsigned{w.cpu} << ",\"ts\":" << us(time) << ",\"name\":\"" << name << '"';
+        first_ = false;
+        return file_;
+    }
+
+    const goal::Program& program_;
+    std::string path_;
+    std::ofstream file_;
+    bool first_ = true;
+};
+
 bool run_on_loggops(const GoalOptions& o, const goal::Program& program) {
     const LogGops& p = o.loggops;
-    const LogGopsOutcome outcome = run_loggops(program, p);
+    std::optional<Trace> trace;
+    if (!o.trace.empty()) trace.emplace(program, o.trace);
+    LogGopsObserver observer;
+    if (trace) observer = [&trace](const LogGopsWork& work) { trace->add(work); };
+    const LogGopsOutcome outcome = run_loggops(program, p, observer);
+    if (trace) trace->close();
     std::printf("size: %u (%u CPUs, %u NICs); L=%" PRIu64 ", o=%" PRIu64 " g=%" PRIu64 ", G=%" PRIu64
                 ", O=%" PRIu64 ", P=%u, S=%" PRIu64 "; %" PRIu64 " events\n",
                 program.size(), program.cpus(), program.nics(), p.L, p.o, p.g, p.G, p.O, program.size(), p.S,
@@ -92,6 +141,7 @@ void add_goal_command(CLI::App& app, int& status) {
     run->add_option("--noise", p.noise, "... for so many ns, from a moment at random on");
     run->add_option("--local", p.local_ns_per_byte, "loggops: what local operations cost, ns for each byte")
         ->check(CLI::Range(0.0, 1e9));
+    run->add_option("--trace", o->trace, "loggops: writes the run for ui.perfetto.dev");
     add_machine_options(*run, *o);
     run->callback([o, &status] {
         const goal::Loaded loaded = load(o->source);

@@ -41,9 +41,10 @@ constexpr std::uint64_t kNever = 1ULL << 63;
 
 class Machine {
  public:
-    Machine(const goal::Program& program, const LogGops& parameters)
+    Machine(const goal::Program& program, const LogGops& parameters, const LogGopsObserver& observer)
         : program_(program),
           p_(parameters),
+          observer_(observer),
           cpus_(program.cpus()),
           nics_(program.nics()),
           cpu_free_(std::size_t{cpus_} * program.size()),
@@ -150,6 +151,11 @@ class Machine {
         event.time = time;
         events_.push(event);
     }
+    void observe(const Event& event, std::uint64_t end) const {
+        if (observer_)
+            observer_({event.host, event.cpu, event.time, end, event.is_message ? event.peer : event.host,
+                       event.vertex, event.is_message});
+    }
     void finish(std::uint32_t host, Vertex v) {
         runs_[host].finished(v);
         touched_.push_back(host);
@@ -159,6 +165,7 @@ class Machine {
         std::uint64_t& free = cpu(event.host, event.cpu);
         if (free > event.time) return put_off(event, free);
         free = event.time + event.bytes + noise(event.host, event.time, event.bytes);
+        observe(event, free);
         runs_[event.host].started(event.vertex);
         finish(event.host, event.vertex);
     }
@@ -171,6 +178,7 @@ class Machine {
         touched_.push_back(event.host);
         free = event.time + p_.o + further(event.bytes, p_.O) + noise(event.host, event.time, p_.o);
         interface = event.time + p_.g + further(event.bytes, p_.G);
+        observe(event, free);
         Event message = event;
         message.is_message = true;
         std::swap(message.host, message.peer);
@@ -196,6 +204,7 @@ class Machine {
         free = event.time + p_.o + std::max(further(event.bytes, p_.O), further(event.bytes, p_.G)) +
                noise(event.host, event.time, p_.o);
         interface = event.time + p_.g + further(event.bytes, p_.G);
+        observe(event, free);
         const auto waiting = exchange_.arrive(event.host, {event.peer, event.tag, event.vertex, event.bytes});
         if (!waiting) return;
         if (event.bytes > p_.S) answer(event.peer, event.vertex, event);
@@ -213,6 +222,7 @@ class Machine {
 
     const goal::Program& program_;
     LogGops p_;
+    const LogGopsObserver& observer_;
     std::uint32_t cpus_, nics_;
     std::vector<std::uint64_t> cpu_free_, receive_free_, send_free_;
     std::vector<goal::Run> runs_;
@@ -226,8 +236,9 @@ class Machine {
 
 }  // namespace
 
-LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters) {
-    return Machine(program, parameters).run();
+LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters,
+                           const LogGopsObserver& observer) {
+    return Machine(program, parameters, observer).run();
 }
 
 }  // namespace velo::sim

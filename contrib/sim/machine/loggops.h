@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,20 @@ struct LogGopsOutcome {
     bool complete() const { return unmatched == 0 && waiting == 0 && unfinished.empty(); }
 };
 
+// What a processor is busy with: an operation of its own, or a message that has come, which is the send of its
+// peer.
+struct LogGopsWork {
+    std::uint32_t host;
+    std::uint8_t cpu;
+    std::uint64_t begin, end;
+    std::uint32_t owner;  // of the operation
+    goal::Vertex operation;
+    bool is_arrival;
+};
+using LogGopsObserver = std::function<void(const LogGopsWork&)>;
+
 // Throws std::runtime_error for what LogGOPSim has no rule for.
-LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters);
+LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters,
+                           const LogGopsObserver& observer = {});
 
 }  // namespace velo::sim
