@@ -28,6 +28,8 @@ std::vector<Vertex> Run::take() {
 }
 
 bool drain(Run& run, Executor& executor, std::uint32_t most) {
+    const Run::Draining draining(run);
+    if (!draining.first()) return true;
     for (; most > 0; --most) {
         const Vertex v = run.next();
         if (v == kNoVertex) return true;

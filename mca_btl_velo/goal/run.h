@@ -72,6 +72,22 @@ class Run {
     bool done() const {
         return finished_ == (failed_ == kNoVertex ? schedule_->count() : started_);
     }
+    // Whoever finishes an operation may drain: the first one does, for those who come meanwhile.
+    class Draining {
+     public:
+        explicit Draining(Run& run) : run_(run), first_(!run.draining_) { run_.draining_ = true; }
+        ~Draining() {
+            if (first_) run_.draining_ = false;
+        }
+        Draining(const Draining&) = delete;
+        Draining& operator=(const Draining&) = delete;
+        bool first() const { return first_; }
+
+     private:
+        Run& run_;
+        bool first_;
+    };
+
     bool has_ready() const { return position_ < first_.size() + batch_.size() || !ready_.empty(); }
     std::uint32_t finished_count() const { return finished_; }
     Vertex failure() const { return failed_; }  // kNoVertex: none
@@ -97,6 +113,7 @@ class Run {
     std::uint32_t started_ = 0;      // handed out
     std::uint32_t finished_ = 0;
     Vertex failed_ = kNoVertex;
+    bool draining_ = false;
     Memory memory_;
 };
 
@@ -115,6 +132,7 @@ class Executor {
 };
 
 // Starts what is ready and what that makes ready, `most` operations at a time. False: there is more to start.
+// Within a call of the executor it does nothing: what is ready is started when that call has returned.
 bool drain(Run& run, Executor& executor, std::uint32_t most = UINT32_MAX);
 
 }  // namespace velo::goal

@@ -175,12 +175,14 @@ struct AtOnce : Executor {
     void send(Run& run, Vertex v, const Operation&) override { finish(run, v); }
     void receive(Run& run, Vertex v, const Operation&) override { finish(run, v); }
     void work(Run& run, Vertex v, const Operation&) override { finish(run, v); }
+    // As an executor does that may be called from anywhere: it finishes, and drains.
     void finish(Run& run, Vertex v) {
         ++depth;
         deepest = std::max(deepest, depth);
         ++count;
         last = v;
         run.finished(v);
+        EXPECT_TRUE(drain(run, *this));
         --depth;
     }
     unsigned depth = 0, deepest = 0, count = 0;
