@@ -22,7 +22,8 @@ struct Layout {
             for (const Schedule& schedule : program.schedules)
                 for (Vertex v = 0; v < schedule.count(); ++v)
                     for (const auto waiting : {schedule.dependents(v), schedule.start_dependents(v)})
-                        for (const Vertex d : waiting) below(schedule.rank(), d, level[schedule.rank()][v] + 1);
+                        for (const Vertex d : waiting)
+                            below(schedule.rank(), d, level[schedule.rank()][v] + 1);
             for (const Match& m : matches) below(m.to, m.receive, level[m.from][m.send] + 1);
         }
         // Operations of one rank and level stand side by side.
@@ -78,9 +79,9 @@ std::string to_svg(const Program& program) {
                       "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" "
                       "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n";
     const auto line = [&](std::uint32_t from, Vertex v, std::uint32_t to, Vertex w, const char* style) {
-        svg += "<line x1=\"" + number(x(from, v)) + "\" y1=\"" + number(y(from, v) + kBoxHeight / 2) + "\" x2=\"" +
-               number(x(to, w)) + "\" y2=\"" + number(y(to, w) - kBoxHeight / 2) + "\" stroke=\"" + style +
-               "\" marker-end=\"url(#a)\"/>\n";
+        svg += "<line x1=\"" + number(x(from, v)) + "\" y1=\"" + number(y(from, v) + kBoxHeight / 2) +
+               "\" x2=\"" + number(x(to, w)) + "\" y2=\"" + number(y(to, w) - kBoxHeight / 2) +
+               "\" stroke=\"" + style + "\" marker-end=\"url(#a)\"/>\n";
     };
     for (std::uint32_t rank = 0; rank < program.size(); ++rank) {
         const Schedule& schedule = program.schedules[rank];
@@ -99,10 +100,10 @@ std::string to_svg(const Program& program) {
             const Operation& o = schedule.operation(v);
             svg += "<rect x=\"" + number(x(rank, v) - kBoxWidth / 2) + "\" y=\"" +
                    number(y(rank, v) - kBoxHeight / 2) + "\" width=\"" + number(kBoxWidth) + "\" height=\"" +
-                   number(kBoxHeight) + "\" rx=\"4\" stroke=\"#666\" fill=\"" + colour(o.kind) + "\"><title>" +
-                   program.place(rank, v) + "</title></rect>\n<text text-anchor=\"middle\" x=\"" +
-                   number(x(rank, v)) + "\" y=\"" + number(y(rank, v) + 4) + "\">" + describe(o, &schedule) +
-                   "</text>\n";
+                   number(kBoxHeight) + "\" rx=\"4\" stroke=\"#666\" fill=\"" + colour(o.kind) +
+                   "\"><title>" + program.place(rank, v) +
+                   "</title></rect>\n<text text-anchor=\"middle\" x=\"" + number(x(rank, v)) + "\" y=\"" +
+                   number(y(rank, v) + 4) + "\">" + describe(o, &schedule) + "</text>\n";
         }
     }
     return svg + "</svg>\n";
@@ -115,11 +116,14 @@ std::string to_dot(const Program& program) {
     std::string dot = "digraph goal {\n  node [shape=box];\n";
     for (std::uint32_t rank = 0; rank < program.size(); ++rank) {
         const Schedule& schedule = program.schedules[rank];
-        dot += "  subgraph cluster_" + std::to_string(rank) + " {\n    label=\"rank " + std::to_string(rank) + "\";\n";
+        dot += "  subgraph cluster_" + std::to_string(rank) + " {\n    label=\"rank " + std::to_string(rank) +
+               "\";\n";
         for (Vertex v = 0; v < schedule.count(); ++v)
-            dot += "    " + node(rank, v) + " [label=\"" + describe(schedule.operation(v), &schedule) + "\"];\n";
+            dot +=
+                "    " + node(rank, v) + " [label=\"" + describe(schedule.operation(v), &schedule) + "\"];\n";
         for (Vertex v = 0; v < schedule.count(); ++v) {
-            for (const Vertex d : schedule.dependents(v)) dot += "    " + node(rank, v) + " -> " + node(rank, d) + ";\n";
+            for (const Vertex d : schedule.dependents(v))
+                dot += "    " + node(rank, v) + " -> " + node(rank, d) + ";\n";
             for (const Vertex d : schedule.start_dependents(v))
                 dot += "    " + node(rank, v) + " -> " + node(rank, d) + " [style=dashed];\n";
         }

@@ -37,7 +37,8 @@ void add_check(CLI::App& app, int& status) {
     };
     auto o = std::make_shared<Options>();
     CLI::App* command = app.add_subcommand(
-        "check", "whether messages and receives agree, all ranks come to their end and no bytes are used by two");
+        "check",
+        "whether messages and receives agree, all ranks come to their end and no bytes are used by two");
     add_source_options(*command, o->source);
     command->add_option("--eager", o->eager,
                         "sends of at most so many bytes end without their receive; 0 finds what needs memory "
@@ -53,15 +54,16 @@ void add_check(CLI::App& app, int& status) {
         if (o->json) {
             nlohmann::json list = nlohmann::json::array();
             for (const Finding& f : findings) list.push_back({{"kind", name(f.kind)}, {"text", f.text}});
-            std::printf("%s\n", nlohmann::json{{"ranks", loaded.program.size()},
-                                               {"operations", operations},
-                                               {"findings", list}}
-                                    .dump()
-                                    .c_str());
+            std::printf("%s\n",
+                        nlohmann::json{
+                            {"ranks", loaded.program.size()}, {"operations", operations}, {"findings", list}}
+                            .dump()
+                            .c_str());
         } else {
             for (const Finding& f : findings) std::printf("%s: %s\n", name(f.kind), f.text.c_str());
-            std::printf("%u ranks, %zu operations, %s\n", loaded.program.size(), operations,
-                        findings.empty() ? "nothing found" : (std::to_string(findings.size()) + " findings").c_str());
+            std::printf(
+                "%u ranks, %zu operations, %s\n", loaded.program.size(), operations,
+                findings.empty() ? "nothing found" : (std::to_string(findings.size()) + " findings").c_str());
         }
         status = findings.empty() ? 0 : 1;
     });
@@ -79,8 +81,9 @@ void add_convert(CLI::App& app, const char* command_name, const char* help) {
     command->add_option("-o,--output", o->output, "- for the terminal")->capture_default_str();
     command->add_flag("--binary", o->binary, "LogGOPSim's, as its txt2bin writes it");
     command
-        ->add_option("--local", o->local_ns_per_byte,
-                     "the language has no local operations: they become calculations of so many ns for each byte")
+        ->add_option(
+            "--local", o->local_ns_per_byte,
+            "the language has no local operations: they become calculations of so many ns for each byte")
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
     command->callback([o] {
@@ -123,10 +126,12 @@ void add_list(CLI::App& app) {
 }  // namespace velo::goal
 
 int main(int argc, char** argv) {
-    CLI::App app("velo-goal works on schedules: graphs of sends, receives and local operations, one for each rank.",
-                 "velo-goal");
-    app.footer("velo-goal SUBCOMMAND --help shows the options of a subcommand. velo-sim goal runs schedules on "
-               "modelled machines.");
+    CLI::App app(
+        "velo-goal works on schedules: graphs of sends, receives and local operations, one for each rank.",
+        "velo-goal");
+    app.footer(
+        "velo-goal SUBCOMMAND --help shows the options of a subcommand. velo-sim goal runs schedules on "
+        "modelled machines.");
     app.require_subcommand(1);
     int status = 0;
     velo::goal::add_check(app, status);

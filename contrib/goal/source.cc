@@ -9,14 +9,16 @@ namespace velo::goal {
 
 void add_source_options(CLI::App& command, Source& source) {
     command
-        .add_option("what", source.what,
-                    "a file in LogGOPSim's language, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial "
-                    "(velo-goal list shows them)")
+        .add_option(
+            "what", source.what,
+            "a file in LogGOPSim's language, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial "
+            "(velo-goal list shows them)")
         ->required();
     command.add_option("-n,--processes", source.processes, "of a collective")
         ->check(CLI::Range(1U, 1U << 20))
         ->capture_default_str();
-    command.add_option("--bytes", source.collective.bytes, "of a block, or of all that is broadcast or reduced")
+    command
+        .add_option("--bytes", source.collective.bytes, "of a block, or of all that is broadcast or reduced")
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
         ->capture_default_str();
     command.add_option("--root", source.collective.root)->capture_default_str();
@@ -56,7 +58,9 @@ Loaded load(const Source& source) {
     std::ostringstream text;
     text << file.rdbuf();
     if (!file)
-        throw std::runtime_error("cannot read " + source.what + (colon == std::string::npos ? "" : ", and there is no such OPERATION:ALGORITHM"));
+        throw std::runtime_error(
+            "cannot read " + source.what +
+            (colon == std::string::npos ? "" : ", and there is no such OPERATION:ALGORITHM"));
     loaded.data = std::move(text).str();
     std::string error;
     std::optional<Program> program = read_program(loaded.data, &error);

@@ -90,8 +90,8 @@ std::optional<Graph> BinaryReader::next(std::string* error) {
     const std::string who = "rank " + std::to_string(rank) + ": ";
     const std::size_t entry = kHead + 16 * std::size_t{rank};
     const std::string_view behind = data_.substr(8);
-    const Part part = part_of(
-        cut(behind, load<std::uint64_t>(data_, entry), load<std::uint64_t>(data_, entry + 8)));
+    const Part part =
+        part_of(cut(behind, load<std::uint64_t>(data_, entry), load<std::uint64_t>(data_, entry + 8)));
     if (part.data.empty()) return refuse(who + "its part of the file is cut off");
 
     Graph graph(rank, ranks_);

@@ -3,7 +3,8 @@
 //     cookie 4223 (64 bits) | ranks (32) | largest cpu (8), largest nic (8)
 //     | begin and end of each rank's part (64 bits each, counted from behind the cookie)
 //     each part: operations (32), independent ones (32), their numbers (32 each)
-//     | 39 bytes an operation: waits for so many (32), kind (8), peer (32), bytes (64), tag (32), cpu, nic (8),
+//     | 39 bytes an operation: waits for so many (32), kind (8), peer (32), bytes (64), tag (32), cpu, nic
+//     (8),
 //       count and begin of those that require it, count and begin of those that irequire it (32 each)
 //     | their numbers (32 each)
 //

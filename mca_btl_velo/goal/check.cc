@@ -31,8 +31,8 @@ class Findings {
 // nothing: what can come to its end does, and each receive gets the same message.
 //
 // For barriers it follows which ranks are known to have begun: at the start of an operation its own rank, and
-// what was known at the end (the start) of what it requires (irequires); at the end of a receive also what was
-// known at the start of the send.
+// what was known at the end (the start) of what it requires (irequires); at the end of a receive also what
+// was known at the start of the send.
 class Rehearsal : Executor {
  public:
     Rehearsal(const Program& program, const CheckOptions& options, Findings& findings)
@@ -116,7 +116,8 @@ class Rehearsal : Executor {
     void end(std::uint32_t rank, Vertex v) {
         under_way_[rank][v] = false;
         if (options_.barrier) {
-            for (const Vertex d : program_.schedules[rank].dependents(v)) join(known(rank, d), known(rank, v));
+            for (const Vertex d : program_.schedules[rank].dependents(v))
+                join(known(rank, d), known(rank, v));
             join(&at_end_[rank * words_], known(rank, v));
         }
         runs_[rank].finished(v);
@@ -170,9 +171,8 @@ class Rehearsal : Executor {
             if (!runs_[rank].done()) continue;
             for (std::uint32_t other = 0; other < program_.size(); ++other)
                 if ((at_end_[rank * words_ + other / 64] >> other % 64 & 1) == 0)
-                    findings_.add(Finding::kLeaves, "rank " + std::to_string(rank) +
-                                                        " may end before rank " + std::to_string(other) +
-                                                        " has begun");
+                    findings_.add(Finding::kLeaves, "rank " + std::to_string(rank) + " may end before rank " +
+                                                        std::to_string(other) + " has begun");
         }
     }
 
@@ -195,8 +195,8 @@ class Rehearsal : Executor {
     std::vector<std::vector<bool>> under_way_;  // by rank and operation
     std::vector<std::size_t> first_;            // by rank: its first operation, of all
     std::size_t operations_ = 0;
-    std::vector<std::uint64_t> known_;   // by operation: ranks that are known to have begun
-    std::vector<std::uint64_t> at_end_;  // by rank: when it ends
+    std::vector<std::uint64_t> known_;     // by operation: ranks that are known to have begun
+    std::vector<std::uint64_t> at_end_;    // by rank: when it ends
     std::map<At, std::uint32_t> pending_;  // messages without a receive, and to whom
     std::queue<std::uint32_t> awake_;
     std::uint32_t rank_ = 0;
@@ -270,7 +270,8 @@ void check_order(const Program& program, std::uint32_t rank, Order& order, Findi
             if (!same && !order.starts_in_order(v, w))
                 findings.add(Finding::kAmbiguous,
                              program.place(rank, v) + " and " + program.name(rank, w) + " (" +
-                                 describe(b, &schedule) + ") are told apart by nothing but their order, and have none");
+                                 describe(b, &schedule) +
+                                 ") are told apart by nothing but their order, and have none");
         }
     }
 }
@@ -284,8 +285,8 @@ struct Access {
 
 std::vector<Access> accesses(const Schedule& schedule) {
     std::vector<Access> list;
-    const auto add = [&](Vertex v, Space space, std::uint64_t offset, std::uint32_t pieces, std::uint64_t bytes,
-                         bool writes) {
+    const auto add = [&](Vertex v, Space space, std::uint64_t offset, std::uint32_t pieces,
+                         std::uint64_t bytes, bool writes) {
         if (pieces == 0) {
             if (space < kSpaces && bytes > 0) list.push_back({space, offset, offset + bytes, v, writes});
             return;
@@ -293,7 +294,8 @@ std::vector<Access> accesses(const Schedule& schedule) {
         for (std::uint32_t i = 0; i < pieces; ++i) {
             const Piece& piece = schedule.pieces()[offset + i];
             if (piece.bytes > 0)
-                list.push_back({piece.place.space, piece.place.offset, piece.place.offset + piece.bytes, v, writes});
+                list.push_back(
+                    {piece.place.space, piece.place.offset, piece.place.offset + piece.bytes, v, writes});
         }
     };
     for (Vertex v = 0; v < schedule.count(); ++v) {
@@ -322,14 +324,15 @@ void check_races(const Program& program, std::uint32_t rank, Order& order, Findi
             if (o->vertex == a.vertex || !(o->writes || a.writes)) continue;
             if (order.exclusive(o->vertex, a.vertex)) continue;
             const Access &first = o->vertex < a.vertex ? *o : a, &second = o->vertex < a.vertex ? a : *o;
-            findings.add(Finding::kRace,
-                         program.place(rank, first.vertex) + " and " + program.name(rank, second.vertex) + " (" +
-                             describe(program.schedules[rank].operation(second.vertex), &program.schedules[rank]) +
-                             ") use byte " + std::to_string(a.begin) + " of " +
-                             (a.space == kScratch    ? "the scratchpad"
-                              : a.space == kAbsolute ? "memory"
-                                                     : "argument " + std::to_string(a.space)) +
-                             " in no order");
+            findings.add(
+                Finding::kRace,
+                program.place(rank, first.vertex) + " and " + program.name(rank, second.vertex) + " (" +
+                    describe(program.schedules[rank].operation(second.vertex), &program.schedules[rank]) +
+                    ") use byte " + std::to_string(a.begin) + " of " +
+                    (a.space == kScratch    ? "the scratchpad"
+                     : a.space == kAbsolute ? "memory"
+                                            : "argument " + std::to_string(a.space)) +
+                    " in no order");
         }
         open.push_back(&a);
     }

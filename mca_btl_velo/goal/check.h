@@ -11,10 +11,10 @@
 namespace velo::goal {
 
 struct CheckOptions {
-    // Sends of at most so many bytes end without their receive. 0: all messages need theirs, and what ends then
-    // ends with any amount of memory.
+    // Sends of at most so many bytes end without their receive. 0: all messages need theirs, and what ends
+    // then ends with any amount of memory.
     std::uint64_t eager = UINT64_MAX;
-    bool barrier = false;  // no rank may end before every other one has begun
+    bool barrier = false;   // no rank may end before every other one has begun
     std::size_t most = 10;  // findings of each kind
 };
 

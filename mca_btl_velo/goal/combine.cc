@@ -167,8 +167,7 @@ class Cursor {
 bool is_legal(Operator op, Type type, unsigned width) {
     if (op == Operator::kWtime) return true;
     if (kernel(type, width) == nullptr) return false;
-    return type != Type::kFloat ||
-           (op != Operator::kAnd && op != Operator::kOr && op != Operator::kXor);
+    return type != Type::kFloat || (op != Operator::kAnd && op != Operator::kOr && op != Operator::kXor);
 }
 
 void combine(const Combination& c, const Piece* pieces, const Memory& memory, double seconds) {
@@ -207,7 +206,7 @@ void combine(const Combination& c, const Piece* pieces, const Memory& memory, do
 }
 
 const char* name(Operator op) {
-    constexpr const char* kNames[] = {"max", "min",  "add", "sub", "div",  "mul",
+    constexpr const char* kNames[] = {"max",  "min", "add", "sub", "div",  "mul",
                                       "copy", "and", "or",  "xor", "wtime"};
     return kNames[static_cast<unsigned>(op)];
 }

@@ -100,8 +100,8 @@ Vertex Graph::call(std::uint32_t function) {
 void Graph::add(const Edge& edge) {
     if (edge.earlier == kNoVertex) return;
     if (edge.earlier >= operations_.size() || edge.later >= operations_.size())
-        fail("a requirement names operation " + std::to_string(std::max(edge.earlier, edge.later)) +
-             " of " + std::to_string(operations_.size()));
+        fail("a requirement names operation " + std::to_string(std::max(edge.earlier, edge.later)) + " of " +
+             std::to_string(operations_.size()));
     else
         edges_.push_back(edge);
 }

@@ -12,8 +12,8 @@
 namespace velo::goal {
 
 struct Program {
-    std::vector<Schedule> schedules;                     // by rank
-    std::vector<std::vector<std::string_view>> labels;   // of a text, within it; empty: none
+    std::vector<Schedule> schedules;                    // by rank
+    std::vector<std::vector<std::string_view>> labels;  // of a text, within it; empty: none
 
     std::uint32_t size() const { return static_cast<std::uint32_t>(schedules.size()); }
     // "l5", or "operation 4" where there are no labels.

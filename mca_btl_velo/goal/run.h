@@ -38,8 +38,9 @@ class Run {
     Memory& memory() { return memory_; }
     const Memory& memory() const { return memory_; }
 
-    // The next operation to start, kNoVertex: there is none yet. Who takes one must start it, or keep it until
-    // he can; he tells when that is done. What has become ready together comes in the order of starts_before().
+    // The next operation to start, kNoVertex: there is none yet. Who takes one must start it, or keep it
+    // until he can; he tells when that is done. What has become ready together comes in the order of
+    // starts_before().
     Vertex next() {
         if (position_ < first_.size()) return counted(first_[position_++]);
         if (const std::size_t at = position_ - first_.size(); at < batch_.size()) {
@@ -69,9 +70,7 @@ class Run {
     }
 
     // Nothing is under way, and nothing more will be.
-    bool done() const {
-        return finished_ == (failed_ == kNoVertex ? schedule_->count() : started_);
-    }
+    bool done() const { return finished_ == (failed_ == kNoVertex ? schedule_->count() : started_); }
     // Whoever finishes an operation may drain: the first one does, for those who come meanwhile.
     class Draining {
      public:

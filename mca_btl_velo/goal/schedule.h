@@ -1,11 +1,12 @@
 // The compiled form of a graph: one block of memory without pointers, which can be copied, written and handed
 // over as it is. Operations keep the numbers that the graph gave them.
 //
-//     Header | Operation[n] | Combination[] | Piece[] | counters[n] | spans[2n + 1] | edges[] | independents[]
+//     Header | Operation[n] | Combination[] | Piece[] | counters[n] | spans[2n + 1] | edges[] |
+//     independents[]
 //
 // A counter says for how many operations one has to wait. The operations that wait for the end of v are edges
-// spans[2v] to spans[2v + 1], those that wait for its start go on to spans[2v + 2], both in the order in which
-// the graph was told. Independent ones are in the order in which a run starts them.
+// spans[2v] to spans[2v + 1], those that wait for its start go on to spans[2v + 2], both in the order in
+// which the graph was told. Independent ones are in the order in which a run starts them.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +66,8 @@ class Schedule {
 };
 
 // The order in which operations that are ready at the same time are started: receives, so that what comes is
-// expected; sends; then what keeps the processor. Equal ones by number, so that sends to one peer keep theirs.
+// expected; sends; then what keeps the processor. Equal ones by number, so that sends to one peer keep
+// theirs.
 inline bool starts_before(const Operation& a, Vertex v, const Operation& b, Vertex w) {
     constexpr std::uint8_t kOrder[] = {0, 1, 0, 3, 2, 4};
     const std::uint8_t x = kOrder[static_cast<unsigned>(a.kind)], y = kOrder[static_cast<unsigned>(b.kind)];

@@ -110,8 +110,7 @@ std::uint64_t TextReader::number(std::uint64_t most) {
     const char* const begin = text_.data() + at_;
     const auto [end, status] = std::from_chars(begin, text_.data() + text_.size(), value);
     if (status == std::errc::invalid_argument) expected("a number");
-    if (status != std::errc() || value > most)
-        wrong("this number is above " + std::to_string(most));
+    if (status != std::errc() || value > most) wrong("this number is above " + std::to_string(most));
     at_ += static_cast<std::size_t>(end - begin);
     return value;
 }
@@ -142,8 +141,8 @@ bool TextReader::begin_rank(std::optional<Graph>* graph) {
             const bool known = rank < ranks_ && seen_[rank];
             if (rank >= ranks_ || known) {
                 at_ = at;
-                wrong("rank " + std::to_string(rank) + (known ? " a second time"
-                                                              : ", but there are " + std::to_string(ranks_)));
+                wrong("rank " + std::to_string(rank) +
+                      (known ? " a second time" : ", but there are " + std::to_string(ranks_)));
             }
             expect("{");
             seen_[rank] = true;
@@ -242,7 +241,8 @@ Operation plain(const Operation& operation, const WriteOptions& options) {
     if (o.kind <= Kind::kCalculate) return o;
     o.kind = Kind::kCalculate;
     o.peer = 0;
-    o.bytes = static_cast<std::uint64_t>(std::llround(static_cast<double>(o.bytes) * options.local_ns_per_byte));
+    o.bytes =
+        static_cast<std::uint64_t>(std::llround(static_cast<double>(o.bytes) * options.local_ns_per_byte));
     return o;
 }
 

@@ -73,13 +73,16 @@ TEST(CheckTest, what_needs_memory_for_messages_is_found_with_none) {
 
 TEST(CheckTest, messages_that_only_time_tells_apart) {
     const std::string receiver = "rank 1 {\na: recv 4b from 0\nb: recv 8b from 0\nb irequires a\n}\n";
-    EXPECT_EQ(checked("num_ranks 2\nrank 0 {\na: send 4b to 1\nb: send 8b to 1\n}\n" + receiver),
-              "rank 0: a (send 4b to 1) and b (send 8b to 1) are told apart by nothing but their order, and have "
-              "none\n");
-    EXPECT_EQ(checked("num_ranks 2\nrank 0 {\na: send 4b to 1\nb: send 8b to 1\nb irequires a\n}\n" + receiver),
-              "");
+    EXPECT_EQ(
+        checked("num_ranks 2\nrank 0 {\na: send 4b to 1\nb: send 8b to 1\n}\n" + receiver),
+        "rank 0: a (send 4b to 1) and b (send 8b to 1) are told apart by nothing but their order, and have "
+        "none\n");
+    EXPECT_EQ(
+        checked("num_ranks 2\nrank 0 {\na: send 4b to 1\nb: send 8b to 1\nb irequires a\n}\n" + receiver),
+        "");
     EXPECT_EQ(checked("num_ranks 2\nrank 0 {\na: send 4b to 1\nc: calc 1\nb: send 8b to 1\nc irequires a\n"
-                      "b requires c\n}\n" + receiver),
+                      "b requires c\n}\n" +
+                      receiver),
               "");
     // Tags tell them apart, and equal ones need not be.
     EXPECT_EQ(checked("num_ranks 2\nrank 0 {\nsend 4b to 1 tag 1\nsend 8b to 1\n}\n"
@@ -104,13 +107,17 @@ std::string races(More more) {
 }
 
 TEST(CheckTest, operations_that_use_the_same_bytes_need_an_order) {
-    EXPECT_EQ(races([](Graph& g, Vertex) { g.copy({7, 0}, {0, 1}, 4); }),
+    EXPECT_EQ(races([](Graph& g, Vertex) {
+                  g.copy({7, 0}, {0, 1}, 4);
+              }),
               "rank 0: operation 0 (recv 8b from 1) and operation 1 (copy 4b) use byte 7 of argument 0 in no "
               "order\n");
     EXPECT_EQ(races([](Graph& g, Vertex) { g.copy({8, 0}, {0, 1}, 4); }), "");
     EXPECT_EQ(races([](Graph& g, Vertex r) { g.needs(g.copy({0, 0}, {0, 1}, 4), r); }), "");
     // That the receive has started is not enough.
-    EXPECT_EQ(races([](Graph& g, Vertex r) { g.needs_start(g.copy({0, 0}, {0, 1}, 4), r); }),
+    EXPECT_EQ(races([](Graph& g, Vertex r) {
+                  g.needs_start(g.copy({0, 0}, {0, 1}, 4), r);
+              }),
               "rank 0: operation 0 (recv 8b from 1) and operation 1 (copy 4b) use byte 0 of argument 0 in no "
               "order\n");
     EXPECT_EQ(races([](Graph& g, Vertex r) { g.needs(r, g.copy({0, 0}, {0, 1}, 4)); }), "");
@@ -153,7 +160,8 @@ TEST(CheckTest, each_kind_of_finding_is_told_so_many_times_at_most) {
 }
 
 // Chapter 5.4.
-TEST(ListingsTest, the_recursive_doubling_barrier_as_printed_is_none_for_five_or_more_without_a_power_of_two) {
+TEST(ListingsTest,
+     the_recursive_doubling_barrier_as_printed_is_none_for_five_or_more_without_a_power_of_two) {
     for (std::uint32_t size = 2; size <= 16; ++size) {
         const auto found = check(listings::recursive_doubling_barrier(size, true), {.barrier = true});
         const bool right = std::has_single_bit(size) || size < 5;
@@ -166,7 +174,8 @@ TEST(ListingsTest, the_recursive_doubling_barrier_as_printed_is_none_for_five_or
 
 TEST(ListingsTest, with_every_send_after_the_one_before_it_is_a_barrier) {
     for (std::uint32_t size = 2; size <= 33; ++size)
-        EXPECT_EQ(text(check(listings::recursive_doubling_barrier(size, false), {.eager = 0, .barrier = true})), "")
+        EXPECT_EQ(
+            text(check(listings::recursive_doubling_barrier(size, false), {.eager = 0, .barrier = true})), "")
             << size;
 }
 
@@ -208,7 +217,8 @@ TEST(ListingsTest, the_binomial_gather_as_printed_needs_rank_0_as_its_root) {
     for (std::uint32_t size = 1; size <= 17; ++size) {
         EXPECT_EQ(text(check(listings::binomial_gather(size, 0, 8), {.eager = 0})), "") << size;
         for (std::uint32_t root = 1; root < size; ++root)
-            EXPECT_FALSE(check(listings::binomial_gather(size, root, 8)).empty()) << size << ", root " << root;
+            EXPECT_FALSE(check(listings::binomial_gather(size, root, 8)).empty())
+                << size << ", root " << root;
     }
 }
 

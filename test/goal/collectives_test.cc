@@ -1,5 +1,5 @@
-// Every algorithm with every number of ranks: what it leaves in the buffers under seeded interleavings, beside
-// what the operation says; and that the checker has nothing to say about it.
+// Every algorithm with every number of ranks: what it leaves in the buffers under seeded interleavings,
+// beside what the operation says; and that the checker has nothing to say about it.
 #include "goal/collectives/collectives.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {
  protected:
     std::string_view operation() const { return GetParam().operation; }
     bool rooted() const {
-        return operation() == "bcast" || operation() == "reduce" || operation() == "gather" || operation() == "scatter";
+        return operation() == "bcast" || operation() == "reduce" || operation() == "gather" ||
+               operation() == "scatter";
     }
 
     static std::byte datum(std::uint32_t rank, std::uint64_t at) {
@@ -68,10 +69,14 @@ class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {
             const bool root = rank == request.root;
             const bool in_place = request.in_place && (root || !rooted());
             const auto all_in = operation() == "alltoall" || operation() == "reduce_scatter_block" ||
-                                        (operation() == "scatter" && root) ? n * b : b;
+                                        (operation() == "scatter" && root)
+                                    ? n * b
+                                    : b;
             const auto all_out = operation() == "alltoall" || operation() == "allgather" ||
-                                         operation() == "gather" || (operation() == "reduce_scatter_block" && in_place)
-                                     ? n * b : b;
+                                         operation() == "gather" ||
+                                         (operation() == "reduce_scatter_block" && in_place)
+                                     ? n * b
+                                     : b;
             in = data(rank, all_in);
             out = Bytes(all_out, std::byte{0xee});
             if (operation() == "bcast" && root) out = data(rank, b);
@@ -93,7 +98,8 @@ class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {
         if (operation() == "scatter") {
             if (root && request.in_place) return found;
             const Bytes from = data(request.root, n * b);
-            return {from.begin() + static_cast<std::ptrdiff_t>(rank * b), from.begin() + static_cast<std::ptrdiff_t>((rank + 1) * b)};
+            return {from.begin() + static_cast<std::ptrdiff_t>(rank * b),
+                    from.begin() + static_cast<std::ptrdiff_t>((rank + 1) * b)};
         }
         if (operation() == "allgather" || (operation() == "gather" && root)) {
             for (std::uint32_t r = 0; r < n; ++r) append(data(r, b));
@@ -137,10 +143,12 @@ std::vector<Algorithm> all(Condition condition) {
 std::string identifier(const ::testing::TestParamInfo<Algorithm>& test) {
     return std::string(test.param.operation) + "_" + std::string(test.param.name);
 }
-INSTANTIATE_TEST_SUITE_P(
-    CollectivesTest, EveryAlgorithm,
-    ::testing::ValuesIn(all([](const Algorithm& a) { return a.operation != "exchange"; })), identifier);
-INSTANTIATE_TEST_SUITE_P(CollectivesTest, EveryOrderedReduction, ::testing::ValuesIn(all([](const Algorithm& a) {
+INSTANTIATE_TEST_SUITE_P(CollectivesTest, EveryAlgorithm, ::testing::ValuesIn(all([](const Algorithm& a) {
+                             return a.operation != "exchange";
+                         })),
+                         identifier);
+INSTANTIATE_TEST_SUITE_P(CollectivesTest, EveryOrderedReduction,
+                         ::testing::ValuesIn(all([](const Algorithm& a) {
                              const bool reduces = a.operation.find("reduce") != std::string_view::npos ||
                                                   a.operation.find("scan") != std::string_view::npos;
                              return reduces && a.keeps_order;
@@ -178,7 +186,8 @@ TEST_P(EveryAlgorithm, does_what_its_operation_says) {
                             ASSERT_EQ(found, expected(request, rank, found))
                                 << "rank " << rank << " of " << size << ", root " << root << ", " << bytes
                                 << " bytes, seed " << seed << (in_place ? ", in place" : "");
-                            ASSERT_EQ(party.argument(rank, kSendBuffer), sent[rank]) << "written into what is sent";
+                            ASSERT_EQ(party.argument(rank, kSendBuffer), sent[rank])
+                                << "written into what is sent";
                         }
                     }
                 }
@@ -199,8 +208,8 @@ TEST_P(EveryAlgorithm, has_no_findings) {
             }
 }
 
-// No operator tells in which order its operands came: so the schedules are interpreted on lists of ranks, which
-// are joined where operands are combined.
+// No operator tells in which order its operands came: so the schedules are interpreted on lists of ranks,
+// which are joined where operands are combined.
 class Follower : Executor {
  public:
     explicit Follower(const Program& program, std::uint64_t bytes) : program_(program), bytes_(bytes) {
@@ -277,7 +286,9 @@ TEST_P(EveryOrderedReduction, keeps_the_order_of_the_ranks) {
                 if (operation() == "reduce" && rank != root) continue;
                 if (operation() == "exscan" && rank == 0) continue;
                 Follower::List expected;
-                const std::uint32_t last = operation() == "scan" ? rank + 1 : operation() == "exscan" ? rank : size;
+                const std::uint32_t last = operation() == "scan"     ? rank + 1
+                                           : operation() == "exscan" ? rank
+                                                                     : size;
                 for (std::uint32_t r = 0; r < last; ++r) expected.push_back(r);
                 ASSERT_EQ(follower.at(rank, kReceiveBuffer, 0), expected)
                     << "rank " << rank << " of " << size << ", root " << root;

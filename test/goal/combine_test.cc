@@ -13,9 +13,9 @@
 namespace velo::goal {
 namespace {
 
-constexpr Operator kArithmetic[] = {Operator::kMax, Operator::kMin, Operator::kAdd, Operator::kSub,
-                                    Operator::kDiv, Operator::kMul, Operator::kAnd, Operator::kOr,
-                                    Operator::kXor};
+constexpr Operator kArithmetic[] = {Operator::kMax, Operator::kMin, Operator::kAdd,
+                                    Operator::kSub, Operator::kDiv, Operator::kMul,
+                                    Operator::kAnd, Operator::kOr,  Operator::kXor};
 
 std::byte* bytes_of(void* at) {
     return static_cast<std::byte*>(at);
@@ -140,7 +140,8 @@ TEST(CombineTest, pieces_may_cut_elements_and_differ_on_all_sides) {
         std::vector<std::uint32_t> values[3];
         std::vector<std::byte> memory_of[3];
         std::vector<Piece> pieces;
-        Combination c = combination(round % 2 == 0 ? Operator::kAdd : Operator::kCopy, Type::kUint, 32, kElements);
+        Combination c =
+            combination(round % 2 == 0 ? Operator::kAdd : Operator::kCopy, Type::kUint, 32, kElements);
         Operand* operands[] = {&c.first, &c.second, &c.result};
         Memory memory;
         for (Space side = 0; side < 3; ++side) {

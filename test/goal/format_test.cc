@@ -69,7 +69,8 @@ TEST(FormatTest, a_text_of_schedgen_is_read) {
 
 TEST(FormatTest, every_form_of_a_statement_is_read) {
     const std::string text = in_rank(
-        "  // a comment\n/* one over\nlines */ a: send 18446744073709551615 b to 3 tag 4294967294 cpu 7 nic 255\n"
+        "  // a comment\n/* one over\nlines */ a: send 18446744073709551615 b to 3 tag 4294967294 cpu 7 nic "
+        "255\n"
         "b_1:recv 0b from -1 tag -1\r\n"
         "recv 5b from2tag3cpu1\n\tc : calc 9 cpu 3\n"
         "calc 1\n\n a requires b_1 \nc irequires a\n");
@@ -101,8 +102,10 @@ TEST(FormatTest, what_is_wrong_in_a_text_is_told_with_its_place) {
     EXPECT_EQ(refusal("num_ranks 1\nrank 0 {\n}\nrank 0 {\n}\n"), "line 4, column 6: rank 0 a second time");
     EXPECT_EQ(refusal("num_ranks 1\nrank 0 {\ncalc 1\n"),
               "line 4, column 1: expected an operation, a label or \"}\", found the end");
-    EXPECT_EQ(refusal("num_ranks 1\nfoo\n"), "line 2, column 1: expected \"num_ranks\" or \"rank\", found \"foo\"");
-    EXPECT_EQ(refusal("num_ranks 1\nrank 0 \n"), "line 2, column 8: expected \"{\", found the end of the line");
+    EXPECT_EQ(refusal("num_ranks 1\nfoo\n"),
+              "line 2, column 1: expected \"num_ranks\" or \"rank\", found \"foo\"");
+    EXPECT_EQ(refusal("num_ranks 1\nrank 0 \n"),
+              "line 2, column 8: expected \"{\", found the end of the line");
     EXPECT_EQ(refusal(in_rank("send 5 to 1\n")), "line 3, column 8: expected \"b\", found \"to\"");
     EXPECT_EQ(refusal(in_rank("send 5b from 1\n")), "line 3, column 9: expected \"to\", found \"from\"");
     EXPECT_EQ(refusal(in_rank("recv 5b to 1\n")), "line 3, column 9: expected \"from\", found \"to\"");
@@ -111,11 +114,14 @@ TEST(FormatTest, what_is_wrong_in_a_text_is_told_with_its_place) {
     EXPECT_EQ(refusal(in_rank("calc 99999999999999999999\n")),
               "line 3, column 6: this number is above 18446744073709551615");
     EXPECT_EQ(refusal(in_rank("calc 1 cpu 256\n")), "line 3, column 12: this number is above 255");
-    EXPECT_EQ(refusal(in_rank("calc 1 nic 1\n")), "line 3, column 8: expected the end of the line, found \"nic\"");
-    EXPECT_EQ(refusal(in_rank("calc 1 // x\n")), "line 3, column 8: expected the end of the line, found \"/\"");
+    EXPECT_EQ(refusal(in_rank("calc 1 nic 1\n")),
+              "line 3, column 8: expected the end of the line, found \"nic\"");
+    EXPECT_EQ(refusal(in_rank("calc 1 // x\n")),
+              "line 3, column 8: expected the end of the line, found \"/\"");
     EXPECT_EQ(refusal(in_rank("l1: calc 1 l2: calc 2\n")),
               "line 3, column 12: expected the end of the line, found \"l2\"");
-    EXPECT_EQ(refusal(in_rank("l1: jump 1\n")), "line 3, column 5: expected \"send\", \"recv\" or \"calc\", found \"jump\"");
+    EXPECT_EQ(refusal(in_rank("l1: jump 1\n")),
+              "line 3, column 5: expected \"send\", \"recv\" or \"calc\", found \"jump\"");
     EXPECT_EQ(refusal(in_rank("l1 needs l2\n")),
               "line 3, column 4: expected \":\", \"requires\" or \"irequires\", found \"needs\"");
     EXPECT_EQ(refusal(in_rank("l1: calc 1\nl1 requires l2\nl2: calc 1\n")),
@@ -152,7 +158,8 @@ TEST(FormatTest, the_binary_is_that_of_txt2bin) {
     // Head 14, table 64; ranks with 2, 2, 1, 1 operations of 39 bytes, 2, 1, 1, 1 independent ones, an edge.
     ASSERT_EQ(binary.size(), 14U + 64 + 4 * 8 + 6 * 39 + 5 * 4 + 4);
     const unsigned char head[] = {0x7f, 0x10, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 70, 0};
-    for (std::size_t i = 0; i < sizeof head; ++i) EXPECT_EQ(static_cast<unsigned char>(binary[i]), head[i]) << i;
+    for (std::size_t i = 0; i < sizeof head; ++i)
+        EXPECT_EQ(static_cast<unsigned char>(binary[i]), head[i]) << i;
 }
 
 TEST(FormatTest, a_binary_that_contradicts_itself_is_refused) {
@@ -175,7 +182,8 @@ TEST(FormatTest, a_binary_that_contradicts_itself_is_refused) {
     EXPECT_EQ(refusal(damaged(node + 4, 9)), "rank 0: operation 0 is of kind 9, not 1, 2 or 3");
     EXPECT_EQ(refusal(damaged(node, 1)), "rank 0: operation 0 waits for 1 others, but 0 name it");
     EXPECT_EQ(refusal(damaged(node + 23, 1)), "rank 0: what waits for operation 0 is not in the file");
-    EXPECT_EQ(refusal(damaged(node + 5, 200)), "rank 0: operation 0 receives from rank 200, but there are 4 ranks");
+    EXPECT_EQ(refusal(damaged(node + 5, 200)),
+              "rank 0: operation 0 receives from rank 200, but there are 4 ranks");
 }
 
 TEST(FormatTest, damaged_files_are_read_or_refused_and_nothing_else) {
@@ -212,7 +220,8 @@ TEST(FormatTest, what_the_formats_have_no_word_for_is_a_calculation) {
     std::string error;
     Program program;
     program.schedules.push_back(*compile(graph, &error));
-    EXPECT_EQ(to_text(program, {0.25}), "num_ranks 1\n\nrank 0 {\nl1: calc 250\nl2: calc 0\nl2 requires l1\n}\n");
+    EXPECT_EQ(to_text(program, {0.25}),
+              "num_ranks 1\n\nrank 0 {\nl1: calc 250\nl2: calc 0\nl2 requires l1\n}\n");
     const std::string binary = to_binary(program, {0.25});
     EXPECT_EQ(to_text(read(binary)), to_text(program, {0.25}));
 }

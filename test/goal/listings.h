@@ -111,7 +111,8 @@ inline Program binomial_gather(std::uint32_t size, std::uint32_t root, std::uint
             g.send({0, kSend}, block, root, 1);
             g.receive({0, kReceive}, block, root, 1);
         }
-        for (std::uint32_t mask = 1; mask < size && (rank & (mask - 1)) == 0 && (rank & mask) == 0; mask <<= 1) {
+        for (std::uint32_t mask = 1; mask < size && (rank & (mask - 1)) == 0 && (rank & mask) == 0;
+             mask <<= 1) {
             const std::uint32_t child = rank | mask;
             if (child >= size) break;
             if (receives.empty() && rank != root) {

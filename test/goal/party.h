@@ -1,6 +1,6 @@
-// All ranks of a program in one process, with memory and messages, under a seeded interleaving: a send may end
-// at once with a copy of its data, or read them when it is received; local operations wait as long as they like.
-// Messages of a pair of ranks keep their order, nothing else is kept.
+// All ranks of a program in one process, with memory and messages, under a seeded interleaving: a send may
+// end at once with a copy of its data, or read them when it is received; local operations wait as long as
+// they like. Messages of a pair of ranks keep their order, nothing else is kept.
 #pragma once
 
 #include <algorithm>
@@ -132,7 +132,8 @@ class Party : Executor {
     }
     static Bytes gathered(Run& run, const Operation& o) {
         Bytes data;
-        each_piece(run, o, [&](std::byte* at, std::uint64_t bytes) { data.insert(data.end(), at, at + bytes); });
+        each_piece(run, o,
+                   [&](std::byte* at, std::uint64_t bytes) { data.insert(data.end(), at, at + bytes); });
         return data;
     }
     static void scatter(Run& run, const Operation& o, const Bytes& data) {

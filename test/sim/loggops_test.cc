@@ -21,14 +21,16 @@ goal::Program read(const std::string& text) {
     return program ? std::move(*program) : goal::Program();
 }
 
-// As LogGOPSim's generator of schedules writes a binomial reduction: the farthest child last, and sends first.
+// As LogGOPSim's generator of schedules writes a binomial reduction: the farthest child last, and sends
+// first.
 std::string reduction(std::uint32_t size, std::uint64_t bytes) {
     std::string text = "num_ranks " + std::to_string(size) + "\n";
     const std::string size_of = std::to_string(bytes) + "b ";
     for (std::uint32_t rank = 0; rank < size; ++rank) {
         text += "rank " + std::to_string(rank) + " {\n";
         std::string requirements;
-        if (rank > 0) text += "s: send " + size_of + "to " + std::to_string(rank - std::bit_floor(rank)) + "\n";
+        if (rank > 0)
+            text += "s: send " + size_of + "to " + std::to_string(rank - std::bit_floor(rank)) + "\n";
         for (std::uint32_t mask = 1; mask < size; mask <<= 1) {
             if (mask <= rank || rank + mask >= size) continue;
             const std::string label = "r" + std::to_string(mask);
@@ -125,7 +127,8 @@ TEST(LogGops, LocalOperationsCostWhatTheyAreSaidTo) {
     request.bytes = 1000;
     goal::Program program;
     std::string error;
-    program.schedules.push_back(*goal::compile(goal::collectives::find("scan", "linear")->make(request), &error));
+    program.schedules.push_back(
+        *goal::compile(goal::collectives::find("scan", "linear")->make(request), &error));
     LogGops p;
     p.local_ns_per_byte = 0.5;
     EXPECT_EQ(run_loggops(program, p).end[0], 500U);  // one copy

@@ -12,7 +12,8 @@
 namespace velo::sim {
 namespace {
 
-goal::Program collective(const goal::collectives::Algorithm& algorithm, std::uint32_t size, std::uint64_t bytes) {
+goal::Program collective(const goal::collectives::Algorithm& algorithm, std::uint32_t size,
+                         std::uint64_t bytes) {
     goal::collectives::Request request;
     request.size = size;
     request.bytes = bytes;
@@ -47,7 +48,8 @@ std::uint64_t sends(const goal::Program& program) {
 class SchedulesUnder : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Scheduling, SchedulesUnder, ::testing::ValuesIn([] {
                              std::vector<std::string> names;
-                             for (const std::string_view name : flow::policy_names()) names.emplace_back(name);
+                             for (const std::string_view name : flow::policy_names())
+                                 names.emplace_back(name);
                              return names;
                          }()),
                          [](const auto& test) { return test.param; });
@@ -60,17 +62,15 @@ TEST_P(SchedulesUnder, CarriesEveryCollectiveToItsEnd) {
                 Trial t = trial(GetParam(), 12);
                 t.machine.limic = limic;
                 const Outcome outcome = run(program, t);
-                EXPECT_FALSE(outcome.failed())
-                    << algorithm.operation << ":" << algorithm.name << ", " << bytes << " bytes: "
-                    << outcome.fault << outcome.deadlock;
+                EXPECT_FALSE(outcome.failed()) << algorithm.operation << ":" << algorithm.name << ", "
+                                               << bytes << " bytes: " << outcome.fault << outcome.deadlock;
                 EXPECT_EQ(outcome.totals.messages, 3 * sends(program));
                 EXPECT_EQ(outcome.iteration_end.size(), 3U);
             }
 }
 
 TEST(Scheduling, AMessageTakesThePacketsOfItsBytesOrOfARendezvous) {
-    const std::string text =
-        "num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n";
+    const std::string text = "num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n";
     std::string error;
     const auto program = goal::read_program(text, &error);
     Trial t = trial("none", 64);
@@ -103,7 +103,8 @@ TEST(Scheduling, TagsChooseTheMessageAndAnythingTakesTheFirst) {
         "num_ranks 2\n"
         "rank 0 {\na: send 10b to 1 tag 1\nb: send 20b to 1 tag 2\nb requires a\nc: send 30b to 1 tag 3\n"
         "c requires b\n}\n"
-        "rank 1 {\nx: recv 20b from 0 tag 2\ny: recv 10b from -1 tag -1\ny requires x\nz: recv 30b from 0 tag -1\n"
+        "rank 1 {\nx: recv 20b from 0 tag 2\ny: recv 10b from -1 tag -1\ny requires x\nz: recv 30b from 0 "
+        "tag -1\n"
         "z requires y\n}\n";
     std::string error;
     const auto program = goal::read_program(text, &error);

@@ -48,13 +48,15 @@ void print_times(const LogGopsOutcome& outcome) {
 // processors, an arrow for each message.
 class Trace {
  public:
-    Trace(const goal::Program& program, const std::string& path) : program_(program), path_(path), file_(path) {
+    Trace(const goal::Program& program, const std::string& path)
+        : program_(program), path_(path), file_(path) {
         file_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
     }
     void add(const LogGopsWork& w) {
         const goal::Schedule& schedule = program_.schedules[w.owner];
         const goal::Operation& o = schedule.operation(w.operation);
-        const std::string name = w.is_arrival ? "arrives from " + std::to_string(w.owner) : goal::describe(o, &schedule);
+        const std::string name =
+            w.is_arrival ? "arrives from " + std::to_string(w.owner) : goal::describe(o, &schedule);
         event("X", w, w.begin, name) << ",\"dur\":" << us(w.end - w.begin) << '}';
         if (!o.communicates()) return;
         event(w.is_arrival ? "f" : "s", w, w.begin, "message")
@@ -71,9 +73,10 @@ class Trace {
         std::snprintf(text, sizeof text, "%" PRIu64 ".%03u", ns / 1000, static_cast<unsigned>(ns % 1000));
         return text;
     }
-    std::ostream& event(const char* phase, const LogGopsWork& w, std::uint64_t time, const std::string& name) {
-        file_ << (first_ ? "\n" : ",\n") << "{\"ph\":\"" << phase << "\",\"pid\":" << w.host << ",\"tid\":"
-              << unsigned{w.cpu} << ",\"ts\":" << us(time) << ",\"name\":\"" << name << '"';
+    std::ostream& event(const char* phase, const LogGopsWork& w, std::uint64_t time,
+                        const std::string& name) {
+        file_ << (first_ ? "\n" : ",\n") << "{\"ph\":\"" << phase << "\",\"pid\":" << w.host
+              << ",\"tid\":" << unsigned{w.cpu} << ",\"ts\":" << us(time) << ",\"name\":\"" << name << '"';
         first_ = false;
         return file_;
     }
@@ -110,8 +113,7 @@ bool run_on_packets(GoalOptions& o, const goal::Program& program) {
     if (o.nodes.empty() && program.size() == 1) o.nodes = "1";
     apply(o);
     const Schedules workload(program, o.run.options.iterations);
-    const Measured m =
-        measured(Simulation(o.run.machine, o.run.flow, workload).run(), o.run.warm_up);
+    const Measured m = measured(Simulation(o.run.machine, o.run.flow, workload).run(), o.run.warm_up);
     print(o, m);
     return !m.outcome.failed();
 }
@@ -120,7 +122,8 @@ bool run_on_packets(GoalOptions& o, const goal::Program& program) {
 
 void add_goal_command(CLI::App& app, int& status) {
     auto o = std::make_shared<GoalOptions>();
-    CLI::App* run = app.add_subcommand("goal", "schedules: of a file in LogGOPSim's language, or collectives");
+    CLI::App* run =
+        app.add_subcommand("goal", "schedules: of a file in LogGOPSim's language, or collectives");
     add_source_options(*run, o->source);
     run->add_option("--machine", o->machine_name,
                     "packets: this simulator's, with flow control; loggops: LogGOPSim's, to the nanosecond")
@@ -137,7 +140,8 @@ void add_goal_command(CLI::App& app, int& status) {
         ->check(number)
         ->capture_default_str();
     run->add_option("--skew", p.skew, "loggops: a process begins so many ns late at most, at random");
-    run->add_option("--noise-period", p.noise_period, "loggops: every so many ns a process is interrupted, ...");
+    run->add_option("--noise-period", p.noise_period,
+                    "loggops: every so many ns a process is interrupted, ...");
     run->add_option("--noise", p.noise, "... for so many ns, from a moment at random on");
     run->add_option("--local", p.local_ns_per_byte, "loggops: what local operations cost, ns for each byte")
         ->check(CLI::Range(0.0, 1e9));
@@ -147,7 +151,8 @@ void add_goal_command(CLI::App& app, int& status) {
         const goal::Loaded loaded = load(o->source);
         const goal::Program& program = loaded.program;
         o->loggops.seed = o->run.machine.seed;
-        const bool complete = o->machine_name == "loggops" ? run_on_loggops(*o, program) : run_on_packets(*o, program);
+        const bool complete =
+            o->machine_name == "loggops" ? run_on_loggops(*o, program) : run_on_packets(*o, program);
         if (!complete) explain(program);
         status = complete ? 0 : 1;
     });

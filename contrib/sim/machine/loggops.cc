@@ -53,7 +53,9 @@ class Machine {
         runs_.reserve(program.size());
         for (const goal::Schedule& schedule : program.schedules) runs_.emplace_back(schedule);
         Random random(p_.seed);
-        const auto up_to = [&random](std::uint64_t most) { return most > 0 ? random.next() % (most + 1) : 0; };
+        const auto up_to = [&random](std::uint64_t most) {
+            return most > 0 ? random.next() % (most + 1) : 0;
+        };
         for (std::uint32_t host = 0; host < program.size(); ++host) {
             const std::uint64_t begin = up_to(p_.skew);
             for (std::uint32_t i = 0; i < cpus_; ++i) cpu_free_[host * cpus_ + i] = begin;
@@ -94,7 +96,9 @@ class Machine {
  private:
     std::uint64_t& cpu(std::uint32_t host, std::uint8_t cpu) { return cpu_free_[host * cpus_ + cpu]; }
     std::uint64_t& sends(std::uint32_t host, std::uint8_t nic) { return send_free_[host * nics_ + nic]; }
-    std::uint64_t& receives(std::uint32_t host, std::uint8_t nic) { return receive_free_[host * nics_ + nic]; }
+    std::uint64_t& receives(std::uint32_t host, std::uint8_t nic) {
+        return receive_free_[host * nics_ + nic];
+    }
 
     // What interruptions add to a piece of work.
     std::uint64_t noise(std::uint32_t host, std::uint64_t begin, std::uint64_t length) const {
@@ -131,7 +135,8 @@ class Machine {
             fresh_.push_back(event);
         }
         // Not stable on purpose: the order of equal ones is that of std::sort, as in LogGOPSim.
-        std::sort(fresh_.begin(), fresh_.end(), [](const Event& a, const Event& b) { return a.kind < b.kind; });
+        std::sort(fresh_.begin(), fresh_.end(),
+                  [](const Event& a, const Event& b) { return a.kind < b.kind; });
         for (Event& event : fresh_) {
             if (!at_first) {
                 event.time = cpu(host, event.cpu);
@@ -147,7 +152,8 @@ class Machine {
     }
     void put_off(Event event, std::uint64_t time) {
         if (time >= kNever)
-            throw std::runtime_error("the time runs backwards: an empty message takes -O or -G, which is more than -o, -g or -L");
+            throw std::runtime_error(
+                "the time runs backwards: an empty message takes -O or -G, which is more than -o, -g or -L");
         event.time = time;
         events_.push(event);
     }

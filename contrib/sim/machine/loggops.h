@@ -1,7 +1,7 @@
-// The machine of LogGOPSim (Hoefler, Schneider, Lumsdaine 2010): LogGOPS, and nothing between two processes but
-// latency and bandwidth. Every number that it gives is LogGOPSim's, to the nanosecond; so it keeps its ways:
-// what is ready at the same moment starts in the order of std::sort by kind, a message is charged to the
-// sender's choice of processor at its receiver, and the answer of a rendezvous costs no time.
+// The machine of LogGOPSim (Hoefler, Schneider, Lumsdaine 2010): LogGOPS, and nothing between two processes
+// but latency and bandwidth. Every number that it gives is LogGOPSim's, to the nanosecond; so it keeps its
+// ways: what is ready at the same moment starts in the order of std::sort by kind, a message is charged to
+// the sender's choice of processor at its receiver, and the answer of a rendezvous costs no time.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace velo::sim {
 
 // Times in nanoseconds, as LogGOPSim names them.
 struct LogGops {
-    std::uint64_t L = 2500;    // latency
-    std::uint64_t o = 1500;    // overhead of a message
-    std::uint64_t g = 1000;    // gap between messages
-    std::uint64_t G = 6;       // gap for each byte
-    std::uint64_t O = 0;       // overhead for each byte
-    std::uint64_t S = 65535;   // larger messages wait for their receives
+    std::uint64_t L = 2500;   // latency
+    std::uint64_t o = 1500;   // overhead of a message
+    std::uint64_t g = 1000;   // gap between messages
+    std::uint64_t G = 6;      // gap for each byte
+    std::uint64_t O = 0;      // overhead for each byte
+    std::uint64_t S = 65535;  // larger messages wait for their receives
 
     // What LogGOPSim has not. A process begins up to `skew` late, and is interrupted for `noise` every
     // `noise_period`, from a moment of its own on.
@@ -41,8 +41,8 @@ struct LogGopsOutcome {
     bool complete() const { return unmatched == 0 && waiting == 0 && unfinished.empty(); }
 };
 
-// What a processor is busy with: an operation of its own, or a message that has come, which is the send of its
-// peer.
+// What a processor is busy with: an operation of its own, or a message that has come, which is the send of
+// its peer.
 struct LogGopsWork {
     std::uint32_t host;
     std::uint8_t cpu;

@@ -110,7 +110,8 @@ void Simulation::schedule_match(std::uint32_t p, goal::Vertex v, const goal::Exc
     Scheduling& s = *scheduling_;
     if (s.runs[p].schedule().operation(v).bytes != message.bytes)
         fault_ = s.program->place(message.source, message.send) + " is received by " + s.program->place(p, v);
-    const bool local = message.source == p || (machine_.limic && network_.node_of(p) == network_.node_of(message.source));
+    const bool local =
+        message.source == p || (machine_.limic && network_.node_of(p) == network_.node_of(message.source));
     if (message.bytes <= machine_.eager_limit || local) return s.runs[p].finished(v);
     std::uint32_t transfer;
     if (s.free_transfers.empty()) {

@@ -36,7 +36,8 @@ Graph gather_binomial(const Request& request) {
     each_child(v, size, [&](std::uint32_t child) {
         const std::uint64_t count = subtree(child, size);
         received.push_back(
-            v == 0 ? s.graph.receive(wrapped(kReceiveBuffer, s.absolute(child), count, size, bytes), s.absolute(child))
+            v == 0 ? s.graph.receive(wrapped(kReceiveBuffer, s.absolute(child), count, size, bytes),
+                                     s.absolute(child))
                    : s.receive(kept.at((child - v - 1) * bytes), count * bytes, s.absolute(child), 0));
     });
     if (v == 0) {
@@ -54,8 +55,10 @@ Graph gather_linear_sync(const Request& request) {
     constexpr std::uint64_t kLarge = 92160, kLargeSegment = 32768, kSmallSegment = 1024;
     Steps s(request);
     const std::uint64_t bytes = request.bytes;
-    const std::uint64_t segment = std::min(
-        request.segment > 0 ? request.segment : bytes > kLarge ? kLargeSegment : kSmallSegment, bytes);
+    const std::uint64_t segment = std::min(request.segment > 0 ? request.segment
+                                           : bytes > kLarge    ? kLargeSegment
+                                                               : kSmallSegment,
+                                           bytes);
     const Place sync = s.room(1);
     if (request.rank != request.root) {
         const Vertex asked = s.receive(sync, 1, request.root, 1);
@@ -90,7 +93,8 @@ Graph scatter_linear(const Request& request) {
     }
     for (std::uint32_t d = 1; d < request.size; ++d)
         s.send(Steps::sent(s.up(d) * request.bytes), request.bytes, s.up(d), 0);
-    if (!request.in_place) s.copy(Steps::sent(request.rank * request.bytes), Steps::received(), request.bytes);
+    if (!request.in_place)
+        s.copy(Steps::sent(request.rank * request.bytes), Steps::received(), request.bytes);
     return std::move(s.graph);
 }
 
@@ -156,7 +160,8 @@ Graph allgather_bruck(const Request& request) {
     for (std::uint64_t d = 1; d < size; d <<= 1) {
         const auto distance = static_cast<std::uint32_t>(d);
         const std::uint64_t count = std::min<std::uint64_t>(d, size - d);
-        const Vertex send = s.graph.send(wrapped(kReceiveBuffer, request.rank, count, size, request.bytes), s.down(distance));
+        const Vertex send =
+            s.graph.send(wrapped(kReceiveBuffer, request.rank, count, size, request.bytes), s.down(distance));
         s.graph.needs(send, here);
         const Vertex receive = s.graph.receive(
             wrapped(kReceiveBuffer, s.up(distance), count, size, request.bytes), s.up(distance));
@@ -220,7 +225,8 @@ Graph alltoall_bruck(const Request& request) {
     std::vector<Place> at(size);
     for (std::uint32_t i = 0; i < size; ++i) at[i] = out.place.at(s.up(i) * bytes);
     // What a round sends is read while it receives: the rooms change.
-    const Place rooms[] = {size > 2 ? s.room(size * bytes) : Place{}, size > 4 ? s.room(size * bytes) : Place{}};
+    const Place rooms[] = {size > 2 ? s.room(size * bytes) : Place{},
+                           size > 4 ? s.room(size * bytes) : Place{}};
     Vertex received = out.there, sent = kNoVertex;
     for (std::uint64_t bit = 1; bit < size; bit <<= 1) {
         std::vector<Piece> away, in;
@@ -229,7 +235,7 @@ Graph alltoall_bruck(const Request& request) {
             away.push_back({at[i], bytes});
             // Its last bit: it has arrived.
             const Place first = rooms[0].at(i * bytes);
-            at[i] = i < 2 * bit       ? Steps::received(s.down(i) * bytes)
+            at[i] = i < 2 * bit      ? Steps::received(s.down(i) * bytes)
                     : at[i] == first ? rooms[1].at(i * bytes)
                                      : first;
             in.push_back({at[i], bytes});

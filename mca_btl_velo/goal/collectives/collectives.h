@@ -52,7 +52,7 @@ std::span<const Algorithm> algorithms();
 const Algorithm* find(std::string_view operation, std::string_view name);  // nullptr: there is none
 
 // Of a binomial tree whose subtrees are consecutive: rank 0 is its root.
-std::uint32_t father(std::uint32_t rank);                        // of 0: 0
-std::uint32_t subtree(std::uint32_t rank, std::uint32_t size);   // how many ranks from this one on
+std::uint32_t father(std::uint32_t rank);                       // of 0: 0
+std::uint32_t subtree(std::uint32_t rank, std::uint32_t size);  // how many ranks from this one on
 
 }  // namespace velo::goal::collectives

@@ -13,8 +13,9 @@ struct Partial {
     Vertex done;  // when it lies there
 };
 
-// Up the binomial tree of `root`: a subtree is consecutive, and what comes from the nearer child is to the left
-// of what comes from the farther one. `target` is where the root wants the result; others use the scratchpad.
+// Up the binomial tree of `root`: a subtree is consecutive, and what comes from the nearer child is to the
+// left of what comes from the farther one. `target` is where the root wants the result; others use the
+// scratchpad.
 Partial up_tree(Steps& s, std::uint32_t root, Place target, std::uint32_t tag) {
     const Request& request = s.request;
     const std::uint32_t size = request.size, v = (request.rank + size - root) % size;
@@ -43,7 +44,9 @@ struct Core {
     bool paired(std::uint32_t rank) const { return rank < 2 * pairs; }
     bool leaves(std::uint32_t rank) const { return paired(rank) && rank % 2 == 0; }
     std::uint32_t number(std::uint32_t rank) const { return paired(rank) ? rank / 2 : rank - pairs; }
-    std::uint32_t rank(std::uint32_t number) const { return number < pairs ? 2 * number + 1 : number + pairs; }
+    std::uint32_t rank(std::uint32_t number) const {
+        return number < pairs ? 2 * number + 1 : number + pairs;
+    }
 
     std::uint32_t count, pairs;
 };
@@ -149,7 +152,9 @@ Graph all_by_ring(const Request& request) {
         s.copy(s.own(), Steps::received(), request.bytes);
         return std::move(s.graph);
     }
-    const auto part = [&](std::uint32_t i) { return share(request.bytes, request.element(), size, i % size); };
+    const auto part = [&](std::uint32_t i) {
+        return share(request.bytes, request.element(), size, i % size);
+    };
     const Place from[] = {s.room(part(0).bytes), s.room(part(0).bytes)};
     std::vector<Vertex> sent(size), combined(size, kNoVertex);
     Vertex received = kNoVertex;
@@ -162,7 +167,8 @@ Graph all_by_ring(const Request& request) {
             s.receive(from[k % 2], in.bytes, s.down(1), 0, {k > 1 ? combined[k - 2] : kNoVertex});
         if (k > 0) in_order(sent[k], sent[k - 1]), in_order(next, received);
         received = next;
-        combined[k] = s.combine(s.own().at(in.offset), from[k % 2], Steps::received(in.offset), in.bytes, {next});
+        combined[k] =
+            s.combine(s.own().at(in.offset), from[k % 2], Steps::received(in.offset), in.bytes, {next});
     }
     Vertex here = combined[size - 2], last = kNoVertex;
     received = kNoVertex;
@@ -202,7 +208,8 @@ Graph all_by_halving(const Request& request) {
     std::uint32_t low = 0, high = core.count;
     for (std::uint32_t mask = core.count / 2; mask > 0; mask /= 2) {
         Round r{core.rank(me ^ mask), low, low + mask, high, (me & mask) != 0, kNoVertex};
-        const std::uint64_t lower[] = {begin(r.low), begin(r.middle)}, upper[] = {begin(r.middle), begin(r.high)};
+        const std::uint64_t lower[] = {begin(r.low), begin(r.middle)},
+                            upper[] = {begin(r.middle), begin(r.high)};
         const auto& away = r.upper ? lower : upper;
         const auto& mine = r.upper ? upper : lower;
         const Place from = s.room(mine[1] - mine[0]);
@@ -214,7 +221,8 @@ Graph all_by_halving(const Request& request) {
         rounds.push_back(r);
     }
     for (auto r = rounds.rbegin(); r != rounds.rend(); ++r) {
-        const std::uint64_t lower[] = {begin(r->low), begin(r->middle)}, upper[] = {begin(r->middle), begin(r->high)};
+        const std::uint64_t lower[] = {begin(r->low), begin(r->middle)},
+                            upper[] = {begin(r->middle), begin(r->high)};
         const auto& away = r->upper ? upper : lower;
         const auto& mine = r->upper ? lower : upper;  // what was given away comes back
         s.send(Steps::received(away[0]), away[1] - away[0], r->partner, 3, {sum.done});
@@ -246,7 +254,8 @@ Graph scatter(const Request& request, bool pairwise) {
     const Place sum = request.in_place ? s.room(bytes) : Steps::received();
     Partial left{};
     const auto add = [&](const Partial& next, bool first) {
-        left = first ? next : Partial{sum, s.combine(left.place, next.place, sum, bytes, {left.done, next.done})};
+        left = first ? next
+                     : Partial{sum, s.combine(left.place, next.place, sum, bytes, {left.done, next.done})};
     };
     if (pairwise) {
         const Place from[] = {s.room(bytes), s.room(bytes)};
@@ -337,12 +346,13 @@ Graph prefix(const Request& request, bool inclusive) {
         const Vertex sent = s.send(partial.place, bytes, partner, 0, {partial.done});
         const bool left = partner < request.rank;
         if (left && has_result)
-            result = s.combine(from, Steps::received(), Steps::received(), bytes, {received, result, partial.done});
+            result = s.combine(from, Steps::received(), Steps::received(), bytes,
+                               {received, result, partial.done});
         else if (left)
             result = s.copy(from, Steps::received(), bytes, {received, partial.done});
         has_result = has_result || left;
-        partial.done = s.combine(left ? from : partial.place, left ? partial.place : from, partial.place, bytes,
-                                 {received, sent, partial.done});
+        partial.done = s.combine(left ? from : partial.place, left ? partial.place : from, partial.place,
+                                 bytes, {received, sent, partial.done});
     }
     return std::move(s.graph);
 }

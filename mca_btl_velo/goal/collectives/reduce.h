@@ -1,5 +1,5 @@
-// Reductions: to one rank, to all, in shares, of prefixes. The bits of a result do not depend on who was late:
-// operands are combined in an order that the ranks give.
+// Reductions: to one rank, to all, in shares, of prefixes. The bits of a result do not depend on who was
+// late: operands are combined in an order that the ranks give.
 #pragma once
 
 #include "goal/collectives/collectives.h"
