@@ -22,6 +22,11 @@ void add_source_options(CLI::App& command, Source& source) {
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
         ->capture_default_str();
     command.add_option("--root", source.collective.root)->capture_default_str();
+    command
+        .add_option("--on-node", source.collective.on_node,
+                    "ranks of a node, for algorithms of the name nodes")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     command.add_option("--segment", source.collective.segment, "of pipelines; 0: the algorithm's own");
 }
 

@@ -125,6 +125,7 @@ class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {
         Request request;
         request.size = size;
         request.root = root;
+        request.on_node = 1 + size / 3;
         request.bytes = bytes;
         request.segment = bytes > 100 ? 100 : 0;
         request.reduction.width = 16;
@@ -320,6 +321,26 @@ TEST(CollectivesTest, send_so_many_messages) {
     EXPECT_EQ(messages("alltoall", "bruck", 16, 8), 16U * 4);
     EXPECT_EQ(messages("alltoall", "pairwise", 16, 8), 16U * 15);
     EXPECT_EQ(messages("allgather", "bruck", 9, 8), 9U * 4);
+}
+
+TEST(CollectivesTest, go_between_nodes_once) {
+    const auto between = [](const char* operation) {
+        Request request;
+        request.size = 16;
+        request.on_node = 4;
+        request.root = 6;
+        request.bytes = 8;
+        const Program program = program_of(*find(operation, "nodes"), request);
+        std::size_t count = 0;
+        for (const Schedule& schedule : program.schedules)
+            for (const Operation& o : schedule.operations())
+                count += o.kind == Kind::kSend && o.peer / 4 != schedule.rank() / 4;
+        return count;
+    };
+    EXPECT_EQ(between("bcast"), 3U);
+    EXPECT_EQ(between("reduce"), 3U + 1);  // from rank 0 to the root
+    EXPECT_EQ(between("allreduce"), 4U * 2);
+    EXPECT_EQ(between("barrier"), 4U * 2);
 }
 
 TEST(CollectivesTest, the_gather_by_size_is_chosen_as_open_mpi_1_4_2_did) {

@@ -1,6 +1,6 @@
 #include "goal/collectives/broadcast.h"
 
-#include "goal/collectives/steps.h"
+#include "goal/collectives/parts.h"
 
 namespace velo::goal::collectives::broadcast {
 
@@ -13,20 +13,9 @@ Graph linear(const Request& request) {
     return std::move(s.graph);
 }
 
-void down_tree(Steps& s, std::uint32_t root, std::uint32_t tag, Vertex after) {
-    const std::uint32_t size = s.request.size, v = (s.request.rank + size - root) % size;
-    const std::uint64_t bytes = s.request.bytes;
-    if (v > 0) after = s.receive(Steps::received(), bytes, (father(v) + root) % size, tag, {after});
-    // The largest subtree has the longest way.
-    std::vector<std::uint32_t> children;
-    each_child(v, size, [&](std::uint32_t child) { children.push_back(child); });
-    for (auto child = children.rbegin(); child != children.rend(); ++child)
-        s.send(Steps::received(), bytes, (*child + root) % size, tag, {after});
-}
-
 Graph binomial(const Request& request) {
     Steps s(request);
-    down_tree(s, request.root, 0, kNoVertex);
+    down_tree(s, everybody(request), request.root, request.bytes, 0, kNoVertex);
     return std::move(s.graph);
 }
 

@@ -5,6 +5,7 @@
 #include "goal/collectives/barrier.h"
 #include "goal/collectives/blocks.h"
 #include "goal/collectives/broadcast.h"
+#include "goal/collectives/nodes.h"
 #include "goal/collectives/reduce.h"
 
 namespace velo::goal::collectives {
@@ -14,16 +15,20 @@ constexpr Algorithm kAlgorithms[] = {
     {"barrier", "dissemination", barrier::dissemination},
     {"barrier", "recursive_doubling", barrier::recursive_doubling},
     {"barrier", "binomial", barrier::binomial},
+    {"barrier", "nodes", nodes::barrier},
     {"bcast", "linear", broadcast::linear},
     {"bcast", "binomial", broadcast::binomial},
     {"bcast", "chain", broadcast::chain},
     {"bcast", "scatter_allgather", broadcast::scatter_allgather},
+    {"bcast", "nodes", nodes::broadcast},
     {"reduce", "linear", reduce::linear},
     {"reduce", "binomial", reduce::binomial},
+    {"reduce", "nodes", nodes::reduce},
     {"allreduce", "reduce_bcast", reduce::all_by_broadcast},
     {"allreduce", "recursive_doubling", reduce::all_by_recursive_doubling},
     {"allreduce", "ring", reduce::all_by_ring, false},
     {"allreduce", "rabenseifner", reduce::all_by_halving, false},
+    {"allreduce", "nodes", nodes::allreduce},
     {"reduce_scatter_block", "linear", reduce::scatter_linear},
     {"reduce_scatter_block", "pairwise", reduce::scatter_pairwise, false},
     {"scan", "linear", reduce::scan_linear},

@@ -31,6 +31,7 @@ struct Request {
     std::uint32_t rank = 0;
     std::uint32_t size = 1;
     std::uint32_t root = 0;
+    std::uint32_t on_node = 1;  // ranks of a node: the first so many are on the first one, and so on
     std::uint64_t bytes = 0;    // of a block; a reduction's and a broadcast's: of all
     std::uint64_t segment = 0;  // of a pipeline, and the first one of linear_sync; 0: the algorithm's own
     bool in_place = false;      // what this rank would send lies in the receive buffer already

@@ -1,73 +1,8 @@
 #include "goal/collectives/reduce.h"
 
-#include <bit>
-
-#include "goal/collectives/broadcast.h"
-#include "goal/collectives/steps.h"
+#include "goal/collectives/parts.h"
 
 namespace velo::goal::collectives::reduce {
-namespace {
-
-struct Partial {
-    Place place;
-    Vertex done;  // when it lies there
-};
-
-// Up the binomial tree of `root`: a subtree is consecutive, and what comes from the nearer child is to the
-// left of what comes from the farther one. `target` is where the root wants the result; others use the
-// scratchpad.
-Partial up_tree(Steps& s, std::uint32_t root, Place target, std::uint32_t tag) {
-    const Request& request = s.request;
-    const std::uint32_t size = request.size, v = (request.rank + size - root) % size;
-    const std::uint64_t bytes = request.bytes;
-    Partial sum{s.own(), kNoVertex};
-    bool first = true;
-    each_child(v, size, [&](std::uint32_t child) {
-        const Place from = s.room(bytes);
-        const Vertex received = s.receive(from, bytes, (child + root) % size, tag);
-        const Place into = !first ? sum.place : v == 0 ? target : s.room(bytes);
-        sum = {into, s.combine(sum.place, from, into, bytes, {received, sum.done})};
-        first = false;
-    });
-    if (v == 0) {
-        if (first) sum = {target, s.copy(s.own(), target, bytes)};
-        return sum;
-    }
-    sum.done = s.send(sum.place, bytes, (father(v) + root) % size, tag, {sum.done});
-    return sum;
-}
-
-// The power of two of ranks that go on when each of the first pairs has become one: the odd rank of it, which
-// keeps the order.
-struct Core {
-    explicit Core(std::uint32_t size) : count(std::bit_floor(size)), pairs(size - count) {}
-    bool paired(std::uint32_t rank) const { return rank < 2 * pairs; }
-    bool leaves(std::uint32_t rank) const { return paired(rank) && rank % 2 == 0; }
-    std::uint32_t number(std::uint32_t rank) const { return paired(rank) ? rank / 2 : rank - pairs; }
-    std::uint32_t rank(std::uint32_t number) const {
-        return number < pairs ? 2 * number + 1 : number + pairs;
-    }
-
-    std::uint32_t count, pairs;
-};
-
-// What a rank outside of the core does: hands over, and gets the result.
-void stand_aside(Steps& s) {
-    const Vertex sent = s.send(s.own(), s.request.bytes, s.request.rank + 1, 0);
-    const Vertex after = s.request.in_place ? sent : kNoVertex;
-    s.receive(Steps::received(), s.request.bytes, s.request.rank + 1, 1, {after});
-}
-
-// What its partner begins with.
-Partial take_over(Steps& s, const Core& core) {
-    const Request& request = s.request;
-    if (!core.paired(request.rank)) return {s.own(), kNoVertex};
-    const Place from = s.room(request.bytes);
-    const Vertex received = s.receive(from, request.bytes, request.rank - 1, 0);
-    return {Steps::received(), s.combine(from, s.own(), Steps::received(), request.bytes, {received})};
-}
-
-}  // namespace
 
 Graph linear(const Request& request) {
     Steps s(request);
@@ -103,7 +38,7 @@ Graph binomial(const Request& request) {
     const std::uint32_t top = request.reduction.commutative ? request.root : 0;
     const bool is_top = request.rank == top, is_root = request.rank == request.root;
     const Place target = is_top && !is_root ? s.room(request.bytes) : Steps::received();
-    const Partial sum = up_tree(s, top, target, 0);
+    const Partial sum = up_tree(s, everybody(request), top, {s.own(), kNoVertex}, target, 0);
     if (top == request.root) return std::move(s.graph);
     if (is_top) s.send(sum.place, request.bytes, request.root, 1, {sum.done});
     if (is_root) s.receive(Steps::received(), request.bytes, top, 1, {sum.done});
@@ -112,36 +47,15 @@ Graph binomial(const Request& request) {
 
 Graph all_by_broadcast(const Request& request) {
     Steps s(request);
-    const Partial sum = up_tree(s, 0, Steps::received(), 0);
-    broadcast::down_tree(s, 0, 1, sum.done);
+    const Group all = everybody(request);
+    const Partial sum = up_tree(s, all, 0, {s.own(), kNoVertex}, Steps::received(), 0);
+    down_tree(s, all, 0, request.bytes, 1, sum.done);
     return std::move(s.graph);
 }
 
 Graph all_by_recursive_doubling(const Request& request) {
     Steps s(request);
-    const std::uint64_t bytes = request.bytes;
-    const Core core(request.size);
-    if (core.leaves(request.rank)) {
-        stand_aside(s);
-        return std::move(s.graph);
-    }
-    Partial sum = take_over(s, core);
-    if (core.count == 1) sum.done = s.copy(sum.place, Steps::received(), bytes, {sum.done});
-    const std::uint32_t me = core.number(request.rank);
-    const Place from[] = {core.count > 1 ? s.room(bytes) : Place{}, core.count > 2 ? s.room(bytes) : Place{}};
-    Vertex before = kNoVertex;  // the combination that has used this room last
-    unsigned round = 0;
-    for (std::uint32_t mask = 1; mask < core.count; mask <<= 1, ++round) {
-        const std::uint32_t partner = core.rank(me ^ mask);
-        const Place other = from[round % 2];
-        const Vertex received = s.receive(other, bytes, partner, 2, {before});
-        const Vertex sent = s.send(sum.place, bytes, partner, 2, {sum.done});
-        before = round == 0 ? kNoVertex : sum.done;
-        const bool left = (me & mask) != 0;  // what comes is
-        sum = {Steps::received(), s.combine(left ? other : sum.place, left ? sum.place : other,
-                                            Steps::received(), bytes, {received, sent, sum.done})};
-    }
-    if (core.paired(request.rank)) s.send(Steps::received(), bytes, request.rank - 1, 1, {sum.done});
+    doubled(s, everybody(request), {s.own(), kNoVertex}, 0);
     return std::move(s.graph);
 }
 
@@ -189,10 +103,10 @@ Graph all_by_halving(const Request& request) {
     const std::uint64_t bytes = request.bytes;
     const Core core(request.size);
     if (core.leaves(request.rank)) {
-        stand_aside(s);
+        stand_aside(s, everybody(request), {s.own(), kNoVertex}, 0);
         return std::move(s.graph);
     }
-    Partial sum = take_over(s, core);
+    Partial sum = take_over(s, everybody(request), core, {s.own(), kNoVertex}, 0);
     if (core.count == 1) sum.done = s.copy(sum.place, Steps::received(), bytes, {sum.done});
     const std::uint32_t me = core.number(request.rank);
     const auto begin = [&](std::uint32_t i) {
@@ -207,7 +121,7 @@ Graph all_by_halving(const Request& request) {
     std::vector<Round> rounds;
     std::uint32_t low = 0, high = core.count;
     for (std::uint32_t mask = core.count / 2; mask > 0; mask /= 2) {
-        Round r{core.rank(me ^ mask), low, low + mask, high, (me & mask) != 0, kNoVertex};
+        Round r{core.member(me ^ mask), low, low + mask, high, (me & mask) != 0, kNoVertex};
         const std::uint64_t lower[] = {begin(r.low), begin(r.middle)},
                             upper[] = {begin(r.middle), begin(r.high)};
         const auto& away = r.upper ? lower : upper;
