@@ -8,6 +8,7 @@
 namespace velo::goal {
 
 void add_source_options(CLI::App& command, Source& source) {
+    source.collective.on_node = 16;  // as on velo-sim's machine
     command
         .add_option(
             "what", source.what,

@@ -147,8 +147,7 @@ void add_goal_command(CLI::App& app, int& status) {
         ->check(CLI::Range(0.0, 1e9));
     run->add_option("--trace", o->trace, "loggops: writes the run for ui.perfetto.dev");
     add_machine_options(*run, *o);
-    run->callback([o, run, &status] {
-        if (run->count("--on-node") == 0) o->source.collective.on_node = o->run.machine.processes_per_node;
+    run->callback([o, &status] {
         const goal::Loaded loaded = load(o->source);
         const goal::Program& program = loaded.program;
         o->loggops.seed = o->run.machine.seed;
