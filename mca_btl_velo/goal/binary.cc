@@ -104,11 +104,13 @@ std::optional<Graph> BinaryReader::next(std::string* error) {
                           ", not 1, 2 or 3");
         Operation o;
         o.kind = static_cast<Kind>(kind);
-        o.peer = load<std::uint32_t>(node, 5);
         o.bytes = load<std::uint64_t>(node, 9);
-        o.tag = load<std::uint32_t>(node, 17);
         o.cpu = load<std::uint8_t>(node, 21);
-        o.nic = load<std::uint8_t>(node, 22);
+        if (o.communicates()) {  // others have these fields too, and no use for them
+            o.peer = load<std::uint32_t>(node, 5);
+            o.tag = load<std::uint32_t>(node, 17);
+            o.nic = load<std::uint8_t>(node, 22);
+        }
         graph.add(o);
         for (const bool start : {false, true}) {
             const Span span = waiting_for(node, start);

@@ -1,14 +1,23 @@
 #include "goal/program.h"
 
+#include <algorithm>
+
 #include "goal/binary.h"
 #include "goal/text.h"
 
 namespace velo::goal {
 
+namespace {
+
+std::string name_of(const std::vector<std::string_view>& labels, Vertex v) {
+    const bool labelled = v < labels.size() && !labels[v].empty();
+    return labelled ? std::string(labels[v]) : "operation " + std::to_string(v);
+}
+
+}  // namespace
+
 std::string Program::name(std::uint32_t rank, Vertex v) const {
-    if (rank < labels.size() && v < labels[rank].size() && !labels[rank][v].empty())
-        return std::string(labels[rank][v]);
-    return "operation " + std::to_string(v);
+    return name_of(rank < labels.size() ? labels[rank] : std::vector<std::string_view>(), v);
 }
 
 std::string Program::place(std::uint32_t rank, Vertex v) const {
@@ -33,30 +42,37 @@ std::uint32_t Program::nics() const {
 
 namespace {
 
+// What a file says of the number of its ranks is believed when that many have been read.
 template <typename Reader>
 std::optional<Program> read(Reader reader, std::string* error) {
-    Program program;
-    std::vector<bool> there;
+    Program read;
     while (std::optional<Graph> graph = reader.next(error)) {
-        const std::uint32_t rank = graph->rank();
-        if (there.empty()) {
-            program.schedules.resize(reader.ranks());
-            program.labels.resize(reader.ranks());
-            there.resize(reader.ranks());
-        }
-        program.labels[rank] = reader.take_labels();
+        const std::vector<std::string_view>& labels = read.labels.emplace_back(reader.take_labels());
         std::optional<Schedule> schedule =
-            compile(*graph, error, [&](Vertex v) { return program.name(rank, v); });
+            compile(*graph, error, [&labels](Vertex v) { return name_of(labels, v); });
         if (!schedule) return std::nullopt;
-        program.schedules[rank] = std::move(*schedule);
-        there[rank] = true;
+        read.schedules.push_back(std::move(*schedule));
     }
     if (!error->empty()) return std::nullopt;
-    for (std::uint32_t rank = 0; rank < reader.ranks(); ++rank)
-        if (rank >= there.size() || !there[rank]) {
-            *error = "rank " + std::to_string(rank) + " of " + std::to_string(reader.ranks()) + " is missing";
-            return std::nullopt;
+    std::vector<std::uint32_t> position(read.size());  // by rank
+    std::vector<bool> there(read.size());
+    for (std::uint32_t i = 0; i < read.size(); ++i)
+        if (const std::uint32_t rank = read.schedules[i].rank(); rank < read.size()) {
+            position[rank] = i;
+            there[rank] = true;
         }
+    if (read.size() < std::max(1U, reader.ranks())) {
+        const auto missing = std::ranges::find(there, false) - there.begin();
+        *error = reader.ranks() == 0 ? "no ranks"
+                                     : "rank " + std::to_string(missing) + " of " +
+                                           std::to_string(reader.ranks()) + " is missing";
+        return std::nullopt;
+    }
+    Program program;
+    for (const std::uint32_t i : position) {
+        program.schedules.push_back(std::move(read.schedules[i]));
+        program.labels.push_back(std::move(read.labels[i]));
+    }
     return program;
 }
 

@@ -98,6 +98,9 @@ TEST(FormatTest, what_is_wrong_in_a_text_is_told_with_its_place) {
     EXPECT_EQ(refusal("rank 0 {\n}\n"), "line 1, column 5: num_ranks comes before the first rank");
     EXPECT_EQ(refusal("num_ranks 0\n"), "line 1, column 12: no ranks");
     EXPECT_EQ(refusal("num_ranks 2\nrank 0 {\n}\n"), "rank 1 of 2 is missing");
+    EXPECT_EQ(refusal("num_ranks 2\nrank 1 {\n}\n"), "rank 0 of 2 is missing");
+    EXPECT_EQ(refusal("num_ranks 200000000\nrank 1 {\n}\n"), "rank 0 of 200000000 is missing");
+    EXPECT_EQ(refusal("\n"), "no ranks");
     EXPECT_EQ(refusal("num_ranks 2\nrank 2 {\n}\n"), "line 2, column 6: rank 2, but there are 2");
     EXPECT_EQ(refusal("num_ranks 1\nrank 0 {\n}\nrank 0 {\n}\n"), "line 4, column 6: rank 0 a second time");
     EXPECT_EQ(refusal("num_ranks 1\nrank 0 {\ncalc 1\n"),
@@ -128,6 +131,16 @@ TEST(FormatTest, what_is_wrong_in_a_text_is_told_with_its_place) {
               "line 4, column 13: no operation above has the label l2");
     EXPECT_EQ(refusal(in_rank("l2 requires l1\n")), "line 3, column 1: no operation above has the label l2");
     EXPECT_EQ(refusal(in_rank("/* calc 1\n")), "line 3, column 3: this comment has no end");
+}
+
+TEST(FormatTest, ranks_may_come_in_any_order) {
+    const std::string text = "num_ranks 3\nrank 2 {\nc: calc 2\n}\nrank 0 {\na: calc 0\n}\nrank 1 {\nb: calc 1\n}\n";
+    const Program program = read(text);
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(program.schedules[rank].rank(), rank);
+        EXPECT_EQ(program.schedules[rank].operation(0).bytes, rank);
+        EXPECT_EQ(program.name(rank, 0), std::string(1, static_cast<char>('a' + rank)));
+    }
 }
 
 TEST(FormatTest, a_cycle_is_told_by_labels) {
