@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "goal/graph.h"
@@ -31,7 +32,7 @@ class TextReader {
     std::optional<Graph> next(std::string* error);
     std::uint32_t ranks() const { return ranks_; }
     // Of the rank read last, by vertex.
-    std::vector<std::string_view> take_labels() { return std::move(labels_); }
+    std::vector<std::string_view> take_labels() { return std::exchange(labels_, {}); }
 
  private:
     struct Wrong;

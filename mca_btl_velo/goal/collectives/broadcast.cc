@@ -46,19 +46,20 @@ Graph chain(const Request& request) {
 Graph scatter_allgather(const Request& request) {
     Steps s(request);
     const std::uint32_t size = request.size, v = s.relative();
-    const auto begin = [&](std::uint32_t i) {
+    const auto offset = [&](std::uint32_t i) {
         return i == size ? request.bytes : share(request.bytes, 1, size, i).offset;
     };
     std::vector<Vertex> has(size, kNoVertex);  // by share: what brings it
     Vertex scattered = kNoVertex;
     if (v > 0) {
         const std::uint32_t end = v + subtree(v, size);
-        scattered = s.receive(Steps::received(begin(v)), begin(end) - begin(v), s.absolute(father(v)), 0);
+        scattered = s.receive(Steps::received(offset(v)), offset(end) - offset(v), s.absolute(father(v)), 0);
         std::fill(has.begin() + v, has.begin() + end, scattered);
     }
     each_child(v, size, [&](std::uint32_t child) {
         const std::uint32_t end = child + subtree(child, size);
-        s.send(Steps::received(begin(child)), begin(end) - begin(child), s.absolute(child), 0, {scattered});
+        s.send(Steps::received(offset(child)), offset(end) - offset(child), s.absolute(child), 0,
+               {scattered});
     });
     const auto scattered_to = [&](std::uint32_t rank, std::uint32_t i) {
         return i >= rank && i < rank + subtree(rank, size);
