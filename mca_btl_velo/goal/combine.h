@@ -10,9 +10,10 @@ namespace velo::goal {
 // AND, OR and XOR know no floats, floats have 32 or 64 bits, and 16 where the compiler knows such.
 bool is_legal(Operator op, Type type, unsigned width);
 
-// Addresses of the spaces 0..17. That of kAbsolute is null.
+// Addresses of the spaces. That of kAbsolute is null; that of kNowhere is memory for whatever traces move, if
+// they are executed with data.
 struct Memory {
-    std::byte* base[kSpaces] = {};
+    std::byte* base[kSpaces + 1] = {};
 
     std::byte* at(const Place& place) const { return base[place.space] + place.offset; }
 };
