@@ -138,6 +138,17 @@ def test_a_run_on_loggops_becomes_a_trace(velo_sim, tmp_path):
     assert round(1000 * max(e["ts"] + e["dur"] for e in events if e["ph"] == "X")) == max(times(result))
 
 
+@pytest.mark.parametrize("words, told", [
+    (["--machine", "loggops", "--policy", "dynamic"], '--policy has no meaning for this machine: "With --machine packets" only'),
+    (["-L", "5"], '-L has no meaning for this machine: "With --machine loggops" only'),
+    (["--machine", "loggops", "--noise", "5"], "--noise requires --noise-period"),
+    (["--machine", "loggops", "-S", "-1"], "-S"),
+])
+def test_an_option_of_the_other_machine_is_refused(velo_sim, words, told):
+    result = velo_sim("goal", "bcast:binomial", "-n", 4, *words)
+    assert result.returncode != 0 and told in result.stderr
+
+
 def test_collectives_run_under_a_policy_with_packets_that_are_counted(velo_sim):
     for policy in ("none", "static", "dynamic"):
         result = velo_sim("goal", "barrier:dissemination", "-n", 64, "--policy", policy, "--slots", 12, "--iterations", 5, "--json")

@@ -118,6 +118,45 @@ bool run_on_packets(GoalOptions& o, const goal::Program& program) {
     return !m.outcome.failed();
 }
 
+void add_loggops_options(CLI::App& command, GoalOptions& o) {
+    LogGops& p = o.loggops;
+    const auto number = CLI::Range(std::uint64_t{0}, std::uint64_t{INT32_MAX});
+    command.add_option("-L", p.L, "latency, ns")->check(number)->capture_default_str();
+    command.add_option("-o", p.o, "overhead of a message, ns")->check(number)->capture_default_str();
+    command.add_option("-g", p.g, "gap between messages, ns")->check(number)->capture_default_str();
+    command.add_option("-G", p.G, "gap for each byte, ns")->check(number)->capture_default_str();
+    command.add_option("-O", p.O, "overhead for each byte, ns")->check(number)->capture_default_str();
+    command.add_option("-S", p.S, "bytes above which a message waits for its receive")
+        ->check(number)
+        ->capture_default_str();
+    command.add_option("--skew", p.skew, "a process begins so many ns late at most, at random");
+    CLI::Option* period = command.add_option("--noise-period", p.noise_period,
+                                             "every so many ns a process is interrupted, ...");
+    command.add_option("--noise", p.noise, "... for so many ns, from a moment at random on")->needs(period);
+    command.add_option("--local", p.local_ns_per_byte, "what local operations cost, ns for each byte")
+        ->check(CLI::Range(0.0, 1e9));
+    command.add_option("--trace", o.trace, "writes the run for ui.perfetto.dev");
+}
+
+// What only one of the machines knows is in a group of its name.
+constexpr const char* kLoggops = "With --machine loggops";
+constexpr const char* kPackets = "With --machine packets";
+void group_since(CLI::App& command, const char* group) {
+    std::vector<CLI::Option*> options = command.get_options();
+    for (auto option = options.rbegin(); option != options.rend(); ++option) {
+        const std::string name = (*option)->get_name();
+        if ((*option)->get_group() != "Options" || name == "--machine") return;
+        (*option)->group(group);
+    }
+}
+
+void refuse_options_of(const CLI::App& command, const std::string& group) {
+    for (const CLI::Option* option : command.get_options())
+        if (option->count() > 0 && option->get_group() == group)
+            throw std::runtime_error(option->get_name() + " has no meaning for this machine: \"" + group +
+                                     "\" only");
+}
+
 }  // namespace
 
 void add_goal_command(CLI::App& app, int& status) {
@@ -129,30 +168,18 @@ void add_goal_command(CLI::App& app, int& status) {
                     "packets: this simulator's, with flow control; loggops: LogGOPSim's, to the nanosecond")
         ->check(CLI::IsMember({"packets", "loggops"}))
         ->capture_default_str();
-    LogGops& p = o->loggops;
-    const auto number = CLI::Range(std::uint64_t{0}, std::uint64_t{INT32_MAX});
-    run->add_option("-L", p.L, "loggops: latency, ns")->check(number)->capture_default_str();
-    run->add_option("-o", p.o, "loggops: overhead of a message, ns")->check(number)->capture_default_str();
-    run->add_option("-g", p.g, "loggops: gap between messages, ns")->check(number)->capture_default_str();
-    run->add_option("-G", p.G, "loggops: gap for each byte, ns")->check(number)->capture_default_str();
-    run->add_option("-O", p.O, "loggops: overhead for each byte, ns")->check(number)->capture_default_str();
-    run->add_option("-S", p.S, "loggops: bytes above which a message waits for its receive")
-        ->check(number)
-        ->capture_default_str();
-    run->add_option("--skew", p.skew, "loggops: a process begins so many ns late at most, at random");
-    run->add_option("--noise-period", p.noise_period,
-                    "loggops: every so many ns a process is interrupted, ...");
-    run->add_option("--noise", p.noise, "... for so many ns, from a moment at random on");
-    run->add_option("--local", p.local_ns_per_byte, "loggops: what local operations cost, ns for each byte")
-        ->check(CLI::Range(0.0, 1e9));
-    run->add_option("--trace", o->trace, "loggops: writes the run for ui.perfetto.dev");
+    add_loggops_options(*run, *o);
+    group_since(*run, kLoggops);
     add_machine_options(*run, *o);
-    run->callback([o, &status] {
+    group_since(*run, kPackets);
+    run->get_option("--seed")->group("Options");
+    run->callback([o, run, &status] {
+        const bool on_loggops = o->machine_name == "loggops";
+        refuse_options_of(*run, on_loggops ? kPackets : kLoggops);
         const goal::Loaded loaded = load(o->source);
         const goal::Program& program = loaded.program;
         o->loggops.seed = o->run.machine.seed;
-        const bool complete =
-            o->machine_name == "loggops" ? run_on_loggops(*o, program) : run_on_packets(*o, program);
+        const bool complete = on_loggops ? run_on_loggops(*o, program) : run_on_packets(*o, program);
         if (!complete) explain(program);
         status = complete ? 0 : 1;
     });
