@@ -28,7 +28,7 @@ def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_
     assert files_below(tmp_path / "components") == ["mca_btl_velo.so", "mca_mtl_velo.so"]
     assert os.readlink(tmp_path / "components" / "mca_mtl_velo.so") == "mca_btl_velo.so"
     commands = ("velo-compare", "velo-lab", "velo-versus", "velo-trace", "velo-pvars", "velo-sim-plot")
-    programs = {f"bin/{name}" for name in (*commands, "velo-mpi-bench", "velo-phases", "velo-sim")}
+    programs = {f"bin/{name}" for name in (*commands, "velo-goal", "velo-mpi-bench", "velo-phases", "velo-sim")}
     installed = set(files_below(tmp_path / "prefix"))
     assert programs | {"lib/velo/libvelo-pvars.so"} <= installed
     if shutil.which("help2man"):
@@ -45,7 +45,7 @@ def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_
 @pytest.mark.skipif(not shutil.which("help2man"), reason="no help2man")
 def test_manual_pages_show_how_a_command_is_called_and_each_example_on_its_own():
     pages = {page.stem: page.read_text().replace("\\-", "-") for page in pathlib.Path(BUILD, "contrib/man").glob("*.1")}
-    assert len(pages) == 8
+    assert len(pages) == 9
     for name, page in pages.items():
         assert f".SH SYNOPSIS\n.B {name}\n" in page and "sage:" not in page
         assert "velo-mpibench" not in page

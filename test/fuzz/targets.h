@@ -21,6 +21,8 @@ void parcels(Bytes input);
 void addresses(Bytes input);
 // The segment of a peer, whose header and directory hold anything.
 void segments(Bytes input);
+// A file of schedules, as text or binary: read, checked, written, and read again.
+void schedules(Bytes input);
 
 struct Target {
     const char* name;
@@ -31,6 +33,7 @@ inline constexpr Target kTargets[] = {{"packets", packets},
                                       {"messages", messages},
                                       {"parcels", parcels},
                                       {"addresses", addresses},
-                                      {"segments", segments}};
+                                      {"segments", segments},
+                                      {"schedules", schedules}};
 
 }  // namespace velo::fuzz

@@ -16,6 +16,7 @@
 #include "experiment/experiment.h"
 #include "experiment/verdict.h"
 #include "flow/policies.h"
+#include "goal/collectives/collectives.h"
 #include "machine/parameters.h"
 #include "machine/simulation.h"
 #include "workload/patterns.h"
@@ -178,6 +179,9 @@ void add_list_command(CLI::App& app, int&) {
         std::puts("patterns:");
         for (const std::string& name : pattern_names())
             std::printf("  %-18s %s\n", name.c_str(), describe_pattern(name).c_str());
+        std::puts("collectives, for goal:");
+        for (const goal::collectives::Algorithm& a : goal::collectives::algorithms())
+            std::printf("  %s:%s\n", std::string(a.operation).c_str(), std::string(a.name).c_str());
         std::puts("policies:");
         for (const std::string_view name : flow::policy_names())
             std::printf("  %s\n", std::string(name).c_str());

@@ -41,6 +41,7 @@ void Simulation::rest(std::uint32_t p) {
 
 // Performs the next step. False: it waits for an arrival.
 bool Simulation::next_step(std::uint32_t p) {
+    if (scheduling_) return run_schedule(p);
     Process& process = processes_[p];
     while (process.step == process.steps.size()) {
         if (!process.steps.empty() || process.iteration > 0) take_notes(p);
@@ -150,7 +151,7 @@ void Simulation::send_locally(std::uint32_t p, const Step& step) {
     events_.push(clock_, kArrive, 0, trains_.add(train));
 }
 
-void Simulation::send(std::uint32_t p, const Step& step) {
+void Simulation::send(std::uint32_t p, const Step& step, goal::Vertex ends) {
     Process& process = processes_[p];
     const std::uint32_t index = peers_.index_of(p, step.peer);
     Pair& to = pair(p, index);
@@ -160,6 +161,7 @@ void Simulation::send(std::uint32_t p, const Step& step) {
     const bool rendezvous = step.bytes > machine_.eager_limit;
     message.bytes = machine_.header_bytes + (rendezvous ? 0 : step.bytes);
     message.packets = static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(message.bytes));
+    message.ends = ends;
 
     std::uint32_t slot = free_pending_;
     if (slot == kNone) {
@@ -199,6 +201,7 @@ bool Simulation::send_queued(flow::Account& account) {
         if (pendings_[slot].packets > 0) continue;
         to.head = pendings_[slot].next;
         if (to.head == kNone) to.tail = kNone;
+        if (pendings_[slot].ends != goal::kNoVertex) scheduling_->runs[p].finished(pendings_[slot].ends);
         pendings_[slot].next = free_pending_;
         free_pending_ = slot;
         --process.queued;

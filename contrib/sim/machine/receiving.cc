@@ -15,7 +15,8 @@ void Simulation::arrive(std::uint32_t index) {
         // The back-pressure ends with the first packet, as everywhere; the notification comes with the last.
         network_.accepted(train.from, std::exchange(train.count, 0));
         if (events_.now() < train.done) return events_.push(train.done, kArrive, 0, index);
-        if (train.chunk == kNone) --process.fetching;
+        if (train.chunk == kNone && scheduling_) transfer_ended(train.landing);
+        if (train.chunk == kNone && !scheduling_) --process.fetching;
     }
     if (refusing_ && !admit(index)) return;
     if (train.takes_slot() && flow_.finite_mailbox && !process.policy->limited()) {
@@ -77,16 +78,21 @@ bool Simulation::receive(std::uint32_t p, const Step& step) {
     const bool local = machine_.limic && network_.node_of(p) == network_.node_of(step.peer);
     if (step.bytes <= machine_.eager_limit || local) return true;
     // Rendezvous: the receiver gets the data.
+    ++process.fetching;
+    get(p, step.peer, step.bytes, kNone);
+    return true;
+}
+
+void Simulation::get(std::uint32_t p, std::uint32_t from, std::uint32_t bytes, std::uint32_t landing) {
     Train request;
     request.kind = TrainKind::kRmaRequest;
     request.from = p;
-    request.to = step.peer;
+    request.to = from;
     request.count = 1;
-    request.value = step.bytes;
+    request.value = bytes;
+    request.landing = landing;
     clock_ += send_packet_;
-    ++process.fetching;
     submit(request);
-    return true;
 }
 
 // Takes the oldest train out of the mailbox.
@@ -159,6 +165,7 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
 }
 
 void Simulation::message_arrived(std::uint32_t p, std::uint32_t index) {
+    if (scheduling_) return schedule_arrival(p, index);
     ++pair(p, index).unmatched;
     ++processes_[p].unmatched;
 }

@@ -49,6 +49,7 @@ Simulation::Simulation(const Machine& machine, const FlowOptions& flow, const Wo
                                  " processes, but the machine has room for " +
                                  std::to_string(machine.processes()) + ": set --nodes to a larger mesh");
     connect(make);
+    open_schedules();
 }
 
 void Simulation::connect(const PolicyMaker& make) {
@@ -137,6 +138,8 @@ void Simulation::dispatch(const Event& event) {
             return retry(event.subject, event.train);
         case kPatience:
             return lose_patience(event.subject);
+        case kEnded:
+            return operation_ended(event.subject, event.train);
         case kInjected:
             network_.injected(event.subject);
             if (event.train == kNone) return;
@@ -189,6 +192,8 @@ std::string Simulation::stuck() const {
         text += " process " + std::to_string(p) + " in iteration " + std::to_string(process.iteration);
         if (process.waits_for != kNone)
             text += " for credits of " + std::to_string(peers_.process_at(p, process.waits_for));
+        else if (process.queued > 0)
+            text += " with " + std::to_string(process.queued) + " messages that have no credits";
         else if (process.step < process.steps.size())
             text += " in step " + std::to_string(process.step) + " for process " +
                     std::to_string(process.steps[process.step].peer);

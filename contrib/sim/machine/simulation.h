@@ -17,6 +17,7 @@
 #include "machine/network.h"
 #include "machine/parameters.h"
 #include "machine/peers.h"
+#include "machine/scheduling.h"
 #include "machine/train.h"
 #include "workload/workload.h"
 
@@ -73,7 +74,7 @@ struct Outcome {
     double iteration_us(std::uint32_t warm_up) const;
 };
 
-class Simulation : private flow::Carrier {
+class Simulation : private flow::Carrier, private goal::Executor {
  public:
     // Makes the policy of one process; for rules that are not in the engine's table.
     using PolicyMaker = std::function<std::unique_ptr<flow::Policy>(const flow::PolicyConfig&)>;
@@ -127,7 +128,8 @@ class Simulation : private flow::Carrier {
         std::uint32_t bytes = 0;
         std::uint32_t packets = 0;
         std::uint32_t next = kNone;
-        bool waited = false;  // was left in the queue for want of a credit
+        goal::Vertex ends = goal::kNoVertex;  // the operation that has finished when it has left
+        bool waited = false;                  // was left in the queue for want of a credit
     };
     struct Pair {
         flow::Account account;
@@ -183,9 +185,10 @@ class Simulation : private flow::Carrier {
     void rest(std::uint32_t p);
     bool next_step(std::uint32_t p);
     void perform(std::uint32_t p, const Step& step);
-    void send(std::uint32_t p, const Step& step);
+    void send(std::uint32_t p, const Step& step, goal::Vertex ends = goal::kNoVertex);
     void send_locally(std::uint32_t p, const Step& step);
     bool receive(std::uint32_t p, const Step& step);
+    void get(std::uint32_t p, std::uint32_t from, std::uint32_t bytes, std::uint32_t landing);
     bool synchronised(std::uint32_t p);
     void release(std::uint32_t p);
     bool waits(std::uint32_t p, const Step& step);
@@ -216,6 +219,18 @@ class Simulation : private flow::Carrier {
     void lose_patience(std::uint32_t p);
     void ask_another(std::uint32_t p);
     void take_notes(std::uint32_t p);
+    // Schedules: scheduling.cc. goal::Executor, for the process that acts.
+    void send(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
+    void receive(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
+    void work(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
+    void open_schedules();
+    bool run_schedule(std::uint32_t p);
+    void note_sent(std::uint32_t from, std::uint32_t to, const goal::Exchange::Message& message);
+    void schedule_arrival(std::uint32_t p, std::uint32_t index);
+    void schedule_arrival(std::uint32_t p, const goal::Exchange::Message& message, std::uint32_t iteration);
+    void schedule_match(std::uint32_t p, goal::Vertex v, const goal::Exchange::Message& message);
+    void transfer_ended(std::uint32_t transfer);
+    void operation_ended(std::uint32_t p, goal::Vertex v);
     void conclude(Outcome& outcome);
     std::string stuck() const;
 
@@ -253,6 +268,8 @@ class Simulation : private flow::Carrier {
     std::size_t patience_timers_ = 0;
     std::uint64_t quiet_digest_ = 0;  // the deliveries when patience ran out last
     std::size_t quiet_timers_ = 0;    // how often it has since, with nothing else under way
+
+    std::unique_ptr<Scheduling> scheduling_;  // if the workload is schedules
 
     // While a process acts: who, and how far its own clock has come. Its acts affect others through events
     // only, so it may run ahead until it has to look at its mailbox again.

@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+namespace velo::goal {
+struct Program;
+}
+
 namespace velo::sim {
 
 enum class StepKind : std::uint8_t {
@@ -36,6 +40,8 @@ class Workload {
     // The peers that a process ever exchanges messages with, ascending. Empty: any.
     virtual std::vector<std::uint32_t> peers(std::uint32_t) const { return {}; }
     virtual bool sparse() const { return false; }
+    // Instead of steps: what each iteration runs. It must outlive the workload.
+    virtual const goal::Program* program() const { return nullptr; }
 };
 
 }  // namespace velo::sim

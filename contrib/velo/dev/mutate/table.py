@@ -15,6 +15,10 @@ def _schedule(names, **further):
     return Test("test/schedule_tests", names, **further)
 
 
+def _goal(names, **further):
+    return Test("test/goal_tests", names, **further)
+
+
 _FLOW = "mca_btl_velo/flow/"
 _MAILBOX = "mca_btl_velo/mailbox/"
 _ENDPOINT = "mca_btl_velo/endpoint/"
@@ -23,6 +27,8 @@ _UCX = "mca_btl_velo/fabric/ucx/"
 _SHM = "mca_btl_velo/fabric/shm/"
 _MATCHING = "mca_btl_velo/matching/"
 _MESSAGING = "mca_btl_velo/messaging/"
+_GOAL = "mca_btl_velo/goal/"
+_COLLECTIVES = _GOAL + "collectives/"
 
 _MAILBOX_ROWS = [
     Mutation("a slot at the end of the ring is located in the round before", _MAILBOX + "layout.h",
@@ -513,4 +519,42 @@ _ORDER_ROWS = [
              Test("test/stress_tests", "*ThreadsStressTest.*", build="threads", limit_s=300)),
 ]
 
-MUTATIONS = _MENDED_ROWS + _ORDER_ROWS + _MAILBOX_ROWS + _FLOW_ROWS + _LEDGER_ROWS + _ENGINE_ROWS + _RMA_ROWS + _UCX_ROWS + _MATCHING_ROWS + _MESSAGING_ROWS + _SHM_ROWS + _REFERENCE_ROWS
+_GOAL_ROWS = [
+    Mutation("what waits for a start is not told", _GOAL + "run.h",
+             "void started(Vertex v) { release(schedule_->start_dependents(v)); }", "void started(Vertex) {}",
+             _goal("*everything_starts_as_soon_as*")),
+    Mutation("a run that starts again keeps its counters", _GOAL + "run.h",
+             "if (!counters_.empty())", "if (!counters_.empty() && started_ == 0)", _goal("*everything_starts_as_soon_as*")),
+    Mutation("something starts after a failure", _GOAL + "run.h",
+             "if (--counters_[d] == 0 && failed_ == kNoVertex) ready_.push_back(d);", "if (--counters_[d] == 0) ready_.push_back(d);",
+             _goal("*after_a_failure_nothing_starts*")),
+    Mutation("a run asks for memory while it runs", _GOAL + "run.h",
+             "        ready_.reserve(schedule.count() - first_.size());\n", "", _goal("RunTest.a_run_asks_for_memory*")),
+    Mutation("whoever finishes an operation drains within", _GOAL + "run.cc",
+             "if (!draining.first()) return true;", "", _goal("RunTest.a_chain_of_a_million*")),
+    Mutation("a cycle is compiled", _GOAL + "schedule.cc", "*error = cycle();", "", _goal("ScheduleTest.a_cycle_is_told*")),
+    Mutation("an edge leads out of a file", _GOAL + "binary.cc",
+             "if (span.begin > part.edges || span.count > part.edges - span.begin)", "if (span.begin > part.edges)",
+             _goal("FormatTest.a_binary_that_contradicts_itself_is_refused")),
+    Mutation("a message does not tell that its sender has begun", _GOAL + "check.cc",
+             "            join(known(to, receive), known(from, send));\n", "", _goal("ListingsTest.*")),
+    Mutation("all operations are in an order", _GOAL + "check.cc",
+             "if (order.exclusive(o->vertex, a.vertex)) continue;", "continue;",
+             _goal("CheckTest.operations_that_use_the_same_bytes_need_an_order")),
+    Mutation("an integer is divided by zero", _GOAL + "combine.cc", "if (b == 0) return 0;", "", _goal("CombineTest.integers*")),
+    Mutation("a barrier's signals wait for nothing", _COLLECTIVES + "barrier.cc",
+             "send(out, 1, to, tag, {last});", "send(out, 1, to, tag);", _goal("*has_no_findings/barrier*")),
+    Mutation("a reduction combines in the order of arrival", _COLLECTIVES + "parts.cc",
+             "s.combine(sum.place, from, into, bytes, {received, sum.done})", "s.combine(from, sum.place, into, bytes, {received, sum.done})",
+             _goal("*keeps_the_order_of_the_ranks*")),
+    Mutation("a room is received into while it is read", _COLLECTIVES + "parts.cc",
+             "tag + 2, {used[round % 2]});", "tag + 2);", _goal("*does_what_its_operation_says/allreduce_recursive_doubling")),
+    Mutation("an alltoall receives into what it sends", _COLLECTIVES + "blocks.cc",
+             "? rooms[1].at(i * bytes)", "? rooms[0].at(i * bytes)", _goal("*does_what_its_operation_says/alltoall_bruck")),
+    Mutation("a message costs its receiver one byte less", "contrib/sim/machine/loggops.cc",
+             "return (bytes - 1) * each;", "return (bytes - 2) * each;", Test("test/sim_tests", "LogGops.*")),
+    Mutation("the sender of a rendezvous goes on before", "contrib/sim/machine/scheduling.cc",
+             "o.bytes > machine_.eager_limit ? kNone : v", "v", Test("test/sim_tests", "*Schedul*")),
+]
+
+MUTATIONS = _MENDED_ROWS + _ORDER_ROWS + _MAILBOX_ROWS + _FLOW_ROWS + _LEDGER_ROWS + _ENGINE_ROWS + _RMA_ROWS + _UCX_ROWS + _MATCHING_ROWS + _MESSAGING_ROWS + _SHM_ROWS + _REFERENCE_ROWS + _GOAL_ROWS

@@ -1,0 +1,13 @@
+// A program as a picture: a column for each rank, operations below what they wait for, messages across.
+#pragma once
+
+#include <string>
+
+#include "goal/program.h"
+
+namespace velo::goal {
+
+std::string to_svg(const Program& program);
+std::string to_dot(const Program& program);
+
+}  // namespace velo::goal

@@ -1,0 +1,154 @@
+// velo-goal: schedules in LogGOPSim's language and by name: checked, converted, drawn, generated.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "drawing.h"
+#include "goal/check.h"
+#include "source.h"
+
+namespace velo::goal {
+namespace {
+
+void write(const std::string& path, const std::string& data) {
+    if (path == "-") {
+        std::fwrite(data.data(), 1, data.size(), stdout);
+        return;
+    }
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(data.data(), static_cast<std::streamsize>(data.size()));
+    if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+const char* name(Finding::Kind kind) {
+    constexpr const char* kNames[] = {"deadlock", "unmatched", "size", "ambiguous", "race", "leaves"};
+    return kNames[kind];
+}
+
+void add_check(CLI::App& app, int& status) {
+    struct Options : CheckOptions {
+        Source source;
+        bool json = false;
+    };
+    auto o = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand(
+        "check",
+        "whether messages and receives agree, all ranks come to their end and no bytes are used by two");
+    add_source_options(*command, o->source);
+    command->add_option("--eager", o->eager,
+                        "sends of at most so many bytes end without their receive; 0 finds what needs memory "
+                        "for messages (default: all do)");
+    command->add_flag("--barrier", o->barrier, "and whether no rank ends before every other one has begun");
+    command->add_option("--most", o->most, "findings of each kind")->capture_default_str();
+    command->add_flag("--json", o->json);
+    command->callback([o, &status] {
+        const Loaded loaded = load(o->source);
+        const std::vector<Finding> findings = check(loaded.program, *o);
+        std::size_t operations = 0;
+        for (const Schedule& schedule : loaded.program.schedules) operations += schedule.count();
+        if (o->json) {
+            nlohmann::json list = nlohmann::json::array();
+            for (const Finding& f : findings) list.push_back({{"kind", name(f.kind)}, {"text", f.text}});
+            std::printf("%s\n",
+                        nlohmann::json{
+                            {"ranks", loaded.program.size()}, {"operations", operations}, {"findings", list}}
+                            .dump()
+                            .c_str());
+        } else {
+            for (const Finding& f : findings) std::printf("%s: %s\n", name(f.kind), f.text.c_str());
+            std::printf(
+                "%u ranks, %zu operations, %s\n", loaded.program.size(), operations,
+                findings.empty() ? "nothing found" : (std::to_string(findings.size()) + " findings").c_str());
+        }
+        status = findings.empty() ? 0 : 1;
+    });
+}
+
+void add_convert(CLI::App& app, const char* command_name, const char* help) {
+    struct Options : WriteOptions {
+        Source source;
+        std::string output = "-";
+        bool binary = false;
+    };
+    auto o = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand(command_name, help);
+    add_source_options(*command, o->source);
+    command->add_option("-o,--output", o->output, "- for the terminal")->capture_default_str();
+    command->add_flag("--binary", o->binary, "LogGOPSim's, as its txt2bin writes it");
+    command
+        ->add_option(
+            "--local", o->local_ns_per_byte,
+            "the language has no local operations: they become calculations of so many ns for each byte")
+        ->check(CLI::Range(0.0, 1e9))
+        ->capture_default_str();
+    command->callback([o] {
+        const Loaded loaded = load(o->source);
+        write(o->output, o->binary ? to_binary(loaded.program, *o) : to_text(loaded.program, *o));
+    });
+}
+
+void add_draw(CLI::App& app) {
+    struct Options {
+        Source source;
+        std::string output = "-";
+        bool dot = false;
+    };
+    auto o = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand("draw", "the graph as SVG: operations below what they wait for");
+    add_source_options(*command, o->source);
+    command->add_option("-o,--output", o->output, "- for the terminal")->capture_default_str();
+    command->add_flag("--dot", o->dot, "for graphviz instead");
+    command->callback([o] {
+        const Loaded loaded = load(o->source);
+        constexpr std::size_t kMost = 20000;
+        std::size_t operations = 0;
+        for (const Schedule& schedule : loaded.program.schedules) operations += schedule.count();
+        if (operations > kMost)
+            throw std::runtime_error(std::to_string(operations) + " operations are too many for a picture: " +
+                                     std::to_string(kMost) + " at most");
+        write(o->output, o->dot ? to_dot(loaded.program) : to_svg(loaded.program));
+    });
+}
+
+void add_list(CLI::App& app) {
+    app.add_subcommand("list", "the collectives by name")->callback([] {
+        for (const collectives::Algorithm& a : collectives::algorithms())
+            std::printf("%s:%s\n", std::string(a.operation).c_str(), std::string(a.name).c_str());
+    });
+}
+
+}  // namespace
+}  // namespace velo::goal
+
+int main(int argc, char** argv) {
+    CLI::App app(
+        "velo-goal works on schedules: graphs of sends, receives and local operations, one for each rank.",
+        "velo-goal");
+    app.footer(
+        "velo-goal SUBCOMMAND --help shows the options of a subcommand. velo-sim goal runs schedules on "
+        "modelled machines.");
+    app.require_subcommand(1);
+    int status = 0;
+    velo::goal::add_check(app, status);
+    velo::goal::add_convert(app, "convert", "from text to binary and back");
+    velo::goal::add_convert(app, "generate", "a collective as a text of LogGOPSim's language");
+    velo::goal::add_draw(app);
+    velo::goal::add_list(app);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    } catch (const std::bad_alloc&) {
+        std::fputs("velo-goal: not enough memory\n", stderr);
+        return 1;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "velo-goal: %s\n", error.what());
+        return 1;
+    }
+    return status;
+}

@@ -1,0 +1,78 @@
+#include "source.h"
+
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+
+namespace velo::goal {
+
+void add_source_options(CLI::App& command, Source& source) {
+    source.collective.on_node = 16;  // as on velo-sim's machine
+    command
+        .add_option(
+            "what", source.what,
+            "a file in LogGOPSim's language, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial "
+            "(velo-goal list shows them)")
+        ->required();
+    command.add_option("-n,--processes", source.processes, "of a collective")
+        ->check(CLI::Range(1U, 1U << 20))
+        ->capture_default_str();
+    command
+        .add_option("--bytes", source.collective.bytes, "of a block, or of all that is broadcast or reduced")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
+        ->capture_default_str();
+    command.add_option("--root", source.collective.root)->capture_default_str();
+    command
+        .add_option("--on-node", source.collective.on_node,
+                    "ranks of a node, for algorithms of the name nodes")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    command.add_option("--segment", source.collective.segment, "of pipelines; 0: the algorithm's own");
+}
+
+namespace {
+
+void compile_all(const collectives::Algorithm& algorithm, const Source& source, Program& program) {
+    collectives::Request request = source.collective;
+    request.size = source.processes;
+    if (request.root >= request.size)
+        throw std::runtime_error("--root " + std::to_string(request.root) + " is none of " +
+                                 std::to_string(request.size) + " ranks");
+    for (request.rank = 0; request.rank < request.size; ++request.rank) {
+        std::string error;
+        std::optional<Schedule> schedule = compile(algorithm.make(request), &error);
+        if (!schedule) throw std::runtime_error(error);
+        program.schedules.push_back(std::move(*schedule));
+    }
+}
+
+}  // namespace
+
+Loaded load(const Source& source) {
+    Loaded loaded;
+    const std::size_t colon = source.what.find(':');
+    if (colon != std::string::npos) {
+        const collectives::Algorithm* algorithm =
+            collectives::find(source.what.substr(0, colon), source.what.substr(colon + 1));
+        if (algorithm != nullptr) {
+            compile_all(*algorithm, source, loaded.program);
+            return loaded;
+        }
+    }
+    std::ifstream file(source.what, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file)
+        throw std::runtime_error(
+            "cannot read " + source.what +
+            (colon == std::string::npos ? "" : ", and there is no such OPERATION:ALGORITHM"));
+    loaded.data = std::move(text).str();
+    std::string error;
+    std::optional<Program> program = read_program(loaded.data, &error);
+    if (!program) throw std::runtime_error(source.what + ": " + error);
+    loaded.program = std::move(*program);
+    return loaded;
+}
+
+}  // namespace velo::goal

@@ -1,0 +1,28 @@
+// Which schedules a command is about: those of a file, or of a collective by its name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "goal/collectives/collectives.h"
+#include "goal/program.h"
+
+namespace velo::goal {
+
+struct Source {
+    std::string what;  // a file, or "bcast:binomial"
+    std::uint32_t processes = 64;
+    collectives::Request collective;
+};
+
+struct Loaded {
+    std::string data;  // the labels of `program` lie in it
+    Program program;
+};
+
+void add_source_options(CLI::App& command, Source& source);
+// Throws std::runtime_error with what is wrong, and where.
+Loaded load(const Source& source);
+
+}  // namespace velo::goal

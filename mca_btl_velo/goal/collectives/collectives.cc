@@ -1,0 +1,73 @@
+#include "goal/collectives/collectives.h"
+
+#include <algorithm>
+
+#include "goal/collectives/barrier.h"
+#include "goal/collectives/blocks.h"
+#include "goal/collectives/broadcast.h"
+#include "goal/collectives/nodes.h"
+#include "goal/collectives/reduce.h"
+
+namespace velo::goal::collectives {
+namespace {
+
+constexpr Algorithm kAlgorithms[] = {
+    {"barrier", "dissemination", barrier::dissemination},
+    {"barrier", "recursive_doubling", barrier::recursive_doubling},
+    {"barrier", "binomial", barrier::binomial},
+    {"barrier", "nodes", nodes::barrier},
+    {"bcast", "linear", broadcast::linear},
+    {"bcast", "binomial", broadcast::binomial},
+    {"bcast", "chain", broadcast::chain},
+    {"bcast", "scatter_allgather", broadcast::scatter_allgather},
+    {"bcast", "nodes", nodes::broadcast},
+    {"reduce", "linear", reduce::linear},
+    {"reduce", "binomial", reduce::binomial},
+    {"reduce", "nodes", nodes::reduce},
+    {"allreduce", "reduce_bcast", reduce::all_by_broadcast},
+    {"allreduce", "recursive_doubling", reduce::all_by_recursive_doubling},
+    {"allreduce", "ring", reduce::all_by_ring, false},
+    {"allreduce", "rabenseifner", reduce::all_by_halving, false},
+    {"allreduce", "nodes", nodes::allreduce},
+    {"reduce_scatter_block", "linear", reduce::scatter_linear},
+    {"reduce_scatter_block", "pairwise", reduce::scatter_pairwise, false},
+    {"scan", "linear", reduce::scan_linear},
+    {"scan", "recursive_doubling", reduce::scan_recursive_doubling},
+    {"exscan", "linear", reduce::exscan_linear},
+    {"exscan", "recursive_doubling", reduce::exscan_recursive_doubling},
+    {"gather", "linear", blocks::gather_linear},
+    {"gather", "binomial", blocks::gather_binomial},
+    {"gather", "linear_sync", blocks::gather_linear_sync},
+    {"gather", "by_size", blocks::gather_by_size},
+    {"scatter", "linear", blocks::scatter_linear},
+    {"scatter", "binomial", blocks::scatter_binomial},
+    {"allgather", "linear", blocks::allgather_linear},
+    {"allgather", "ring", blocks::allgather_ring},
+    {"allgather", "bruck", blocks::allgather_bruck},
+    {"alltoall", "linear", blocks::alltoall_linear},
+    {"alltoall", "pairwise", blocks::alltoall_pairwise},
+    {"alltoall", "bruck", blocks::alltoall_bruck},
+    {"exchange", "linear", blocks::exchange},
+};
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() {
+    return kAlgorithms;
+}
+
+const Algorithm* find(std::string_view operation, std::string_view name) {
+    const auto found = std::ranges::find_if(
+        kAlgorithms, [&](const Algorithm& a) { return a.operation == operation && a.name == name; });
+    return found == std::end(kAlgorithms) ? nullptr : found;
+}
+
+std::uint32_t father(std::uint32_t rank) {
+    return rank & (rank - 1);
+}
+
+std::uint32_t subtree(std::uint32_t rank, std::uint32_t size) {
+    return rank == 0 ? size : std::min(rank & ~(rank - 1), size - rank);
+}
+
+}  // namespace velo::goal::collectives

@@ -1,0 +1,113 @@
+// What the algorithms share.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "goal/collectives/collectives.h"
+
+namespace velo::goal::collectives {
+
+// The graph of one rank while an algorithm writes it.
+struct Steps {
+    explicit Steps(const Request& request) : request(request), graph(request.rank, request.size) {}
+
+    // Room in the scratchpad.
+    Place room(std::uint64_t bytes) {
+        const Place place{used, kScratch};
+        used += (bytes + 63) / 64 * 64;
+        graph.scratch(used);
+        return place;
+    }
+    static Place sent(std::uint64_t offset = 0) { return {offset, kSendBuffer}; }
+    static Place received(std::uint64_t offset = 0) { return {offset, kReceiveBuffer}; }
+    // Where this rank's own contribution lies: of `bytes` in the receive buffer at `offset` if in place.
+    Place own(std::uint64_t offset = 0) const { return request.in_place ? received(offset) : sent(); }
+
+    void needs(Vertex later, std::initializer_list<Vertex> earlier) {
+        for (const Vertex v : earlier) graph.needs(later, v);
+    }
+    // result = first op second
+    Vertex combine(Place first, Place second, Place result, std::uint64_t bytes,
+                   std::initializer_list<Vertex> earlier) {
+        Combination c;
+        c.op = request.reduction.op;
+        c.type = request.reduction.type;
+        c.width = request.reduction.width;
+        c.elements = bytes / request.element();
+        c.first = graph.operand(first);
+        c.second = graph.operand(second);
+        c.result = graph.operand(result);
+        const Vertex v = graph.combine(c);
+        needs(v, earlier);
+        return v;
+    }
+    Vertex copy(Place from, Place to, std::uint64_t bytes, std::initializer_list<Vertex> earlier = {}) {
+        if (from == to || bytes == 0) return earlier.size() == 0 ? kNoVertex : join(earlier);
+        const Vertex v = graph.copy(from, to, bytes);
+        needs(v, earlier);
+        return v;
+    }
+    // One operation that ends after all of them.
+    Vertex join(std::initializer_list<Vertex> earlier) {
+        if (earlier.size() == 1) return *earlier.begin();
+        const Vertex v = graph.calculate(0);
+        needs(v, earlier);
+        return v;
+    }
+    Vertex send(Place from, std::uint64_t bytes, std::uint32_t to, std::uint32_t tag,
+                std::initializer_list<Vertex> earlier = {}) {
+        const Vertex v = graph.send(from, bytes, to, tag);
+        needs(v, earlier);
+        return v;
+    }
+    Vertex receive(Place into, std::uint64_t bytes, std::uint32_t from, std::uint32_t tag,
+                   std::initializer_list<Vertex> earlier = {}) {
+        const Vertex v = graph.receive(into, bytes, from, tag);
+        needs(v, earlier);
+        return v;
+    }
+
+    // Ranks counted from the root on.
+    std::uint32_t relative() const { return (request.rank + request.size - request.root) % request.size; }
+    std::uint32_t absolute(std::uint32_t relative) const { return (relative + request.root) % request.size; }
+    std::uint32_t up(std::uint32_t distance) const { return (request.rank + distance) % request.size; }
+    std::uint32_t down(std::uint32_t distance) const {
+        return (request.rank + request.size - distance % request.size) % request.size;
+    }
+
+    const Request& request;
+    Graph graph;
+    std::uint64_t used = 0;
+};
+
+// Block `i` of a vector that is shared out among `count`, in whole elements.
+struct Share {
+    std::uint64_t offset, bytes;
+};
+inline Share share(std::uint64_t bytes, std::uint64_t element, std::uint32_t count, std::uint32_t i) {
+    const std::uint64_t elements = bytes / element, each = elements / count, rest = elements % count;
+    const std::uint64_t begin = i * each + std::min<std::uint64_t>(i, rest);
+    return {begin * element, (each + (i < rest)) * element};
+}
+
+// Bytes `begin` to `end` of the blocks counted from the root on, in a buffer where they are in the order of
+// the ranks: two pieces at most.
+inline std::vector<Piece> wrapped(Space space, std::uint64_t first, std::uint64_t count, std::uint64_t blocks,
+                                  std::uint64_t bytes) {
+    const std::uint64_t begin = first % blocks, until_end = std::min(count, blocks - begin);
+    std::vector<Piece> pieces{{{begin * bytes, space}, until_end * bytes}};
+    if (count > until_end) pieces.push_back({{0, space}, (count - until_end) * bytes});
+    return pieces;
+}
+
+// The children of a rank in the binomial tree, nearest first.
+template <typename Visit>
+void each_child(std::uint32_t rank, std::uint32_t size, Visit visit) {
+    for (std::uint64_t mask = 1; rank + mask < size && (rank & mask) == 0; mask <<= 1)
+        visit(static_cast<std::uint32_t>(rank + mask));
+}
+
+}  // namespace velo::goal::collectives

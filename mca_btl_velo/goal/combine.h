@@ -1,0 +1,26 @@
+// Local operations: what a run computes by itself.
+#pragma once
+
+#include <cstddef>
+
+#include "goal/operation.h"
+
+namespace velo::goal {
+
+// AND, OR and XOR know no floats, floats have 32 or 64 bits, and 16 where the compiler knows such.
+bool is_legal(Operator op, Type type, unsigned width);
+
+// Addresses of the spaces. That of kAbsolute is null; that of kNowhere is memory for whatever traces move, if
+// they are executed with data.
+struct Memory {
+    std::byte* base[kSpaces + 1] = {};
+
+    std::byte* at(const Place& place) const { return base[place.space] + place.offset; }
+};
+
+// Integers wrap; what is divided by zero is 0, as a helper of another process must not die of it. The result
+// may be one of the sources, but must not overlap them otherwise. `pieces` is the schedule's list; `seconds`
+// is what kWtime stores.
+void combine(const Combination& combination, const Piece* pieces, const Memory& memory, double seconds);
+
+}  // namespace velo::goal
