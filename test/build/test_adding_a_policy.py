@@ -64,7 +64,7 @@ class Tree:
         return self.program("rules", [*self.sources("mca_btl_velo", "policy_sources"), *tests, "test/unit/flow_config_test.cc"])
 
     def simulator(self):
-        return self.program("simulator", [*self.sources("mca_btl_velo", "policy_sources"),
+        return self.program("simulator", [*self.sources("mca_btl_velo", "policy_sources"), *self.sources("mca_btl_velo", "goal_sources"),
                                           *self.sources("contrib", "simulator_sources"), "test/sim/simulation_test.cc"])
 
 
