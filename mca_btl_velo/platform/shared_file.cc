@@ -49,10 +49,11 @@ std::string owner_path(const FileAddress& address) {
     if (error == ENOSPC || error == EDQUOT || error == ENOMEM) {
         what += "Each process on this node needs that much there: enlarge it (mount -o remount,size=... " +
                 directory +
-                "), lower btl_velo_slots_per_peer, or set btl_velo_backing_directory to a larger local file "
+                "), lower btl_velo_outbox or btl_velo_slots_per_peer, or set btl_velo_backing_directory to a "
+                "larger local file "
                 "system.";
     } else if (error == EFBIG) {
-        what += "Raise ulimit -f, or lower btl_velo_slots_per_peer.";
+        what += "Raise ulimit -f, or lower btl_velo_outbox or btl_velo_slots_per_peer.";
     } else {
         what += "Set btl_velo_backing_directory to a writable directory on a local file system.";
     }
