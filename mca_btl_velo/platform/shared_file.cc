@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -168,6 +170,13 @@ void check_identity(int fd, const FileAddress& address) {
 }
 
 }  // namespace
+
+std::uint64_t SharedFile::room_in(const std::string& directory) {
+    struct statvfs status {};
+    if (::statvfs(directory.c_str(), &status) != 0 || status.f_blocks == 0)
+        return std::numeric_limits<std::uint64_t>::max();
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
 
 SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     SharedFile file;

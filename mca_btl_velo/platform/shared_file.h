@@ -36,6 +36,8 @@ class SharedFile {
     // error here and never a SIGBUS later), readable by this user only. Throws Failure naming the directory
     // and the size.
     static SharedFile create(const std::string& directory, std::size_t bytes);
+    // Bytes that are free there; the most there are where that is not limited or not known.
+    static std::uint64_t room_in(const std::string& directory);
     // Maps the file of another process. Throws Failure; waits up to `patience_ms` for a file that must be
     // published.
     static SharedFile open(const FileAddress& address, int patience_ms);

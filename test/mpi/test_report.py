@@ -75,6 +75,14 @@ def test_without_an_outbox_or_where_they_are_not_wanted_there_are_none(mpi, flow
 
 
 @flows(8, policies=("dynamic",))
+def test_an_outbox_takes_no_room_that_the_mailbox_of_another_process_needs(mpi, flow, private_shm):
+    """Eight segments of some 280 KiB with an outbox do not fit, eight of 18 KiB do."""
+    shm = private_shm("1500k")
+    result = mpi.run("exchange", np=8, prefix=shm.enter, params={**flow.params, "btl_velo_verbose": 5})
+    assert result.output.count("no outbox, messages of several packets go in packets") == 8, str(result)
+
+
+@flows(8, policies=("dynamic",))
 def test_what_finds_no_room_in_the_outbox_goes_in_packets(mpi, flow):
     total = exchange_report(mpi, flow, {"btl_velo_outbox": 2304, "btl_velo_by_reference": "always"})["total"]
     assert total["outbox_full"] > 0

@@ -94,6 +94,18 @@ std::size_t Segment::total_bytes() const {
     return round_up(planned_outbox_offset() + outbox_plan_.bytes(), kPageBytes);
 }
 
+// No outbox takes the room that another process of the node needs for its mailbox: there is room for the
+// outboxes of all, or each process finds too little.
+void Segment::require_room(const std::string& directory, const Segment& segment) {
+    const std::uint64_t processes = segment.directory_entries() - segment.flow_.spare_peers + 1;
+    if (platform::SharedFile::room_in(directory) >= processes * segment.total_bytes()) return;
+    throw Failure(VELO_ERR_RESOURCE, "\"" + directory + "\" has less than the " +
+                                         std::to_string(segment.total_bytes()) + " bytes for each of " +
+                                         std::to_string(processes) +
+                                         " processes that they take with one. Enlarge it, or lower "
+                                         "btl_velo_outbox.");
+}
+
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
     Segment segment;
     segment.flow_ = layout.flow;
@@ -102,6 +114,7 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.limic_slots_ = layout.limic_slots;
     segment.outbox_plan_ = flow::OutboxPlan(layout.outbox_bytes);
     segment.outbox_offset_ = segment.planned_outbox_offset();
+    if (layout.outbox_bytes > 0) require_room(directory, segment);
     segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
     *probe = segment.file_.address().nonce;
     segment.address_ = Address{Address::kMagic,

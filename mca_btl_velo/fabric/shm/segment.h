@@ -154,6 +154,7 @@ class Segment {
     std::size_t limic_offset() const;
     std::size_t planned_outbox_offset() const;
     std::size_t total_bytes() const;
+    static void require_room(const std::string& directory, const Segment& segment);
     std::uint32_t capacity() const { return capacity_; }
 
     platform::SharedFile file_;
