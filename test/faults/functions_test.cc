@@ -341,7 +341,7 @@ const Case kWithMemory[] = {
     {"velo_progress", "a message of several packets",
      [](World& w) {
          w.connect();
-         World::check(w.send(w.them, 3000));
+         World::check(w.send(w.them, kLarge));
      },
      [](World& w) {
          w.progress(w.us);
