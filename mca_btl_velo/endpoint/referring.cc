@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint32_t kReferNear = 1024, kReferFar = 512;
 // Shorter data goes through the caches, whoever reads it.
 constexpr std::size_t kLeastStreamed = 1024;
+// The data of a transfer leaves in pieces, so that one is stored while the one before is read.
+constexpr std::size_t kPiece = 4096;
 
 }  // namespace
 
@@ -82,9 +84,10 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
 // `offset` on; nothing: they have to go in packets, or none of them may go alone.
 std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const std::size_t rest = what.message.total() - what.offset;
-    const flow::Outbox::Chunk chunk = lend(peer, rest, what.whole);
+    const std::size_t most = (what.flags & wire::kInternal) != 0 ? std::min(rest, kPiece) : rest;
+    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole);
     if (chunk.room == 0) return {};
-    const std::size_t bytes = std::min<std::size_t>(rest, chunk.room);
+    const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
     std::byte* const to = mailbox_.chunk(chunk.place).data;
     if (peer.distance.far() && bytes >= kLeastStreamed)
         what.message.stream_to(to, what.offset, bytes);

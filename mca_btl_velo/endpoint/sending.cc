@@ -85,6 +85,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         std::size_t rest = total - send.sent;
         const Manner manner = manner_of(peer, total);
         const std::uint64_t needed = manner.framing.packets_for(rest);
+        if (needed > 1 && peer.distance.due()) look_at_distance(peer);
         if (needed > 1 && prefers_reference(peer, rest, needed, packets_allowed(peer))) {
             const auto bytes = refer(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
             send.sent += bytes.value_or(0);

@@ -24,7 +24,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     if (memory == nullptr) {
         route = rma::Route::kMailbox;
     } else if (direction == rma::Direction::kGet && !single_copy_only_) {
-        route = rma_.route(bytes);
+        route = rma_.route(bytes, peer.distance.far());
     }
     if (route == rma::Route::kMailbox) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);

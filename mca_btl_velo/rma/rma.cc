@@ -62,8 +62,8 @@ singlecopy::RemoteMemory* Rma::memory_of(PeerIndex peer) {
     return access.memory.get();
 }
 
-Route Rma::route(std::uint64_t bytes) {
-    return RouteChooser::covers(bytes) ? routes_.chooser.choose(bytes) : RouteChooser::otherwise(bytes);
+Route Rma::route(std::uint64_t bytes, bool far) {
+    return RouteChooser::covers(bytes) ? routes_.chooser.choose(bytes, far) : RouteChooser::otherwise(bytes);
 }
 
 void Rma::measured(std::uint64_t bytes, std::uint64_t started) {

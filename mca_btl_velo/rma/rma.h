@@ -66,7 +66,7 @@ class Rma {
     singlecopy::RemoteMemory* memory_of(PeerIndex peer);
 
     // The way that a get of `bytes` from a peer whom single copy reaches is to take.
-    Route route(std::uint64_t bytes);
+    Route route(std::uint64_t bytes, bool far);
     // A get by single copy that began at `started` is complete.
     void measured(std::uint64_t bytes, std::uint64_t started);
     // Gets by dual copy, which overlap.

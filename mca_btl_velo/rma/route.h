@@ -27,8 +27,9 @@ class RouteChooser {
         return bytes < kLeast ? Route::kSingleCopy : Route::kDualCopy;
     }
 
-    // For a get of `bytes` (covered).
-    Route choose(std::uint64_t bytes) {
+    // For a get of `bytes` (covered) from a process that is near or far (endpoint/distance.h).
+    Route choose(std::uint64_t bytes, bool far) {
+        far_ = far;
         Class& size = class_of(bytes);
         // Several gets may be started before one is complete.
         if (size.trial && ++size.started > trial_of(bytes)) return size.best;
@@ -66,14 +67,16 @@ class RouteChooser {
     static constexpr int trial_of(std::uint64_t bytes) { return bytes < 1024UL * 1024 ? 8 : 4; }
     // What the very first transfers cost, page faults included, is good for a short run only.
     static constexpr int kFirstRun = 16, kShortestRun = 64, kLongestRun = 4096;
-    static constexpr float kClear = 1.5F, kHopeless = 4;
-    static constexpr std::uint64_t kLeastDual = 32UL * 1024, kMostMailbox = 1024UL * 1024 - 1;
+    static constexpr float kClear = 1.5F, kHopeless = 4, kKept = 0.95F;
+    static constexpr std::uint64_t kLeastDual = 32UL * 1024, kMostMailbox = 4UL * 1024 * 1024 - 1;
     // What the reader's time does not show (measured: design/shared-memory.md). Dual copy takes its owner's
     // time as well.
     static constexpr float kOwnersHelp = 1.08F;
     // A copy by the kernel takes the lines of the user's buffer from their owner, who pays for it when the
-    // buffer is written again, and by two processes in less of the reader's time.
-    static constexpr float kLinesTaken = 1.15F, kLinesTakenByTwo = 1.8F;
+    // buffer is written again, and more the farther they have gone, if they are not few; by two processes in
+    // less of the reader's time.
+    static constexpr std::uint64_t kFewLines = 32UL * 1024 - 1;
+    static constexpr float kNear = 1.05F, kNearByTwo = 1.15F, kFarFew = 1.1F, kFar = 1.3F, kFarByTwo = 1.6F;
     static constexpr unsigned kFirstClass = 12, kClasses = 15;
 
     struct Class {
@@ -105,7 +108,7 @@ class RouteChooser {
         return route;
     }
     // All routes have been tried, in turn, up to the one in use.
-    static void decide(std::uint64_t bytes, Class& size) {
+    void decide(std::uint64_t bytes, Class& size) {
         Route best = cheapest(bytes, size);
         bool settled = best == size.best || clear(bytes, size, best);
         if (size.choices++ == 0)
@@ -117,12 +120,18 @@ class RouteChooser {
     static float cost_of(Route route, const Class& size) {
         return size.cost[static_cast<std::size_t>(route)];
     }
-    static Route cheapest(std::uint64_t bytes, const Class& size) {
-        float single = cost_of(Route::kSingleCopy, size), dual = cost_of(Route::kDualCopy, size);
-        float mailbox = cost_of(Route::kMailbox, size);
-        bool two = possible(Route::kDualCopy, bytes);
-        if (possible(Route::kMailbox, bytes) && mailbox < single * kLinesTaken &&
-            (!two || mailbox < dual * kLinesTakenByTwo))
+    Route cheapest(std::uint64_t bytes, const Class& size) const {
+        // What is about equal stays as it is: a change costs more than it brings.
+        const auto cost = [&](Route route) {
+            return cost_of(route, size) * (size.warm() && route == size.best ? kKept : 1.0F);
+        };
+        const float single = cost(Route::kSingleCopy), dual = cost(Route::kDualCopy);
+        const float mailbox = cost(Route::kMailbox);
+        const float by_one = !far_ ? kNear : bytes <= kFewLines ? kFarFew : kFar;
+        const float by_two = far_ ? kFarByTwo : kNearByTwo;
+        const bool two = possible(Route::kDualCopy, bytes);
+        if (possible(Route::kMailbox, bytes) && mailbox < single * by_one &&
+            (!two || mailbox < dual * by_two))
             return Route::kMailbox;
         return two && dual * kOwnersHelp < single ? Route::kDualCopy : Route::kSingleCopy;
     }
@@ -140,6 +149,7 @@ class RouteChooser {
     }
 
     std::array<Class, kClasses> classes_;
+    bool far_ = false;  // whoever was asked last
 };
 
 // The cost of gets that overlap: of a number of them together, from the first start to the last completion.

@@ -215,6 +215,25 @@ TEST(Referring, long_messages_go_by_reference_as_the_distance_or_the_user_says) 
     }
 }
 
+// One is stored while the one before is read: a REF for each 4 KiB of what an upper layer would send by one.
+TEST(Referring, the_data_of_a_transfer_leaves_in_pieces) {
+    PartyConfig config = config_of("static");
+    config.slots_per_peer = 1000;
+    config.single_copy = "copy";
+    Party party(config);
+    const std::string data = pattern(20'000, 1);
+    std::string there(data.size(), 'x');
+    Outcome put;
+    ASSERT_GE(velo_put(party[0].engine, party[0].peers[1], data.data(), address_of(there.data()), data.size(),
+                       Outcome::done, &put),
+              VELO_OK);
+    party.settle();
+    EXPECT_EQ(put.calls, 1);
+    EXPECT_EQ(there, data);
+    EXPECT_EQ(counter(party[0], "data_packets"), 5U);
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+}
+
 TEST(Referring, messages_of_the_path_without_credits_that_fill_its_ring_go_by_reference) {
     PartyConfig config = config_of("dynamic");
     config.ranks_per_node = 2;
