@@ -283,6 +283,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
+    // `answered`: the upper layer may send an answer at once.
+    void fetch_lines(const Peer& peer, const std::byte* data, std::size_t bytes, bool answered) const;
     void release(const Peer& peer, const wire::Reference& reference);
     bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);

@@ -62,6 +62,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
     velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
+    velo::wire::Reference referred{};          // the last one to it
     velo::endpoint::Distance distance;         // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
     bool maps_us = false;                // it can read there
