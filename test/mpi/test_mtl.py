@@ -101,6 +101,13 @@ def test_an_eager_limit_that_the_mailbox_cannot_carry_is_refused_by_name(mpi):
     assert "at most" in result.output
 
 
+@pytest.mark.parametrize("name", ["flow_control", "by_reference", "distance", "piggyback"])
+def test_a_word_that_is_not_permitted_ends_the_job_by_name_where_the_mtl_alone_is_named(mpi, name):
+    result = mpi.run_any("traffic", "rounds", 3, params={f"btl_velo_{name}": "bogus"}, transport_btl=False)
+    assert result.returncode != 0, str(result)
+    assert f'btl_velo_{name} is "bogus"; it must be' in result.output
+
+
 @pytest.mark.parametrize("beside", ["velo", "velo,self", "self", "vader,self"])
 def test_one_mailbox_serves_both_components(mpi, beside):
     params = {**VERBOSE, "osc": "^sm,ucx"}

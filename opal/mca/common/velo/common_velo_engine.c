@@ -255,10 +255,11 @@ static void open_shared_engine(bool threads)
 {
     /* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already. */
     registered_here = !mca_common_velo_registered();
-    if (registered_here && OPAL_SUCCESS != mca_common_velo_register_all()) {
-        mca_common_velo_give_up("the parameters btl_velo_* cannot be registered");
-    }
+    const bool usable = !registered_here || OPAL_SUCCESS == mca_common_velo_register_all();
     const char *wrong = mca_common_velo_wrong_parameter();
+    if (NULL == wrong && !usable) {
+        wrong = "the parameters btl_velo_* cannot be registered";
+    }
     if (NULL != wrong) {
         mca_common_velo_give_up(wrong);
     }

@@ -15,12 +15,22 @@ const mca_base_component_t mca_common_velo_names = {
 /* Open MPI's numbers for the words of parameters with enumerators, by row. */
 static int chosen[VELO_PARAMETERS];
 
+/* What is wrong with a value that Open MPI has refused; NULL if it took them all. */
+static const char *refused;
+
 /* The text that mpirun was given for a parameter of Velo's, NULL if it came in another way. */
 static const char *getenv_parameter(const velo_parameter *parameter)
 {
     char variable[128];
     snprintf(variable, sizeof variable, "OMPI_MCA_%s", parameter->name);
     return getenv(variable);
+}
+
+static const char *objection(const velo_parameter *parameter, const char *value)
+{
+    static char text[512];
+    velo_parameter_objection(parameter, value, text, sizeof(text));
+    return text;
 }
 
 static int add(const mca_base_component_t *component, const velo_parameter *parameter, mca_base_var_type_t type,
@@ -35,9 +45,10 @@ static int add(const mca_base_component_t *component, const velo_parameter *para
     if (index >= 0) {
         return OPAL_SUCCESS;
     }
-    /* Open MPI has refused the value and said so, but its message may get lost on the way to mpirun. */
-    velo_parameter_objection(parameter, getenv_parameter(parameter), text, sizeof(text));
-    opal_output(0, "btl:velo: %s", text);
+    /* Open MPI has refused the value and said so, but its message may get lost on the way to mpirun. It drops the component;
+     * another one that needs the parameter would find the default. */
+    refused = objection(parameter, getenv_parameter(parameter));
+    opal_output(0, "btl:velo: %s", refused);
     return index;
 }
 
@@ -127,6 +138,7 @@ void mca_common_velo_deregister(void)
 int mca_common_velo_register(void)
 {
     registered = true;
+    refused = NULL;
     (void) mca_base_var_group_component_register(&mca_common_velo_names,
                                                  "VELO packets into one bounded mailbox per process, with credit flow "
                                                  "control");
@@ -173,13 +185,6 @@ size_t mca_common_velo_max_message_bytes(void)
     return larger(mca_common_velo_fragment_bytes(), MCA_COMMON_VELO_NETWORK_EAGER_LIMIT);
 }
 
-static const char *objection(const velo_parameter *parameter, const char *value)
-{
-    static char text[512];
-    velo_parameter_objection(parameter, value, text, sizeof(text));
-    return text;
-}
-
 /* Open MPI takes a text that is no number for 0, and cuts one that is too large. mpirun hands its command line on in the
  * environment, where the text can still be seen. */
 static const char *wrong_text(void)
@@ -196,7 +201,7 @@ static const char *wrong_text(void)
 
 const char *mca_common_velo_wrong_parameter(void)
 {
-    const char *wrong = wrong_text();
+    const char *wrong = NULL != refused ? refused : wrong_text();
     for (unsigned i = 0; NULL == wrong && i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
         if (VELO_PARAMETER_OF_BASE == parameter->owner) {
