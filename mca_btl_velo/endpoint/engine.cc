@@ -292,6 +292,10 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
     segment.introduce(here, mailbox_.address());
+    if (segment.outbox_plan().bytes() > 0)
+        segment.will_read(here);
+    else if (segment.header().outbox_bytes > 0 && !std::exchange(outboxes_are_missing_, true))
+        log_missing_outbox(segment);
     peer.segment = std::move(segment);
     peer.name = address.process_name;
     peer.left = peer.ending = peer.departed = false;
@@ -314,6 +318,14 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     peer.plain.store(plain, std::memory_order_relaxed);
     log_connection(peer, address);
     trace_.connected(peer);
+}
+
+void Engine::log_missing_outbox(const fabric::shm::Segment& segment) const {
+    const std::string line = "no address space for the outbox of process " +
+                             platform::process_text(segment.header().owner) + ", " +
+                             std::to_string(segment.header().outbox_bytes) +
+                             " bytes: messages of several packets come in packets. Check ulimit -v.";
+    config_.log(config_.context, 5, line.c_str());
 }
 
 void Engine::log_connection(const Peer& peer, const fabric::shm::Address& address) const {

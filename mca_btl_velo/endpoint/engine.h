@@ -177,6 +177,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
     fabric::shm::Segment open_segment(const Peer& peer, const fabric::shm::Address& address);
+    void log_missing_outbox(const fabric::shm::Segment& segment) const;
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
     bool has_left(Peer& peer);
@@ -350,6 +351,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::vector<Peer*> met_;  // those of this node, whose end is looked for
     std::size_t looked_at_ = 0, looked_for_ = 0;
     std::uint64_t next_look_for_departed_ns_ = 0;
+    bool outboxes_are_missing_ = false;  // one could not be mapped, and that has been told
     std::vector<Peer*> ending_;  // who have ended and not been cleared up after; under the gate
     std::vector<fabric::shm::Segment> segments_of_departed_;  // for the report
     std::uint64_t lost_packets_ = 0;                          // to nobody

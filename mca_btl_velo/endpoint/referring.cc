@@ -23,13 +23,10 @@ constexpr std::size_t kPiece = 4096;
 }  // namespace
 
 // A process may end before its peer has read, and its outbox lives as long as a mapping: on this node the
-// peer must have one. Whoever was given credits by a window on demand has them from a peer that is connected
-// to it. What one was lent that has ended has come back, and nothing is lent to it any more.
+// peer must have one. What one was lent that has ended has come back, and nothing is lent to it any more.
 bool Engine::may_refer(Peer& peer) {
     if (peer.ending) return false;
-    if (!peer.maps_us)
-        peer.maps_us =
-            peer.index >= remote_first_ || peer.ledger().on_demand() || mailbox_.is_introduced(peer.index);
+    if (!peer.maps_us) peer.maps_us = peer.index >= remote_first_ || mailbox_.reads(peer.index);
     return peer.maps_us;
 }
 

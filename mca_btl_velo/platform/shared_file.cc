@@ -201,6 +201,7 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
         fail_create(directory, bytes, EFBIG);
     if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) fail_create(directory, bytes, errno);
     file.data_ = map(file.fd_, bytes);
+    file.bytes_ = bytes;
     // The pages are allocated here, by their owner, near to it.
     place_nearby(file.data_, bytes);
     if (int error = allocate(file.fd_, bytes); error != 0) fail_create(directory, bytes, error);
@@ -211,7 +212,7 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     return file;
 }
 
-SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
+SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most) {
     SharedFile file;
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
@@ -221,14 +222,16 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms) {
     if (fd < 0) fail_open(file.address_, by_pid ? owner_path(address) : published_path(file.address_), errno);
     file.fd_ = fd;
     check_identity(fd, file.address_);
-    file.data_ = map(fd, address.bytes, address.bytes <= kPopulateBytes ? MAP_POPULATE : 0);
+    const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
+    file.data_ = map(fd, bytes, bytes <= kPopulateBytes ? MAP_POPULATE : 0);
+    file.bytes_ = bytes;
     ::close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
     return file;
 }
 
 SharedFile::~SharedFile() {
     unpublish();
-    if (data_ != nullptr) ::munmap(data_, address_.bytes);
+    if (data_ != nullptr) ::munmap(data_, bytes_);
     if (fd_ >= 0) ::close(fd_);
 }
 
@@ -256,6 +259,7 @@ void SharedFile::unpublish() {
 void SharedFile::swap(SharedFile& other) noexcept {
     std::swap(address_, other.address_);
     std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
     std::swap(fd_, other.fd_);
     std::swap(published_, other.published_);
 }

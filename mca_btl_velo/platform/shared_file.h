@@ -38,9 +38,9 @@ class SharedFile {
     static SharedFile create(const std::string& directory, std::size_t bytes);
     // Bytes that are free there; the most there are where that is not limited or not known.
     static std::uint64_t room_in(const std::string& directory);
-    // Maps the file of another process. Throws Failure; waits up to `patience_ms` for a file that must be
-    // published.
-    static SharedFile open(const FileAddress& address, int patience_ms);
+    // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where
+    // it cannot be mapped; waits up to `patience_ms` for a file that must be published.
+    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX);
 
     SharedFile() = default;
     SharedFile(SharedFile&& other) noexcept { swap(other); }
@@ -51,7 +51,7 @@ class SharedFile {
     ~SharedFile();
 
     std::byte* data() const { return data_; }
-    std::size_t bytes() const { return address_.bytes; }
+    std::size_t bytes() const { return bytes_; }  // that are mapped
     const FileAddress& address() const { return address_; }
 
     // Gives the file a name in its directory, for peers in other namespaces, and removes names there whose
@@ -65,6 +65,7 @@ class SharedFile {
 
     FileAddress address_{};
     std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
     int fd_ = -1;
     bool published_ = false;
 };

@@ -1,6 +1,10 @@
 // By reference: a message that would take more packets than there are credits for takes one.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -108,6 +112,52 @@ TEST_P(ReferringTest, a_full_outbox_and_none_at_all_only_change_the_way) {
                 EXPECT_LE(counter(party[to], "outbox_high_water"), chunks * kSmallest);
             }
         }
+    }
+}
+
+// What is mapped already stays, and a little more may be: as under ulimit -v.
+class AddressSpaceLimit {
+ public:
+    explicit AddressSpaceLimit(std::size_t further_bytes) {
+        std::size_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        getrlimit(RLIMIT_AS, &before_);
+        const rlimit limit{pages * static_cast<std::size_t>(getpagesize()) + further_bytes, before_.rlim_max};
+        EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    }
+    AddressSpaceLimit(const AddressSpaceLimit&) = delete;
+    ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+    rlimit before_{};
+};
+
+TEST_P(ReferringTest, an_outbox_that_a_peer_cannot_map_is_not_used_towards_it) {
+    PartyConfig config = config_of(GetParam().c_str(), std::size_t{16} << 20);
+    config.size = 3;
+    Party party(config, false);
+    {
+        const AddressSpaceLimit limit(std::size_t{8} << 20);
+        for (std::size_t from : {0U, 1U, 2U})
+            for (std::size_t to : {0U, 1U, 2U})
+                if (from != to) party.connect(from, to);
+        meet_first(party);
+    }
+    for (unsigned i = 0; i < 5; ++i) {
+        party.send(0, 1, 1, pattern(8000, i));
+        party.send(1, 0, 1, pattern(30'000, i));
+    }
+    party.settle();
+    for (std::size_t to : {0U, 1U}) {
+        EXPECT_EQ(counter(party[to], "messages_by_reference"), 0U);
+        ASSERT_EQ(party[to].received.size(), 5U);
+        for (unsigned i = 0; i < 5; ++i)
+            ASSERT_TRUE(party[to].received[i].data == pattern(to == 0 ? 30'000 : 8000, i)) << i;
+        EXPECT_EQ(std::count_if(party[to].log.begin(), party[to].log.end(),
+                                [](const std::string& line) {
+                                    return line.find("no address space for the outbox") != std::string::npos;
+                                }),
+                  1);
     }
 }
 

@@ -51,7 +51,8 @@ void Directory::introduce(std::uint32_t index, const Address& sender) const {
     entry.inode = sender.file.inode;
     entry.probe = sender.probe;
     entry.xpmem_segment = sender.xpmem_segment;
-    entry.home.store(home + 1, std::memory_order_release);
+    std::uint32_t nothing = 0;  // or the other has been here, and kReads may be set
+    entry.home.compare_exchange_strong(nothing, home + 1, std::memory_order_release);
 }
 
 // release: whoever claims the entry finds it empty.
@@ -64,7 +65,7 @@ void Directory::clear(std::uint32_t index) const {
 
 std::optional<Address> Directory::introduced(std::uint32_t index, std::uint64_t agreement) const {
     const Entry& entry = entries_[index];
-    const std::uint32_t home = entry.home.load(std::memory_order_acquire);
+    const std::uint32_t home = entry.home.load(std::memory_order_acquire) & ~kReads;
     if (home == 0 || home > home_count_) return {};
     const Home& where = homes_[home - 1];
     Address address{};

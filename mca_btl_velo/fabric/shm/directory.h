@@ -48,7 +48,7 @@ class Directory {
         // Packets of this sender that have left the mailbox, where its policy refuses by sender (rnr). Stored
         // by the owner.
         std::atomic<std::uint64_t> retrieved;
-        // 0, or 1 + the sender's home: what follows is complete (release by whoever wrote it).
+        // 0, or 1 + the sender's home: what follows is complete (release by whoever wrote it). And kReads.
         std::atomic<std::uint32_t> home;
         std::uint32_t file_pages;
         std::int32_t pid, fd;
@@ -57,6 +57,8 @@ class Directory {
     };
     static_assert(sizeof(Entry) == 64);
 
+    // Of Entry::home: the sender has mapped the owner's outbox, too.
+    static constexpr std::uint32_t kReads = 1U << 31;
     static constexpr std::size_t kPageBytes = 4096;  // files are whole pages
     static std::size_t bytes_for(std::uint32_t homes, std::uint32_t entries) {
         return entries_offset(homes) + entries * sizeof(Entry);
@@ -78,6 +80,9 @@ class Directory {
     bool is_introduced(std::uint32_t index) const {
         return entries_[index].home.load(std::memory_order_acquire) != 0;
     }
+    // Sender, once introduced.
+    void will_read(std::uint32_t index) const { entries_[index].home.fetch_or(kReads); }
+    bool reads(std::uint32_t index) const { return (entries_[index].home.load() & kReads) != 0; }
     // That address, if there is one. `agreement`: of the owner; connecting compares the real ones.
     std::optional<Address> introduced(std::uint32_t index, std::uint64_t agreement) const;
 

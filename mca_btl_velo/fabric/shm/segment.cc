@@ -151,12 +151,25 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     return segment;
 }
 
+// All of it, or, where there is no address space for that, what comes before the outbox.
+platform::SharedFile Segment::open(const Address& address) {
+    try {
+        return platform::SharedFile::open(address.file, kPublishPatienceMs);
+    } catch (const Failure& failure) {
+        if (failure.status() != VELO_ERR_RESOURCE) throw;
+    }
+    const auto first = platform::SharedFile::open(address.file, kPublishPatienceMs, sizeof(SegmentHeader));
+    const std::size_t rest = reinterpret_cast<const SegmentHeader*>(first.data())->outbox_offset;
+    return platform::SharedFile::open(address.file, kPublishPatienceMs,
+                                      std::max(rest, sizeof(SegmentHeader)));
+}
+
 Segment Segment::attach(const Address& address) {
     platform::check_layout(std::as_bytes(std::span(&address, 1)), Address::kMagic, sizeof address);
     check(address.file.bytes >= sizeof(SegmentHeader), address, "too small");
     Segment segment;
     segment.address_ = address;
-    segment.file_ = platform::SharedFile::open(address.file, kPublishPatienceMs);
+    segment.file_ = open(address);
 
     const SegmentHeader& header = segment.header();
     check(header.magic == Address::kMagic, address, "magic number");
@@ -180,8 +193,10 @@ Segment Segment::attach(const Address& address) {
     segment.outbox_offset_ = segment.planned_outbox_offset();
     check(header.directory_offset == directory_offset() && header.slots_offset == segment.slots_offset() &&
               header.limic_offset == segment.limic_offset() &&
-              header.outbox_offset == segment.outbox_offset_ && segment.total_bytes() == address.file.bytes,
+              header.outbox_offset == segment.outbox_offset_ && segment.total_bytes() == address.file.bytes &&
+              segment.outbox_offset_ <= segment.bytes(),
           address, "layout");
+    if (segment.bytes() < address.file.bytes) segment.outbox_plan_ = flow::OutboxPlan();
     return segment;
 }
 

@@ -92,7 +92,8 @@ class Segment {
 
     // `probe`: see Address. Throws Failure.
     static Segment create(const std::string& directory, const Layout& layout, std::uint64_t* probe);
-    // Attaches to the segment at `address` and validates it. Throws Failure.
+    // Attaches to the segment at `address` and validates it; without its outbox where there is no address
+    // space for that. Throws Failure.
     static Segment attach(const Address& address);
 
     const Address& address() const { return address_; }
@@ -103,6 +104,7 @@ class Segment {
     platform::SharedFile& file() { return file_; }
 
     std::uint32_t limic_slots() const { return limic_slots_; }
+    // Of what is mapped.
     const flow::OutboxPlan& outbox_plan() const { return outbox_plan_; }
     // At a place that the plan holds.
     OutboxChunk& chunk(std::uint32_t place) const {
@@ -125,6 +127,8 @@ class Segment {
     // See Directory.
     void introduce(flow::PeerIndex index, const Address& sender) { directory().introduce(index, sender); }
     bool is_introduced(flow::PeerIndex index) const { return directory().is_introduced(index); }
+    void will_read(flow::PeerIndex index) const { directory().will_read(index); }
+    bool reads(flow::PeerIndex index) const { return directory().reads(index); }
     std::optional<Address> introduced(flow::PeerIndex index) const {
         return directory().introduced(index, address_.agreement);
     }
@@ -141,6 +145,7 @@ class Segment {
     mailbox::Reader<> limic_reader() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
 
  private:
+    static platform::SharedFile open(const Address& address);
     static flow::PolicyConfig flow_of(const SegmentHeader& header);
     std::optional<flow::PeerIndex> take_entry(std::uint64_t name);
     static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
