@@ -131,6 +131,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
     if (streams) fabric::MessageView{{staging_.data(), nullptr}, {bytes, 0}}.stream_to(there.data, 0, bytes);
     send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral);
     statistics_.messages_by_reference += count;
+    peer.lent.missed = false;
     peer.stall.moved = true;
     for (; count > 0; --count) {
         velo_send* const gone = peer.queue.front();

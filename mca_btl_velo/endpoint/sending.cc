@@ -118,6 +118,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         sent(peer, carried.packets);
         send.sent += carried.bytes;
     } while (send.sent < total);
+    peer.lent.missed = false;
     return true;
 }
 
@@ -145,6 +146,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .framing = manner.framing};
     if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
+    peer.lent.missed = false;
     sent(peer, packets);
     return count_sent();
 }

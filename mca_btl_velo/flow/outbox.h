@@ -26,6 +26,7 @@ namespace velo::flow {
 // What one peer has been lent, in bytes of chunks. Belongs to whoever knows the peer.
 struct OutboxShare {
     std::uint64_t bytes = 0;
+    bool missed = false;  // there was no chunk for the message that leaves next. The user's to reset
 };
 
 // Where the chunks of an outbox are: the same for its owner and its readers.
@@ -89,7 +90,8 @@ class OutboxPlan {
 
 class Outbox {
  public:
-    // Counts for the report; high_water in bytes of chunks, those included that have been read unnoticed.
+    // Counts for the report; high_water in bytes of chunks, those included that have been read unnoticed;
+    // full in messages.
     struct Counters {
         std::uint64_t high_water = 0, full = 0;
     };
@@ -126,7 +128,7 @@ class Outbox {
             for (std::size_t size = fit; size-- > 0;)
                 if (const Chunk chunk = find(size, share, is_read); chunk.room != 0) return chunk;
         }
-        ++counters_.full;
+        counters_.full += !std::exchange(share.missed, true);
         return {};
     }
     // Nobody has been told of it.

@@ -25,7 +25,7 @@ struct Exploration {
     std::uint64_t leaves = 0;
     std::uint64_t delayed = 0;     // states in which somebody delays a CREDIT
     std::uint64_t references = 0;  // most of one process in one state, likewise
-    std::uint64_t full = 0;        // times that an outbox had no chunk, likewise
+    std::uint64_t full = 0;        // messages for which an outbox had no chunk, likewise
     std::uint64_t enclosed = 0;    // messages that shared a chunk, likewise
     std::uint64_t ended = 0;       // states in which somebody has ended
 };

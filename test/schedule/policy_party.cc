@@ -161,7 +161,7 @@ bool PolicyParty::send_queued(flow::Account& account) {
         }
         if (front.messages > 1) enclosed_ += front.messages;
         for (; front.messages > 0; --front.messages) queue.pop();
-        found_none = false;
+        found_none = shares_[to].missed = false;
     }
     mark_waiting(to);
     return !queue.empty();

@@ -187,6 +187,28 @@ TEST_P(ReferringTest, messages_that_have_waited_share_packets) {
     }
 }
 
+// However often it asks: at once, when it is queued, at each look and each credit.
+TEST_P(ReferringTest, a_message_that_finds_no_chunk_is_counted_once) {
+    PartyConfig config = config_of(GetParam().c_str(), kSmallest);  // a chunk
+    config.by_reference = "always";
+    config.initial_buffers = 6;
+    Party party(config);
+    meet_first(party);
+    const std::string text = pattern(2000, 1);
+    party.send(0, 1, 1, text);
+    for (std::uint64_t counted : {1U, 2U}) {
+        EXPECT_EQ(velo_send_now(party[0].peers[1], 1, text.data(), 0, text.data(), text.size()),
+                  VELO_WOULD_BLOCK);
+        party.send(0, 1, 1, text);
+        for (int look = 0; look < 200; ++look) velo_progress(party[0].engine);
+        EXPECT_EQ(counter(party[0], "outbox_full"), counted);
+        party.settle();
+        EXPECT_EQ(counter(party[0], "outbox_full"), counted);
+        if (counted == 1) party.send(0, 1, 1, text);
+    }
+    EXPECT_EQ(party[1].received.size(), 4U);
+}
+
 TEST(Referring, a_message_of_which_a_part_has_left_in_packets_goes_on_alone) {
     PartyConfig config = config_of("static", kSmallest);  // a chunk
     config.slots_per_peer = 8;

@@ -62,7 +62,7 @@ void print_text(const RunOptions& o, const Measured& m) {
     std::printf("  messages           %llu, %llu delayed\n", static_cast<unsigned long long>(t.messages),
                 static_cast<unsigned long long>(t.messages_delayed));
     if (t.messages_by_reference + t.outbox_full > 0)
-        std::printf("  by reference       %llu, outbox %llu bytes at most, full %llu times\n",
+        std::printf("  by reference       %llu, outbox %llu bytes at most, full for %llu\n",
                     static_cast<unsigned long long>(t.messages_by_reference),
                     static_cast<unsigned long long>(t.outbox_high_water),
                     static_cast<unsigned long long>(t.outbox_full));

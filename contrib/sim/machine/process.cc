@@ -199,6 +199,7 @@ bool Simulation::send_queued(flow::Account& account) {
             send_packets(p, to, pendings_[slot], count);
         }
         if (pendings_[slot].packets > 0) continue;
+        if (refers_) shares_[peers_.first(p) + account.peer].missed = false;
         to.head = pendings_[slot].next;
         if (to.head == kNone) to.tail = kNone;
         if (pendings_[slot].ends != goal::kNoVertex) scheduling_->runs[p].finished(pendings_[slot].ends);

@@ -55,7 +55,7 @@ struct Totals {
     std::uint32_t largest_quota = 0;     // that any process has given any other, at the end
     std::uint64_t messages_by_reference = 0;
     std::uint64_t outbox_high_water = 0;  // bytes of chunks, of the fullest outbox
-    std::uint64_t outbox_full = 0;        // how often there was no chunk, and packets were taken
+    std::uint64_t outbox_full = 0;        // messages for which there was no chunk
 };
 
 struct Outcome {
