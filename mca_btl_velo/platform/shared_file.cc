@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cinttypes>
@@ -41,8 +42,13 @@ std::string published_path(const FileAddress& address) {
     return address.directory + ("/" + name_prefix(address)) + nonce;
 }
 
-std::string owner_path(const FileAddress& address) {
-    return "/proc/" + std::to_string(address.pid) + "/fd/" + std::to_string(address.fd);
+// Of what is looked at again and again, so that it takes no memory from the heap.
+using ProcPath = std::array<char, 40>;
+
+ProcPath owner_path(const FileAddress& address) {
+    ProcPath path;
+    std::snprintf(path.data(), path.size(), "/proc/%" PRId32 "/fd/%" PRId32, address.pid, address.fd);
+    return path;
 }
 
 [[noreturn]] void fail_create(const std::string& directory, std::size_t bytes, int error) {
@@ -152,7 +158,9 @@ struct Sight {
 
 // Until its parent has waited for it, a process that has ended is there, without memory.
 Sight look_at(std::int32_t pid) {
-    const SmallFile memory(("/proc/" + std::to_string(pid) + "/statm").c_str());
+    ProcPath path;
+    std::snprintf(path.data(), path.size(), "/proc/%" PRId32 "/statm", pid);
+    const SmallFile memory(path.data());
     if (!memory.text().empty()) return {true, memory.text().starts_with("0 ")};
     return {false, ::kill(pid, 0) != 0 && errno == ESRCH};
 }
@@ -217,9 +225,10 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
     bool by_pid = openable_by_pid(address);
-    int fd = by_pid ? ::open(owner_path(address).c_str(), O_RDWR | O_CLOEXEC)
+    int fd = by_pid ? ::open(owner_path(address).data(), O_RDWR | O_CLOEXEC)
                     : open_by_name(file.address_, patience_ms);
-    if (fd < 0) fail_open(file.address_, by_pid ? owner_path(address) : published_path(file.address_), errno);
+    if (fd < 0)
+        fail_open(file.address_, by_pid ? owner_path(address).data() : published_path(file.address_), errno);
     file.fd_ = fd;
     check_identity(fd, file.address_);
     const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
@@ -268,7 +277,7 @@ bool closed_by_owner(const FileAddress& address) {
     if (!reachable_by_pid(address)) return false;
     struct stat status {};
     // The number of the descriptor may stand for another file by now.
-    if (::stat(owner_path(address).c_str(), &status) == 0) return status.st_ino != address.inode;
+    if (::stat(owner_path(address).data(), &status) == 0) return status.st_ino != address.inode;
     const bool absent = errno == ENOENT;
     // The kernel denies the look to all but root if the owner has ended and its parent has not waited for it
     // yet, and also if it lives and is not dumpable. In the second case hidepid makes it appear absent.
@@ -283,7 +292,7 @@ bool reachable_by_pid(const FileAddress& address) {
 bool openable_by_pid(const FileAddress& address) {
     struct stat status {};
     if (!reachable_by_pid(address)) return false;
-    if (::stat(owner_path(address).c_str(), &status) == 0 || (errno != EACCES && errno != EPERM)) return true;
+    if (::stat(owner_path(address).data(), &status) == 0 || (errno != EACCES && errno != EPERM)) return true;
     return look_at(address.pid).ended;
 }
 

@@ -247,6 +247,12 @@ constexpr auto by_mailbox = [](World& w) {
 constexpr auto messengers = [](World& w) { w.open_messengers(); };
 constexpr auto held_back = [](World& w) { w.hold_back(); };
 
+// Once in so many polls.
+constexpr auto look_around = [](World& w) {
+    for (int i = 0; i < 3000; ++i) velo_progress(w.us.engine);
+    return of(!w.told);
+};
+
 // In these states the function asks for memory
 const Case kWithMemory[] = {
     {"velo_parameter_help", "", nothing,
@@ -515,6 +521,15 @@ const Case kWithoutMemory[] = {
          w.use_up_credits();
      },
      [](World& w) { return of(w, w.send(w.us, 900)); }},
+    {"velo_progress", "that looks whether a peer has vanished", connected, look_around},
+    {"velo_progress", "that looks whether a peer has vanished that it never connected to",
+     [](World& w) {
+         w.flow_control = "lazy";
+         w.open();
+         World::check(w.expect_other(0, &w.place));
+         w.us.other = velo_peer_at(w.us.engine, w.place);
+     },
+     look_around},
     {"velo_peer_queued_bytes", "", connected,
      [](World& w) { return of(velo_peer_queued_bytes(w.us.other) == 0); }},
     {"velo_atomic_here", "", nothing,
