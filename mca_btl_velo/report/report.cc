@@ -111,6 +111,13 @@ std::string summary(const Input& input) {
         append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
                     total.limic_packets);
     }
+    if (total.messages_by_reference + total.outbox_full > 0) {
+        append_line(text,
+                    "velo: %" PRIu64 " messages went by reference, for %" PRIu64
+                    " the outbox had no chunk; at most %" PRIu64 " of its %" PRIu64 " bytes were lent\n",
+                    total.messages_by_reference, total.outbox_full, total.outbox_high_water,
+                    first.outbox_bytes);
+    }
     text +=
         "  process      messages delayed      packets credit pk. piggybacked requests  steals "
         "highest/slots\n";

@@ -193,6 +193,19 @@ def test_the_summary_fits_on_one_screen(mpi, flow, ranks):
     assert re.search(rf"flow control {flow.policy}\b.*{flow.slots} slots per peer", result.stderr)
 
 
+@pytest.mark.parametrize("outbox", [2304, 0])
+@flows(8, policies=("static",))
+def test_the_summary_tells_what_went_by_reference_and_what_could_not(mpi, flow, outbox):
+    params = {**flow.params, "btl_velo_report": "summary", "btl_velo_outbox": outbox, "btl_velo_by_reference": "always"}
+    text = mpi.run("exchange", 6, 300_000, params=params).stderr
+    told = re.findall(r"(\d+) messages went by reference, for (\d+) the outbox had no chunk; at most (\d+) of its (\d+) bytes", text)
+    if outbox == 0:
+        assert not told
+    else:
+        ((referred, full, *lent),) = told
+        assert int(referred) > 0 and int(full) > 0 and lent == ["2304", "2304"]
+
+
 @flows(8, policies=("rnr", "mvapich_static", "mvapich_dynamic", "lazy"))
 def test_the_summary_names_the_parameters_that_a_policy_goes_by(mpi, flow):
     result = mpi.run("traffic", "rounds", 3, np=2, params={**flow.params, "btl_velo_report": "summary"})
