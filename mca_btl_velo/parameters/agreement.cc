@@ -2,7 +2,10 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
+
+#include "parameters/table.h"
 
 namespace velo::parameters {
 namespace {
@@ -18,10 +21,14 @@ void assign(Agreement::Word& to, const char* from) {
     std::snprintf(to, sizeof to, "%s", from);
 }
 
-std::string text_of(std::uint64_t value) {
+// A parameter of every BTL is 0 here if nobody has set it, see velo_config.
+std::string text_of(const char* parameter, std::uint64_t value) {
+    for (unsigned i = 0; const velo_parameter* row = value == 0 ? at(i) : nullptr; ++i)
+        if (row->owner == VELO_PARAMETER_OF_BASE && std::string_view(row->key) == parameter)
+            return "not set (default " + default_text(*row) + ")";
     return std::to_string(value);
 }
-std::string text_of(const Agreement::Word& word) {
+std::string text_of(const char*, const Agreement::Word& word) {
     return {word, strnlen(word, sizeof word)};
 }
 
@@ -38,7 +45,7 @@ void take(const From& from, Agreement* agreement) {
 
 template <typename Value>
 std::string differs(const char* parameter, const Value& mine, const Value& theirs) {
-    const std::string own = text_of(mine), other = text_of(theirs);
+    const std::string own = text_of(parameter, mine), other = text_of(parameter, theirs);
     if (own == other) return {};
     return std::string("btl_velo_") + parameter + " must be the same in all processes, but it is " + own +
            " in one and " + other + " in another";

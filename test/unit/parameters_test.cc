@@ -182,7 +182,10 @@ TEST(ParametersTest, processes_must_agree_on_the_values_that_are_marked_so_and_o
 TEST(ParametersTest, processes_must_agree_on_the_eager_limit_and_on_the_longest_message) {
     Agreement mine = agreement_of(velo_default_config()), theirs = mine;
     theirs.eager_limit = 999;
-    EXPECT_TRUE(contains(difference(mine, theirs), "btl_velo_eager_limit")) << difference(mine, theirs);
+    EXPECT_EQ(
+        difference(mine, theirs),
+        "btl_velo_eager_limit must be the same in all processes, but it is not set (default 8256) in one "
+        "and 999 in another");
     theirs = mine;
     theirs.max_message_bytes = 777;
     EXPECT_TRUE(contains(difference(mine, theirs), "btl_velo_max_send_size")) << difference(mine, theirs);
