@@ -146,9 +146,9 @@ const char* velo_engine_description(const velo_engine* engine) {
     return engine->engine.description().c_str();
 }
 
-uint32_t velo_engine_slots_per_peer(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.slots_per_peer()));
-    return engine->engine.slots_per_peer();
+bool velo_engine_is_short(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.is_short()));
+    return engine->engine.is_short();
 }
 
 uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine) {

@@ -53,9 +53,9 @@ const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
 /* One line with the values in effect: policy, slots, bytes. Valid until close. */
 const char* velo_engine_description(const velo_engine* engine);
 
-/* Slots of the mailbox for each peer, as resolved. */
-uint32_t velo_engine_slots_per_peer(const velo_engine* engine);
-/* The same for peers on other nodes; 0 if the engine has no network. */
+/* True if a peer has few slots and this process has no outbox: its long messages would wait for credits. */
+bool velo_engine_is_short(const velo_engine* engine);
+/* Slots for each peer on another node, as resolved; 0 if the engine has no network. */
 uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the

@@ -119,6 +119,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // What a peer costs that this process has never met; it has met all but under a policy on demand.
     std::size_t unmet_peer_bytes() const;
     std::uint32_t slots_per_peer() const noexcept { return slots_per_peer_; }
+    // Neither slots nor chunks for long messages.
+    bool is_short() const noexcept {
+        return mailbox_.outbox_plan().bytes() == 0 && slots_per_peer_ < kSlotsForLong;
+    }
     // For peers on other nodes; 0 without a network.
     std::uint32_t remote_slots_per_peer() const noexcept { return remote_slots_per_peer_; }
 
@@ -132,6 +136,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
+    // Where messages of 8 KiB are worth their credits.
+    static constexpr std::uint32_t kSlotsForLong = 512;
     // Where the place of a process that has ended is needed, for that to be noticed.
     static constexpr std::chrono::milliseconds kPlacePatience{5000};
     static constexpr std::size_t kExpectedPeerBytes = sizeof(Peer*) + rma::Rma::kBytesPerExpectedPeer;

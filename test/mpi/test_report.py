@@ -82,6 +82,19 @@ def test_an_outbox_takes_no_room_that_the_mailbox_of_another_process_needs(mpi, 
     assert result.output.count("no outbox, messages of several packets go in packets") == 8, str(result)
 
 
+@pytest.mark.parametrize("without", ["sender", "receiver"])
+@flows(8, policies=("dynamic",))
+def test_long_messages_of_a_process_without_an_outbox_go_by_rendezvous(mpi, flow, without):
+    """Its segment with an outbox is larger than its files may be. It has few slots, too."""
+    program = [mpi.program("modes"), "cancel", "6000"]  # the first rank sends
+    limited = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "-", *program]
+    parts = [(1, limited if without == "sender" else program), (1, limited if without == "receiver" else program)]
+    params = {**flow.params, "btl_velo_report": "json", "btl_velo_verbose": 5, "btl_velo_single_copy_mechanism": "cma"}
+    result = mpi.run_parts(parts, params=params)
+    assert result.returncode == 0 and result.output.count("no outbox, ") == 1, str(result)
+    assert report_in(result)["total"]["rma_single_copy_bytes"] == (20 * 6000 if without == "sender" else 0)
+
+
 @flows(8, policies=("dynamic",))
 def test_what_finds_no_room_in_the_outbox_goes_in_packets(mpi, flow):
     total = exchange_report(mpi, flow, {"btl_velo_outbox": 2304, "btl_velo_by_reference": "always"})["total"]

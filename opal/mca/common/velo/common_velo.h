@@ -57,11 +57,10 @@ OPAL_DECLSPEC bool mca_common_velo_is_default(const char *key);
 /* Whether processes on other nodes are to be served. */
 OPAL_DECLSPEC bool mca_common_velo_spans_nodes(void);
 
-/* What is sent without a rendezvous in a large job, in whose mailboxes a peer has few slots, where messages may not go by
- * reference and the user has not set btl_velo_eager_limit: 4 KiB and ob1's header. */
+/* What is sent without a rendezvous in a large job, in whose mailboxes a peer has few slots, by a process without an outbox,
+ * where the user has not set btl_velo_eager_limit: 4 KiB and ob1's header. */
 #define MCA_COMMON_VELO_EAGER_HEADER ((size_t) 64)
 #define MCA_COMMON_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_COMMON_VELO_EAGER_HEADER)
-#define MCA_COMMON_VELO_SMALL_EAGER_SLOTS 512
 /* To other nodes a rendezvous costs two more journeys than a copy: up to 128 KiB travel at once, as far as half of a peer's
  * slots hold them. */
 #define MCA_COMMON_VELO_NETWORK_EAGER_LIMIT ((size_t) 131072 + MCA_COMMON_VELO_EAGER_HEADER)

@@ -232,8 +232,7 @@ static velo_engine *open_engine(bool threads)
     if (VELO_OK != status) {
         mca_common_velo_give_up(error);
     }
-    const bool refers = 0 != strcmp(config.by_reference, "never") && config.outbox > 0;
-    if (automatic && !refers && velo_engine_slots_per_peer(engine) < MCA_COMMON_VELO_SMALL_EAGER_SLOTS) {
+    if (automatic && velo_engine_is_short(engine)) {
         mca_common_velo.eager_limit = MCA_COMMON_VELO_SMALL_EAGER_LIMIT;
     }
     return engine;
