@@ -36,12 +36,18 @@ void give_back(void* memory) {
 void* operator new(std::size_t bytes) {
     return velo::test::given(velo::test::allocation_fails() ? nullptr : std::malloc(bytes > 0 ? bytes : 1));
 }
-
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
     const auto unit = static_cast<std::size_t>(alignment);
     return velo::test::given(velo::test::allocation_fails()
                                  ? nullptr
                                  : std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit));
+}
+// AddressSanitizer has some of its own for arrays, which would not come here.
+void* operator new[](std::size_t bytes) {
+    return operator new(bytes);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    return operator new(bytes, alignment);
 }
 
 void operator delete(void* memory) noexcept {
@@ -54,6 +60,18 @@ void operator delete(void* memory, std::align_val_t) noexcept {
     velo::test::give_back(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    velo::test::give_back(memory);
+}
+void operator delete[](void* memory) noexcept {
+    velo::test::give_back(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    velo::test::give_back(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+    velo::test::give_back(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
     velo::test::give_back(memory);
 }
 
