@@ -290,9 +290,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
-    // `answered`: the upper layer may send an answer at once.
-    void fetch_lines(const Peer& peer, const std::byte* data, std::size_t bytes, bool answered) const;
-    void release(const Peer& peer, const wire::Reference& reference);
+    void fetch_lines(const Peer& peer, const std::byte* data, const wire::Reference& reference) const;
+    void release(Peer& peer, const wire::Reference& reference);
     bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
@@ -358,7 +357,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::size_t looked_at_ = 0, looked_for_ = 0;
     std::uint64_t next_look_for_departed_ns_ = 0;
     bool outboxes_are_missing_ = false;  // one could not be mapped, and that has been told
-    std::vector<Peer*> ending_;  // who have ended and not been cleared up after; under the gate
+    std::vector<Peer*> ending_;          // who have ended and not been cleared up after; under the gate
     std::vector<fabric::shm::Segment> segments_of_departed_;  // for the report
     std::uint64_t lost_packets_ = 0;                          // to nobody
     std::optional<Domain> nowhere_;

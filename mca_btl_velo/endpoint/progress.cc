@@ -310,7 +310,7 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
         if (payload.bytes != sizeof(wire::Reference) || payload.more_bytes != 0) return false;
         const auto reference = read_payload<wire::Reference>(payload.data);
         std::byte* const data = referenced(peer, reference);
-        fetch_lines(peer, data, reference.bytes, (header.flags & wire::kInternal) == 0);
+        fetch_lines(peer, data, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
         const bool taken = header.flags & wire::kSeveral

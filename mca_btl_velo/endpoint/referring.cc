@@ -72,8 +72,9 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
                             wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags) {
     fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
-    const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes)};
+    const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes), peer.references_read};
     peer.referred = reference;
+    ++peer.references_sent;
     peer.link.carry_reference(
         {reference, there.data, &there.unread, kind, tag, flags, peer.ledger().attach(peer)});
     sent(peer, 1);
@@ -161,21 +162,23 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
 }
 
 // Lines that travel while the message is matched: from far those that are read next; from near, which are as
-// quick then, those of the message that went there last, in whose place the answer likely is to be stored.
-void Engine::fetch_lines(const Peer& peer, const std::byte* data, std::size_t bytes, bool answered) const {
+// quick then, those of the message that went there last, in whose place the answer is likely to be stored, if
+// the peer has read them.
+void Engine::fetch_lines(const Peer& peer, const std::byte* data, const wire::Reference& reference) const {
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
     if (peer.index >= remote_first_) return;
     if (peer.distance.far()) {
-        const std::size_t lines = std::min(kLinesRead, (bytes + 63) / 64);
+        const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
-    } else if (answered && peer.referred.bytes > 0 && !config_.threads) {  // else it may be changing
+    } else if (peer.referred.bytes > 0 && reference.read == peer.references_sent && !config_.threads) {
         const auto* chunk = reinterpret_cast<const std::byte*>(&mailbox_.chunk(peer.referred.place));
         const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);
     }
 }
 
-void Engine::release(const Peer& peer, const wire::Reference& reference) {
+void Engine::release(Peer& peer, const wire::Reference& reference) {
+    ++peer.references_read;
     if (peer.index >= remote_first_) {
         std::lock_guard lock(mutex_);
         return network_->release(reference.place);

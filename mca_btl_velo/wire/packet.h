@@ -43,8 +43,9 @@ constexpr bool is_data(PacketKind kind) {
 
 // The payload of a packet that refers to data (a REF), of a run of one packet.
 struct Reference {
-    std::uint32_t place;  // of the chunk in the sender's outbox, bytes
-    std::uint32_t bytes;  // of data in it
+    std::uint32_t place;     // of the chunk in the sender's outbox, bytes
+    std::uint32_t bytes;     // of data in it
+    std::uint32_t read = 0;  // how many of the receiver's the sender has read: a hint, counted modulo 2^32
 };
 
 // Before each of several messages that one REF stands for; the next begins at a multiple of 8 bytes.
