@@ -1,0 +1,131 @@
+/* The types of schedules. api/velo_goal.h has the functions. */
+#ifndef VELO_TYPES_GOAL_H
+#define VELO_TYPES_GOAL_H
+
+#include "types/messages.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Executes runs over an engine and a messenger of its own. */
+typedef struct velo_performer velo_performer;
+/* One rank's graph while it is being built. */
+typedef struct velo_goal_graph velo_goal_graph;
+/* A compiled graph; may be started any number of times, also while runs of it are under way. */
+typedef struct velo_goal_schedule velo_goal_schedule;
+/* Processes that run schedules together: rank i of their schedules is member i. */
+typedef struct velo_goal_group velo_goal_group;
+/* A schedule that is being executed. */
+typedef struct velo_goal_run velo_goal_run;
+
+/* An operation of a graph, counted from 0 in the order of their making. */
+typedef uint32_t velo_goal_vertex;
+#define VELO_GOAL_NO_VERTEX UINT32_MAX
+/* Source or tag of a receive. */
+#define VELO_GOAL_ANY UINT32_MAX
+/* The largest tag of a message, which a receive may name too. */
+#define VELO_GOAL_MOST_TAG ((uint32_t)INT32_MAX)
+
+/* Where data is: a space and an offset in it. Spaces 0..15 are the arguments that a run is started with. */
+enum {
+    VELO_GOAL_ARGUMENTS = 16, /* so many */
+    VELO_GOAL_SCRATCH = 16,   /* memory that each run has for itself, with contents undefined at its start */
+    VELO_GOAL_ABSOLUTE = 17,  /* the offset is an address */
+    VELO_GOAL_NOWHERE = 18    /* no data of anybody's; so many bytes are moved all the same */
+};
+typedef struct velo_goal_place {
+    uint64_t offset;
+    uint8_t space;
+} velo_goal_place;
+typedef struct velo_goal_piece {
+    velo_goal_place place;
+    uint64_t bytes;
+} velo_goal_piece;
+
+typedef enum velo_goal_operator {
+    VELO_GOAL_MAX,
+    VELO_GOAL_MIN,
+    VELO_GOAL_ADD,
+    VELO_GOAL_SUB,
+    VELO_GOAL_DIV, /* by 0: 0 */
+    VELO_GOAL_MUL,
+    VELO_GOAL_COPY, /* has a first source only */
+    VELO_GOAL_AND,  /* AND, OR, XOR: of bits, no floats */
+    VELO_GOAL_OR,
+    VELO_GOAL_XOR,
+    VELO_GOAL_WTIME /* no source, no type: stores the seconds of a monotonic clock, a double */
+} velo_goal_operator;
+typedef enum velo_goal_type { VELO_GOAL_SINT, VELO_GOAL_UINT, VELO_GOAL_FLOAT } velo_goal_type;
+
+/* result[i] = first[i] op second[i], over the pieces in their order. The result may be one of the sources,
+ * but must not overlap them otherwise. */
+typedef struct velo_goal_combination {
+    velo_goal_operator op;
+    velo_goal_type type;
+    uint32_t width; /* bits of an element: 8, 16, 32, 64 */
+    uint64_t elements;
+    const velo_goal_piece *first, *second, *result;
+    uint32_t first_count, second_count, result_count;
+} velo_goal_combination;
+
+/* How a run ended. */
+typedef struct velo_goal_result {
+    /* VELO_OK, or of the first operation that failed: VELO_ERR_REMOTE the transfer failed; VELO_ERR_MISMATCH
+     * a message was longer or shorter than its receive; VELO_ERR_UNREACHABLE no way to the peer;
+     * VELO_ERR_RESOURCE no memory; or what a call returned. */
+    velo_status status;
+    velo_goal_vertex vertex; /* that operation; VELO_GOAL_NO_VERTEX: none */
+    uint32_t peer;           /* its peer; VELO_GOAL_ANY: it has none */
+} velo_goal_result;
+
+/* How to start a run. Zeros are defaults. Everything but the buffers may go when the call has returned. */
+typedef struct velo_goal_start {
+    void* const* arguments; /* addresses of the spaces 0..; their memory has to live until the run is over */
+    uint32_t argument_count;
+    /* Calls of the schedule, in the thread that calls velo_goal_progress; may start runs, and must not wait
+     * for any. Without it they do nothing. A status below 0 ends the run. */
+    velo_status (*call)(void* context, uint32_t function);
+    /* Calculations that take time, in the same thread, which they may keep. Without it they take none. */
+    void (*calculate)(void* context, uint64_t ns, uint8_t cpu);
+    /* The run is over, told within velo_goal_progress and nowhere else. It may end the run and start others.
+     */
+    void (*done)(void* context, velo_goal_run* run);
+    void* context;
+} velo_goal_start;
+
+/* A collective operation by name. All that decides must be the same at all members, but for in_place. */
+typedef struct velo_goal_request {
+    const char* operation; /* barrier, bcast, reduce, allreduce, reduce_scatter_block, scan, exscan, gather,
+                            * scatter, allgather, alltoall */
+    const char* algorithm; /* NULL: chosen by bytes and size */
+    uint32_t root;
+    uint64_t bytes;        /* of a block; a reduction's and a broadcast's: of all */
+    uint64_t segment;      /* of a pipeline; 0: the algorithm's own */
+    bool in_place;         /* what this rank would send lies in the receive buffer already */
+    velo_goal_operator op; /* reductions: operator, type and width in bits */
+    velo_goal_type type;
+    uint32_t width;
+    bool ordered; /* operands are combined in the order of the ranks */
+} velo_goal_request;
+
+typedef struct velo_performer_config {
+    velo_config engine; /* as for velo_engine_open; message and gone are the performer's */
+    velo_messenger_config messages;
+    uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
+} velo_performer_config;
+
+/* What has happened so far. */
+typedef struct velo_performer_state {
+    uint64_t runs;  /* started */
+    uint64_t ended; /* over, failed ones included */
+    uint64_t failed;
+    uint64_t operations; /* started */
+    uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
+    velo_messenger_state messages;
+} velo_performer_state;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
