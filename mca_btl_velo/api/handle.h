@@ -6,6 +6,7 @@
 
 #include "api/velo.h"
 #include "endpoint/engine.h"
+#include "messaging/messenger.h"
 #include "platform/failure.h"
 
 struct velo_engine {
@@ -15,6 +16,8 @@ struct velo_engine {
 };
 
 namespace velo::api {
+
+messaging::Messenger& messenger_of(velo_messenger* messenger);
 
 // Runs set-up code; a failure becomes its status and its message.
 template <typename Action>

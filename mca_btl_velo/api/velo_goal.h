@@ -69,7 +69,8 @@ const char* velo_goal_algorithm_at(unsigned index, const char** operation);
 velo_performer_config velo_default_performer_config(void);
 velo_status velo_performer_open(const velo_performer_config* config, velo_performer** performer, char* error,
                                 size_t error_bytes);
-/* Runs that are under way are dropped without a callback, groups and runs are gone. NULL is allowed. */
+/* Its groups are closed. Runs that are under way are dropped without a callback, and none may be ended any
+ * more. NULL is allowed. */
 void velo_performer_close(velo_performer* performer);
 void velo_performer_abandon(velo_performer* performer); /* velo_engine_abandon */
 
@@ -83,11 +84,6 @@ velo_status velo_performer_connect(velo_performer* performer, const void* addres
 void velo_performer_observe(velo_performer* performer, velo_performer_state* state);
 
 /* --- groups */
-
-/* Where a member is: asked for each member once, from within velo_goal_run_start or velo_goal_progress, when
- * the first message goes to it. NULL: nowhere; the run ends with VELO_ERR_UNREACHABLE. Not asked for this
- * process itself. */
-typedef velo_peer* (*velo_goal_reach_fn)(void* context, uint32_t rank);
 
 /* `id`, 0 to 65535, is the same at all members, and no two groups that share a process have the same at one
  * time. Those of communicators of MPI are below VELO_GOAL_FIRST_FREE_ID. */
@@ -106,8 +102,8 @@ velo_status velo_goal_group_schedule(velo_goal_group* group, const velo_goal_req
 /* --- runs */
 
 /* Starts the next run of the group, and what is independent in it. Nothing is waited for. The schedule must
- * be of this rank and size. VELO_OK: *run is there, possibly complete already; it is the caller's, who ends
- * it. Otherwise no number has been taken. */
+ * be of this rank and size, and of no other performer. VELO_OK: *run is there, possibly complete already; it
+ * is the caller's, who ends it. Otherwise no number has been taken. */
 velo_status velo_goal_run_start(velo_goal_group* group, velo_goal_schedule* schedule,
                                 const velo_goal_start* start, velo_goal_run** run);
 /* Takes the next number and starts nothing: for what goes another way at this member, so that all count

@@ -26,6 +26,10 @@ struct velo_messenger {
 
 static_assert(VELO_ANY_SOURCE == velo::matching::kAnySource && VELO_ANY_TAG == velo::matching::kAnyTag);
 
+velo::messaging::Messenger& velo::api::messenger_of(velo_messenger* messenger) {
+    return messenger->messenger;
+}
+
 namespace {
 
 Key key_of(const velo_key& key) {

@@ -101,6 +101,7 @@ void Messenger::departed(Peer& peer) {
         share.peeks = std::move(peeks);
     }
     for (velo_message_send* send : unanswered) settle(send, VELO_ERR_REMOTE);
+    if (hear_ != nullptr) hear_(hearer_, peer);
 }
 
 bool Messenger::give_back(Peer* from, std::uint32_t cells) {

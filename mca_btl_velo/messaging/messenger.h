@@ -94,6 +94,11 @@ class Messenger final : private endpoint::Listener {
     void consume(Parked* message, velo_message_receive* receive);
     void forget(std::uint32_t context);
     velo_messenger_state observe() const;
+    // Who hears of processes that have ended, called as Listener::departed is. Before the first message.
+    void tell_departures(void (*hear)(void* context, Peer& peer), void* context) {
+        hear_ = hear;
+        hearer_ = context;
+    }
 
  private:
     // What a probe has asked a peer that holds messages back.
@@ -269,6 +274,8 @@ class Messenger final : private endpoint::Listener {
     AwaitedSends awaited_;
     std::shared_ptr<Notes> notes_;  // the engine has it too
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
+    void (*hear_)(void*, Peer&) = nullptr;
+    void* hearer_ = nullptr;
     std::uint32_t evictions_ = 0;   // of peeks, as a random number
     velo_messenger_state state_{};
 };

@@ -94,6 +94,11 @@ typedef struct velo_goal_start {
     void* context;
 } velo_goal_start;
 
+/* Where a member of a group is: asked for each member once, from within velo_goal_run_start or
+ * velo_goal_progress, when the first message goes to it or is to come from it; must not call progress. NULL:
+ * nowhere; the run ends with VELO_ERR_UNREACHABLE. Not asked for this process itself. */
+typedef velo_peer* (*velo_goal_reach_fn)(void* context, uint32_t rank);
+
 /* A collective operation by name. All that decides must be the same at all members, but for in_place. */
 typedef struct velo_goal_request {
     const char* operation; /* barrier, bcast, reduce, allreduce, reduce_scatter_block, scan, exscan, gather,

@@ -1,0 +1,350 @@
+// The C interface of schedules: translates handles, catches failures. No logic of its own.
+#include "api/velo_goal.h"
+
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "api/handle.h"
+#include "goal/collectives/collectives.h"
+#include "parameters/table.h"
+#include "performing/performer.h"
+#include "platform/layout.h"
+
+using velo::Failure;
+using velo::api::attempted;
+using velo::api::guarded;
+using velo::performing::Compiled;
+using velo::performing::Group;
+using velo::performing::LiveRun;
+using velo::performing::Performer;
+namespace goal = velo::goal;
+
+struct velo_goal_graph {
+    velo_goal_graph(uint32_t rank, uint32_t size) : graph(rank, size) {}
+
+    goal::Graph graph;
+    bool short_of_memory = false;
+};
+
+// It is used by handles of groups until they are closed, too.
+struct velo_performer {
+    velo_engine* engine = nullptr;
+    velo_messenger* messenger = nullptr;
+    std::vector<std::byte> address;
+    std::unique_ptr<Performer> performer;
+
+    velo_performer() = default;
+    velo_performer(const velo_performer&) = delete;
+    ~velo_performer() {
+        velo_messenger_close(messenger);
+        velo_engine_close(engine);
+    }
+};
+
+struct velo_goal_group {
+    velo_performer* performer;
+    std::shared_ptr<Group> group;
+};
+
+static_assert(VELO_GOAL_ANY == goal::kAny && VELO_GOAL_NO_VERTEX == goal::kNoVertex);
+static_assert(VELO_GOAL_ARGUMENTS == goal::kArguments && VELO_GOAL_SCRATCH == goal::kScratch &&
+              VELO_GOAL_ABSOLUTE == goal::kAbsolute && VELO_GOAL_NOWHERE == goal::kNowhere);
+static_assert(VELO_GOAL_WTIME == static_cast<int>(goal::Operator::kWtime) &&
+              VELO_GOAL_COPY == static_cast<int>(goal::Operator::kCopy) &&
+              VELO_GOAL_FLOAT == static_cast<int>(goal::Type::kFloat));
+
+namespace {
+
+// Before an address: how much of it is the engine's.
+struct AddressHeader {
+    static constexpr std::uint64_t kMagic = 0x31476f6c6556;  // "VeloG1"
+    std::uint64_t magic, engine_bytes;
+};
+
+goal::Place place_of(const velo_goal_place& place) {
+    return {place.offset, place.space};
+}
+
+std::vector<goal::Piece> pieces_of(const velo_goal_piece* pieces, uint32_t count) {
+    std::vector<goal::Piece> list;
+    for (uint32_t i = 0; i < count; ++i) list.push_back({place_of(pieces[i].place), pieces[i].bytes});
+    return list;
+}
+
+// Adds something; what fails is told by compile.
+template <typename Action>
+velo_goal_vertex guarded(velo_goal_graph* graph, Action action) {
+    velo_goal_vertex vertex = VELO_GOAL_NO_VERTEX;
+    graph->short_of_memory |=
+        velo::contained([&] { vertex = action(graph->graph); }, [](velo_status, const char*) {}) != VELO_OK;
+    return vertex;
+}
+
+// Of a group: a performer whose engine fails is of no use any more.
+template <typename Action>
+auto performed(velo_performer* performer, Action action) {
+    return guarded(performer->engine, [&] { return action(*performer->performer); });
+}
+
+std::shared_ptr<Compiled>* compiled_of(velo_goal_schedule* schedule) {
+    return reinterpret_cast<std::shared_ptr<Compiled>*>(schedule);
+}
+LiveRun* run_of(velo_goal_run* run) {
+    return reinterpret_cast<LiveRun*>(run);
+}
+
+velo_status connect(velo_performer* performer, const void* address, size_t bytes, velo_peer** peer,
+                    char* error, size_t error_bytes) {
+    AddressHeader header;
+    velo::platform::check_layout({static_cast<const std::byte*>(address), bytes}, AddressHeader::kMagic,
+                                 sizeof header, "a peer");
+    std::memcpy(&header, address, sizeof header);
+    const auto* const engine = static_cast<const std::byte*>(address) + sizeof header;
+    const size_t rest = bytes - sizeof header;
+    if (header.engine_bytes > rest)
+        throw Failure(VELO_ERR_PROTOCOL, "the address of a peer's schedules is damaged");
+    const bool here = velo_address_is_here(engine, header.engine_bytes);
+    uint32_t place = 0;
+    velo_status status = (here ? velo_peer_expect : velo_peer_expect_remote)(
+        performer->engine, engine, header.engine_bytes, &place, error, error_bytes);
+    if (status != VELO_OK) return status;
+    velo_peer* found = velo_peer_at(performer->engine, place);
+    if (found == nullptr) return VELO_ERR_RESOURCE;
+    status = velo_messenger_connect(performer->messenger, found, engine + header.engine_bytes,
+                                    rest - header.engine_bytes);
+    if (status == VELO_OK) *peer = found;
+    return status;
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_goal_graph_new(uint32_t rank, uint32_t size, velo_goal_graph** graph) {
+    *graph = nullptr;
+    if (rank >= size) return VELO_ERR_PARAMETER;
+    attempted([&] { *graph = new velo_goal_graph(rank, size); });
+    return *graph != nullptr ? VELO_OK : VELO_ERR_RESOURCE;
+}
+
+void velo_goal_graph_free(velo_goal_graph* graph) {
+    static_assert(std::is_nothrow_destructible_v<velo_goal_graph>);
+    delete graph;
+}
+
+velo_goal_vertex velo_goal_send(velo_goal_graph* graph, velo_goal_place from, uint64_t bytes, uint32_t to,
+                                uint32_t tag) {
+    return guarded(graph, [&](goal::Graph& g) { return g.send(place_of(from), bytes, to, tag); });
+}
+
+velo_goal_vertex velo_goal_receive(velo_goal_graph* graph, velo_goal_place into, uint64_t bytes,
+                                   uint32_t from, uint32_t tag) {
+    return guarded(graph, [&](goal::Graph& g) { return g.receive(place_of(into), bytes, from, tag); });
+}
+
+velo_goal_vertex velo_goal_send_pieces(velo_goal_graph* graph, const velo_goal_piece* pieces, uint32_t count,
+                                       uint32_t to, uint32_t tag) {
+    return guarded(graph, [&](goal::Graph& g) { return g.send(pieces_of(pieces, count), to, tag); });
+}
+
+velo_goal_vertex velo_goal_receive_pieces(velo_goal_graph* graph, const velo_goal_piece* pieces,
+                                          uint32_t count, uint32_t from, uint32_t tag) {
+    return guarded(graph, [&](goal::Graph& g) { return g.receive(pieces_of(pieces, count), from, tag); });
+}
+
+velo_goal_vertex velo_goal_combine(velo_goal_graph* graph, const velo_goal_combination* combination) {
+    return guarded(graph, [&](goal::Graph& g) {
+        const velo_goal_combination& asked = *combination;
+        goal::Combination c;
+        c.first = g.operand(pieces_of(asked.first, asked.first_count));
+        c.second = g.operand(pieces_of(asked.second, asked.second_count));
+        c.result = g.operand(pieces_of(asked.result, asked.result_count));
+        c.elements = asked.elements;
+        c.op = static_cast<goal::Operator>(asked.op);
+        c.type = static_cast<goal::Type>(asked.type);
+        c.width = static_cast<std::uint8_t>(asked.width <= 64 ? asked.width : 0);
+        return g.combine(c);
+    });
+}
+
+velo_goal_vertex velo_goal_call(velo_goal_graph* graph, uint32_t function) {
+    return guarded(graph, [&](goal::Graph& g) { return g.call(function); });
+}
+
+velo_goal_vertex velo_goal_calculate(velo_goal_graph* graph, uint64_t ns, uint8_t cpu) {
+    return guarded(graph, [&](goal::Graph& g) { return g.calculate(ns, cpu); });
+}
+
+void velo_goal_requires(velo_goal_graph* graph, velo_goal_vertex later, velo_goal_vertex earlier) {
+    (void)guarded(graph, [&](goal::Graph& g) { return g.needs(later, earlier), later; });
+}
+
+void velo_goal_requires_start(velo_goal_graph* graph, velo_goal_vertex later, velo_goal_vertex earlier) {
+    (void)guarded(graph, [&](goal::Graph& g) { return g.needs_start(later, earlier), later; });
+}
+
+void velo_goal_scratch(velo_goal_graph* graph, uint64_t bytes) {
+    (void)guarded(graph, [&](goal::Graph& g) { return g.scratch(bytes), 0; });
+}
+
+bool velo_goal_is_legal(velo_goal_operator op, velo_goal_type type, uint32_t width) {
+    bool legal = false;
+    attempted([&] {
+        legal = goal::is_legal(static_cast<goal::Operator>(op), static_cast<goal::Type>(type), width);
+    });
+    return legal;
+}
+
+velo_status velo_goal_compile(const velo_goal_graph* graph, velo_goal_schedule** schedule, char* error,
+                              size_t error_bytes) {
+    *schedule = nullptr;
+    return guarded(error, error_bytes, [&] {
+        if (graph->short_of_memory) throw std::bad_alloc();
+        auto compiled = std::make_unique<std::shared_ptr<Compiled>>(velo::performing::compiled(graph->graph));
+        *schedule = reinterpret_cast<velo_goal_schedule*>(compiled.release());
+    });
+}
+
+void velo_goal_schedule_free(velo_goal_schedule* schedule) {
+    static_assert(std::is_nothrow_destructible_v<std::shared_ptr<Compiled>>);
+    delete compiled_of(schedule);
+}
+
+const char* velo_goal_algorithm_at(unsigned index, const char** operation) {
+    const char* name = nullptr;
+    attempted([&] {
+        const auto all = goal::collectives::algorithms();
+        if (index >= all.size()) return;
+        *operation = all[index].operation.data();
+        name = all[index].name.data();
+    });
+    return name;
+}
+
+velo_performer_config velo_default_performer_config(void) {
+    static_assert(
+        noexcept(velo::parameters::engine_defaults())&& noexcept(velo::parameters::messenger_defaults()));
+    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64};
+}
+
+velo_status velo_performer_open(const velo_performer_config* config, velo_performer** performer, char* error,
+                                size_t error_bytes) {
+    *performer = nullptr;
+    return guarded(error, error_bytes, [&] {
+        auto opened = std::make_unique<velo_performer>();
+        velo_config engine = config->engine;
+        engine.message = [](void*, std::uint8_t, void*, std::size_t) {};
+        engine.gone = nullptr;
+        velo_status status = velo_engine_open(&engine, &opened->engine, error, error_bytes);
+        if (status == VELO_OK)
+            status = velo_messenger_open(opened->engine, &config->messages, &opened->messenger, error,
+                                         error_bytes);
+        if (status != VELO_OK) throw Failure(status, std::string(error));
+        opened->performer = std::make_unique<Performer>(
+            opened->engine->engine, velo::api::messenger_of(opened->messenger), config->schedules);
+        AddressHeader header{AddressHeader::kMagic, 0};
+        std::size_t messenger_bytes = 0;
+        const auto* e =
+            static_cast<const std::byte*>(velo_engine_address(opened->engine, &header.engine_bytes));
+        const auto* m =
+            static_cast<const std::byte*>(velo_messenger_address(opened->messenger, &messenger_bytes));
+        const auto* h = reinterpret_cast<const std::byte*>(&header);
+        opened->address.assign(h, h + sizeof header);
+        opened->address.insert(opened->address.end(), e, e + header.engine_bytes);
+        opened->address.insert(opened->address.end(), m, m + messenger_bytes);
+        *performer = opened.release();
+    });
+}
+
+void velo_performer_close(velo_performer* performer) {
+    static_assert(std::is_nothrow_destructible_v<velo_performer>);
+    delete performer;
+}
+
+void velo_performer_abandon(velo_performer* performer) {
+    attempted([&] { performer->engine->engine.abandon(); });
+}
+
+const void* velo_performer_address(const velo_performer* performer, size_t* bytes) {
+    static_assert(noexcept(performer->address.data()));
+    *bytes = performer->address.size();
+    return performer->address.data();
+}
+
+velo_status velo_performer_connect(velo_performer* performer, const void* address, size_t bytes,
+                                   velo_peer** peer, char* error, size_t error_bytes) {
+    *peer = nullptr;
+    velo_status status = VELO_OK;
+    const velo_status caught = guarded(
+        error, error_bytes, [&] { status = connect(performer, address, bytes, peer, error, error_bytes); });
+    return caught != VELO_OK ? caught : status;
+}
+
+void velo_performer_observe(velo_performer* performer, velo_performer_state* state) {
+    *state = {};
+    attempted([&] { *state = performer->performer->observe(); });
+}
+
+velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_t rank, uint32_t size,
+                                 velo_goal_reach_fn reach, void* context, velo_goal_group** group) {
+    *group = nullptr;
+    if (id >= 2 * VELO_GOAL_FIRST_FREE_ID || rank >= size) return VELO_ERR_PARAMETER;
+    attempted([&] {
+        *group = new velo_goal_group{performer, std::make_shared<Group>(id, rank, size, reach, context)};
+    });
+    return *group != nullptr ? VELO_OK : VELO_ERR_RESOURCE;
+}
+
+void velo_goal_group_close(velo_goal_group* group) {
+    static_assert(std::is_nothrow_destructible_v<velo_goal_group>);
+    delete group;
+}
+
+velo_status velo_goal_group_schedule(velo_goal_group* group, const velo_goal_request* request,
+                                     velo_goal_schedule** schedule) {
+    *schedule = nullptr;
+    return guarded(nullptr, 0, [&] {
+        *schedule = reinterpret_cast<velo_goal_schedule*>(
+            group->performer->performer->schedule(*group->group, *request));
+    });
+}
+
+velo_status velo_goal_run_start(velo_goal_group* group, velo_goal_schedule* schedule,
+                                const velo_goal_start* start, velo_goal_run** run) {
+    *run = nullptr;
+    LiveRun* prepared = nullptr;
+    const velo_status status = guarded(nullptr, 0, [&] {
+        prepared = group->performer->performer->prepare(group->group, *compiled_of(schedule), *start);
+    });
+    if (status != VELO_OK) return status;
+    *run = reinterpret_cast<velo_goal_run*>(prepared);
+    return performed(group->performer, [&](Performer& performer) {
+        performer.begin(prepared);
+        return VELO_OK;
+    });
+}
+
+void velo_goal_run_skip(velo_goal_group* group) {
+    (void)guarded(group->performer->engine, [&] {
+        group->performer->performer->skip(*group->group);
+        return VELO_OK;
+    });
+}
+
+bool velo_goal_run_is_over(const velo_goal_run* run) {
+    static_assert(noexcept(reinterpret_cast<const LiveRun*>(run)->over.load()));
+    return reinterpret_cast<const LiveRun*>(run)->over.load(std::memory_order_acquire);
+}
+
+velo_goal_result velo_goal_run_end(velo_goal_run* run) {
+    velo_goal_result result{VELO_ERR_RESOURCE, VELO_GOAL_NO_VERTEX, VELO_GOAL_ANY};
+    attempted([&] { result = run_of(run)->performer->end(run_of(run)); });
+    return result;
+}
+
+int velo_goal_progress(velo_performer* performer) {
+    return guarded(performer->engine, [&] { return performer->performer->progress(); });
+}
+
+}  // extern "C"

@@ -1,0 +1,28 @@
+// A schedule with what its runs need besides, and runs of it that are over and serve again.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "goal/schedule.h"
+
+namespace velo::performing {
+
+struct LiveRun;
+
+struct Compiled {
+    explicit Compiled(goal::Schedule made);
+    ~Compiled();
+
+    goal::Schedule schedule;
+    std::uint32_t arguments = 0;           // that a run is started with, at least
+    std::uint64_t nowhere = 0;             // bytes of data that is nobody's, at most
+    std::unique_ptr<std::byte[]> nobodys;  // so many, once there is a run
+    std::vector<std::unique_ptr<LiveRun>> idle;
+};
+
+// Throws Failure (VELO_ERR_PARAMETER) that says what is wrong with the graph.
+std::shared_ptr<Compiled> compiled(const goal::Graph& graph);
+
+}  // namespace velo::performing

@@ -1,0 +1,62 @@
+#include "performing/group.h"
+
+#include "goal/collectives/choice.h"
+#include "platform/failure.h"
+
+namespace velo::performing {
+namespace {
+
+namespace collectives = goal::collectives;
+
+bool is_same(const velo_goal_request& a, const velo_goal_request& b) {
+    return a.root == b.root && a.bytes == b.bytes && a.segment == b.segment && a.in_place == b.in_place &&
+           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered;
+}
+
+std::string_view text(const char* name) {
+    return name == nullptr ? std::string_view() : name;
+}
+
+std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& asked) {
+    collectives::Request request;
+    request.rank = group.rank;
+    request.size = group.size;
+    request.root = asked.root;
+    request.bytes = asked.bytes;
+    request.segment = asked.segment;
+    request.in_place = asked.in_place;
+    request.reduction = {static_cast<goal::Operator>(asked.op), static_cast<goal::Type>(asked.type),
+                         static_cast<std::uint8_t>(asked.width), !asked.ordered};
+    const collectives::Algorithm* algorithm = asked.algorithm == nullptr
+                                                  ? collectives::choose(asked.operation, request)
+                                                  : collectives::find(asked.operation, asked.algorithm);
+    if (algorithm == nullptr || algorithm->operation == "exchange" || request.root >= request.size ||
+        !algorithm->serves(request))
+        throw Failure(VELO_ERR_UNSUPPORTED, std::string("no such collective operation: ") + asked.operation);
+    return compiled(algorithm->make(request));
+}
+
+}  // namespace
+
+std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request, std::uint32_t most,
+                                           std::uint64_t* made) {
+    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+        if (!is_same(kept->request, request) || kept->operation != request.operation ||
+            kept->algorithm != text(request.algorithm))
+            continue;
+        if (kept != kept_.begin()) kept_.splice(kept_.begin(), kept_, kept);
+        return &kept->compiled;
+    }
+    kept_.push_front({request.operation, std::string(text(request.algorithm)), request, nullptr});
+    try {
+        kept_.front().compiled = make(*this, request);
+    } catch (...) {
+        kept_.pop_front();
+        throw;
+    }
+    ++*made;
+    if (kept_.size() > most) kept_.pop_back();
+    return &kept_.front().compiled;
+}
+
+}  // namespace velo::performing

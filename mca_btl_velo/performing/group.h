@@ -1,0 +1,71 @@
+// Processes that run schedules together, as one of them sees it.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "endpoint/peer.h"
+#include "goal/collectives/collectives.h"
+#include "performing/compiled.h"
+#include "types/goal.h"
+
+namespace velo::performing {
+
+struct LiveRun;
+
+// Of runs with numbers that are so far apart the messages look alike. They never meet: a run is begun when
+// all that are so much older are over here, so that its receives follow theirs; and as each process sends the
+// messages of a run before those of one that is so much younger, they match in order.
+inline constexpr std::uint64_t kWindow = 65536;
+
+struct Group {
+    Group(std::uint32_t id, std::uint32_t rank, std::uint32_t size, velo_goal_reach_fn reach, void* context)
+        : id(id), rank(rank), size(size), peers_(size), reach_(reach), context_(context) {}
+
+    // nullptr: nowhere.
+    endpoint::Peer* peer(std::uint32_t of) {
+        if (peers_[of] == nullptr) [[unlikely]]
+            peers_[of] = reach_(context_, of);
+        return peers_[of];
+    }
+
+    std::uint64_t take_number() {
+        over_.push_back(false);
+        return next_++;
+    }
+    void give_back_number() {
+        over_.pop_back();
+        --next_;
+    }
+    bool may_begin(std::uint64_t number) const { return number - first_ < kWindow; }
+    void is_over(std::uint64_t number) {
+        over_[number - first_] = true;
+        for (; !over_.empty() && over_.front(); ++first_) over_.pop_front();
+    }
+
+    // At hand or made now. Throws Failure.
+    std::shared_ptr<Compiled>* schedule(const velo_goal_request& request, std::uint32_t most,
+                                        std::uint64_t* made);
+
+    const std::uint32_t id, rank, size;
+    std::deque<LiveRun*> waiting;  // for may_begin
+
+ private:
+    struct Kept {
+        std::string operation, algorithm;
+        velo_goal_request request;
+        std::shared_ptr<Compiled> compiled;
+    };
+
+    std::vector<endpoint::Peer*> peers_;  // by rank; nullptr: not asked for
+    velo_goal_reach_fn reach_;
+    void* context_;
+    std::uint64_t next_ = 0, first_ = 0;  // number of the next run; of the first one that is not over
+    std::deque<bool> over_;               // from first_ on
+    std::list<Kept> kept_;                // the one used last comes first
+};
+
+}  // namespace velo::performing

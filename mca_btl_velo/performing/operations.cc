@@ -1,0 +1,169 @@
+// Operations: how each is started, and told when it is done.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "performing/performer.h"
+#include "platform/copy.h"
+#include "platform/monotonic.h"
+
+namespace velo::performing {
+namespace {
+
+matching::Key key_of(const LiveRun& run, std::uint32_t source, std::uint32_t tag) {
+    static_assert(goal::kAny == static_cast<std::uint32_t>(matching::kAnySource));
+    return {run.context, static_cast<std::int32_t>(source),
+            tag == goal::kAny ? matching::kAnyTag : static_cast<std::int32_t>(tag)};
+}
+
+LiveRun& live(goal::Run& run) {
+    return static_cast<LiveRun&>(run);
+}
+
+Slot& slot_of(velo_message_receive* receive) {
+    static_assert(offsetof(Slot, receive) == 0 && offsetof(Slot, send) == 0);
+    return *reinterpret_cast<Slot*>(receive);
+}
+
+}  // namespace
+
+void Performer::send(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
+    LiveRun& run = live(base);
+    ++state_.operations;
+    endpoint::Peer* peer = nullptr;
+    if (o.peer != run.group->rank && (peer = run.group->peer(o.peer)) == nullptr)
+        return fail(run, v, VELO_ERR_UNREACHABLE);
+    const matching::Key key = key_of(run, run.group->rank, o.tag);
+    const std::byte* data = nullptr;
+    if (o.pieces == 0) {
+        data = run.memory().at({o.offset, o.space});
+        if (peer != nullptr && messenger_.send_if_plain(*peer, key, data, o.bytes)) [[likely]]
+            return run.finished(v);
+    }
+    Slot& slot = take_slot(run, v, peer);
+    if (o.pieces > 0) {
+        slot.packed = std::make_unique_for_overwrite<std::byte[]>(o.bytes);
+        data = slot.packed.get();
+        std::byte* to = slot.packed.get();
+        for (const goal::Piece& piece : run.schedule().pieces(o)) {
+            if (piece.bytes > 0) std::memcpy(to, run.memory().at(piece.place), piece.bytes);
+            to += piece.bytes;
+        }
+    }
+    slot.send.done = [](velo_message_send* sent, velo_status status) {
+        told(*reinterpret_cast<Slot*>(sent), status);
+    };
+    const velo_status status = messenger_.send(peer, key, data, o.bytes, VELO_SEND_STANDARD, &slot.send);
+    if (status == VELO_QUEUED) return;
+    release(slot);
+    if (status == VELO_OK)
+        run.finished(v);
+    else
+        fail(run, v, status);
+}
+
+void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
+    LiveRun& run = live(base);
+    ++state_.operations;
+    endpoint::Peer* peer = nullptr;
+    if (o.peer != goal::kAny && o.peer != run.group->rank && (peer = run.group->peer(o.peer)) == nullptr)
+        return fail(run, v, VELO_ERR_UNREACHABLE);
+    Slot& slot = take_slot(run, v, peer);
+    slot.receives = true;
+    slot.receive.capacity = o.bytes;
+    slot.receive.buffer = nullptr;
+    slot.receive.unpack = nullptr;
+    if (o.pieces == 0) {
+        slot.receive.buffer = run.memory().at({o.offset, o.space});
+    } else {
+        slot.receive.unpack = unpack;
+        slot.piece = run.schedule().pieces(o).data();
+        slot.position = 0;
+    }
+    slot.receive.done = [](velo_message_receive* received, velo_status status) {
+        const bool fits = received->bytes == received->capacity;
+        told(slot_of(received), status == VELO_OK && !fits ? VELO_ERR_MISMATCH : status);
+    };
+    slot.previous = nullptr;
+    slot.next = run.receives;
+    if (run.receives != nullptr) run.receives->previous = &slot;
+    run.receives = &slot;
+    messenger_.receive(key_of(run, o.peer, o.tag), &slot.receive);
+    if (departed_.empty() || peer == nullptr || std::ranges::find(departed_, peer) == departed_.end())
+        [[likely]]
+        return;
+    if (!messenger_.cancel(&slot.receive)) return;
+    release(slot);
+    fail(run, v, VELO_ERR_UNREACHABLE);
+}
+
+void Performer::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
+    LiveRun& run = live(base);
+    ++state_.operations;
+    if (o.kind == goal::Kind::kCombine) {
+        const goal::Schedule& schedule = run.schedule();
+        const goal::Combination& c = schedule.combination(o);
+        const double seconds =
+            c.op == goal::Operator::kWtime ? static_cast<double>(platform::monotonic_ns()) * 1e-9 : 0;
+        goal::combine(c, schedule.pieces(), run.memory(), seconds);
+        return run.finished(v);
+    }
+    const bool asked = o.kind == goal::Kind::kCall ? run.start.call != nullptr
+                                                   : run.start.calculate != nullptr && o.bytes > 0;
+    if (!asked) return run.finished(v);
+    news_.push_back({&run, v});
+}
+
+void Performer::unpack(velo_message_receive* receive, const void* data, std::size_t bytes) {
+    Slot& slot = slot_of(receive);
+    const goal::Memory& memory = slot.run->memory();
+    const auto* from = static_cast<const std::byte*>(data);
+    while (bytes > 0) {
+        const std::size_t part = std::min<std::uint64_t>(bytes, slot.piece->bytes - slot.position);
+        if (part > 0) std::memcpy(memory.at(slot.piece->place) + slot.position, from, part);
+        from += part;
+        bytes -= part;
+        slot.position += part;
+        if (slot.position < slot.piece->bytes) return;
+        ++slot.piece;
+        slot.position = 0;
+    }
+}
+
+// What was written to the run's memory before is seen by whoever takes it.
+void Performer::told(Slot& slot, velo_status status) {
+    slot.status = status;
+    std::atomic<Slot*>& told = slot.performer->told_;
+    Slot* youngest = told.load(std::memory_order_relaxed);
+    do {
+        slot.told = youngest;
+    } while (
+        !told.compare_exchange_weak(youngest, &slot, std::memory_order_release, std::memory_order_relaxed));
+}
+
+Slot& Performer::take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer) {
+    Slot* slot = free_;
+    if (slot != nullptr) {
+        free_ = slot->next;
+    } else {
+        slot = &slots_.emplace_back();
+        slot->performer = this;
+    }
+    slot->run = &run;
+    slot->vertex = v;
+    slot->peer = peer;
+    slot->receives = false;
+    return *slot;
+}
+
+void Performer::release(Slot& slot) {
+    if (slot.receives) {
+        (slot.previous != nullptr ? slot.previous->next : slot.run->receives) = slot.next;
+        if (slot.next != nullptr) slot.next->previous = slot.previous;
+    }
+    slot.packed.reset();
+    slot.next = free_;
+    free_ = &slot;
+}
+
+}  // namespace velo::performing

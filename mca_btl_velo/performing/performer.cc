@@ -1,0 +1,327 @@
+// Runs: from their start to their end.
+#include "performing/performer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/failure.h"
+
+namespace velo::performing {
+namespace {
+
+using goal::kNoVertex;
+
+constexpr std::size_t kLine = 64;
+
+// Aligned, inside of something longer.
+std::byte* aligned(std::byte* memory) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    return memory + ((address + kLine - 1) / kLine * kLine - address);
+}
+
+}  // namespace
+
+LiveRun::LiveRun(Performer& by, Compiled& of) : goal::Run(of.schedule), performer(&by) {
+    goal::Memory& m = memory();
+    if (const std::uint64_t bytes = of.schedule.scratch_bytes(); bytes > 0) {
+        scratch = std::make_unique_for_overwrite<std::byte[]>(bytes + kLine);
+        m.base[goal::kScratch] = aligned(scratch.get());
+    }
+    if (of.nowhere > 0 && of.nobodys == nullptr) of.nobodys = std::make_unique<std::byte[]>(of.nowhere);
+    m.base[goal::kNowhere] = of.nobodys.get();
+}
+
+Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules)
+    : engine_(engine),
+      messenger_(messenger),
+      schedules_(std::max(schedules, 1U)),
+      threads_(engine.threads()),
+      turn_(threads_),
+      telling_(threads_) {
+    messenger_.tell_departures(hear_of_departure, this);
+}
+
+Performer::~Performer() {
+    while (LiveRun* run = runs_) {
+        runs_ = run->following;
+        const std::shared_ptr<Compiled> keeps = std::move(run->compiled);
+        delete run;
+    }
+}
+
+LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shared_ptr<Compiled>& compiled,
+                            const velo_goal_start& start) {
+    const goal::Schedule& schedule = compiled->schedule;
+    if (schedule.rank() != group->rank || schedule.size() != group->size)
+        throw Failure(VELO_ERR_PARAMETER, "the schedule is of another rank or size than the group");
+    if (start.argument_count < compiled->arguments || start.argument_count > goal::kArguments)
+        throw Failure(VELO_ERR_PARAMETER, "the schedule uses arguments that it is not given");
+    std::lock_guard lock(turn_);
+    std::unique_ptr<LiveRun> run;
+    if (compiled->idle.empty()) {
+        run = std::make_unique<LiveRun>(*this, *compiled);
+    } else {
+        run = std::move(compiled->idle.back());
+        compiled->idle.pop_back();
+        run->restart();
+    }
+    if (compiled->idle.capacity() < kMostIdle) compiled->idle.reserve(kMostIdle);
+    run->number = group->take_number();
+    run->begun = run->active = run->concluded = false;
+    run->waits = !group->may_begin(run->number);
+    if (run->waits) try {
+            group->waiting.push_back(run.get());
+        } catch (...) {
+            group->give_back_number();
+            throw;
+        }
+    run->compiled = compiled;
+    run->group = group;
+    run->start = start;
+    std::copy_n(start.arguments, start.argument_count, reinterpret_cast<void**>(run->memory().base));
+    run->start.arguments = nullptr;
+    run->result = {VELO_OK, kNoVertex, goal::kAny};
+    run->over.store(false, std::memory_order_relaxed);
+    run->previous = nullptr;
+    run->following = runs_;
+    if (runs_ != nullptr) runs_->previous = run.get();
+    runs_ = run.get();
+    ++state_.runs;
+    return run.release();
+}
+
+void Performer::begin(LiveRun* run) {
+    std::lock_guard lock(turn_);
+    if (!run->begun && !run->waits) open(*run);
+    perform(kMost);
+    note_work();
+}
+
+void Performer::open(LiveRun& run) {
+    run.begun = true;
+    run.context = run.group->id << 16 | static_cast<std::uint32_t>(run.number % kWindow);
+    if (!spoiled_.empty()) std::erase(spoiled_, run.context);
+    activate(run);
+}
+
+velo_goal_result Performer::end(LiveRun* run) {
+    std::shared_ptr<Compiled> compiled;
+    std::unique_ptr<LiveRun> over(run);
+    const velo_goal_result result = run->result;
+    std::lock_guard lock(turn_);
+    (run->previous != nullptr ? run->previous->following : runs_) = run->following;
+    if (run->following != nullptr) run->following->previous = run->previous;
+    compiled = std::move(run->compiled);
+    run->group.reset();
+    if (compiled->idle.size() < compiled->idle.capacity()) compiled->idle.push_back(std::move(over));
+    return result;
+}
+
+void Performer::skip(Group& group) {
+    std::lock_guard lock(turn_);
+    group.is_over(group.take_number());
+}
+
+std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
+    std::lock_guard lock(turn_);
+    return group.schedule(request, schedules_, &state_.compiled);
+}
+
+int Performer::progress() {
+    std::uint32_t events = static_cast<std::uint32_t>(engine_.progress());
+    if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
+        !some_departed_.load(std::memory_order_relaxed)) [[likely]]
+        return static_cast<int>(events);
+    {
+        std::unique_lock lock(turn_, std::try_to_lock);
+        if (!lock.owns_lock()) return static_cast<int>(events);
+        if (some_departed_.load(std::memory_order_acquire)) look_for_departed();
+        for (const std::uint32_t context : spoiled_) messenger_.forget(context);
+        events += perform(kMost);
+        note_work();
+    }
+    if (telling_.try_enter()) {
+        try {
+            events += tell();
+        } catch (...) {
+            telling_.leave();
+            throw;
+        }
+        telling_.leave();
+    }
+    return static_cast<int>(events);
+}
+
+void Performer::note_work() {
+    work_.store(first_active_ != nullptr || !news_.empty() || !spoiled_.empty(), std::memory_order_relaxed);
+}
+
+velo_performer_state Performer::observe() {
+    std::lock_guard lock(turn_);
+    velo_performer_state state = state_;
+    state.messages = messenger_.observe();
+    return state;
+}
+
+std::uint32_t Performer::perform(std::uint32_t most) {
+    for (std::uint32_t events = 0;;) {
+        events += collect();
+        LiveRun* run = first_active_;
+        if (run == nullptr || most == 0) return events;
+        first_active_ = run->next_active;
+        run->active = false;
+        const std::uint64_t before = state_.operations;
+        (void)drain(*run, *this, most);
+        const auto started = static_cast<std::uint32_t>(state_.operations - before);
+        events += started;
+        most -= started;
+        touch(*run);
+    }
+}
+
+// In the order in which they were told.
+std::uint32_t Performer::collect() {
+    if (told_.load(std::memory_order_relaxed) == nullptr) return 0;
+    Slot* slot = told_.exchange(nullptr, std::memory_order_acquire);
+    Slot* first = nullptr;
+    while (slot != nullptr) {
+        Slot* const before = std::exchange(slot->told, first);
+        first = slot;
+        slot = before;
+    }
+    std::uint32_t count = 0;
+    for (; first != nullptr; ++count) {
+        Slot* const next = first->told;
+        settle(*first);
+        first = next;
+    }
+    return count;
+}
+
+void Performer::settle(Slot& slot) {
+    LiveRun& run = *slot.run;
+    const goal::Vertex v = slot.vertex;
+    const velo_status status = slot.status;
+    release(slot);
+    if (status == VELO_OK) [[likely]]
+        run.finished(v);
+    else
+        fail(run, v, status);
+    touch(run);
+}
+
+// The first failure is told; the receives that still wait would do so for ever.
+void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
+    if (run.failure() == kNoVertex) {
+        const goal::Operation& o = run.schedule().operation(v);
+        run.result = {status, v, o.communicates() ? o.peer : goal::kAny};
+    }
+    run.failed(v);
+    for (Slot* slot = run.receives; slot != nullptr;) {
+        Slot* next = slot->next;
+        if (messenger_.cancel(&slot->receive)) {
+            run.failed(slot->vertex);
+            release(*slot);
+        }
+        slot = next;
+    }
+}
+
+// Receives from processes that have ended.
+void Performer::look_for_departed() {
+    {
+        std::lock_guard lock(departed_mutex_);
+        departed_.insert(departed_.end(), departed_news_.begin(), departed_news_.end());
+        departed_news_.clear();
+        some_departed_.store(false, std::memory_order_relaxed);
+    }
+    for (LiveRun* run = runs_; run != nullptr; run = run->following) {
+        const auto waits_in_vain = [this](const Slot* slot) {
+            return slot->peer != nullptr && std::ranges::find(departed_, slot->peer) != departed_.end();
+        };
+        Slot* slot = run->receives;
+        while (slot != nullptr && !waits_in_vain(slot)) slot = slot->next;
+        if (slot == nullptr || !messenger_.cancel(&slot->receive)) continue;
+        const goal::Vertex v = slot->vertex;
+        release(*slot);
+        fail(*run, v, VELO_ERR_UNREACHABLE);
+        touch(*run);
+    }
+}
+
+void Performer::touch(LiveRun& run) {
+    if (run.active || run.concluded) return;
+    if (run.has_ready()) return activate(run);
+    if (run.done()) conclude(run);
+}
+
+void Performer::activate(LiveRun& run) {
+    run.active = true;
+    run.next_active = nullptr;
+    (first_active_ == nullptr ? first_active_ : last_active_->next_active) = &run;
+    last_active_ = &run;
+}
+
+void Performer::conclude(LiveRun& run) {
+    run.concluded = true;
+    ++state_.ended;
+    if (run.failure() != kNoVertex) {
+        ++state_.failed;
+        messenger_.forget(run.context);
+        spoiled_.push_back(run.context);
+    }
+    Group& group = *run.group;
+    group.is_over(run.number);
+    for (; !group.waiting.empty() && group.may_begin(group.waiting.front()->number);
+         group.waiting.pop_front())
+        open(*group.waiting.front());
+    if (run.start.done != nullptr)
+        news_.push_back({&run, kNoVertex});
+    else
+        run.over.store(true, std::memory_order_release);
+}
+
+// What there is at the beginning: who is told may start more.
+std::uint32_t Performer::tell() {
+    std::unique_lock lock(turn_);
+    const std::size_t count = news_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        const News news = news_.front();
+        news_.pop_front();
+        LiveRun& run = *news.run;
+        const velo_goal_start& start = run.start;
+        lock.unlock();
+        if (news.vertex == kNoVertex) {
+            const auto done = start.done;
+            void* const context = start.context;
+            run.over.store(true, std::memory_order_release);
+            done(context, reinterpret_cast<velo_goal_run*>(&run));
+            lock.lock();
+            continue;
+        }
+        const goal::Operation& o = run.schedule().operation(news.vertex);
+        velo_status status = VELO_OK;
+        if (o.kind == goal::Kind::kCall)
+            status = start.call(start.context, o.peer);
+        else
+            start.calculate(start.context, o.bytes, o.cpu);
+        lock.lock();
+        if (status >= VELO_OK)
+            run.finished(news.vertex);
+        else
+            fail(run, news.vertex, status);
+        touch(run);
+    }
+    if (count > 0) perform(kMost);
+    note_work();
+    return static_cast<std::uint32_t>(count);
+}
+
+void Performer::hear_of_departure(void* performer, endpoint::Peer& peer) {
+    auto& self = *static_cast<Performer*>(performer);
+    std::lock_guard lock(self.departed_mutex_);
+    self.departed_news_.push_back(&peer);
+    self.some_departed_.store(true, std::memory_order_release);
+}
+
+}  // namespace velo::performing
