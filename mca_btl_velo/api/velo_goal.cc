@@ -223,8 +223,8 @@ const char* velo_goal_algorithm_at(unsigned index, const char** operation) {
 }
 
 velo_performer_config velo_default_performer_config(void) {
-    static_assert(
-        noexcept(velo::parameters::engine_defaults())&& noexcept(velo::parameters::messenger_defaults()));
+    static_assert(noexcept(velo::parameters::engine_defaults()));
+    static_assert(noexcept(velo::parameters::messenger_defaults()));
     return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64};
 }
 

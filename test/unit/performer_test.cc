@@ -1,0 +1,682 @@
+// Schedules over engines: data beside the same schedules interpreted without any, runs that overlap, what
+// comes early, what fails.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "goal/party.h"
+#include "goal/program.h"
+#include "performer_party.h"
+
+namespace velo::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr velo_goal_place kSent{0, 0}, kReceived{0, 1};
+
+struct FreeGraph {
+    void operator()(velo_goal_graph* graph) const { velo_goal_graph_free(graph); }
+};
+struct FreeSchedule {
+    void operator()(velo_goal_schedule* schedule) const { velo_goal_schedule_free(schedule); }
+};
+using Graph = std::unique_ptr<velo_goal_graph, FreeGraph>;
+using Schedule = std::unique_ptr<velo_goal_schedule, FreeSchedule>;
+
+Graph graph_of(std::uint32_t rank, std::uint32_t size) {
+    velo_goal_graph* graph = nullptr;
+    EXPECT_EQ(velo_goal_graph_new(rank, size, &graph), VELO_OK);
+    return Graph(graph);
+}
+
+Schedule compiled(const Graph& graph) {
+    velo_goal_schedule* schedule = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_goal_compile(graph.get(), &schedule, error, sizeof error), VELO_OK) << error;
+    return Schedule(schedule);
+}
+
+std::string refusal(const Graph& graph) {
+    velo_goal_schedule* schedule = nullptr;
+    char error[512] = "";
+    EXPECT_EQ(velo_goal_compile(graph.get(), &schedule, error, sizeof error), VELO_ERR_PARAMETER);
+    EXPECT_EQ(schedule, nullptr);
+    return error;
+}
+
+velo_goal_run* started(velo_goal_group* group, const Schedule& schedule,
+                       const std::vector<void*>& arguments = {}, velo_goal_start start = {}) {
+    start.arguments = arguments.data();
+    start.argument_count = static_cast<std::uint32_t>(arguments.size());
+    velo_goal_run* run = nullptr;
+    EXPECT_EQ(velo_goal_run_start(group, schedule.get(), &start, &run), VELO_OK);
+    return run;
+}
+
+// The same graph as the pure core's and through the C interface.
+struct Twin {
+    Twin(std::uint32_t rank, std::uint32_t size) : core(rank, size), live(graph_of(rank, size)) {}
+
+    static std::vector<velo_goal_piece> pieces(const std::vector<goal::Piece>& list) {
+        std::vector<velo_goal_piece> pieces;
+        for (const goal::Piece& p : list) pieces.push_back({{p.place.offset, p.place.space}, p.bytes});
+        return pieces;
+    }
+    goal::Vertex send(const std::vector<goal::Piece>& from, std::uint32_t to, std::uint32_t tag) {
+        const auto list = pieces(from);
+        const velo_goal_vertex v =
+            list.size() == 1 ? velo_goal_send(live.get(), list[0].place, list[0].bytes, to, tag)
+                             : velo_goal_send_pieces(live.get(), list.data(),
+                                                     static_cast<std::uint32_t>(list.size()), to, tag);
+        EXPECT_EQ(core.send(from, to, tag), v);
+        return v;
+    }
+    goal::Vertex receive(const std::vector<goal::Piece>& into, std::uint32_t from, std::uint32_t tag) {
+        const auto list = pieces(into);
+        const velo_goal_vertex v =
+            list.size() == 1 ? velo_goal_receive(live.get(), list[0].place, list[0].bytes, from, tag)
+                             : velo_goal_receive_pieces(live.get(), list.data(),
+                                                        static_cast<std::uint32_t>(list.size()), from, tag);
+        EXPECT_EQ(core.receive(into, from, tag), v);
+        return v;
+    }
+    goal::Vertex add(const goal::Piece& a, const goal::Piece& b, const goal::Piece& result) {
+        goal::Combination c;
+        c.op = goal::Operator::kAdd;
+        c.elements = result.bytes;
+        c.first = core.operand(a.place);
+        c.second = core.operand(b.place);
+        c.result = core.operand(result.place);
+        const auto list = pieces({a, b, result});
+        const velo_goal_combination live_c{
+            VELO_GOAL_ADD, VELO_GOAL_UINT, 8, result.bytes, &list[0], &list[1], &list[2], 1, 1, 1};
+        const velo_goal_vertex v = velo_goal_combine(live.get(), &live_c);
+        EXPECT_EQ(core.combine(c), v);
+        return v;
+    }
+    void needs(goal::Vertex later, goal::Vertex earlier, bool start = false) {
+        if (earlier == goal::kNoVertex) return;
+        start ? core.needs_start(later, earlier) : core.needs(later, earlier);
+        (start ? velo_goal_requires_start : velo_goal_requires)(live.get(), later, earlier);
+    }
+
+    goal::Graph core;
+    Graph live;
+};
+
+// No byte is written twice, and whoever reads one waits for who writes it: whatever the order, the result is
+// the same. Messages of a pair often have the same tag, and then an order.
+class RandomProgram {
+ public:
+    static constexpr std::uint64_t kBlock = 3000, kInitial = 4, kMost = 40;
+    static constexpr std::uint64_t kBytes = kBlock * (kInitial + kMost);
+
+    RandomProgram(std::uint32_t size, unsigned seed) : random_(seed), blocks_(size) {
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+            twins.emplace_back(rank, size);
+            for (std::uint64_t i = 0; i < kInitial; ++i) blocks_[rank].push_back(goal::kNoVertex);
+        }
+        for (unsigned i = 20 * size; i > 0; --i) {
+            const std::uint32_t from = random_() % size;
+            if (random_() % 3 == 0)
+                combine(from);
+            else
+                message(from, random_() % size);
+        }
+    }
+
+    std::vector<Twin> twins;
+
+ private:
+    struct Source {
+        goal::Piece piece;
+        goal::Vertex written;
+    };
+    Source source(std::uint32_t rank, std::uint64_t bytes) {
+        const std::uint64_t block = random_() % blocks_[rank].size();
+        return {{{block * kBlock, 0}, bytes}, blocks_[rank][block]};
+    }
+    // A new block, which has to be filled; the rest of it stays as it is.
+    goal::Piece target(std::uint32_t rank, std::uint64_t bytes) {
+        const std::uint64_t block = blocks_[rank].size();
+        return {{block * kBlock, 0}, bytes};
+    }
+    bool is_full(std::uint32_t rank) const { return blocks_[rank].size() == kInitial + kMost; }
+    std::uint64_t some_bytes() {
+        constexpr std::uint64_t kSizes[] = {0, 1, 8, 56, 100, 1000, 1025, kBlock};
+        return kSizes[random_() % std::size(kSizes)];
+    }
+    std::vector<goal::Piece> cut(const goal::Piece& whole) {
+        std::vector<goal::Piece> pieces{whole};
+        while (random_() % 2 == 0) {
+            goal::Piece& last = pieces.back();
+            const std::uint64_t first = last.bytes == 0 ? 0 : random_() % last.bytes;
+            const goal::Piece rest{last.place.at(first), last.bytes - first};
+            last.bytes = first;
+            pieces.push_back(rest);
+        }
+        return pieces;
+    }
+    void combine(std::uint32_t rank) {
+        if (is_full(rank)) return;
+        const std::uint64_t bytes = some_bytes();
+        const Source a = source(rank, bytes), b = source(rank, bytes);
+        const goal::Vertex v = twins[rank].add(a.piece, b.piece, target(rank, bytes));
+        twins[rank].needs(v, a.written);
+        twins[rank].needs(v, b.written);
+        blocks_[rank].push_back(v);
+    }
+    void message(std::uint32_t from, std::uint32_t to) {
+        if (is_full(to)) return;
+        const std::uint64_t bytes = some_bytes();
+        const std::uint32_t tag = random_() % 2 == 0 ? 7 : static_cast<std::uint32_t>(random_() % INT32_MAX);
+        const Source a = source(from, bytes);
+        const goal::Vertex send = twins[from].send(cut(a.piece), to, tag);
+        twins[from].needs(send, a.written);
+        const goal::Vertex receive = twins[to].receive(cut(target(to, bytes)), from, tag);
+        const auto [last, fresh] = last_.try_emplace({from, to, tag}, send, receive);
+        if (!fresh) {
+            twins[from].needs(send, last->second.first, true);
+            twins[to].needs(receive, last->second.second, true);
+            last->second = {send, receive};
+        }
+        blocks_[to].push_back(receive);
+    }
+
+    std::mt19937 random_;
+    std::vector<std::vector<goal::Vertex>> blocks_;  // by rank: what writes each
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::pair<goal::Vertex, goal::Vertex>>
+        last_;
+};
+
+Bytes initial(std::uint32_t rank, unsigned round) {
+    Bytes bytes(RandomProgram::kBytes, std::byte{0});
+    for (std::uint64_t i = 0; i < RandomProgram::kBlock * RandomProgram::kInitial; ++i)
+        bytes[i] = static_cast<std::byte>(rank * 31 + i * 7 + i / 256 + round * 13);
+    return bytes;
+}
+
+class EveryPolicy : public ::testing::TestWithParam<const char*> {
+ protected:
+    PerformerPartyConfig config(std::uint32_t size) const {
+        PerformerPartyConfig config;
+        config.size = size;
+        config.flow_control = GetParam();
+        return config;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(PerformerTest, EveryPolicy, ::testing::Values("none", "static", "dynamic", "lazy"));
+
+TEST_P(EveryPolicy, random_schedules_leave_what_the_interpreter_leaves_also_when_three_runs_overlap) {
+    constexpr unsigned kRounds = 3;
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        const std::uint32_t size = 1 + seed % 5;
+        RandomProgram program(size, seed);
+        PerformerParty party(config(size));
+        std::vector<Schedule> schedules;
+        std::vector<std::vector<Bytes>> memory(kRounds), expected(kRounds);
+        goal::Program core;
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+            schedules.push_back(compiled(program.twins[rank].live));
+            std::string error;
+            auto schedule = goal::compile(program.twins[rank].core, &error);
+            ASSERT_TRUE(schedule) << error;
+            core.schedules.push_back(std::move(*schedule));
+        }
+        std::vector<velo_goal_run*> runs;
+        std::mt19937 random(seed);
+        for (unsigned round = 0; round < kRounds; ++round) {
+            goal::Party oracle(core, seed + round);
+            for (std::uint32_t rank = 0; rank < size; ++rank) oracle.argument(rank, 0) = initial(rank, round);
+            ASSERT_TRUE(oracle.run());
+            for (std::uint32_t rank = 0; rank < size; ++rank) {
+                expected[round].push_back(oracle.argument(rank, 0));
+                memory[round].push_back(initial(rank, round));
+            }
+        }
+        // Each rank starts its runs when it likes.
+        std::vector<unsigned> next(size, 0);
+        while (runs.size() < std::size_t{kRounds} * size) {
+            const std::uint32_t rank = random() % size;
+            if (next[rank] == kRounds) continue;
+            runs.push_back(started(party[rank], schedules[rank], {memory[next[rank]++][rank].data()}));
+            for (unsigned i = random() % 3; i > 0; --i) velo_goal_progress(party.at(random() % size));
+        }
+        ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); })) << seed;
+        for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+        for (unsigned round = 0; round < kRounds; ++round)
+            for (std::uint32_t rank = 0; rank < size; ++rank)
+                ASSERT_EQ(memory[round][rank], expected[round][rank])
+                    << "seed " << seed << " round " << round << " rank " << rank;
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+            EXPECT_TRUE(party.fatal(rank).empty());
+            EXPECT_EQ(party.state(rank).ended, kRounds);
+            EXPECT_EQ(party.state(rank).operations, kRounds * core.schedules[rank].count());
+            EXPECT_EQ(party.state(rank).messages.pool_used_bytes, 0U);
+        }
+    }
+}
+
+TEST_P(EveryPolicy, collective_operations_run_one_after_the_other_and_all_at_once) {
+    constexpr std::uint32_t kRuns = 200;
+    for (std::uint32_t size : {1U, 2U, 3U, 4U, 7U}) {
+        PerformerParty party(config(size));
+        struct Call {
+            std::uint64_t in[3], out[3];
+        };
+        std::vector<std::vector<Call>> calls(size, std::vector<Call>(kRuns));
+        std::vector<velo_goal_run*> runs;
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+            velo_goal_request request{};
+            request.operation = "allreduce";
+            request.bytes = sizeof Call::in;
+            request.op = VELO_GOAL_ADD;
+            request.type = VELO_GOAL_UINT;
+            request.width = 64;
+            for (std::uint32_t i = 0; i < kRuns; ++i) {
+                Call& call = calls[rank][i];
+                for (std::uint64_t k = 0; k < 3; ++k) call.in[k] = i * 1000 + rank * 10 + k;
+                velo_goal_schedule* schedule = nullptr;
+                ASSERT_EQ(velo_goal_group_schedule(party[rank], &request, &schedule), VELO_OK);
+                void* const arguments[] = {call.in, call.out};
+                velo_goal_start start{};
+                start.arguments = arguments;
+                start.argument_count = 2;
+                velo_goal_run* run = nullptr;
+                ASSERT_EQ(velo_goal_run_start(party[rank], schedule, &start, &run), VELO_OK);
+                runs.push_back(run);
+            }
+        }
+        ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+        for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+            EXPECT_EQ(party.state(rank).compiled, 1U);
+            for (std::uint64_t i = 0; i < kRuns; ++i)
+                for (std::uint64_t k = 0; k < 3; ++k)
+                    ASSERT_EQ(calls[rank][i].out[k], size * (i * 1000 + k) + 10 * size * (size - 1) / 2);
+        }
+    }
+}
+
+// Two ranks: rank 1 sends `count` messages of `bytes`, which rank 0 receives one after the other.
+std::vector<Schedule> chain(std::uint32_t count, std::uint64_t bytes) {
+    std::vector<Schedule> schedules;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        const Graph graph = graph_of(rank, 2);
+        velo_goal_vertex before = VELO_GOAL_NO_VERTEX;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const velo_goal_vertex v = rank == 0 ? velo_goal_receive(graph.get(), kReceived, bytes, 1, 3)
+                                                 : velo_goal_send(graph.get(), kSent, bytes, 0, 3);
+            if (rank == 0) velo_goal_requires(graph.get(), v, before);
+            if (rank == 1) velo_goal_requires_start(graph.get(), v, before);
+            before = v;
+        }
+        schedules.push_back(compiled(graph));
+    }
+    return schedules;
+}
+
+TEST_P(EveryPolicy, a_chain_of_100000_receives_starts_at_most_256_operations_at_a_time) {
+    constexpr std::uint32_t kCount = 100000;
+    PerformerPartyConfig roomy = config(2);
+    roomy.pool = std::size_t{1} << 25;
+    PerformerParty party(roomy);
+    const std::vector<Schedule> schedules = chain(kCount, 8);
+    std::uint64_t sent = 42, received = 0;
+    velo_goal_run* const sender = started(party[1], schedules[1], {&sent});
+    for (int i = 0; i < 300; ++i) party.step();
+    velo_goal_run* const receiver = started(party[0], schedules[0], {&sent, &received});
+    std::uint64_t before = party.state(0).operations;
+    EXPECT_LE(before, 256U);
+    ASSERT_TRUE(party.until([&] {
+        const std::uint64_t now = party.state(0).operations;
+        EXPECT_LE(now - before, 256U);
+        before = now;
+        return velo_goal_run_is_over(receiver) && velo_goal_run_is_over(sender);
+    }));
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_OK);
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    EXPECT_EQ(received, 42U);
+    EXPECT_EQ(party.state(0).operations, kCount);
+}
+
+TEST_P(EveryPolicy, what_comes_before_its_run_has_started_is_bounded_by_the_pool) {
+    PerformerPartyConfig tight = config(2);
+    tight.pool = 4096;
+    tight.headers = 4096;
+    PerformerParty party(tight);
+    constexpr std::uint32_t kRuns = 500;
+    const std::vector<Schedule> schedules = chain(20, 700);
+    Bytes sent(700, std::byte{5}), received(700);
+    std::vector<velo_goal_run*> runs;
+    for (std::uint32_t i = 0; i < kRuns; ++i) {
+        runs.push_back(started(party[1], schedules[1], {sent.data()}));
+        party.step();
+    }
+    party.settle();
+    const velo_performer_state early = party.state(0);
+    EXPECT_GT(early.messages.unexpected, 0U);
+    EXPECT_LE(early.messages.pool_most_bytes, early.messages.share_bytes);
+    EXPECT_LE(early.messages.headers_most, early.messages.share_headers);
+    EXPECT_FALSE(velo_goal_run_is_over(runs.back()));
+    for (std::uint32_t i = 0; i < kRuns; ++i)
+        runs.push_back(started(party[0], schedules[0], {sent.data(), received.data()}));
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(party.state(0).messages.pool_used_bytes, 0U);
+    EXPECT_EQ(party.state(0).messages.headers, 0U);
+    EXPECT_LE(party.state(0).messages.pool_most_bytes, early.messages.share_bytes);
+}
+
+class PerformerTest : public ::testing::Test {};
+
+// Messages of runs that are 65536 apart have the same key.
+TEST_F(PerformerTest, runs_whose_messages_look_alike_do_not_meet) {
+    PerformerParty party({});
+    constexpr std::uint32_t kRuns = 65536 + 500;
+    const std::vector<Schedule> schedules = chain(1, sizeof(std::uint32_t));
+    std::vector<std::uint32_t> sent(kRuns), received(kRuns);
+    std::vector<velo_goal_run*> runs;
+    for (std::uint32_t i = 0; i < kRuns; ++i) {
+        sent[i] = i;
+        runs.push_back(started(party[0], schedules[0], {nullptr, &received[i]}));
+    }
+    party.settle();
+    // All but the last 500 wait for a message.
+    EXPECT_EQ(party.state(0).operations, 65536U);
+    for (std::uint32_t i = 0; i < kRuns; ++i) runs.push_back(started(party[1], schedules[1], {&sent[i]}));
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    EXPECT_EQ(received, sent);
+}
+
+TEST_F(PerformerTest, what_is_skipped_counts) {
+    PerformerParty party({});
+    const std::vector<Schedule> schedules = chain(1, 4);
+    std::uint32_t sent[] = {11, 22}, received = 0;
+    started(party[1], schedules[1], {&sent[0]});
+    velo_goal_run* const second = started(party[1], schedules[1], {&sent[1]});
+    velo_goal_run_skip(party[0]);
+    velo_goal_run* const run = started(party[0], schedules[0], {nullptr, &received});
+    ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(run) && velo_goal_run_is_over(second); }));
+    EXPECT_EQ(received, 22U);
+    velo_goal_run_end(run);
+    velo_goal_run_end(second);
+}
+
+TEST_F(PerformerTest, groups_of_the_same_processes_do_not_meet) {
+    PerformerParty party({});
+    const std::vector<Schedule> schedules = chain(1, 4);
+    velo_goal_group* const other[] = {party.group(0, 9), party.group(1, 9)};
+    std::uint32_t sent[] = {11, 22}, received[2] = {};
+    std::vector<velo_goal_run*> runs{started(party[1], schedules[1], {&sent[0]}),
+                                     started(other[1], schedules[1], {&sent[1]}),
+                                     started(other[0], schedules[0], {nullptr, &received[1]}),
+                                     started(party[0], schedules[0], {nullptr, &received[0]})};
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (velo_goal_run* run : runs) velo_goal_run_end(run);
+    EXPECT_EQ(received[0], 11U);
+    EXPECT_EQ(received[1], 22U);
+    velo_goal_group_close(other[0]);
+    velo_goal_group_close(other[1]);
+}
+
+// A rank's schedule that calls functions 1 and 2 one after the other.
+Schedule calling() {
+    const Graph graph = graph_of(0, 1);
+    const velo_goal_vertex one = velo_goal_call(graph.get(), 1);
+    velo_goal_requires(graph.get(), velo_goal_call(graph.get(), 2), one);
+    return compiled(graph);
+}
+
+TEST_F(PerformerTest, calls_and_the_end_are_told_within_progress_alone) {
+    PerformerPartyConfig config;
+    config.size = 1;
+    PerformerParty party(config);
+    const Schedule schedule = calling();
+    struct Told {
+        std::vector<int> what;
+        PerformerParty* party;
+        velo_goal_result result;
+    } told{{}, &party, {}};
+    velo_goal_start start{};
+    start.context = &told;
+    start.call = [](void* context, std::uint32_t function) {
+        auto* t = static_cast<Told*>(context);
+        t->what.push_back(static_cast<int>(function));
+        velo_goal_progress(t->party->at(0));  // tells nothing meanwhile
+        return VELO_OK;
+    };
+    start.done = [](void* context, velo_goal_run* run) {
+        auto* t = static_cast<Told*>(context);
+        EXPECT_TRUE(velo_goal_run_is_over(run));
+        t->what.push_back(0);
+        t->result = velo_goal_run_end(run);
+    };
+    velo_goal_run* const run = started(party[0], schedule, {}, start);
+    EXPECT_TRUE(told.what.empty());
+    EXPECT_FALSE(velo_goal_run_is_over(run));
+    party.settle();
+    EXPECT_EQ(told.what, (std::vector<int>{1, 2, 0}));
+    EXPECT_EQ(told.result.status, VELO_OK);
+    // Without functions to call there is nothing to wait for.
+    velo_goal_run* const other = started(party[0], schedule);
+    EXPECT_TRUE(velo_goal_run_is_over(other));
+    velo_goal_run_end(other);
+}
+
+TEST_F(PerformerTest, a_call_that_fails_ends_its_run) {
+    PerformerPartyConfig config;
+    config.size = 1;
+    PerformerParty party(config);
+    unsigned calls = 0;
+    velo_goal_start start{};
+    start.context = &calls;
+    start.call = [](void* context, std::uint32_t) {
+        ++*static_cast<unsigned*>(context);
+        return VELO_ERR_UNSUPPORTED;
+    };
+    velo_goal_run* const run = started(party[0], calling(), {}, start);
+    party.settle();
+    ASSERT_TRUE(velo_goal_run_is_over(run));
+    const velo_goal_result result = velo_goal_run_end(run);
+    EXPECT_EQ(result.status, VELO_ERR_UNSUPPORTED);
+    EXPECT_EQ(result.vertex, 0U);
+    EXPECT_EQ(result.peer, VELO_GOAL_ANY);
+    EXPECT_EQ(calls, 1U);
+}
+
+// Rank 0 waits for ranks 1 and 2, rank 2 sends nothing.
+TEST_F(PerformerTest, a_process_that_ends_ends_the_runs_that_wait_for_it) {
+    PerformerPartyConfig config;
+    config.size = 3;
+    PerformerParty party(config);
+    const Graph graph = graph_of(0, 3);
+    velo_goal_receive(graph.get(), kReceived, 4, 1, 0);
+    const velo_goal_vertex lost = velo_goal_receive(graph.get(), kReceived, 4, 2, 0);
+    velo_goal_requires(graph.get(), velo_goal_receive(graph.get(), kReceived, 4, 1, 1), lost);
+    std::uint32_t received = 0;
+    const Schedule schedule = compiled(graph);
+    velo_goal_run* const run = started(party[0], schedule, {nullptr, &received});
+    party.settle();
+    EXPECT_FALSE(velo_goal_run_is_over(run));
+    party.close(2);
+    ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(run); }));
+    const velo_goal_result result = velo_goal_run_end(run);
+    EXPECT_EQ(result.status, VELO_ERR_UNREACHABLE);
+    EXPECT_EQ(result.vertex, lost);
+    EXPECT_EQ(result.peer, 2U);
+    EXPECT_EQ(party.state(0).failed, 1U);
+    // Whoever asks afterwards is told at once.
+    velo_goal_run* const later = started(party[0], schedule, {nullptr, &received});
+    EXPECT_TRUE(velo_goal_run_is_over(later));
+    EXPECT_EQ(velo_goal_run_end(later).peer, 2U);
+}
+
+TEST_F(PerformerTest, a_message_of_another_length_ends_the_run_and_what_comes_later_is_dropped) {
+    for (const std::uint64_t bytes : {2U, 6U, 5000U}) {
+        PerformerParty party({});
+        const Graph graph = graph_of(0, 2);
+        velo_goal_receive(graph.get(), kReceived, 4, 1, 3);
+        velo_goal_receive(graph.get(), kReceived, 4, 1, 99);  // nobody sends it
+        const Schedule schedule = compiled(graph);
+        Bytes sent(bytes), received(8);
+        velo_goal_run* const run = started(party[0], schedule, {nullptr, received.data()});
+        velo_goal_run* const sender = started(party[1], chain(3, bytes)[1], {sent.data()});
+        ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(run) && velo_goal_run_is_over(sender); }));
+        const velo_goal_result result = velo_goal_run_end(run);
+        EXPECT_EQ(result.status, VELO_ERR_MISMATCH);
+        EXPECT_EQ(result.vertex, 0U);
+        EXPECT_EQ(result.peer, 1U);
+        EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+        party.settle();
+        EXPECT_EQ(party.state(0).messages.pool_used_bytes, 0U);
+        EXPECT_EQ(party.state(0).messages.headers, 0U);
+    }
+}
+
+TEST_F(PerformerTest, a_member_out_of_reach_ends_the_run) {
+    PerformerParty party({});
+    party.hide(1);
+    std::uint32_t data = 0;
+    velo_goal_run* const run = started(party[0], chain(1, 4)[0], {nullptr, &data});
+    ASSERT_TRUE(velo_goal_run_is_over(run));
+    const velo_goal_result result = velo_goal_run_end(run);
+    EXPECT_EQ(result.status, VELO_ERR_UNREACHABLE);
+    EXPECT_EQ(result.peer, 1U);
+}
+
+TEST_F(PerformerTest, what_is_wrong_with_a_graph_is_said_when_it_is_compiled) {
+    Graph graph = graph_of(0, 2);
+    velo_goal_scratch(graph.get(), 64);
+    velo_goal_send(graph.get(), {60, VELO_GOAL_SCRATCH}, 8, 1, 0);
+    EXPECT_EQ(refusal(graph), "rank 0: operation 0 (send 8b to 1) goes beyond the scratchpad of 64 bytes");
+    graph = graph_of(0, 2);
+    velo_goal_send(graph.get(), {0, 19}, 8, 1, 0);
+    EXPECT_EQ(refusal(graph), "rank 0: operation 0 (send 8b to 1) uses space 19");
+    graph = graph_of(0, 2);
+    velo_goal_receive(graph.get(), kReceived, 8, 2, 0);
+    EXPECT_EQ(refusal(graph), "rank 0: operation 0 receives from rank 2, but there are 2 ranks");
+    graph = graph_of(0, 2);
+    velo_goal_send(graph.get(), kSent, 8, 1, VELO_GOAL_MOST_TAG + 1);
+    EXPECT_EQ(refusal(graph), "rank 0: operation 0 (send 8b to 1 tag 2147483648) has a tag above 2^31 - 1");
+    graph = graph_of(0, 2);
+    const velo_goal_vertex a = velo_goal_call(graph.get(), 0), b = velo_goal_call(graph.get(), 0);
+    velo_goal_requires(graph.get(), a, b);
+    velo_goal_requires(graph.get(), b, a);
+    EXPECT_NE(refusal(graph).find("cycle"), std::string::npos);
+    EXPECT_EQ(velo_goal_graph_new(2, 2, reinterpret_cast<velo_goal_graph**>(&graph)), VELO_ERR_PARAMETER);
+}
+
+TEST_F(PerformerTest, a_start_that_is_refused_takes_no_number) {
+    PerformerParty party({});
+    const std::vector<Schedule> schedules = chain(1, 4);
+    std::uint32_t sent = 7, received = 0;
+    velo_goal_start start{};
+    velo_goal_run* run = nullptr;
+    EXPECT_EQ(velo_goal_run_start(party[0], schedules[0].get(), &start, &run), VELO_ERR_PARAMETER);
+    EXPECT_EQ(velo_goal_run_start(party[1], schedules[0].get(), &start, &run), VELO_ERR_PARAMETER);
+    EXPECT_EQ(run, nullptr);
+    std::vector<velo_goal_run*> runs{started(party[1], schedules[1], {&sent}),
+                                     started(party[0], schedules[0], {nullptr, &received})};
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (velo_goal_run* each : runs) velo_goal_run_end(each);
+    EXPECT_EQ(received, 7U);
+}
+
+TEST_F(PerformerTest, so_many_schedules_are_kept_and_the_one_used_last_stays) {
+    PerformerPartyConfig config;
+    config.size = 1;
+    config.schedules = 3;
+    PerformerParty party(config);
+    const auto use = [&](std::uint64_t bytes) {
+        velo_goal_request request{};
+        request.operation = "bcast";
+        request.bytes = bytes;
+        velo_goal_schedule* schedule = nullptr;
+        EXPECT_EQ(velo_goal_group_schedule(party[0], &request, &schedule), VELO_OK);
+        return party.state(0).compiled;
+    };
+    EXPECT_EQ(use(1), 1U);
+    EXPECT_EQ(use(2), 2U);
+    EXPECT_EQ(use(3), 3U);
+    EXPECT_EQ(use(1), 3U);
+    EXPECT_EQ(use(4), 4U);  // instead of 2
+    EXPECT_EQ(use(1), 4U);
+    EXPECT_EQ(use(3), 4U);
+    EXPECT_EQ(use(2), 5U);
+    velo_goal_request unknown{};
+    unknown.operation = "bcast";
+    unknown.algorithm = "carrier pigeon";
+    velo_goal_schedule* schedule = nullptr;
+    EXPECT_EQ(velo_goal_group_schedule(party[0], &unknown, &schedule), VELO_ERR_UNSUPPORTED);
+}
+
+TEST_F(PerformerTest, data_of_nobody_is_moved_all_the_same) {
+    PerformerParty party({});
+    std::vector<velo_goal_run*> runs;
+    std::vector<Schedule> schedules;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        const Graph graph = graph_of(rank, 2);
+        const velo_goal_place nowhere{0, VELO_GOAL_NOWHERE};
+        velo_goal_send(graph.get(), nowhere, 20000, 1 - rank, 0);
+        velo_goal_receive(graph.get(), nowhere, 20000, VELO_GOAL_ANY, VELO_GOAL_ANY);
+        schedules.push_back(compiled(graph));
+        runs.push_back(started(party[rank], schedules[rank]));
+    }
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+}
+
+// Each process has two threads with a group each, and both make progress.
+TEST_F(PerformerTest, threads_start_runs_side_by_side) {
+    PerformerPartyConfig config;
+    config.threads = true;
+    config.slots_per_peer = 64;
+    PerformerParty party(config);
+    constexpr std::uint32_t kRuns = 300;
+    std::vector<velo_goal_group*> groups;
+    for (std::uint32_t rank = 0; rank < 2; ++rank)
+        for (std::uint32_t id = 1; id <= 2; ++id) groups.push_back(party.group(rank, id));
+    std::atomic<unsigned> wrong{0};
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < groups.size(); ++t) {
+        threads.emplace_back([&, t] {
+            velo_performer* const performer = party.at(static_cast<std::uint32_t>(t / 2));
+            velo_goal_request request{};
+            request.operation = "allreduce";
+            request.bytes = 2048;
+            request.op = VELO_GOAL_MAX;
+            request.type = VELO_GOAL_UINT;
+            request.width = 32;
+            for (std::uint32_t i = 0; i < kRuns; ++i) {
+                std::vector<std::uint32_t> in(512, i + static_cast<std::uint32_t>(t / 2)), out(512);
+                void* const arguments[] = {in.data(), out.data()};
+                velo_goal_start start{};
+                start.arguments = arguments;
+                start.argument_count = 2;
+                velo_goal_schedule* schedule = nullptr;
+                velo_goal_run* run = nullptr;
+                wrong += velo_goal_group_schedule(groups[t], &request, &schedule) != VELO_OK;
+                wrong += velo_goal_run_start(groups[t], schedule, &start, &run) != VELO_OK;
+                while (!velo_goal_run_is_over(run)) {
+                    velo_goal_progress(performer);
+                    std::this_thread::yield();
+                }
+                wrong += velo_goal_run_end(run).status != VELO_OK;
+                wrong += std::ranges::count(out, i + 1) != 512;
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0U);
+    for (velo_goal_group* group : groups) velo_goal_group_close(group);
+}
+
+}  // namespace
+}  // namespace velo::test
