@@ -109,6 +109,13 @@ AC_DEFUN([VELO_OPENMPI_THREADS],
         [velo_threads=", Velo's copy of headers that it does not install"])])])
 ])
 
+# VELO_OPENMPI_FINT
+# No Open MPI installs the header that its ompi/op/op.h includes.
+AC_DEFUN([VELO_OPENMPI_FINT],
+[VELO_OPENMPI_SEE([ompi/mpi/fortran/base/fint_2_int.h], [],
+   [AS_VAR_APPEND([VELO_OPENMPI_CPPFLAGS], [" -isystem $velo_absolute/ompi/mca/coll/velo/headers"])])
+])
+
 # VELO_OPENMPI_HEADERS
 # The component headers are installed only by an Open MPI that was configured --with-devel-headers, as Debian's was.
 AC_DEFUN([VELO_OPENMPI_HEADERS],
@@ -137,7 +144,8 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
     AS_IF([test -n "$velo_source_dirs"], [VELO_OPENMPI_SOURCE_VERSION])
     VELO_OPENMPI_PMIX
     CPPFLAGS="$velo_save_CPPFLAGS $VELO_OPENMPI_CPPFLAGS"
-    VELO_OPENMPI_THREADS])
+    VELO_OPENMPI_THREADS
+    VELO_OPENMPI_FINT])
 
  velo_missing=
  # The MTL is written for 4.1. Without the room in ompi_proc_t that another MTL has asked for, there is none for its peers.

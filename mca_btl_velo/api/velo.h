@@ -18,7 +18,7 @@ extern "C" {
 /* Names of the flow control policies in the order of the table; NULL beyond the last. */
 const char* velo_policy_name(unsigned index);
 
-/* The parameters in the order of the table, those of the messenger last; NULL beyond the last. */
+/* The parameters in the order of the table; NULL beyond the last. */
 const velo_parameter* velo_parameter_at(unsigned index);
 /* What a user has to know of it: what it is for, what it may be, its default. */
 void velo_parameter_help(const velo_parameter* parameter, char* text, size_t text_bytes);

@@ -222,6 +222,11 @@ const char* velo_goal_algorithm_at(unsigned index, const char** operation) {
     return name;
 }
 
+velo_coll_config velo_default_coll_config(void) {
+    static_assert(noexcept(velo::parameters::coll_defaults()));
+    return velo::parameters::coll_defaults();
+}
+
 velo_performer_config velo_default_performer_config(void) {
     static_assert(noexcept(velo::parameters::engine_defaults()));
     static_assert(noexcept(velo::parameters::messenger_defaults()));

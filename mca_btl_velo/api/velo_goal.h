@@ -66,6 +66,7 @@ const char* velo_goal_algorithm_at(unsigned index, const char** operation);
 /* --- performers */
 
 /* The parameters at their defaults, everything else 0. */
+velo_coll_config velo_default_coll_config(void);
 velo_performer_config velo_default_performer_config(void);
 velo_status velo_performer_open(const velo_performer_config* config, velo_performer** performer, char* error,
                                 size_t error_bytes);

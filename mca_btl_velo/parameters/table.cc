@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "flow/policies.h"
+#include "goal/collectives/collectives.h"
 #include "platform/failure.h"
 
 namespace velo::parameters {
@@ -32,6 +33,22 @@ constexpr auto report_name = word<kReports>;
 const char* policy_name(unsigned index) {
     return flow::policy_name(index).data();
 }
+const char* policy_or_btl_name(unsigned index) {
+    return index == 0 ? "btl" : policy_name(index - 1);
+}
+
+constexpr char k_barrier[] = "barrier", k_bcast[] = "bcast", k_reduce[] = "reduce",
+               k_allreduce[] = "allreduce", k_gather[] = "gather", k_scatter[] = "scatter",
+               k_allgather[] = "allgather", k_alltoall[] = "alltoall",
+               k_reduce_scatter_block[] = "reduce_scatter_block", k_scan[] = "scan", k_exscan[] = "exscan";
+template <const auto& kOperation>
+const char* algorithm_name(unsigned index) {
+    if (index == 0) return "auto";
+    for (const goal::collectives::Algorithm& algorithm : goal::collectives::algorithms())
+        if (algorithm.operation == kOperation && --index == 0) return algorithm.name.data();
+    return nullptr;
+}
+
 constexpr bool OWN = false, ALIKE = true;
 
 struct Default {
@@ -60,6 +77,8 @@ constexpr velo_parameter kTable[] = {
 #define VELO_MESSENGER_PARAMETER(type, name, ...)                                                   \
     VELO_ROW("mtl", VELO_PARAMETER_OF_MESSENGER, offsetof(velo_messenger_config, name), type, name, \
              __VA_ARGS__)
+#define VELO_COLL_PARAMETER(type, name, ...) \
+    VELO_ROW("coll", VELO_PARAMETER_OF_COLL, offsetof(velo_coll_config, name), type, name, __VA_ARGS__)
 #include "types/parameters.inc"
 };
 #undef VELO_ROW
@@ -269,6 +288,10 @@ velo_config engine_defaults() noexcept {
 
 velo_messenger_config messenger_defaults() noexcept {
     return defaults<velo_messenger_config>(VELO_PARAMETER_OF_MESSENGER);
+}
+
+velo_coll_config coll_defaults() noexcept {
+    return defaults<velo_coll_config>(VELO_PARAMETER_OF_COLL);
 }
 
 void check(const velo_config& config) {

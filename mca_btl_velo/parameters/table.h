@@ -5,11 +5,12 @@
 #include <string>
 
 #include "types/engine.h"
+#include "types/goal.h"
 #include "types/messages.h"
 
 namespace velo::parameters {
 
-// In the order of parameters.inc, those of the messenger last; nullptr beyond the last.
+// In the order of parameters.inc; nullptr beyond the last.
 const velo_parameter* at(unsigned index) noexcept;
 
 // "1 to 255", "one of none, static, ..."
@@ -35,6 +36,7 @@ std::forward_list<std::string> keep_texts(velo_config& config);
 
 velo_config engine_defaults() noexcept;
 velo_messenger_config messenger_defaults() noexcept;
+velo_coll_config coll_defaults() noexcept;
 
 // Throw Failure at the first parameter that is out of its range.
 void check(const velo_config& config);

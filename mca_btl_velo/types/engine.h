@@ -41,6 +41,7 @@ enum {
 #define VELO_PARAMETER(...) 1 +
 #define VELO_BASE_PARAMETER(...) 1 +
 #define VELO_MESSENGER_PARAMETER(...) 1 +
+#define VELO_COLL_PARAMETER(...) 1 +
 #include "types/parameters.inc"
         0
 };

@@ -114,6 +114,12 @@ typedef struct velo_goal_request {
     bool ordered; /* operands are combined in the order of the ranks */
 } velo_goal_request;
 
+/* What users of collectives set; parameters.inc says what each one is. */
+typedef struct velo_coll_config {
+#define VELO_COLL_PARAMETER VELO_PARAMETER_MEMBER
+#include "types/parameters.inc"
+} velo_coll_config;
+
 typedef struct velo_performer_config {
     velo_config engine; /* as for velo_engine_open; message and gone are the performer's */
     velo_messenger_config messages;

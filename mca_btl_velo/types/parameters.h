@@ -35,7 +35,8 @@ typedef enum velo_parameter_type {
 typedef enum velo_parameter_owner {
     VELO_PARAMETER_OF_ENGINE,   /* member of velo_config */
     VELO_PARAMETER_OF_BASE,     /* of every BTL: `offset` says nothing */
-    VELO_PARAMETER_OF_MESSENGER /* member of velo_messenger_config */
+    VELO_PARAMETER_OF_MESSENGER, /* member of velo_messenger_config */
+    VELO_PARAMETER_OF_COLL       /* member of velo_coll_config */
 } velo_parameter_owner;
 
 /* What a parameter may be. */
@@ -48,7 +49,7 @@ typedef struct velo_permitted {
 } velo_permitted;
 
 typedef struct velo_parameter {
-    const char* name; /* what users write: btl_velo_... or mtl_velo_... */
+    const char* name; /* what users write: btl_velo_..., mtl_velo_... or coll_velo_... */
     const char* key;  /* the same without that */
     velo_parameter_type type;
     velo_parameter_owner owner;

@@ -1,6 +1,6 @@
 /* What the components "velo" share: one engine in a process, its parameters btl_velo_* and its counters, the job around it,
  * the way to a peer. A component is a user of the engine. It sees this header and the engine's C interfaces, and no other
- * component. One file per concern: engine, parameters, pvars, peers, waits. */
+ * component. One file per concern: engine, performer, parameters, pvars, peers, waits. */
 #ifndef MCA_COMMON_VELO_H
 #define MCA_COMMON_VELO_H
 
@@ -10,7 +10,7 @@
 #include "opal/mca/mca.h"
 #include "opal/util/proc.h"
 
-#include "api/velo.h"
+#include "api/velo_goal.h"
 
 BEGIN_C_DECLS
 
@@ -32,6 +32,15 @@ typedef struct mca_common_velo_user_t {
 OPAL_DECLSPEC velo_engine *mca_common_velo_acquire(mca_common_velo_user_t *user, bool threads);
 OPAL_DECLSPEC void mca_common_velo_release(mca_common_velo_user_t *user);
 
+/* --- the performer: executes schedules with an engine of its own, which whoever needs it first opens, whoever leaves last
+ * closes; the collectives as they are opened, programs with schedules of their own when they ask for it */
+
+/* NULL: it cannot be had, `error` says why. Makes progress within opal_progress from then on. */
+OPAL_DECLSPEC velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, size_t error_bytes);
+OPAL_DECLSPEC void mca_common_velo_performer_release(void);
+/* The component that has the parameters coll_velo_*: what they are. */
+OPAL_DECLSPEC void mca_common_velo_performer_config(const velo_coll_config *config);
+
 /* For mca_open_component: OPAL_SUCCESS if this is the Open MPI that the components were built for. */
 OPAL_DECLSPEC int mca_common_velo_check_version(void);
 /* True if the user named velo in the list of this framework's components: it never takes over by itself. */
@@ -50,6 +59,8 @@ OPAL_DECLSPEC int mca_common_velo_register(void);
 /* Registers the rows of the table that have this owner, with `config`, at its defaults, as their storage. */
 OPAL_DECLSPEC int mca_common_velo_register_rows(const mca_base_component_t *component, velo_parameter_owner owner,
                                                 void *config);
+/* The words that are set for those of them that are one of some words. */
+OPAL_DECLSPEC void mca_common_velo_choices(velo_parameter_owner owner, void *config);
 /* The parameters as they are set, everything else 0. */
 OPAL_DECLSPEC velo_config mca_common_velo_config(void);
 /* True if nobody has set btl_velo_`key`. */

@@ -68,6 +68,9 @@ static __opal_attribute_destructor__ void abandon_engine(void)
     if (NULL != mca_common_velo.engine) {
         velo_engine_abandon(mca_common_velo.engine);
     }
+    if (NULL != mca_common_velo.performer) {
+        velo_performer_abandon(mca_common_velo.performer);
+    }
 }
 
 static uint64_t name_of(opal_process_name_t name)
@@ -198,37 +201,57 @@ static void unexpected_message(void *context, uint8_t tag, void *data, size_t by
     mca_common_velo_give_up("a message has come for a component that this process does not use");
 }
 
+bool mca_common_velo_describe_job(mca_common_velo_job_t *job, bool threads)
+{
+    job->config = mca_common_velo_config();
+    velo_config *config = &job->config;
+    config->max_message_bytes = mca_common_velo_max_message_bytes();
+    config->threads = threads;
+    config->describe_locality =
+        config->verbose >= 5 || opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5;
+    config->process_name = name_of(OPAL_PROC_MY_NAME);
+    config->message = unexpected_message;
+    config->fatal = fatal;
+    config->log = log_line;
+    uint32_t count;
+    uint64_t *names = job->memory[0] = find_local_processes(&count);
+    uint64_t *peers = job->memory[1] = calloc(2 * (size_t) count + 1, sizeof(*peers));
+    if (NULL == peers) {
+        mca_common_velo_forget_job(job);
+        return false;
+    }
+    split_peers(names, count, config, peers, peers + count);
+    config->remote_peers = job->memory[2] = find_remote_processes(names, count, &config->remote_peer_count);
+    return true;
+}
+
+void mca_common_velo_forget_job(mca_common_velo_job_t *job)
+{
+    for (size_t i = 0; i < sizeof(job->memory) / sizeof(job->memory[0]); ++i) {
+        free(job->memory[i]);
+        job->memory[i] = NULL;
+    }
+}
+
 static velo_engine *open_engine(bool threads)
 {
-    velo_config config = mca_common_velo_config();
+    mca_common_velo_job_t job = {.memory = {NULL}};
+    if (!mca_common_velo_describe_job(&job, threads)) {
+        mca_common_velo_give_up("out of memory");
+    }
     /* Where it follows from the size of the job, jobs of different sizes may talk to each other. */
     const bool automatic = mca_common_velo_is_default("eager_limit");
     mca_common_velo.eager_limit = mca_common_velo_of_base("eager_limit");
+    velo_config config = job.config;
     config.eager_limit = automatic ? 0 : mca_common_velo.eager_limit;
-    config.max_message_bytes = mca_common_velo_max_message_bytes();
-    config.threads = threads;
-    config.describe_locality =
-        config.verbose >= 5 || opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5;
-    config.process_name = name_of(OPAL_PROC_MY_NAME);
-    config.message = unexpected_message;
-    config.fatal = fatal;
     config.gone = gone;
-    config.log = log_line;
-    uint32_t count;
-    uint64_t *names = find_local_processes(&count);
-    uint64_t *peers = calloc(2 * (size_t) count + 1, sizeof(*peers));
-    if (NULL == peers) {
-        mca_common_velo_give_up("out of memory");
+    if (NULL != mca_common_velo.performer && config.idle_sleep < 0) {
+        config.idle_sleep = 0; /* what the other engine gets would not wake it */
     }
-    split_peers(names, count, &config, peers, peers + count);
-    uint64_t *remote = find_remote_processes(names, count, &config.remote_peer_count);
-    config.remote_peers = remote;
     char error[512];
     velo_engine *engine;
     velo_status status = velo_engine_open(&config, &engine, error, sizeof(error));
-    free(peers);
-    free(names);
-    free(remote);
+    mca_common_velo_forget_job(&job);
     if (VELO_OK != status) {
         mca_common_velo_give_up(error);
     }
@@ -247,14 +270,35 @@ static int publish_address(const velo_engine *engine)
     return rc;
 }
 
-static unsigned in_use;         /* users that have not released it */
-static bool registered_here; /* the parameters are there because of this alone */
+static unsigned in_use;            /* users that have not released it */
+static unsigned parameters_needed; /* by engines that are open */
+static bool registered_here;       /* the parameters are there because of this alone */
+
+/* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already. */
+bool mca_common_velo_need_parameters(void)
+{
+    if (!mca_common_velo_registered()) {
+        registered_here = true;
+        if (OPAL_SUCCESS != mca_common_velo_register_all()) {
+            return false;
+        }
+    }
+    ++parameters_needed;
+    return true;
+}
+
+/* Nobody else takes them away before this library goes. */
+void mca_common_velo_leave_parameters(void)
+{
+    if (0 == --parameters_needed && registered_here) {
+        registered_here = false;
+        mca_common_velo_deregister();
+    }
+}
 
 static void open_shared_engine(bool threads)
 {
-    /* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already. */
-    registered_here = !mca_common_velo_registered();
-    const bool usable = !registered_here || OPAL_SUCCESS == mca_common_velo_register_all();
+    const bool usable = mca_common_velo_need_parameters();
     const char *wrong = mca_common_velo_wrong_parameter();
     if (NULL == wrong && !usable) {
         wrong = "the parameters btl_velo_* cannot be registered";
@@ -313,10 +357,7 @@ void mca_common_velo_release(mca_common_velo_user_t *user)
         mca_common_velo.users = last->next;
         last->closed();
     }
-    if (registered_here) {
-        /* Nobody else takes them away before this library goes. */
-        mca_common_velo_deregister();
-    }
+    mca_common_velo_leave_parameters();
 }
 
 size_t mca_common_velo_eager_limit(void)

@@ -11,6 +11,7 @@ typedef struct mca_common_velo_t {
     bool closed;                   /* it was open and is not any more */
     size_t eager_limit;            /* while it is open */
     mca_common_velo_user_t *users; /* until it is closed, the first one last */
+    velo_performer *performer;     /* NULL: not open */
 } mca_common_velo_t;
 extern mca_common_velo_t mca_common_velo;
 
@@ -19,6 +20,18 @@ extern const mca_base_component_t mca_common_velo_names;
 
 /* What a process publishes its address under. Without a version: peers of another one are refused with a message. */
 #define MCA_COMMON_VELO_ADDRESS_KEY "btl.velo.address"
+
+/* engine */
+/* What an engine of this process is opened with: the parameters, the job, how to speak to the user. False: no memory. */
+typedef struct mca_common_velo_job_t {
+    velo_config config;
+    uint64_t *memory[3]; /* that the configuration points to */
+} mca_common_velo_job_t;
+bool mca_common_velo_describe_job(mca_common_velo_job_t *job, bool threads);
+void mca_common_velo_forget_job(mca_common_velo_job_t *job);
+/* The parameters are there, whether the BTL has registered them or not; false if they cannot be. */
+bool mca_common_velo_need_parameters(void);
+void mca_common_velo_leave_parameters(void);
 
 /* parameters */
 /* True if the values are there. */

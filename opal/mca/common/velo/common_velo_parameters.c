@@ -95,15 +95,20 @@ int mca_common_velo_register_rows(const mca_base_component_t *component, velo_pa
     return rc;
 }
 
+void mca_common_velo_choices(velo_parameter_owner owner, void *config)
+{
+    for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
+        const velo_parameter *parameter = velo_parameter_at(i);
+        if (parameter->owner == owner && VELO_PARAMETER_CHOICE == parameter->type) {
+            *(const char **) ((char *) config + parameter->offset) = parameter->permitted.choice((unsigned) chosen[i]);
+        }
+    }
+}
+
 velo_config mca_common_velo_config(void)
 {
     velo_config config = mca_common_velo.config;
-    for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
-        const velo_parameter *parameter = velo_parameter_at(i);
-        if (VELO_PARAMETER_OF_ENGINE == parameter->owner && VELO_PARAMETER_CHOICE == parameter->type) {
-            *(const char **) ((char *) &config + parameter->offset) = parameter->permitted.choice((unsigned) chosen[i]);
-        }
-    }
+    mca_common_velo_choices(VELO_PARAMETER_OF_ENGINE, &config);
     return config;
 }
 

@@ -1,0 +1,93 @@
+/* The coll component "velo": thin glue between MPI's collective operations and schedules behind api/velo_goal.h. It serves
+ * what it can, and hands the rest to the component that would have served it without: what decides is the same at all
+ * processes of the communicator, and each call counts a run, whichever way it goes.
+ * One file per concern: component, module, calls (the operations), buffers (data types), types (reductions), request. */
+#ifndef MCA_COLL_VELO_H
+#define MCA_COLL_VELO_H
+
+#include <stdatomic.h>
+
+#include "coll_velo_compat.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/group/group.h"
+#include "ompi/op/op.h"
+#include "opal/mca/common/velo/common_velo.h"
+
+#include "api/velo_goal.h"
+
+BEGIN_C_DECLS
+
+typedef struct mca_coll_velo_component_t {
+    mca_coll_base_component_t super;
+    velo_coll_config config;    /* the parameters */
+    velo_performer *performer;  /* NULL: not in use */
+    opal_free_list_t requests;
+} mca_coll_velo_component_t;
+
+OMPI_MODULE_DECLSPEC extern mca_coll_velo_component_t mca_coll_velo_component;
+
+/* Of a communicator. Requests that are under way keep it. */
+typedef struct mca_coll_velo_module_t {
+    mca_coll_base_module_t super;
+    mca_coll_base_comm_coll_t previous; /* what serves the communicator without this module; we keep the modules that we use */
+    bool enabled;
+    uint32_t id, rank, size;
+    ompi_group_t *members;
+    velo_goal_group *group; /* NULL: nothing was called yet */
+    atomic_int under_way; /* requests */
+} mca_coll_velo_module_t;
+OBJ_CLASS_DECLARATION(mca_coll_velo_module_t);
+
+/* A buffer of a call. What a data type scatters is gathered in memory of ours. */
+typedef struct mca_coll_velo_buffer_t {
+    void *user;
+    size_t count;
+    ompi_datatype_t *type;
+    void *bytes; /* where the schedule finds it */
+    void *ours;  /* NULL, or bytes */
+    bool is_written;
+} mca_coll_velo_buffer_t;
+
+typedef struct mca_coll_velo_call_t {
+    velo_goal_request request;
+    mca_coll_velo_buffer_t send, receive;
+    bool is_read; /* what lies in the receive buffer before */
+} mca_coll_velo_call_t;
+
+typedef struct mca_coll_velo_request_t {
+    ompi_coll_base_nbc_request_t super;
+    mca_coll_velo_module_t *module;
+    mca_coll_velo_buffer_t send, receive;
+} mca_coll_velo_request_t;
+OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
+
+/* component */
+int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result result);
+
+/* module */
+mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
+velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module);
+
+/* calls */
+void mca_coll_velo_offer(mca_coll_base_module_t *module);
+void mca_coll_velo_keep_previous(mca_coll_velo_module_t *module, const mca_coll_base_comm_coll_t *previous);
+void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
+
+/* buffers */
+bool mca_coll_velo_prepare(mca_coll_velo_buffer_t *buffer, bool is_read);
+void mca_coll_velo_finish(mca_coll_velo_buffer_t *buffer);
+
+/* types */
+/* False: there is no schedule for such operands. */
+bool mca_coll_velo_reduction(velo_goal_request *request, ompi_op_t *op, ompi_datatype_t *type);
+
+/* request: OMPI_SUCCESS, or OMPI_ERR_NOT_SUPPORTED and nothing has happened */
+int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
+int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                        ompi_request_t **request);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,113 @@
+/* The component: parameters, the decision whether it is used, the performer. */
+#include "coll_velo.h"
+
+#include <stdio.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/base/mca_base_var.h"
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+static int component_init(bool enable_progress_threads, bool enable_mpi_threads);
+
+mca_coll_velo_component_t mca_coll_velo_component = {
+    .super = {
+        .collm_version = {
+            MCA_COLL_BASE_VERSION_2_0_0,
+            .mca_component_name = "velo",
+            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+            .mca_open_component = component_open,
+            .mca_close_component = component_close,
+            .mca_register_component_params = component_register,
+        },
+        .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+        .collm_init_query = component_init,
+        .collm_comm_query = mca_coll_velo_comm_query,
+    },
+};
+
+static int component_register(void)
+{
+    const mca_base_component_t *names = &mca_coll_velo_component.super.collm_version;
+    (void) mca_base_var_group_component_register(names, "Collective operations as schedules over a mailbox of their own");
+    mca_coll_velo_component.config = velo_default_coll_config();
+    int rc = mca_common_velo_register_rows(names, VELO_PARAMETER_OF_COLL, &mca_coll_velo_component.config);
+    return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
+}
+
+static int publish(const velo_performer *performer)
+{
+    size_t bytes;
+    const void *address = velo_performer_address(performer, &bytes);
+    int rc;
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_velo_component.super.collm_version, address, bytes);
+    return rc;
+}
+
+/* Who names it gets it, or gives it a priority. The address has to be there before processes exchange theirs, so that the
+ * engine opens here. */
+static int component_open(void)
+{
+    mca_coll_velo_component_t *component = &mca_coll_velo_component;
+    int rc = mca_common_velo_check_version();
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
+    mca_common_velo_choices(VELO_PARAMETER_OF_COLL, &component->config);
+    if (0 == component->config.priority) {
+        if (!mca_common_velo_is_named(&ompi_coll_base_framework)) {
+            return OMPI_SUCCESS;
+        }
+        component->config.priority = 100;
+    }
+    mca_common_velo_performer_config(&component->config);
+    char error[512];
+    component->performer = mca_common_velo_performer_acquire(ompi_mpi_thread_multiple, error, sizeof(error));
+    if (NULL == component->performer) {
+        mca_common_velo_give_up(error);
+    }
+    if (OPAL_SUCCESS != publish(component->performer)) {
+        mca_common_velo_give_up("cannot publish the address of the collectives' mailbox");
+    }
+    rc = opal_free_list_init(&component->requests, sizeof(mca_coll_velo_request_t), opal_cache_line_size,
+                             OBJ_CLASS(mca_coll_velo_request_t), 0, 0, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
+    if (OPAL_SUCCESS != rc) {
+        mca_common_velo_give_up("out of memory");
+    }
+    return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+    mca_coll_velo_component_t *component = &mca_coll_velo_component;
+    if (NULL != component->performer) {
+        component->performer = NULL;
+        mca_common_velo_performer_release();
+    }
+    OBJ_DESTRUCT(&component->requests);
+    return OMPI_SUCCESS;
+}
+
+/* Not in use: Open MPI closes it, and does not ask for any communicator. */
+static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
+{
+    (void) enable_progress_threads, (void) enable_mpi_threads;
+    return NULL != mca_coll_velo_component.performer ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+}
+
+int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result result)
+{
+    char text[200];
+    if (VELO_OK == result.status) {
+        return OMPI_SUCCESS;
+    }
+    snprintf(text, sizeof(text),
+             VELO_GOAL_ANY == result.peer ? "a collective operation of rank %u of communicator %u has failed: status %d"
+                                          : "a collective operation of rank %u of communicator %u has failed: status %d, "
+                                            "with rank %u",
+             module->rank, module->id, (int) result.status, result.peer);
+    mca_common_velo_log(0, text);
+    return OMPI_ERROR;
+}

@@ -1,0 +1,102 @@
+/* The module of a communicator: whether it is served, its group, the way to its members. */
+#include "coll_velo.h"
+
+#include <stdlib.h>
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal_progress.h"
+
+static void construct(mca_coll_velo_module_t *module)
+{
+    module->enabled = false;
+    module->members = NULL;
+    module->group = NULL;
+    atomic_init(&module->under_way, 0);
+}
+
+/* A communicator that comes later may have the same id: what is under way ends before. */
+static void destruct(mca_coll_velo_module_t *module)
+{
+    while (0 < atomic_load(&module->under_way)) {
+        opal_progress();
+    }
+    velo_goal_group_close(module->group);
+    if (module->enabled) {
+        mca_coll_velo_drop_previous(module);
+    }
+    if (NULL != module->members) {
+        OBJ_RELEASE(module->members);
+    }
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_velo_module_t, mca_coll_base_module_t, construct, destruct);
+
+/* What decides is known to all members alike. */
+static bool serves(ompi_communicator_t *comm)
+{
+    if (OMPI_COMM_IS_INTER(comm) || MCA_COLL_VELO_ID(comm) >= VELO_GOAL_FIRST_FREE_ID || OPAL_ENABLE_HETEROGENEOUS_SUPPORT) {
+        return false;
+    }
+    for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
+        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != OPAL_PROC_MY_NAME.jobid) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    mca_coll_velo_module_t *module = (mca_coll_velo_module_t *) base;
+    module->id = MCA_COLL_VELO_ID(comm);
+    module->rank = (uint32_t) ompi_comm_rank(comm);
+    module->size = (uint32_t) ompi_comm_size(comm);
+    module->members = comm->c_local_group;
+    OBJ_RETAIN(module->members);
+    mca_coll_velo_keep_previous(module, comm->c_coll);
+    module->enabled = true;
+    return OMPI_SUCCESS;
+}
+
+mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority)
+{
+    if (!serves(comm)) {
+        return NULL;
+    }
+    mca_coll_velo_module_t *module = OBJ_NEW(mca_coll_velo_module_t);
+    if (NULL == module) {
+        return NULL;
+    }
+    module->super.coll_module_enable = enable;
+    mca_coll_velo_offer(&module->super);
+    *priority = (int) mca_coll_velo_component.config.priority;
+    return &module->super;
+}
+
+static velo_peer *reach(void *context, uint32_t rank)
+{
+    const mca_coll_velo_module_t *module = (const mca_coll_velo_module_t *) context;
+    ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
+    velo_peer *peer = NULL;
+    void *address = NULL;
+    size_t bytes = 0;
+    char error[512] = "a process does not use the collectives of velo that another one uses";
+    int rc;
+    OPAL_MODEX_RECV(rc, &mca_coll_velo_component.super.collm_version, &proc->super.proc_name, &address, &bytes);
+    if (OPAL_SUCCESS != rc || NULL == address ||
+        VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, address, bytes, &peer, error, sizeof(error))) {
+        mca_common_velo_give_up(error);
+    }
+    free(address);
+    return peer;
+}
+
+velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module)
+{
+    if (OPAL_UNLIKELY(NULL == module->group) &&
+        VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, module->id, module->rank, module->size, reach,
+                                        module, &module->group)) {
+        mca_common_velo_give_up("out of memory");
+    }
+    return module->group;
+}
