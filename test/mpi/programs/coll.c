@@ -1,0 +1,273 @@
+/* Every collective operation, blocking or as a request, with contiguous data and with gaps, in place or not, verified element
+ * by element.
+ * coll check ROUNDS | many COUNT | communicators COUNT | reductions | mixed ROUNDS | endless */
+#include "common.h"
+
+enum { kLargest = 40000 };
+static const int kCounts[] = {0, 1, 3, 700, kLargest};
+
+enum form { kPlain, kGaps, kInPlace, kForms };
+static enum form form;
+static bool waits;
+
+static uint32_t element(int round, int from, int to, int index) {
+    return (uint32_t)pattern_word(seed_of(from, (uint64_t)round, to), (uint64_t)index);
+}
+
+/* With gaps every second element of memory belongs to the data. */
+static MPI_Datatype gapped;
+static MPI_Datatype type_of(void) { return form == kGaps ? gapped : MPI_UINT32_T; }
+static int stride(void) { return form == kGaps ? 2 : 1; }
+
+static uint32_t* buffer(int elements) {
+    uint32_t* data = allocate(sizeof *data * 2 * (size_t)elements + 8);
+    for (int i = 0; i < 2 * elements; ++i) data[i] = 0xabababab;
+    return data;
+}
+
+/* The gaps too. */
+static void expect(const char* what, const uint32_t* data, int at, int count, uint32_t (*value)(int, int), int block) {
+    for (int i = 0; i < count; ++i) {
+        const uint32_t* found = data + (size_t)stride() * (size_t)(at + i);
+        CHECK(*found == value(block, i), "%s, form %d: element %d of %d in block %d is %x, not %x", what, form, i, count, block,
+              *found, value(block, i));
+        CHECK(stride() == 1 || found[1] == 0xabababab, "%s: gap %d of %d was written", what, i, count);
+    }
+}
+
+static void fill(uint32_t* data, int at, int count, uint32_t (*value)(int, int), int block) {
+    for (int i = 0; i < count; ++i) data[(size_t)stride() * (size_t)(at + i)] = value(block, i);
+}
+
+static int round_now, root;
+static uint32_t of_root(int block, int i) { return (void)block, element(round_now, root, 0, i); }
+static uint32_t own(int block, int i) { return (void)block, element(round_now, my_rank, 0, i); }
+static uint32_t own_for(int block, int i) { return element(round_now, my_rank, block, i); }
+static uint32_t of_rank(int block, int i) { return element(round_now, block, 0, i); }
+static uint32_t of_rank_for_me(int block, int i) { return element(round_now, block, my_rank, i); }
+static uint32_t of_root_for_me(int block, int i) { return (void)block, element(round_now, root, my_rank, i); }
+static uint32_t sum_to(int last, int i) {
+    uint32_t sum = 0;
+    for (int rank = 0; rank <= last; ++rank) sum += element(round_now, rank, 0, i);
+    return sum;
+}
+static uint32_t sum_of_all(int block, int i) { return (void)block, sum_to(ranks - 1, i); }
+static uint32_t sum_for_me(int block, int i) {
+    uint32_t sum = 0;
+    (void)block;
+    for (int rank = 0; rank < ranks; ++rank) sum += element(round_now, rank, my_rank, i);
+    return sum;
+}
+
+static MPI_Request request;
+#define CALL(blocking, other, ...)             \
+    if (waits) {                               \
+        MPI_##blocking(__VA_ARGS__);           \
+    } else {                                   \
+        MPI_##other(__VA_ARGS__, &request);    \
+        MPI_Wait(&request, MPI_STATUS_IGNORE); \
+    }
+
+static void each(int count) {
+    const bool in_place = form == kInPlace, at_root = my_rank == root;
+    const int all = ranks * count;
+    uint32_t *one = buffer(count), *many = buffer(all), *result = buffer(count), *results = buffer(all);
+
+    CALL(Barrier, Ibarrier, MPI_COMM_WORLD);
+
+    if (at_root) fill(result, 0, count, of_root, 0);
+    CALL(Bcast, Ibcast, result, count, type_of(), root, MPI_COMM_WORLD);
+    expect("bcast", result, 0, count, of_root, 0);
+
+    fill(one, 0, count, own, 0);
+    if (in_place) fill(results, my_rank * count, count, own, 0);
+    CALL(Allgather, Iallgather, in_place ? MPI_IN_PLACE : one, count, type_of(), results, count, type_of(), MPI_COMM_WORLD);
+    for (int rank = 0; rank < ranks; ++rank) expect("allgather", results, rank * count, count, of_rank, rank);
+
+    free(results), results = buffer(all);
+    if (in_place && at_root) fill(results, my_rank * count, count, own, 0);
+    CALL(Gather, Igather, in_place && at_root ? MPI_IN_PLACE : one, count, type_of(), results, count, type_of(), root, MPI_COMM_WORLD);
+    for (int rank = 0; at_root && rank < ranks; ++rank) expect("gather", results, rank * count, count, of_rank, rank);
+
+    free(result), result = buffer(count);
+    for (int rank = 0; rank < ranks; ++rank) fill(many, rank * count, count, own_for, rank);
+    CALL(Scatter, Iscatter, many, count, type_of(), in_place && at_root ? MPI_IN_PLACE : result, count, type_of(), root, MPI_COMM_WORLD);
+    if (!in_place || !at_root) expect("scatter", result, 0, count, of_root_for_me, 0);
+
+    free(results), results = buffer(all);
+    for (int rank = 0; in_place && rank < ranks; ++rank) fill(results, rank * count, count, own_for, rank);
+    CALL(Alltoall, Ialltoall, in_place ? MPI_IN_PLACE : many, count, type_of(), results, count, type_of(), MPI_COMM_WORLD);
+    for (int rank = 0; rank < ranks; ++rank) expect("alltoall", results, rank * count, count, of_rank_for_me, rank);
+
+    if (form != kGaps) {
+        fill(result, 0, count, own, 0);
+        CALL(Allreduce, Iallreduce, in_place ? MPI_IN_PLACE : one, result, count, type_of(), MPI_SUM, MPI_COMM_WORLD);
+        expect("allreduce", result, 0, count, sum_of_all, 0);
+
+        fill(result, 0, count, own, 0);
+        CALL(Reduce, Ireduce, in_place && at_root ? MPI_IN_PLACE : one, result, count, type_of(), MPI_SUM, root, MPI_COMM_WORLD);
+        if (at_root) expect("reduce", result, 0, count, sum_of_all, 0);
+
+        fill(result, 0, count, own, 0);
+        CALL(Scan, Iscan, in_place ? MPI_IN_PLACE : one, result, count, type_of(), MPI_SUM, MPI_COMM_WORLD);
+        expect("scan", result, 0, count, sum_to, my_rank);
+
+        fill(result, 0, count, own, 0);
+        CALL(Exscan, Iexscan, in_place ? MPI_IN_PLACE : one, result, count, type_of(), MPI_SUM, MPI_COMM_WORLD);
+        if (my_rank > 0) expect("exscan", result, 0, count, sum_to, my_rank - 1);
+
+        for (int rank = 0; rank < ranks; ++rank) fill(results, rank * count, count, own_for, rank);
+        free(result), result = buffer(count);
+        CALL(Reduce_scatter_block, Ireduce_scatter_block, in_place ? MPI_IN_PLACE : many, in_place ? results : result, count, type_of(), MPI_SUM,
+             MPI_COMM_WORLD);
+        expect("reduce_scatter_block", in_place ? results : result, 0, count, sum_for_me, 0);
+    }
+    free(one), free(many), free(result), free(results);
+}
+
+static void check(int rounds) {
+    for (round_now = 0; round_now < rounds; ++round_now) {
+        root = round_now % ranks;
+        for (form = 0; form < kForms; ++form) {
+            for (size_t i = 0; i < sizeof kCounts / sizeof kCounts[0]; ++i) {
+                waits = true;
+                each(kCounts[i]);
+                waits = false;
+                each(kCounts[i]);
+            }
+        }
+    }
+}
+
+/* So many requests at once, completed in another order than they were started in. */
+static void many(int count) {
+    MPI_Request* requests = allocate(sizeof *requests * (size_t)count);
+    uint32_t(*data)[4] = allocate(sizeof *data * (size_t)count);
+    for (int i = 0; i < count; ++i) {
+        data[i][0] = element(i, my_rank, 0, 0);
+        data[i][2] = my_rank == i % ranks ? element(i, my_rank, 0, 2) : 0;
+        switch (i % 3) {
+            case 0:
+                MPI_Iallreduce(&data[i][0], &data[i][1], 1, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+                break;
+            case 1:
+                MPI_Ibcast(&data[i][2], 1, MPI_UINT32_T, i % ranks, MPI_COMM_WORLD, &requests[i]);
+                break;
+            default:
+                MPI_Ibarrier(MPI_COMM_WORLD, &requests[i]);
+        }
+    }
+    for (int i = count - 1; i >= 0; i -= 7) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < count; ++i) {
+        uint32_t sum = 0;
+        for (int rank = 0; rank < ranks; ++rank) sum += element(i, rank, 0, 0);
+        CHECK(i % 3 != 0 || data[i][1] == sum, "request %d: %x, not %x", i, data[i][1], sum);
+        CHECK(i % 3 != 1 || data[i][2] == element(i, i % ranks, 0, 2), "request %d: a wrong word", i);
+    }
+    free(requests), free(data);
+}
+
+static void communicators(int count) {
+    MPI_Comm half;
+    for (int i = 0; i < count; ++i) {
+        MPI_Comm_split(MPI_COMM_WORLD, (my_rank + i) % 2, -my_rank, &half);
+        int rank, size, sum = 0;
+        MPI_Comm_rank(half, &rank);
+        MPI_Comm_size(half, &size);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, half);
+        CHECK(sum == size * (size - 1) / 2, "communicator %d: %d", i, sum);
+        /* Under way when it is freed. */
+        MPI_Request last;
+        int out = i + rank, in = -1;
+        MPI_Iallreduce(&out, &in, 1, MPI_INT, MPI_MAX, half, &last);
+        MPI_Comm_free(&half);
+        MPI_Wait(&last, MPI_STATUS_IGNORE);
+        CHECK(in == i + size - 1, "communicator %d: %d after it was freed", i, in);
+    }
+}
+
+static void first_of_them(void* in, void* inout, int* count, MPI_Datatype* type) {
+    (void)type;
+    memcpy(inout, in, sizeof(int) * (size_t)*count);
+}
+
+/* Those that a schedule knows, and others. */
+static void reductions(void) {
+    struct {
+        double value;
+        int rank;
+    } mine = {.value = -my_rank, .rank = my_rank}, least = {.value = 0};
+    MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD);
+    CHECK(least.rank == ranks - 1 && least.value == 1 - ranks, "minloc");
+    int both[] = {my_rank, my_rank + 1}, out[2] = {0};
+    MPI_Allreduce(both, out, 2, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    CHECK(out[0] == 0 && out[1] == 1, "land");
+    MPI_Op first;
+    MPI_Op_create(first_of_them, false, &first);
+    MPI_Request requests[2];
+    int of_first[2] = {0};
+    MPI_Iallreduce(both, of_first, 2, MPI_INT, first, MPI_COMM_WORLD, &requests[0]);
+    int8_t small = (int8_t)(100 + my_rank), sum = 0;
+    MPI_Iallreduce(&small, &sum, 1, MPI_INT8_T, MPI_MAX, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    CHECK(of_first[0] == 0 && of_first[1] == 1, "an operation that does not commute: %d %d", of_first[0], of_first[1]);
+    CHECK(sum == 100 + ranks - 1, "max of bytes: %d", sum);
+    MPI_Op_free(&first);
+    const double half = 0.5 * (my_rank + 1);
+    double product = 0, expected = 1;
+    for (int rank = 0; rank < ranks; ++rank) expected *= 0.5 * (rank + 1);
+    MPI_Allreduce(&half, &product, 1, MPI_DOUBLE, MPI_PROD, MPI_COMM_WORLD);
+    CHECK(product == expected, "product %g, not %g", product, expected);
+    float f = (float)my_rank, g = -1;
+    MPI_Reduce(&f, &g, 1, MPI_FLOAT, MPI_MAX, ranks - 1, MPI_COMM_WORLD);
+    CHECK(my_rank != ranks - 1 || g == (float)(ranks - 1), "max of floats: %g", (double)g);
+    uint8_t bits = (uint8_t)(1 << my_rank % 8), all = 0;
+    MPI_Allreduce(&bits, &all, 1, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+    CHECK(all == (uint8_t)((1 << (ranks < 8 ? ranks : 8)) - 1), "bits %x", all);
+}
+
+/* Beside messages, in and out of collective operations. */
+static void mixed(int rounds) {
+    const int to = (my_rank + 1) % ranks, from = (my_rank + ranks - 1) % ranks;
+    for (int round = 0; round < rounds; ++round) {
+        MPI_Request requests[4];
+        uint32_t in[500], out[500], sum[500], sums[500];
+        for (int i = 0; i < 500; ++i) {
+            out[i] = element(round, my_rank, 1, i);
+            sum[i] = element(round, my_rank, 2, i);
+        }
+        MPI_Iallreduce(sum, sums, 500, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(in, 500, MPI_UINT32_T, from, round, MPI_COMM_WORLD, &requests[1]);
+        MPI_Isend(out, 500, MPI_UINT32_T, to, round, MPI_COMM_WORLD, &requests[2]);
+        MPI_Ibarrier(MPI_COMM_WORLD, &requests[3]);
+        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < 500; ++i) {
+            uint32_t expected = 0;
+            for (int rank = 0; rank < ranks; ++rank) expected += element(round, rank, 2, i);
+            CHECK(sums[i] == expected && in[i] == element(round, from, 1, i), "round %d element %d", round, i);
+        }
+    }
+}
+
+int main(int argc, char** argv) {
+    start(&argc, &argv);
+    const char* mode = argc > 1 ? argv[1] : "check";
+    const int count = (int)argument(argc, argv, 2, 1);
+    MPI_Type_create_resized(MPI_UINT32_T, 0, 8, &gapped);
+    MPI_Type_commit(&gapped);
+    if (strcmp(mode, "check") == 0) check(count);
+    if (strcmp(mode, "many") == 0) many(count);
+    if (strcmp(mode, "communicators") == 0) communicators(count);
+    if (strcmp(mode, "reductions") == 0) reductions();
+    if (strcmp(mode, "mixed") == 0) mixed(count);
+    if (strcmp(mode, "endless") == 0) {
+        printf("rank %d pid=%d\n", my_rank, (int)getpid());
+        fflush(stdout);
+        for (;;) mixed(10);
+    }
+    MPI_Type_free(&gapped);
+    if (my_rank == 0) printf("rounds=%d\n", count);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,106 @@
+"""The collectives as schedules: coll/velo beside whatever carries the messages between two processes."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from flows import any_velo, flows, velo_only
+from test_hygiene import assert_empty
+
+pytestmark = any_velo
+COLL = {"coll": "velo,basic,libnbc,self", "btl_velo_verbose": 5}
+USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
+
+
+def run(mpi, *arguments, np, params=None, **more):
+    """Runs to the end. Every rank has executed schedules, and all of them as many."""
+    result = mpi.run("coll", *arguments, np=np, params={**COLL, **(params or {})}, **more)
+    ranks = USED.findall(result.stderr)
+    assert len(ranks) == np and len({runs for runs, _, _ in ranks}) == 1 and int(ranks[0][0]) > 0, str(result)
+    return result
+
+
+@pytest.mark.parametrize("np", [1, 2, 3, 4, 5, 7])
+def test_every_operation_in_every_form(mpi, np):
+    assert run(mpi, "check", 2, np=np).facts() == {"rounds": 2}
+
+
+@pytest.mark.parametrize("np", [2, 5])
+@flows(8, policies=("none", "static", "dynamic", "lazy"), always=True)
+def test_a_tight_mailbox(mpi, flow, np):
+    assert run(mpi, "check", 1, np=np, params=flow.params).facts() == {"rounds": 1}
+
+
+def test_a_mailbox_of_its_own_size(mpi):
+    result = run(mpi, "check", 1, np=3, params={"coll_velo_flow_control": "none", "coll_velo_slots_per_peer": 8})
+    assert result.facts() == {"rounds": 1}
+
+
+@velo_only
+@pytest.mark.parametrize("btl", ["vader,self", "self,tcp"])
+def test_messages_that_another_transport_carries(mpi, btl):
+    result = run(mpi, "check", 1, np=3, transport_btl=False, options=["--mca", "btl", btl])
+    assert result.facts() == {"rounds": 1}
+
+
+@pytest.mark.parametrize("operation, names", [
+    ("barrier", ("dissemination", "recursive_doubling", "binomial", "nodes")),
+    ("bcast", ("linear", "binomial", "chain", "scatter_allgather", "nodes")),
+    ("reduce", ("linear", "binomial", "nodes")),
+    ("allreduce", ("reduce_bcast", "recursive_doubling", "ring", "rabenseifner", "nodes")),
+    ("gather", ("linear", "binomial", "linear_sync", "by_size")), ("scatter", ("linear", "binomial")),
+    ("allgather", ("linear", "ring", "bruck")), ("alltoall", ("linear", "pairwise", "bruck")),
+    ("reduce_scatter_block", ("linear", "pairwise")), ("scan", ("linear", "recursive_doubling")),
+    ("exscan", ("linear", "recursive_doubling"))])
+def test_every_algorithm_by_name(mpi, operation, names):
+    for name in names:
+        result = run(mpi, "check", 1, np=3, params={f"coll_velo_{operation}_algorithm": name})
+        assert result.facts() == {"rounds": 1}, name
+
+
+@flows(8, policies=("none", "dynamic"), always=True)
+def test_many_requests_before_one_is_waited_for(mpi, flow):
+    assert run(mpi, "many", 20000, np=3, params=flow.params).facts() == {"rounds": 20000}
+
+
+def test_a_thousand_communicators_each_freed_with_an_operation_under_way(mpi):
+    assert run(mpi, "communicators", 1000, np=4).facts() == {"rounds": 1000}
+
+
+def test_what_no_schedule_knows_goes_the_other_way(mpi):
+    run(mpi, "reductions", np=3)
+
+
+def test_beside_messages(mpi):
+    assert run(mpi, "mixed", 200, np=4).facts() == {"rounds": 200}
+
+
+def test_few_schedules_are_kept(mpi):
+    built = {schedules: int(USED.search(run(mpi, "check", 2, np=2, params={"coll_velo_schedules": schedules}).stderr)[3])
+             for schedules in (1, 1000)}
+    assert built[1] > 2 * built[1000]
+
+
+@velo_only
+def test_unless_it_is_named_it_opens_nothing(mpi):
+    result = mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5})
+    assert result.facts() == {"rounds": 1}
+    assert "schedules:" not in result.stderr
+
+
+@velo_only
+def test_a_priority_is_as_good_as_its_name(mpi):
+    assert len(USED.findall(mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5, "coll_velo_priority": 90}).stderr)) == 2
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
+    shm = private_shm()
+    job = start("coll", "endless", np=3, params=COLL, prefix=shm.enter)
+    os.kill(int(job.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
+    result = job.wait()
+    assert result.returncode != 0
+    assert "signal 9" in result.output or "Killed" in result.output, str(result)
+    assert_empty(shm)
