@@ -22,11 +22,12 @@ def files_below(directory):
     return sorted(str(path.relative_to(directory)) for path in pathlib.Path(directory).rglob("*") if not path.is_dir())
 
 
-def test_the_plugin_is_one_file_with_two_names_and_uninstall_leaves_nothing(tmp_path):
+def test_the_plugin_is_one_file_with_three_names_and_uninstall_leaves_nothing(tmp_path):
     place = [f"DESTDIR={tmp_path}", "componentdir=/components", "prefix=/prefix"]
     make("install", *place)
-    assert files_below(tmp_path / "components") == ["mca_btl_velo.so", "mca_mtl_velo.so"]
-    assert os.readlink(tmp_path / "components" / "mca_mtl_velo.so") == "mca_btl_velo.so"
+    assert files_below(tmp_path / "components") == ["mca_btl_velo.so", "mca_coll_velo.so", "mca_mtl_velo.so"]
+    for name in ("mca_coll_velo.so", "mca_mtl_velo.so"):
+        assert os.readlink(tmp_path / "components" / name) == "mca_btl_velo.so"
     commands = ("velo-compare", "velo-lab", "velo-versus", "velo-trace", "velo-pvars", "velo-sim-plot")
     programs = {f"bin/{name}" for name in (*commands, "velo-goal", "velo-mpi-bench", "velo-phases", "velo-sim")}
     installed = set(files_below(tmp_path / "prefix"))
@@ -74,6 +75,7 @@ def test_the_plugin_has_no_faults_to_inject():
     assert b"VELO_INTERCEPT" not in pathlib.Path(BUILD, ".libs", "mca_btl_velo.so").read_bytes()
 
 
-def test_the_plugin_exports_its_components_alone(dynamic_section):
+def test_the_plugin_exports_its_components_and_its_table_alone(dynamic_section):
     exported = re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+(?!UND)\w+\s+(\S+)", dynamic_section)
-    assert sorted(exported) == ["mca_btl_velo_component", "mca_mtl_velo_component"]
+    assert sorted(exported) == ["mca_btl_velo_component", "mca_coll_velo_component", "mca_mtl_velo_component",
+                                "velo_goal_table_v1"]

@@ -95,6 +95,22 @@ def test_a_priority_is_as_good_as_its_name(mpi):
     assert len(USED.findall(mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5, "coll_velo_priority": 90}).stderr)) == 2
 
 
+@pytest.mark.parametrize("name, values", [("bcast_algorithm", ("linear", "binomial")), ("slots_per_peer", (8, 64))])
+def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi, name, values):
+    program = [mpi.program("coll"), "check", "1"]
+    words = [[*f"-x OMPI_MCA_coll_velo_{name}={value}".split(), *program] for value in values]
+    result = mpi.run_parts(list(zip((2, 1), words)), params=COLL)
+    assert result.returncode != 0 and f"coll_velo_{name} {values[0]}" in result.stderr, str(result)
+    assert "it must be the same in all processes" in result.stderr
+
+
+@pytest.mark.parametrize("name, value", [("priority", 101), ("schedules", 0), ("slots_per_peer", 1),
+                                         ("allreduce_algorithm", "magic"), ("flow_control", "hope")])
+def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
+    result = mpi.run_any("coll", "check", 1, params={**COLL, f"coll_velo_{name}": value})
+    assert result.returncode != 0 and f"coll_velo_{name}" in result.stderr, str(result)
+
+
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
     shm = private_shm()

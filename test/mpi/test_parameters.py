@@ -62,11 +62,11 @@ def test_ompi_info_and_the_page_of_parameters_say_the_same(ompi_info):
     assert all(re.fullmatch(OF_EVERY_BTL, name) for name in ours - known), ours - known
 
 
-@pytest.mark.parametrize("name", [row[0].strip("`") for row in page() if row[0].startswith("`mtl_velo_")])
-def test_ompi_info_lists_the_parameters_of_the_mtl_with_help(ompi_info, name):
+@pytest.mark.parametrize("name", [row[0].strip("`") for row in page() if row[0].startswith(("`mtl_velo_", "`coll_velo_"))])
+def test_ompi_info_lists_the_parameters_of_the_other_components_with_help(ompi_info, name):
     text = ompi_info("--all", "--parsable").stdout
     default, permitted = next(row[1:3] for row in page() if row[0] == f"`{name}`")
-    assert f"mca:mtl:velo:param:{name}:value:{default}\n" in text
+    assert f"mca:{name.partition('_')[0]}:velo:param:{name}:value:{default}\n" in text
     assert f"Permitted: {permitted}. Default: {default}" in text
 
 

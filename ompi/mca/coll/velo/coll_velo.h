@@ -1,7 +1,7 @@
 /* The coll component "velo": thin glue between MPI's collective operations and schedules behind api/velo_goal.h. It serves
  * what it can, and hands the rest to the component that would have served it without: what decides is the same at all
  * processes of the communicator, and each call counts a run, whichever way it goes.
- * One file per concern: component, module, calls (the operations), buffers (data types), types (reductions), request. */
+ * One file per concern: component, module, peers, calls (the operations), buffers (data types), types (reductions), request. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
 
@@ -69,6 +69,10 @@ int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result 
 /* module */
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
 velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module);
+
+/* peers */
+void mca_coll_velo_publish(void);
+velo_peer *mca_coll_velo_reach(void *module, uint32_t rank);
 
 /* calls */
 void mca_coll_velo_offer(mca_coll_base_module_t *module);

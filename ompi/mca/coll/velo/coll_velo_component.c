@@ -36,15 +36,6 @@ static int component_register(void)
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
-static int publish(const velo_performer *performer)
-{
-    size_t bytes;
-    const void *address = velo_performer_address(performer, &bytes);
-    int rc;
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_velo_component.super.collm_version, address, bytes);
-    return rc;
-}
-
 /* Who names it gets it, or gives it a priority. The address has to be there before processes exchange theirs, so that the
  * engine opens here. */
 static int component_open(void)
@@ -68,9 +59,7 @@ static int component_open(void)
     if (NULL == component->performer) {
         mca_common_velo_give_up(error);
     }
-    if (OPAL_SUCCESS != publish(component->performer)) {
-        mca_common_velo_give_up("cannot publish the address of the collectives' mailbox");
-    }
+    mca_coll_velo_publish();
     rc = opal_free_list_init(&component->requests, sizeof(mca_coll_velo_request_t), opal_cache_line_size,
                              OBJ_CLASS(mca_coll_velo_request_t), 0, 0, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
     if (OPAL_SUCCESS != rc) {

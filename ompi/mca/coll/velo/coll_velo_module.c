@@ -1,9 +1,6 @@
-/* The module of a communicator: whether it is served, its group, the way to its members. */
+/* The module of a communicator: whether it is served, its group. */
 #include "coll_velo.h"
 
-#include <stdlib.h>
-
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 
 static void construct(mca_coll_velo_module_t *module)
@@ -73,28 +70,10 @@ mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int 
     return &module->super;
 }
 
-static velo_peer *reach(void *context, uint32_t rank)
-{
-    const mca_coll_velo_module_t *module = (const mca_coll_velo_module_t *) context;
-    ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
-    velo_peer *peer = NULL;
-    void *address = NULL;
-    size_t bytes = 0;
-    char error[512] = "a process does not use the collectives of velo that another one uses";
-    int rc;
-    OPAL_MODEX_RECV(rc, &mca_coll_velo_component.super.collm_version, &proc->super.proc_name, &address, &bytes);
-    if (OPAL_SUCCESS != rc || NULL == address ||
-        VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, address, bytes, &peer, error, sizeof(error))) {
-        mca_common_velo_give_up(error);
-    }
-    free(address);
-    return peer;
-}
-
 velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module)
 {
     if (OPAL_UNLIKELY(NULL == module->group) &&
-        VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, module->id, module->rank, module->size, reach,
+        VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, module->id, module->rank, module->size, mca_coll_velo_reach,
                                         module, &module->group)) {
         mca_common_velo_give_up("out of memory");
     }
