@@ -77,6 +77,10 @@ def test_beside_messages(mpi):
     assert run(mpi, "mixed", 200, np=4).facts() == {"rounds": 200}
 
 
+def test_threads_side_by_side(mpi):
+    assert run(mpi, "threads", 200, np=3).facts() == {"rounds": 200}
+
+
 def test_few_schedules_are_kept(mpi):
     built = {schedules: int(USED.search(run(mpi, "check", 2, np=2, params={"coll_velo_schedules": schedules}).stderr)[3])
              for schedules in (1, 1000)}

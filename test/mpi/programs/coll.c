@@ -1,6 +1,8 @@
 /* Every collective operation, blocking or as a request, with contiguous data and with gaps, in place or not, verified element
  * by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | reductions | mixed ROUNDS | endless */
+ * coll check ROUNDS | many COUNT | communicators COUNT | reductions | mixed ROUNDS | threads ROUNDS | endless */
+#include <pthread.h>
+
 #include "common.h"
 
 enum { kLargest = 40000 };
@@ -250,9 +252,38 @@ static void mixed(int rounds) {
     }
 }
 
+/* Each of them in a communicator of its own. */
+enum { kThreads = 3 };
+static MPI_Comm of_thread[kThreads];
+static int rounds_of_threads;
+static void* one_thread(void* argument) {
+    const int number = (int)(intptr_t)argument;
+    for (int round = 0; round < rounds_of_threads; ++round) {
+        MPI_Request own;
+        int mine = my_rank + round + number, sum = -1;
+        if (round % 2 == 0) {
+            MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, of_thread[number]);
+        } else {
+            MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, of_thread[number], &own);
+            MPI_Wait(&own, MPI_STATUS_IGNORE);
+        }
+        CHECK(sum == ranks * (round + number) + ranks * (ranks - 1) / 2, "thread %d round %d: %d", number, round, sum);
+    }
+    return NULL;
+}
+
+static void threads(int rounds) {
+    pthread_t all[kThreads];
+    rounds_of_threads = rounds;
+    for (intptr_t i = 0; i < kThreads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &of_thread[i]);
+    for (intptr_t i = 0; i < kThreads; ++i) CHECK(pthread_create(&all[i], NULL, one_thread, (void*)i) == 0, "no thread");
+    for (int i = 0; i < kThreads; ++i) pthread_join(all[i], NULL);
+    for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&of_thread[i]);
+}
+
 int main(int argc, char** argv) {
-    start(&argc, &argv);
     const char* mode = argc > 1 ? argv[1] : "check";
+    (strcmp(mode, "threads") == 0 ? start_threads : start)(&argc, &argv);
     const int count = (int)argument(argc, argv, 2, 1);
     MPI_Type_create_resized(MPI_UINT32_T, 0, 8, &gapped);
     MPI_Type_commit(&gapped);
@@ -261,6 +292,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "communicators") == 0) communicators(count);
     if (strcmp(mode, "reductions") == 0) reductions();
     if (strcmp(mode, "mixed") == 0) mixed(count);
+    if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "endless") == 0) {
         printf("rank %d pid=%d\n", my_rank, (int)getpid());
         fflush(stdout);
