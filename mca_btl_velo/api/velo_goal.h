@@ -124,7 +124,8 @@ int velo_goal_progress(velo_performer* performer);
 /* The performer of this MPI process, opened at the first call, with an engine that opal_progress drives too.
  * NULL: it cannot be had; `error` says why. */
 typedef velo_performer* (*velo_performer_acquire_fn)(bool threads, char* error, size_t error_bytes);
-/* As often as acquired; the last one closes it. Before MPI_Finalize. */
+/* As often as acquired; the last one closes it. Before MPI_Finalize, and when the runs of all others are over
+ * too (a barrier): a process that ends takes what others still have for it along. */
 typedef void (*velo_performer_release_fn)(void);
 
 #define VELO_GOAL_FUNCTIONS(FUNCTION)  \

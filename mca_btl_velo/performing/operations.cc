@@ -31,8 +31,10 @@ void Performer::send(goal::Run& base, goal::Vertex v, const goal::Operation& o) 
     LiveRun& run = live(base);
     ++state_.operations;
     endpoint::Peer* peer = nullptr;
-    if (o.peer != run.group->rank && (peer = run.group->peer(o.peer)) == nullptr)
-        return fail(run, v, VELO_ERR_UNREACHABLE);
+    if (o.peer != run.group->rank) {
+        peer = run.group->peer(o.peer);
+        if (peer == nullptr || has_departed(peer)) return fail(run, v, VELO_ERR_UNREACHABLE);
+    }
     const matching::Key key = key_of(run, run.group->rank, o.tag);
     const std::byte* data = nullptr;
     if (o.pieces == 0) {
@@ -89,8 +91,8 @@ void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& 
     if (run.receives != nullptr) run.receives->previous = &slot;
     run.receives = &slot;
     messenger_.receive(key_of(run, o.peer, o.tag), &slot.receive);
-    if (departed_.empty() || peer == nullptr || std::ranges::find(departed_, peer) == departed_.end())
-        [[likely]]
+    // All that it has sent has come.
+    if (peer == nullptr || !has_departed(peer)) [[likely]]
         return;
     if (!messenger_.cancel(&slot.receive)) return;
     release(slot);

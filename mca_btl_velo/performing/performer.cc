@@ -237,7 +237,7 @@ void Performer::look_for_departed() {
     }
     for (LiveRun* run = runs_; run != nullptr; run = run->following) {
         const auto waits_in_vain = [this](const Slot* slot) {
-            return slot->peer != nullptr && std::ranges::find(departed_, slot->peer) != departed_.end();
+            return slot->peer != nullptr && has_departed(slot->peer);
         };
         Slot* slot = run->receives;
         while (slot != nullptr && !waits_in_vain(slot)) slot = slot->next;

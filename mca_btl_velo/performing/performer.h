@@ -7,6 +7,7 @@
 // may be had while the messenger's and the engine's mutexes are taken, never the other way round.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -86,6 +87,9 @@ class Performer final : private goal::Executor {
     Slot& take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer);
     void release(Slot& slot);
     void note_work();
+    bool has_departed(const endpoint::Peer* peer) const {
+        return std::ranges::find(departed_, peer) != departed_.end();
+    }
 
     std::uint32_t tell();
     // From anywhere.

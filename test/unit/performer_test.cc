@@ -516,6 +516,13 @@ TEST_F(PerformerTest, a_process_that_ends_ends_the_runs_that_wait_for_it) {
     velo_goal_run* const later = started(party[0], schedule, {nullptr, &received});
     EXPECT_TRUE(velo_goal_run_is_over(later));
     EXPECT_EQ(velo_goal_run_end(later).peer, 2U);
+    // So is who has something for it, of which it would take a header only.
+    const Graph sending = graph_of(0, 3);
+    velo_goal_send(sending.get(), {0, VELO_GOAL_NOWHERE}, 100000, 2, 0);
+    velo_goal_run* const sender = started(party[0], compiled(sending));
+    party.settle();
+    ASSERT_TRUE(velo_goal_run_is_over(sender));
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_ERR_UNREACHABLE);
 }
 
 TEST_F(PerformerTest, a_message_of_another_length_ends_the_run_and_what_comes_later_is_dropped) {
