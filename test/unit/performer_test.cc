@@ -577,7 +577,9 @@ TEST_F(PerformerTest, what_is_wrong_with_a_graph_is_said_when_it_is_compiled) {
     velo_goal_requires(graph.get(), a, b);
     velo_goal_requires(graph.get(), b, a);
     EXPECT_NE(refusal(graph).find("cycle"), std::string::npos);
-    EXPECT_EQ(velo_goal_graph_new(2, 2, reinterpret_cast<velo_goal_graph**>(&graph)), VELO_ERR_PARAMETER);
+    velo_goal_graph* none = nullptr;
+    EXPECT_EQ(velo_goal_graph_new(2, 2, &none), VELO_ERR_PARAMETER);
+    EXPECT_EQ(none, nullptr);
 }
 
 TEST_F(PerformerTest, a_start_that_is_refused_takes_no_number) {
