@@ -1,11 +1,13 @@
 // The C interface of schedules: translates handles, catches failures. No logic of its own.
 #include "api/velo_goal.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "api/handle.h"
+#include "fabric/shm/address.h"
 #include "goal/collectives/collectives.h"
 #include "parameters/table.h"
 #include "performing/performer.h"
@@ -32,6 +34,7 @@ struct velo_performer {
     velo_engine* engine = nullptr;
     velo_messenger* messenger = nullptr;
     std::vector<std::byte> address;
+    std::vector<uint64_t> elsewhere;  // names of the job's processes on other nodes, ascending
     std::unique_ptr<Performer> performer;
 
     velo_performer() = default;
@@ -104,7 +107,11 @@ velo_status connect(velo_performer* performer, const void* address, size_t bytes
     const size_t rest = bytes - sizeof header;
     if (header.engine_bytes > rest)
         throw Failure(VELO_ERR_PROTOCOL, "the address of a peer's schedules is damaged");
-    const bool here = velo_address_is_here(engine, header.engine_bytes);
+    // Who launches the job says what its nodes are; they may be containers on one machine.
+    velo::fabric::shm::Address identity{};
+    std::memcpy(&identity, engine, std::min<size_t>(sizeof identity, header.engine_bytes));
+    const bool here = !std::ranges::binary_search(performer->elsewhere, identity.process_name) &&
+                      velo_address_is_here(engine, header.engine_bytes);
     uint32_t place = 0;
     velo_status status = (here ? velo_peer_expect : velo_peer_expect_remote)(
         performer->engine, engine, header.engine_bytes, &place, error, error_bytes);
@@ -239,6 +246,7 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
     return guarded(error, error_bytes, [&] {
         auto opened = std::make_unique<velo_performer>();
         velo_config engine = config->engine;
+        opened->elsewhere.assign(engine.remote_peers, engine.remote_peers + engine.remote_peer_count);
         engine.message = [](void*, std::uint8_t, void*, std::size_t) {};
         engine.gone = nullptr;
         velo_status status = velo_engine_open(&engine, &opened->engine, error, error_bytes);
