@@ -22,6 +22,18 @@ def files_below(directory):
     return sorted(str(path.relative_to(directory)) for path in pathlib.Path(directory).rglob("*") if not path.is_dir())
 
 
+def compile_with_pkg_config(root):
+    """A program with goal.h, against what is installed below `root`."""
+    (root / "program.c").write_text("#include <goal.h>\nint main(void) { return GOAL_IsInitialized(); }\n")
+    words = ["pkg-config", f"--define-variable=prefix={root}/prefix", "--cflags", "--libs", f"{root}/prefix/lib/pkgconfig/velo-goal.pc"]
+    flags = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    mpicc = re.search(r"^MPICC = (.*)$", pathlib.Path(BUILD, "Makefile").read_text(), re.MULTILINE)[1]
+    subprocess.run([mpicc, str(root / "program.c"), "-o", str(root / "program"), *flags], check=True, timeout=60)
+    subprocess.run([root / "program"], check=True, timeout=60, env=ENVIRONMENT | {"LD_LIBRARY_PATH": f"{root}/prefix/lib"})
+    for file in ("program", "program.c"):
+        (root / file).unlink()
+
+
 def test_the_plugin_is_one_file_with_three_names_and_uninstall_leaves_nothing(tmp_path):
     place = [f"DESTDIR={tmp_path}", "componentdir=/components", "prefix=/prefix"]
     make("install", *place)
@@ -36,6 +48,8 @@ def test_the_plugin_is_one_file_with_three_names_and_uninstall_leaves_nothing(tm
         pages = {name for name in installed if "/man1/" in name}
         assert pages == {f"share/man/man1/{pathlib.Path(name).name}.1" for name in programs - {"bin/velo-sim-plot"}}
     assert not any(name.endswith(".la") for name in installed)
+    assert {"include/velo-goal/goal.h", "lib/libvelo-goal.so", "lib/libvelo-goal.so.0", "lib/pkgconfig/velo-goal.pc"} <= installed
+    compile_with_pkg_config(tmp_path)
     for command in commands:
         subprocess.run([tmp_path / "prefix" / "bin" / command, "--help"], check=True, capture_output=True, timeout=60,
                        env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"})
@@ -75,7 +89,18 @@ def test_the_plugin_has_no_faults_to_inject():
     assert b"VELO_INTERCEPT" not in pathlib.Path(BUILD, ".libs", "mca_btl_velo.so").read_bytes()
 
 
-def test_the_plugin_exports_its_components_and_its_table_alone(dynamic_section):
-    exported = re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+(?!UND)\w+\s+(\S+)", dynamic_section)
-    assert sorted(exported) == ["mca_btl_velo_component", "mca_coll_velo_component", "mca_mtl_velo_component",
-                                "velo_goal_table_v1"]
+def exported(section):
+    return sorted(re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+(?!UND)\w+\s+(\S+)", section))
+
+
+def test_the_plugin_exports_its_components_and_a_table_alone(dynamic_section):
+    assert exported(dynamic_section) == ["mca_btl_velo_component", "mca_coll_velo_component", "mca_mtl_velo_component",
+                                         "velo_goal_table_v1"]
+
+
+def test_the_library_exports_what_its_header_declares():
+    symbols = subprocess.run(["readelf", "--wide", "--dyn-syms", f"{BUILD}/libvelo-goal/.libs/libvelo-goal.so"], check=True,
+                             capture_output=True, text=True).stdout
+    header = pathlib.Path(__file__).resolve().parents[2] / "libvelo-goal" / "goal.h"
+    declared = re.findall(r"^_GOAL_API .*?\b(GOAL_\w+)\(", header.read_text(), re.MULTILINE)
+    assert exported(symbols) == sorted(declared) and len(declared) >= 35
