@@ -35,10 +35,13 @@ endif
 
 .PHONY: plugin tools-built programs threads-built checked-built unit threads distcheck mpi mtl tools checked user
 
+# For programs with schedules.
+SCHEDULES = libvelo-goal/libvelo-goal.la contrib/goal/velo-goal
+
 # What most others wait for.
 plugin:
 	$(call told,$(SOURCE)/configure --enable-sanitizers && \
-		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la contrib/pvars/libvelo-pvars.la contrib/benchmark/velo-phases')
+		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la $(SCHEDULES) contrib/pvars/libvelo-pvars.la contrib/benchmark/velo-phases')
 tools-built: plugin
 	$(call told,$(MAKE) all)
 programs: plugin
@@ -48,7 +51,7 @@ threads-built: plugin
 		$(MAKE) mca_btl_velo/libvelo_checked.la $(OPTIMIZED) && $(MAKE) $(THREADED) $(SIMPLE))
 checked-built: plugin
 	$(call told,mkdir -p checked && cd checked && $(SOURCE)/configure --enable-checked --disable-lto CFLAGS='-O1 -g1' $(OPTIMIZED) && \
-		$(MAKE) stage-plugin MPI_NEEDS=mca_btl_velo.la)
+		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la $(SCHEDULES)')
 
 mpi: plugin
 	$(call told,$(call pytest,) MPI_TESTS=$(TESTS) MTL_TESTS=)

@@ -1,4 +1,4 @@
-// velo-goal: schedules in LogGOPSim's language and by name: checked, converted, drawn, generated.
+// velo-goal: schedules in LogGOPSim's language and by name: checked, converted, drawn, generated, run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -10,6 +10,7 @@
 
 #include "drawing.h"
 #include "goal/check.h"
+#include "live.h"
 #include "source.h"
 
 namespace velo::goal {
@@ -115,6 +116,29 @@ void add_draw(CLI::App& app) {
     });
 }
 
+void add_run(CLI::App& app, int& status) {
+    struct Options : LiveOptions {
+        Source source;
+    };
+    auto o = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand(
+        "run", "executed by Velo: mpirun --mca pml ob1 --mca btl velo -np N velo-goal run WHAT");
+    add_source_options(*command, o->source, false);
+    command
+        ->add_option("--calc", o->calculations,
+                     "calculations take so many times what the file says; 0: no time")
+        ->check(CLI::Range(0.0, 1e9))
+        ->capture_default_str();
+    command->add_option("--repeat", o->repetitions, "how often, each time after a barrier")
+        ->check(CLI::Range(1U, 1U << 30))
+        ->capture_default_str();
+    command->add_option("--every", o->every_s, "seconds between lines about a run that takes long; 0: none")
+        ->check(CLI::Range(0.0, 1e9))
+        ->capture_default_str();
+    command->add_flag("--json", o->json);
+    command->callback([o, &status] { status = run_live(o->source, *o); });
+}
+
 void add_list(CLI::App& app) {
     app.add_subcommand("list", "the collectives by name")->callback([] {
         for (const collectives::Algorithm& a : collectives::algorithms())
@@ -138,6 +162,7 @@ int main(int argc, char** argv) {
     velo::goal::add_convert(app, "convert", "from text to binary and back");
     velo::goal::add_convert(app, "generate", "a collective as a text of LogGOPSim's language");
     velo::goal::add_draw(app);
+    velo::goal::add_run(app, status);
     velo::goal::add_list(app);
     try {
         app.parse(argc, argv);

@@ -7,7 +7,7 @@
 
 namespace velo::goal {
 
-void add_source_options(CLI::App& command, Source& source) {
+void add_source_options(CLI::App& command, Source& source, bool processes) {
     source.collective.on_node = 16;  // as on velo-sim's machine
     command
         .add_option(
@@ -15,9 +15,10 @@ void add_source_options(CLI::App& command, Source& source) {
             "a file in LogGOPSim's language, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial "
             "(velo-goal list shows them)")
         ->required();
-    command.add_option("-n,--processes", source.processes, "of a collective")
-        ->check(CLI::Range(1U, 1U << 20))
-        ->capture_default_str();
+    if (processes)
+        command.add_option("-n,--processes", source.processes, "of a collective")
+            ->check(CLI::Range(1U, 1U << 20))
+            ->capture_default_str();
     command
         .add_option("--bytes", source.collective.bytes, "of a block, or of all that is broadcast or reduced")
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))

@@ -21,7 +21,8 @@ struct Loaded {
     Program program;
 };
 
-void add_source_options(CLI::App& command, Source& source);
+// Without `processes` somebody else says how many there are.
+void add_source_options(CLI::App& command, Source& source, bool processes = true);
 // Throws std::runtime_error with what is wrong, and where.
 Loaded load(const Source& source);
 
