@@ -1,0 +1,270 @@
+"""Schedules that programs run: goal.h from C and C++, velo-goal run, and the program of docs/goal.md.
+
+VELO_BUILD_DIR names a build with libvelo-goal and velo-goal (make check-mpi sets it)."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import pytest
+
+from flows import any_velo, every_flow, flows
+from test_hygiene import assert_empty
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCES = pathlib.Path(__file__).resolve().parent / "programs" / "goal"
+EXAMPLES = ROOT / "contrib" / "goal" / "examples"
+BUILD = os.environ.get("VELO_BUILD_DIR")
+pytestmark = [any_velo, pytest.mark.skipif(not BUILD, reason="VELO_BUILD_DIR is not set; run by make check-mpi")]
+MPICC = os.environ.get("MPICC", "mpicc.openmpi")
+WARNINGS = ["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"]
+LIBRARY = [f"-I{ROOT}/libvelo-goal", f"-L{BUILD}/libvelo-goal/.libs", "-lvelo-goal", f"-Wl,-rpath,{BUILD}/libvelo-goal/.libs"]
+
+
+def wrapper(suffix):
+    """The compiler wrapper for a source: that for C++ lies beside that for C."""
+    if suffix == ".c":
+        return [MPICC, "-std=c11", "-D_GNU_SOURCE", *WARNINGS]
+    # Open MPI 4.1 has an interface for C++ of its own, with warnings.
+    return [MPICC.replace("mpicc", "mpicxx"), "-std=c++17", "-DOMPI_SKIP_MPICXX", *WARNINGS]
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """Compiles a source with the library; returns the program."""
+    target = tmp_path_factory.mktemp("goal")
+    built = {}
+
+    def compiled(source):
+        if source not in built:
+            program = target / source.stem
+            done = subprocess.run([*wrapper(source.suffix), str(source), "-o", str(program), *LIBRARY], capture_output=True,
+                                  text=True, check=False)
+            assert done.returncode == 0 and not done.stderr, f"{source}:\n{done.stderr}"
+            built[source] = str(program)
+        return built[source]
+
+    return compiled
+
+
+@pytest.fixture
+def goal(mpi, build):
+    """Runs a program of programs/goal to its end, a success; what it has printed."""
+    def run(name, *arguments, **keywords):
+        return mpi.run(build(SOURCES / name), *arguments, **keywords).facts()
+
+    return run
+
+
+@pytest.fixture
+def velo_goal(mpi):
+    """mpirun of velo-goal run."""
+    def run(*arguments, **keywords):
+        return mpi.run_any(f"{BUILD}/contrib/goal/velo-goal", "run", *arguments, **keywords)
+
+    return run
+
+
+@every_flow(8)
+def test_the_scatter_of_the_papers_figures(goal, flow):
+    assert goal("scatter.c", np=5, params=flow.params) == {"runs": 5}
+
+
+@flows(8)
+def test_the_papers_listings_in_their_right_form(goal, flow):
+    assert goal("listings.c", "forward", np=4, params=flow.params) == {"forwarded": 20}
+    assert goal("listings.c", "scratchpad", np=4, params=flow.params) == {"forwarded": 20}
+
+
+@pytest.mark.parametrize("np", [2, 5, 6])
+@flows(8)
+def test_nobody_leaves_a_barrier_before_all_have_entered(goal, np, flow):
+    assert goal("listings.c", "barrier", np=np, params=flow.params) == {"barriers": 200}
+
+
+@pytest.mark.parametrize("block", [512, 70_000])
+@flows(8)
+def test_gathers_with_every_root(goal, block, flow):
+    assert goal("listings.c", "gather", block, np=5, params=flow.params) == {"gathered": 10}
+
+
+@pytest.mark.parametrize("size", [8, 100_000])
+@flows(8)
+def test_a_ping_pong_within_a_schedule_takes_the_time_between_its_stamps(goal, size, flow):
+    assert goal("runs.c", "pingpong", 100, size, np=2, params=flow.params) == {"rounds": 100}
+
+
+@every_flow(8)
+def test_a_schedule_is_started_again_while_runs_of_it_are_under_way(goal, flow):
+    assert goal("runs.c", "ahead", 300, np=3, params=flow.params) == {"runs": 300}
+
+
+@flows(8)
+def test_processes_on_other_nodes_are_reached(goal, cluster, flow):
+    on_nodes = {"params": flow.params, "prefix": cluster.prefix(slots=3), "time_limit": 120}
+    assert goal("scatter.c", np=5, **on_nodes) == {"runs": 5}
+    assert goal("listings.c", "gather", 70_000, np=5, **on_nodes) == {"gathered": 10}
+    assert goal("runs.c", "ahead", 300, np=5, **on_nodes) == {"runs": 300}
+
+
+@flows(8)
+def test_tags_choose_the_message(goal, flow):
+    assert goal("runs.c", "tags", 40, np=4, params=flow.params) == {"tags": 40}
+
+
+@flows(8)
+def test_vectors_are_cut_differently_at_both_ends(goal, flow):
+    assert goal("runs.c", "vectors", 60, np=2, params=flow.params) == {"vectors": 60, "transposed": 24}
+
+
+@flows(8)
+def test_extensions(goal, flow):
+    assert goal("runs.c", "extensions", np=3, params=flow.params) == {"calls": 10}
+
+
+@flows(8)
+def test_a_message_of_another_length_than_its_receive_fails_the_run_by_name(goal, flow):
+    assert goal("runs.c", "mismatch", np=2, params=flow.params) == {"failed": 1}
+
+
+@flows(8, policies=("dynamic",))
+def test_every_local_operation_on_every_type_as_the_language_has_it(goal, flow):
+    # 10 operations on 8 types, 7 on 2; in three ways each.
+    assert goal("local.cc", np=2, params=flow.params) == {"tried": 282}
+
+
+@flows(8, policies=("dynamic",))
+def test_each_misuse_names_the_call_and_the_argument(goal, flow):
+    assert goal("misuse.c", "return", np=2, params=flow.params) == {"refused": 75}
+
+
+@flows(8, policies=("dynamic",))
+def test_a_misuse_ends_the_job_unless_the_program_takes_errors(mpi, build, flow):
+    result = mpi.run_any(build(SOURCES / "misuse.c"), "abort", np=2, params=flow.params)
+    result.assert_aborted(1)
+    assert "velo-goal: GOAL_Send: buf: is NULL" in result.stderr
+
+
+@pytest.mark.parametrize("threads, rounds", [(2, 1), (6, 1), (3, 20)])
+@every_flow(8)
+def test_threads_have_groups_of_their_own(goal, threads, rounds, flow):
+    assert goal("threads.c", threads, 50, rounds, np=3, params=flow.params) == {"steps": 50 * threads * rounds}
+
+
+def without_velo(component_path):
+    """Open MPI's own directory alone, and nothing of Velo's from there."""
+    own = {"OMPI_MCA_mca_base_component_path": component_path.rpartition(":")[2]} if component_path else {}
+    return {"transport": "vader", "options": ["--mca", "coll", "^velo"], "env": own, "np": 2}
+
+
+def test_a_job_without_velo_is_told_so(mpi, build, component_path):
+    result = mpi.run(build(SOURCES / "misuse.c"), "unused", **without_velo(component_path))
+    assert "GOAL_Init: this process does not use Velo: is it installed, and was the program started with mpirun --mca pml ob1 " \
+           "--mca btl velo?\nrefused=1\n" in result.stdout
+
+
+def test_another_version_of_the_plugin_is_told_with_its_path(mpi, build, component_path, tmp_path):
+    foreign = tmp_path / "mca_btl_velo.so"
+    (tmp_path / "foreign.c").write_text("int mca_btl_velo_component;\n")
+    subprocess.run([MPICC, "-shared", "-fPIC", "-o", str(foreign), str(tmp_path / "foreign.c")], check=True)
+    result = mpi.run(build(SOURCES / "misuse.c"), "foreign", foreign, **without_velo(component_path))
+    assert f"GOAL_Init: {foreign} is Velo of another version than libvelo-goal: it has no velo_goal_table_v1\n" in result.stdout
+
+
+def test_the_program_of_the_documentation(mpi, build, tmp_path):
+    page = (ROOT / "docs" / "goal.md").read_text()
+    (text,) = re.findall(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    source = tmp_path / "total.c"
+    source.write_text(text)
+    for np in (1, 2, 5):
+        result = mpi.run(build(source), np=np)
+        lines = [f"round {i}: the total is {sum(10 * i + rank for rank in range(np))}" for i in range(3)]
+        assert result.stdout.splitlines() == lines
+
+
+@pytest.mark.parametrize("example, ranks", [("ring", 4), ("masters_and_workers", 4)])
+@flows(8)
+def test_examples_run_and_each_rank_has_its_row(velo_goal, example, ranks, flow):
+    result = velo_goal(EXAMPLES / f"{example}.goal", "--repeat", 5, "--json", np=ranks, params=flow.params)
+    assert result.returncode == 0, str(result)
+    run = json.loads(result.stdout)
+    text = (EXAMPLES / f"{example}.goal").read_text()
+    parts = re.findall(r"^rank (\d+) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    assert run["repetitions"] == 5 and len(run["ranks"]) == len(parts) == ranks
+    for row, (_, part) in zip(run["ranks"], parts):
+        assert row["operations"] == len(re.findall(r"^\w+: ", part, re.MULTILINE))
+        assert row["sent_bytes"] == sum(map(int, re.findall(r"send (\d+)b", part)))
+        calculated = sum(map(int, re.findall(r"calc (\d+)", part))) / 1e9
+        assert row["calculated_s"] == pytest.approx(calculated) and calculated <= row["median_s"] <= row["most_s"]
+
+
+@flows(8, policies=("dynamic",))
+def test_calculations_are_scaled(velo_goal, flow):
+    result = velo_goal(EXAMPLES / "ring.goal", "--calc", 0.5, "--json", np=4, params=flow.params)
+    assert [row["calculated_s"] for row in json.loads(result.stdout)["ranks"]] == pytest.approx(4 * [20e-6])
+    result = velo_goal(EXAMPLES / "ring.goal", "--calc", 0, np=4, params=flow.params)
+    assert len(re.findall(r"^ +\d+ +8 +3072 +0\.0 ", result.stdout, re.MULTILINE)) == 4, str(result)
+
+
+COLLECTIVES = ["barrier:dissemination", "bcast:binomial", "allreduce:ring", "allreduce:recursive_doubling", "alltoall:pairwise",
+               "gather:linear_sync", "reduce:binomial", "scan:linear"]
+
+
+@flows(8, policies=("dynamic",))
+def test_collectives_by_name_run(velo_goal, flow):
+    listed = subprocess.run([f"{BUILD}/contrib/goal/velo-goal", "list"], capture_output=True, text=True, check=True).stdout.split()
+    for name in [name for name in COLLECTIVES if name in listed]:
+        result = velo_goal(name, "--bytes", 1000, "--json", np=5, params=flow.params)
+        assert result.returncode == 0 and len(json.loads(result.stdout)["ranks"]) == 5, str(result)
+
+
+def test_a_schedule_that_waits_for_ever_is_refused_with_its_circle(velo_goal):
+    result = velo_goal(EXAMPLES / "deadlock.goal", np=3)
+    assert result.returncode == 1
+    assert "velo-goal: refused, as it cannot come to its end:\n  rank 0: r (recv 8b from 2) waits for rank 2: r (recv 8b from 1) " \
+           "waits for rank 1: r (recv 8b from 0) waits for rank 0\n" in result.stderr
+
+
+@pytest.mark.parametrize("text, told", [
+    ("num_ranks 2\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\nrank 1 {\n}\n",
+     "rank 0 has a cycle: b (calc 1) waits for a (calc 1) waits for b"),
+    ("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n", "rank 0: operation 0 (send 8b to 1) finds no receive"),
+    ("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n", "is received by rank 1: operation 0 (recv 9b from 0)"),
+    ("num_ranks 1\nrank 0 {\n}\n", "is for 1 ranks, and there are 2: mpirun -np 1"),
+])
+def test_what_cannot_be_run_is_told_once(velo_goal, tmp_path, text, told):
+    file = tmp_path / "wrong.goal"
+    file.write_text(text)
+    result = velo_goal(file, np=2)
+    assert result.returncode == 1 and result.stderr.count(told) == 1, str(result)
+
+
+@flows(8, policies=("dynamic",))
+def test_a_long_run_tells_how_far_it_is(velo_goal, tmp_path, flow):
+    """Rank 1 computes until rank 0 has told so."""
+    file = tmp_path / "long.goal"
+    file.write_text("num_ranks 2\nrank 0 {\ns: send 8b to 1\nr: recv 8b from 1\n}\n"
+                    "rank 1 {\nc: calc 2000000000\nr: recv 8b from 0\ns: send 8b to 0\ns requires c\ns requires r\n}\n")
+    result = velo_goal(file, "--every", 0.1, np=2, params=flow.params)
+    assert result.returncode == 0, str(result)
+    assert re.search(r"^velo-goal: after \d+ s, repetition 1 of 1: 0 of 2 ranks have finished; of rank 0's 2 operations 2 have "
+                     r"started$", result.stderr, re.MULTILINE), str(result)
+
+
+@flows(8, policies=("dynamic",))
+def test_a_rank_that_is_killed_in_a_run_ends_the_job_and_leaves_nothing(start, tmp_path, flow, private_shm):
+    """Rank 1 computes, and the others wait for it."""
+    file = tmp_path / "killed.goal"
+    waits = "".join(f"rank {rank} {{\nr: recv 8b from 1\n}}\n" for rank in (0, 2))
+    file.write_text(f"num_ranks 3\n{waits}rank 1 {{\nc: calc 60000000000\ns: send 8b to 0\nt: send 8b to 2\n"
+                    "s requires c\nt requires c\n}\n")
+    shm = private_shm()
+    program = f"{BUILD}/contrib/goal/velo-goal"
+    run = start(program, "run", file, "--every", 0.1, np=3, params=flow.params, prefix=shm.enter)
+    run.until(lambda: "of 3 ranks have finished" in run.stderr, "a line about the run")
+    os.kill(run.ranks(program)[1], signal.SIGKILL)
+    assert run.wait().returncode != 0
+    assert_empty(shm)
