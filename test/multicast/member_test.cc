@@ -249,6 +249,28 @@ TEST(MulticastMember, a_gap_is_asked_for_when_it_is_no_mere_reordering) {
     EXPECT_EQ(said.messages[0].datagram.acks, 1) << "with the acknowledgement of what is here";
 }
 
+TEST(MulticastMember, a_gap_that_stays_open_is_asked_for_again_later_each_time) {
+    Config config = group(Scheme::kCoroot, 4, 1);
+    Member member(config);
+    Said said;
+    member.arrived(0, data(3), 0, said);
+    std::vector<std::uint64_t> waits;
+    for (std::uint64_t last = 0, i = 0; i < 4; ++i) {
+        waits.push_back((member.deadline() - last) / config.reorder_ns);
+        last = member.deadline();
+        member.tick(last, said);
+    }
+    EXPECT_EQ(waits, (std::vector<std::uint64_t>{1, 2, 4, 8}));
+    EXPECT_EQ(said.messages.size(), 4U);
+    // Something of it comes: no reason to ask for the rest more often.
+    member.arrived(0, data(0), 1'000'000'000, said);
+    member.tick(1'000'000'000 + config.ack_delay_ns, said);
+    EXPECT_EQ(member.deadline(), 1'000'000'000 + 16 * config.reorder_ns);
+    // What is lost after the gap has closed is another matter.
+    for (const Sequence s : {1U, 2U, 5U}) member.arrived(0, data(s), 2'000'000'000, said);
+    EXPECT_EQ(member.deadline(), 2'000'000'000 + config.reorder_ns);
+}
+
 TEST(MulticastMember, a_probe_tells_of_a_lost_last_datagram) {
     Member member(group(Scheme::kCoroot, 4, 1));
     Said said;
@@ -305,6 +327,21 @@ TEST(MulticastMember, a_co_root_repairs_its_set_and_reports_the_slowest) {
     ASSERT_EQ(said.messages.size(), 1U);
     EXPECT_EQ(said.messages[0].to, 0U);
     EXPECT_EQ(said.messages[0].datagram.ack[0], (Ack{0, 0, 1}));
+}
+
+TEST(MulticastMember, a_co_root_passes_on_what_it_gets_whichever_way_it_comes_first) {
+    Config config = group(Scheme::kCoroot, 8, 4);
+    config.co_roots = 7;
+    config.reliable_transfer = true;  // a tree from 0: 4 to 5 and 6
+    Member member(config);
+    Said said;
+    member.arrived(0, data(0), 0, said);
+    member.arrived(0, data(0), 0, said);
+    ASSERT_EQ(said.messages.size(), 2U);
+    EXPECT_EQ(said.messages[0].to, 5U);
+    EXPECT_EQ(said.messages[1].to, 6U);
+    for (const Said::Message& message : said.messages) EXPECT_EQ(message.datagram.kind, Kind::kData);
+    EXPECT_EQ(member.counters().transfers, 2U);
 }
 
 TEST(MulticastMember, who_is_attached_takes_what_comes_either_way_and_says_nothing) {
