@@ -31,16 +31,18 @@ Collector::Heard Collector::acknowledge(std::uint32_t member, Sequence next, Seq
     return Heard::kProgress;
 }
 
-bool Collector::asked(Sequence sequence) {
-    std::uint32_t& lacking = asked_[slot(sequence)];
-    if (++lacking < 2 || lacking * 4 <= set_.size()) return false;
-    lacking = 0;
+bool Collector::asked(std::uint32_t member, Sequence sequence) {
+    Asked& asked = asked_[slot(sequence)];
+    asked.lacking += member != asked.last;
+    asked.last = member;
+    if (asked.lacking < 2 || asked.lacking * 4 <= set_.size()) return false;
+    asked = {};
     return true;
 }
 
 void Collector::append_state(std::vector<std::uint32_t>& state) const {
     for (const Position& position : set_) state.push_back(position.next);
-    state.insert(state.end(), asked_.begin(), asked_.end());
+    for (const Asked& asked : asked_) state.insert(state.end(), {asked.lacking, asked.last});
 }
 
 }  // namespace velo::multicast

@@ -28,11 +28,12 @@ class Collector {
             if (distance(position.next, next) > 0) visit(position.member);
     }
 
-    // One more of the set lacks it. True: so many do that one multicast is less than what is left to be sent.
-    bool asked(Sequence sequence);
+    // `member` lacks it. True: more than a quarter of the set does, two at least, so that one multicast is
+    // less than what is left to be sent.
+    bool asked(std::uint32_t member, Sequence sequence);
     // A new datagram takes the slot.
     void holds(Sequence sequence) {
-        if (!set_.empty()) asked_[slot(sequence)] = 0;
+        if (!set_.empty()) asked_[slot(sequence)] = {};
     }
 
     void append_state(std::vector<std::uint32_t>& state) const;
@@ -45,10 +46,14 @@ class Collector {
     std::size_t find(std::uint32_t member) const;
     std::size_t slot(Sequence sequence) const { return sequence & (asked_.size() - 1); }
 
-    std::vector<Position> set_;         // by member
-    Sequence low_;                      // the least of the set
-    std::size_t at_low_;                // how many are there: looked for again when none is left
-    std::vector<std::uint32_t> asked_;  // by slot: how many lacked it since it was sent to all
+    std::vector<Position> set_;  // by member
+    Sequence low_;               // the least of the set
+    std::size_t at_low_;         // how many are there: looked for again when none is left
+    struct Asked {
+        std::uint32_t lacking = 0;
+        std::uint32_t last = UINT32_MAX;  // who asks again is none more
+    };
+    std::vector<Asked> asked_;  // by slot, since it was sent to all
 };
 
 }  // namespace velo::multicast

@@ -312,7 +312,7 @@ void Member::hear_nack(std::uint32_t from, const Datagram& datagram, Carrier& ou
         // A co-root that lacks it too asks for itself; it will be asked again.
         if (!(stream.own ? stream.sender.holds(sequence) : stream.receiver.has(sequence))) continue;
         const Datagram repair = make(Kind::kData, index, sequence);
-        if (stream.set.asked(sequence)) {
+        if (stream.set.asked(from, sequence)) {
             ++counters_.repairs_to_all;
             multicast(repair, out);
         } else {

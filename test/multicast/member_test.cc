@@ -298,6 +298,9 @@ TEST(MulticastMember, what_one_lacks_is_repaired_for_it_and_what_many_lack_for_a
     ASSERT_EQ(said.messages.size(), 1U);
     EXPECT_EQ(said.messages[0].to, 1U);
     EXPECT_EQ(said.take()[0].datagram.sequence, 1U);
+    member.arrived(1, nack(1, 1), 10, said);
+    ASSERT_EQ(said.messages.size(), 1U);
+    EXPECT_EQ(said.take()[0].to, 1U) << "the same one again";
     member.arrived(2, nack(1, 0b11), 10, said);
     ASSERT_EQ(said.messages.size(), 2U);
     EXPECT_EQ(said.messages[0].to, Said::kAll);

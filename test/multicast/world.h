@@ -22,16 +22,20 @@ class World {
     };
 
     // Each source broadcasts `datagrams`. `merge`: equal datagrams that are under way together are one.
-    World(const Config& config, std::uint32_t datagrams, bool merge = false) : merge_(merge) {
-        nodes_.reserve(config.members);
-        for (std::uint32_t m = 0; m < config.members; ++m) {
+    // `followers`: attached processes, whose leader is the last member.
+    World(const Config& config, std::uint32_t datagrams, bool merge = false, std::uint32_t followers = 0)
+        : members_(config.members), merge_(merge) {
+        nodes_.reserve(config.members + followers);
+        for (std::uint32_t m = 0; m < config.members + followers; ++m) {
             Config own = config;
             own.me = m;
+            own.attached = m >= config.members;
             nodes_.emplace_back(own, datagrams);
         }
     }
 
-    std::uint32_t members() const { return static_cast<std::uint32_t>(nodes_.size()); }
+    std::uint32_t members() const { return members_; }
+    std::uint32_t processes() const { return static_cast<std::uint32_t>(nodes_.size()); }
     const Member& member(std::uint32_t m) const { return nodes_[m].member; }
     const std::vector<Packet>& packets() const { return packets_; }
     std::uint64_t deadline(std::uint32_t m) const { return nodes_[m].member.deadline(); }
@@ -64,6 +68,17 @@ class World {
         Node& node = nodes_[packet.to];
         node.member.arrived(packet.from, packet.datagram, node.now, wire);
     }
+    // The leader of a follower has something for it.
+    bool led(std::uint32_t follower) const {
+        return distance(nodes_[follower].member.expected(0), nodes_[members_ - 1].member.expected(0)) > 0;
+    }
+    void read_board(std::uint32_t follower) {
+        Node& node = nodes_[follower];
+        const Sequence next = nodes_[members_ - 1].member.expected(0);
+        if (distance(node.delivered[0], next) > 0) node.delivered[0] = next;
+        Wire wire(*this, follower, 0);
+        node.member.skip_to(0, next, node.now, wire);
+    }
     void lose(std::size_t index) {
         packets_[index] = packets_.back();
         packets_.pop_back();
@@ -78,9 +93,9 @@ class World {
             const Sequence freed = node.member.freed();
             if (node.member.next() - freed > node.member.config().window)
                 return who(node) + " has more under way than its window";
-            for (const Node& other : nodes_)
-                if (distance(other.member.expected(node.stream), freed) > 0)
-                    return who(node) + " has freed what " + who(other) + " lacks";
+            for (std::uint32_t m = 0; m < members_; ++m)
+                if (distance(nodes_[m].member.expected(node.stream), freed) > 0)
+                    return who(node) + " has freed what " + who(nodes_[m]) + " lacks";
         }
         return {};
     }
@@ -138,7 +153,7 @@ class World {
             : world_(world), from_(from), payload_(payload) {}
 
         void multicast(const Datagram& datagram) override {
-            for (std::uint32_t to = 0; to < world_.members(); ++to)
+            for (std::uint32_t to = 0; to < world_.processes(); ++to)
                 if (to != from_) send(to, datagram);
         }
         void send(std::uint32_t to, const Datagram& datagram) override {
@@ -207,8 +222,9 @@ class World {
         return text;
     }
 
+    std::uint32_t members_;
     bool merge_;
-    std::vector<Node> nodes_;
+    std::vector<Node> nodes_;  // of the members, then of the followers
     std::vector<Packet> packets_;
     std::string violation_;
 };

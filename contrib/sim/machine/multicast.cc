@@ -35,6 +35,7 @@ class Machine {
             processes_[group_[m]].member.emplace(config_of(m, false));
         }
         for (Process& process : processes_) process.attachment.emplace(run.attachment);
+        if (run.mode == Mode::kExchange) to_send_ = run.broadcasts * (run.processes() - 1);
         broadcasts_.resize(run.broadcasts);
         for (Broadcast& broadcast : broadcasts_) broadcast.left = run.processes();
     }
@@ -77,9 +78,10 @@ class Machine {
         bool busy = false;
         Time deaf_until = 0;
         Time tick_at = kNever;
-        std::uint32_t has = 0;  // broadcasts, in order
-        Time entered = 0;       // into the next one
-        bool waits = false;     // for the next one
+        std::uint32_t has = 0;              // broadcasts, in order
+        Time entered = 0;                   // into the next one
+        bool waits = false;                 // for the next one
+        std::uint32_t posted = 0, got = 0;  // messages of an exchange
     };
     struct Broadcast {
         Time start = kNever, last = 0;
@@ -163,6 +165,8 @@ class Machine {
             Process& victim = processes_[run_.late_process];
             victim.deaf_until = std::max(victim.deaf_until, cursor_ + from_ns(us * 1000));
         }
+        if (run_.mode == Mode::kExchange)
+            for (std::uint32_t p = 1; p < processes_.size(); ++p) wake(p);
         for (std::uint32_t p = 0; p < processes_.size(); ++p) enter(p);
         if (run_.interval_us > 0 && started_ < run_.broadcasts)
             queue_.push(cursor_ + from_ns(run_.interval_us * 1000), kStart, 0, 0);
@@ -211,11 +215,10 @@ class Machine {
     void read_board(std::uint32_t p, std::uint32_t broadcast) {
         Process& process = processes_[p];
         change(p, process.attachment->led(now_ns()));
-        if (process.member) {
-            Wire wire(*this, p);
-            process.member->skip_to(0, broadcast + 1, now_ns(), wire);
-        }
         if (process.has == broadcast) has(p, broadcast);
+        if (!process.member) return;
+        Wire wire(*this, p);
+        process.member->skip_to(0, process.has, now_ns(), wire);
     }
 
     void has(std::uint32_t p, std::uint32_t broadcast) {
@@ -248,7 +251,9 @@ class Machine {
     void wake(std::uint32_t p) {
         Process& process = processes_[p];
         if (process.busy) return;
-        const bool sends = p == 0 && sent_ < started_ && !refused_ && may_send();
+        const bool sends = run_.mode == Mode::kExchange
+                               ? process.posted < to_send_
+                               : p == 0 && sent_ < started_ && !refused_ && may_send();
         if (process.items.empty() && !sends) return;
         process.busy = true;
         if (process.deaf_until > cursor_) {
@@ -270,8 +275,7 @@ class Machine {
     }
     double cost_of(const Item& item) const {
         if (item.what == Item::What::kTick) return 0;
-        if (item.what == Item::What::kBroadcast)
-            return group_.empty() ? 0 : costs_.copy_byte * run_.bytes;
+        if (item.what == Item::What::kBroadcast) return group_.empty() ? 0 : costs_.copy_byte * run_.bytes;
         const Frame& frame = frames_[item.index];
         if (frame.to != kEverybody && node_of(frame.from) == node_of(frame.to) && group_.empty())
             return costs_.local + costs_.copy_byte * frame.bytes;
@@ -284,7 +288,9 @@ class Machine {
         Process& process = processes_[p];
         const Item item = *process.current;
         Wire wire(*this, p);
-        if (item.what == Item::What::kBroadcast) {
+        if (run_.mode == Mode::kExchange) {
+            exchange(p, item);
+        } else if (item.what == Item::What::kBroadcast) {
             broadcast(wire);
         } else if (item.what == Item::What::kTick) {
             if (process.member) process.member->tick(now_ns(), wire);
@@ -301,6 +307,18 @@ class Machine {
         if (p == 0 && item.what != Item::What::kBroadcast) refused_ = false;
         plan_tick(p);
         queue_.push(cursor_, kFree, p, 0);
+    }
+    // To the next one, and the next, until each has all messages; or one of them has come.
+    void exchange(std::uint32_t p, const Item& item) {
+        Process& process = processes_[p];
+        if (item.what == Item::What::kBroadcast) {
+            Datagram datagram;
+            datagram.kind = multicast::Kind::kData;
+            post(p, (p + 1 + process.posted++ % (run_.processes() - 1)) % run_.processes(), datagram);
+        } else {
+            let_go(item.index);
+            if (++process.got % (run_.processes() - 1) == 0) has(p, process.has);
+        }
     }
     void broadcast(Wire& wire) {
         if (group_.empty()) {
@@ -352,12 +370,13 @@ class Machine {
         const bool data = datagram.kind == multicast::Kind::kData;
         const std::uint32_t index = new_frame();
         frames_[index] = {datagram, from, to, data ? run_.bytes : 0, 1};
-        if (group_.empty() && node_of(from) == node_of(to)) {
+        const bool original = run_.mode == Mode::kOriginal;
+        if (original && node_of(from) == node_of(to)) {
             cursor_ += from_ns(costs_.local + costs_.copy_byte * run_.bytes);
             queue_.push(cursor_, kArrive, to, index);
             return;
         }
-        cursor_ += from_ns(costs_.post + (group_.empty() ? costs_.copy_byte * run_.bytes : 0));
+        cursor_ += from_ns(costs_.post + (original ? costs_.copy_byte * run_.bytes : 0));
         Interface& interface = interfaces_[node_of(from)];
         const Time departs = std::max(cursor_, interface.out_free);
         interface.out_free = departs + serialised(frames_[index]);
@@ -476,13 +495,14 @@ class Machine {
     EventQueue queue_;
     Time cursor_ = 0;  // when what is done at this moment is done
     std::vector<Process> processes_;
-    std::vector<Interface> interfaces_;   // by node
-    std::vector<std::uint32_t> group_;    // members: their processes; empty: the original
+    std::vector<Interface> interfaces_;  // by node
+    std::vector<std::uint32_t> group_;   // members: their processes; empty: the original
     std::vector<Frame> frames_;
     std::vector<std::uint32_t> free_frames_;
     std::vector<Broadcast> broadcasts_;
     std::uint32_t started_ = 0, sent_ = 0, finished_ = 0;
-    bool refused_ = false;  // the window was full: until something has happened
+    std::uint32_t to_send_ = 0;  // by each process of an exchange
+    bool refused_ = false;       // the window was full: until something has happened
     MulticastOutcome outcome_;
 };
 

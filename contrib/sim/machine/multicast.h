@@ -22,11 +22,11 @@ struct MulticastCosts {
     double copy_byte = 0.25;    // processor
     double packet = 100;        // interface, each way
     double wire_byte = 0.935;   // interface, each way
-    double attached = 300;      // interface of the receiver: each further process that has joined, and its copy
-    double at_switch = 200;     // each switch on the way
-    double local = 400;         // processor: a message within a node, each end
-    double board = 400;         // from the leader's line to those who read it
-    double join = 30'000;       // processor: to join the group, or to leave it
+    double attached = 300;   // interface of the receiver: each further process that has joined, and its copy
+    double at_switch = 200;  // each switch on the way
+    double local = 400;      // processor: a message within a node, each end
+    double board = 400;      // from the leader's line to those who read it
+    double join = 30'000;    // processor: to join the group, or to leave it
 };
 
 struct MulticastRun {
@@ -34,6 +34,7 @@ struct MulticastRun {
         kOriginal,   // a binomial tree of point-to-point messages
         kEverybody,  // every process is a member
         kLeaders,    // the first process of each node is; the others read its board
+        kExchange,   // no broadcast: so many messages of each process to each other one, without copies
     };
     enum class Pace : std::uint8_t {
         kOneByOne,  // the next begins when all have the last one, or time is over
@@ -64,16 +65,16 @@ struct MulticastRun {
 };
 
 struct MulticastOutcome {
-    std::string fault;                 // what must not be; empty
-    std::vector<double> latency_us;    // of each broadcast: until all have it
-    std::vector<double> waits_us;      // the same, the mean of those who are not late
-    std::vector<double> longest_us;    // the same, the longest of those who are not late
-    double total_us = 0;               // until all have all
-    multicast::Counters root, all;     // of members; all: the sum
+    std::string fault;               // what must not be; empty
+    std::vector<double> latency_us;  // of each broadcast: until all have it
+    std::vector<double> waits_us;    // the same, the mean of those who are not late
+    std::vector<double> longest_us;  // the same, the longest of those who are not late
+    double total_us = 0;             // until all have all
+    multicast::Counters root, all;   // of members; all: the sum
     std::uint64_t joins = 0, leaves = 0;
-    std::uint64_t overflows = 0;       // datagrams that found a receive buffer full
-    std::uint64_t datagrams = 0;       // that left an interface
-    std::uint64_t digest = 0;          // of all deliveries
+    std::uint64_t overflows = 0;  // datagrams that found a receive buffer full
+    std::uint64_t datagrams = 0;  // that left an interface
+    std::uint64_t digest = 0;     // of all deliveries
 };
 
 MulticastOutcome run_multicast(const MulticastRun& run);
@@ -83,11 +84,11 @@ std::uint32_t switches_between(std::uint32_t a, std::uint32_t b);
 
 // The slides' models, in microseconds, with the costs of the run.
 struct MulticastModel {
-    double hop_us = 0;           // one message to another node
-    double original_us = 0;      // hop * log2(n)
-    double window_us = 0;        // T_sr
-    double transfer_us = 0;      // T_rc, to the last co-root
-    double to_coroot_us = 0;     // the lesser of the two
+    double hop_us = 0;        // one message to another node
+    double original_us = 0;   // hop * log2(n)
+    double window_us = 0;     // T_sr
+    double transfer_us = 0;   // T_rc, to the last co-root
+    double to_coroot_us = 0;  // the lesser of the two
 };
 MulticastModel model_of(const MulticastRun& run);
 
