@@ -104,7 +104,7 @@ class Walk {
 
 TEST(MulticastWalk, large_groups_get_everything_once_and_in_order_whatever_is_lost) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    constexpr std::uint64_t kUsual = 12;
+    constexpr std::uint64_t kUsual = 40;
 #else
     constexpr std::uint64_t kUsual = 100;
 #endif
