@@ -4,7 +4,7 @@
 
 namespace velo::multicast {
 
-Collector::Collector(std::vector<std::uint32_t> set, const Config& config)
+Collector::Collector(const std::vector<std::uint32_t>& set, const Config& config)
     : low_(config.first), at_low_(set.size()), asked_(set.empty() ? 0 : config.window) {
     set_.reserve(set.size());
     for (const std::uint32_t member : set) set_.push_back({member, config.first});
@@ -35,7 +35,7 @@ bool Collector::asked(std::uint32_t member, Sequence sequence) {
     Asked& asked = asked_[slot(sequence)];
     asked.lacking += member != asked.last;
     asked.last = member;
-    if (asked.lacking < 2 || asked.lacking * 4 <= set_.size()) return false;
+    if (asked.lacking < 2 || asked.lacking <= set_.size() / 4) return false;
     asked = {};
     return true;
 }

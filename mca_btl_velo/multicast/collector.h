@@ -9,7 +9,7 @@ namespace velo::multicast {
 
 class Collector {
  public:
-    Collector(std::vector<std::uint32_t> set, const Config& config);
+    Collector(const std::vector<std::uint32_t>& set, const Config& config);
 
     bool empty() const { return set_.empty(); }
     std::size_t size() const { return set_.size(); }

@@ -51,7 +51,7 @@ class Member {
     const Config& config() const { return config_; }
     const Counters& counters() const { return counters_; }
 
-    // ---- source role
+    // ---- source role: of a member that has a stream of its own
 
     // The number of the next datagram of the own stream. Its slot is free while there is room.
     Sequence next() const { return streams_[own_].sender.next(); }

@@ -38,9 +38,11 @@ class Receiver {
         present_[slot(expected_)] = false;
         return expected_++;
     }
-    // Everything before `next` has come another way.
+    // Everything before `next`, which is ahead of expected(), has come another way.
     void skip_to(Sequence next) {
-        while (distance(expected_, next) > 0) pass_on();
+        for (std::uint32_t i = 0; i < present_.size() && distance(expected_ + i, next) > 0; ++i)
+            present_[slot(expected_ + i)] = false;
+        expected_ = next;
         learn(next);
     }
 

@@ -367,6 +367,10 @@ TEST(MulticastMember, who_is_attached_takes_what_comes_either_way_and_says_nothi
     EXPECT_TRUE(said.messages.empty());
     EXPECT_TRUE(member.quiet());
     EXPECT_EQ(member.expected(0), 104U);
+    // Far behind: nothing of before is here by mistake.
+    member.arrived(0, data(106, 104), 0, said);
+    member.skip_to(0, 1'000'000'002, 0, said);
+    EXPECT_EQ(member.expected(0), 1'000'000'002U);
     EXPECT_EQ(member.counters().missed, 1U);
     EXPECT_EQ(member.counters().strange, 0U);
 }
