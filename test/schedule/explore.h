@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "frontier.h"
 #include "policy_party.h"
 #include "scenario.h"
 #include "world.h"
@@ -55,13 +54,10 @@ class Explorer {
     void may_end(std::vector<std::uint32_t> mortals) { mortals_ = std::move(mortals); }
 
     Exploration run(std::uint64_t max_states) {
-        while (result_.violation.empty() && !frontier_.empty() && seen_.size() < max_states) {
-            const Node node = std::move(frontier_.front());
-            frontier_.pop_front();
-            expand(node);
-        }
-        result_.states = seen_.size();
-        result_.exhausted = frontier_.empty();
+        while (result_.violation.empty() && !frontier_.exhausted() && frontier_.states() < max_states)
+            expand(frontier_.take());
+        result_.states = frontier_.states();
+        result_.exhausted = frontier_.exhausted();
         return result_;
     }
 
@@ -124,7 +120,7 @@ class Explorer {
     }
 
     void visit(Model&& world, std::uint64_t length) {
-        if (!seen_.insert(world.encode()).second) return;
+        if (!frontier_.is_new(world.encode())) return;
         std::string broken = world.check();
         // Nothing is under way, so that nothing will happen unless somebody sends.
         if (broken.empty() && world.quiet() && !may_bury(world)) broken = world.stranded();
@@ -141,7 +137,7 @@ class Explorer {
         }
         result_.ended += ended;
         result_.delayed += delayed;
-        frontier_.push_back({std::move(world), length});
+        frontier_.put({std::move(world), length});
     }
 
     // Somebody can clear up after one that has ended.
@@ -164,8 +160,7 @@ class Explorer {
     bool in_order_;
     std::vector<std::uint32_t> messages_{1}, mortals_;
     std::size_t waiting_ = 0;
-    std::deque<Node> frontier_;
-    std::unordered_set<std::string> seen_;
+    Frontier<Node> frontier_;
     Exploration result_;
 };
 

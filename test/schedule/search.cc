@@ -1,8 +1,6 @@
 #include "search.h"
 
-#include <deque>
-#include <unordered_set>
-
+#include "frontier.h"
 #include "world.h"
 
 namespace velo::schedule {
@@ -85,24 +83,23 @@ Finding breadth_first(const Scenario& scenario, Literal literal, const Pairs& se
         std::uint64_t length;
     };
     Finding finding;
-    std::deque<Node> frontier;
-    std::unordered_set<std::string> seen;
-    frontier.push_back({Model(scenario, literal), 0});
-    seen.insert(frontier.front().world.encode());
+    Frontier<Node> frontier;
+    Model start(scenario, literal);
+    frontier.is_new(start.encode());
+    frontier.put({std::move(start), 0});
 
     const auto visit = [&](Model&& next, std::uint64_t length) {
-        if (!seen.insert(next.encode()).second) return false;
+        if (!frontier.is_new(next.encode())) return false;
         // The checked rules answer for every invariant, the literal ones for harm alone.
         finding.harm = literal == Literal::kNone ? next.check() : next.harm();
         if (finding.harm.empty() && next.quiet() && !next.stranded().empty()) finding.harm = "deadlock";
         finding.length = length;
-        frontier.push_back({std::move(next), length});
+        frontier.put({std::move(next), length});
         return !finding.harm.empty();
     };
     bool found = false;
-    while (!found && !frontier.empty() && seen.size() < max_states) {
-        const Node node = std::move(frontier.front());
-        frontier.pop_front();
+    while (!found && !frontier.exhausted() && frontier.states() < max_states) {
+        const Node node = frontier.take();
         for (auto [from, to] : senders) {
             if (found || node.world.backlog(from, to) > 0) continue;
             Model next = node.world;
@@ -117,8 +114,8 @@ Finding breadth_first(const Scenario& scenario, Literal literal, const Pairs& se
                 found = visit(std::move(next), node.length + 1);
             }
     }
-    finding.visited = seen.size();
-    finding.exhausted = frontier.empty();
+    finding.visited = frontier.states();
+    finding.exhausted = frontier.exhausted();
     return finding;
 }
 

@@ -47,8 +47,8 @@ std::vector<Experiment> quick() {
     std::vector<Experiment> list;
     for (const Experiment& e : experiments()) {
         if (e.name == "speed" || e.name == "scale") continue;  // about the machine that simulates
-        const bool small =
-            e.name == "fig5.8" || e.name == "table7.1" || e.name == "fig7.4" || e.name == "literal";
+        const bool small = e.name == "fig5.8" || e.name == "table7.1" || e.name == "fig7.4" ||
+                           e.name == "literal" || e.name == "S3" || e.name == "S5" || e.name == "S7";
         if (small || !kSlowBuild) list.push_back(e);
     }
     return list;

@@ -83,6 +83,18 @@ def test_counts_what_goes_by_reference(simulate):
     assert never["messages_by_reference"] == never["outbox_high_water"] == never["outbox_full"] == 0
 
 
+def test_multicast_says_what_came_of_it_and_what_the_models_say(velo_sim):
+    result = velo_sim("multicast", "-n", 64, "--loss", 1, "--broadcasts", 300)
+    assert result.returncode == 0, result.stderr
+    assert "median of 300 broadcasts" in result.stdout and "model: " in result.stdout
+    words = ["multicast", "-n", 64, "--stream", "--scheme", "window", "--ack-every", 1, "--json"]
+    told = json.loads(velo_sim(*words, "--broadcasts", 100).stdout)
+    # Each of 63 members for each datagram, but for those that come after the last one has.
+    assert 0.9 * 6300 <= told["acks_at_root"] <= 6300 and told["fault"] == "" and told["resent"] == 0
+    original = json.loads(velo_sim("multicast", "-n", 64, "--mode", "original", "--json").stdout)
+    assert original["median_us"] == pytest.approx(original["model"]["original_us"], rel=0.1)
+
+
 @pytest.mark.parametrize("words, expected", [
     (["run", "alltoall", "--policy", "dynamic", "--slots", 3], "set btl_velo_slots_per_peer to at least"),
     (["run", "alltoall", "--nodes", "4x"], "--nodes 4x"),
@@ -102,6 +114,10 @@ def test_counts_what_goes_by_reference(simulate):
     (["run", "alltoall", "--by-reference", "sometimes"], "--by-reference"),
     (["run", "alltoall", "--outbox", 4294967296], "--outbox"),
     (["run", "polka"], "polka"),
+    (["multicast", "--window", 48], "power of two"),
+    (["multicast", "-n", 8, "--co-roots", 8], "co-roots"),
+    (["multicast", "--scheme", "hope"], "hope"),
+    (["multicast", "--loss", 95], "--loss"),
     (["experiment", "fig9.9"], "fig9.9"),
     (["experiment", "fig5.5", "--processes", "32"], "fig5.5 has two sizes"),
     (["experiment", "fig7.5", "--processes", "32", "--full"], "--full"),

@@ -12,7 +12,7 @@ const std::vector<Experiment>& experiments() {
     static const std::vector<Experiment> all = [] {
         std::vector<Experiment> list;
         for (const auto& group : {static_experiments(), dynamic_experiments(), literal_experiments(),
-                                  benchmark_experiments(), scale_experiments()})
+                                  benchmark_experiments(), multicast_experiments(), scale_experiments()})
             list.insert(list.end(), group.begin(), group.end());
         return list;
     }();

@@ -67,6 +67,7 @@ std::vector<Experiment> static_experiments();
 std::vector<Experiment> dynamic_experiments();
 std::vector<Experiment> benchmark_experiments();
 std::vector<Experiment> literal_experiments();
+std::vector<Experiment> multicast_experiments();
 std::vector<Experiment> scale_experiments();
 
 }  // namespace velo::sim

@@ -19,6 +19,10 @@ def _goal(names, **further):
     return Test("test/goal_tests", names, **further)
 
 
+def _multicast(names, **further):
+    return Test("test/multicast_tests", names, **further)
+
+
 _FLOW = "mca_btl_velo/flow/"
 _MAILBOX = "mca_btl_velo/mailbox/"
 _ENDPOINT = "mca_btl_velo/endpoint/"
@@ -29,6 +33,7 @@ _MATCHING = "mca_btl_velo/matching/"
 _MESSAGING = "mca_btl_velo/messaging/"
 _GOAL = "mca_btl_velo/goal/"
 _COLLECTIVES = _GOAL + "collectives/"
+_MULTICAST = "mca_btl_velo/multicast/"
 
 _MAILBOX_ROWS = [
     Mutation("a slot at the end of the ring is located in the round before", _MAILBOX + "layout.h",
@@ -557,4 +562,79 @@ _GOAL_ROWS = [
              "o.bytes > machine_.eager_limit ? kNone : v", "v", Test("test/sim_tests", "*Schedul*")),
 ]
 
-MUTATIONS = _MENDED_ROWS + _ORDER_ROWS + _MAILBOX_ROWS + _FLOW_ROWS + _LEDGER_ROWS + _ENGINE_ROWS + _RMA_ROWS + _UCX_ROWS + _MATCHING_ROWS + _MESSAGING_ROWS + _SHM_ROWS + _REFERENCE_ROWS + _GOAL_ROWS
+_MULTICAST_ROWS = [
+    Mutation("a source sends one more than its window", _MULTICAST + "sender.h",
+             "return under_way() < window_;", "return under_way() <= window_;", _multicast("*EverySmallGroup*/window_2")),
+    Mutation("the fastest of a set counts, not the slowest", _MULTICAST + "collector.cc",
+             "return distance(a.next, b.next) > 0;", "return distance(a.next, b.next) < 0;", _multicast("*EverySmallGroup*/window_3")),
+    Mutation("a collector reports its set without itself", _MULTICAST + "collector.h",
+             "return set_.empty() || distance(low_, own) < 0 ? own : low_;", "return set_.empty() ? own : low_;",
+             _multicast("*EverySmallGroup*/tree_4")),
+    Mutation("a co-root acknowledges for its set what it has itself", _MULTICAST + "member.h",
+             "return stream.set.low(stream.own ? stream.sender.next() : stream.receiver.expected());",
+             "return stream.own ? stream.set.low(stream.sender.next()) : stream.receiver.expected();",
+             _multicast("*EverySmallGroup*/coroot_4")),
+    Mutation("what has been handed on is none of what is here", _MULTICAST + "receiver.h",
+             "return distance(expected_, sequence) < 0 || (in_window", "return (in_window", _multicast("*EverySmallGroup*/basic_2")),
+    Mutation("what was kept before a jump passes for what comes after it", _MULTICAST + "receiver.h",
+             "            present_[slot(expected_ + i)] = false;\n", "            continue;\n", _multicast("MulticastMember.who_is_attached*")),
+    Mutation("a lost last datagram is not asked for", _MULTICAST + "member.cc",
+             "    stream.receiver.learn(end);\n    probe_set", "    probe_set", _multicast("*EverySmallGroup*/coroot_3_of_1")),
+    Mutation("a co-root passes no probe on", _MULTICAST + "member.cc",
+             "    probe_set(index, end, out);\n", "", _multicast("*EverySmallGroup*/coroot_4")),
+    Mutation("a probe is not answered", _MULTICAST + "member.cc",
+             "    owe(stream, now_ns);  // with the NACK, or alone\n", "", _multicast("*EverySmallGroup*/coroot_2")),
+    Mutation("a lost acknowledgement is not said again", _MULTICAST + "member.cc",
+             "if (datagram.again && !config_.attached) owe(stream, now_ns);", "", _multicast("*EverySmallGroup*/window_2")),
+    Mutation("a source asks once only", _MULTICAST + "member.cc",
+             "    stream.patience.arm_again(now_ns, config_.probe_ns, config_.most_backoff);\n", "    stream.patience.disarm();\n",
+             _multicast("*EverySmallGroup*/tree_4")),
+    Mutation("what is missing is asked for once only", _MULTICAST + "member.cc",
+             "    stream.gap.arm_again(now_ns, config_.reorder_ns, config_.most_backoff);\n", "    stream.gap.disarm();\n",
+             _multicast("MulticastMember.a_gap_that_stays_open_is_asked_for_again_later_each_time")),
+    Mutation("who asks for much asks ever as often", _MULTICAST + "timer.h",
+             "due_ = now_ns + after_ns * times_; }", "due_ = now_ns + after_ns; }",
+             _multicast("MulticastMember.a_gap_that_stays_open_is_asked_for_again_later_each_time")),
+    Mutation("a source believes every acknowledgement", _MULTICAST + "collector.cc",
+             "if (index == set_.size() || distance(next, most) < 0)", "if (index == set_.size())",
+             _multicast("MulticastMember.a_source_believes_no_acknowledgement*")),
+    Mutation("an older acknowledgement takes back", _MULTICAST + "collector.cc",
+             "if (distance(position.next, next) <= 0) return", "if (position.next == next) return",
+             _multicast("MulticastMember.a_source_believes_no_acknowledgement*")),
+    Mutation("data comes from anybody", _MULTICAST + "member.cc", "if (!stream.plan.repairs(from) || ahead < 0", "if (ahead < 0",
+             _multicast("MulticastMember.what_no_correct_member_sends_changes_nothing")),
+    Mutation("data of a window that has passed is believed", _MULTICAST + "member.cc",
+             "        (freed_too_early && !stream.own && !config_.attached)) {", "        false) {",
+             _multicast("MulticastMember.what_no_correct_member_sends_changes_nothing")),
+    Mutation("all acknowledge the same datagrams", _MULTICAST + "member.cc",
+             "config_.skewed ? config_.me % ack_every_ : 0", "0", _multicast("MulticastMember.one_acknowledgement_for_every_tenth*")),
+    Mutation("acknowledgements leave one by one", _MULTICAST + "member.cc",
+             "take_acks(to, datagram.ack.data(), datagram.ack.size()));\n        ++counters_.ack_datagrams;",
+             "take_acks(to, datagram.ack.data(), 1));\n        ++counters_.ack_datagrams;",
+             _multicast("MulticastMember.acknowledgements_of_several_streams*")),
+    Mutation("what leaves takes no acknowledgement along", _MULTICAST + "member.cc",
+             "ride(kAll, datagram.ack.data(), datagram.ack.size())", "ride(kAll, datagram.ack.data(), 0)",
+             _multicast("MulticastMember.acknowledgements_ride*")),
+    Mutation("acknowledgements of what is only passed by count for others", _MULTICAST + "member.cc",
+             "if (ack.to != config_.me) return;", "", _multicast("MulticastWalk.*")),
+    Mutation("many lack it, and each gets it alone", _MULTICAST + "collector.cc",
+             "    if (asked.lacking < 2 || asked.lacking <= set_.size() / 4) return false;\n    asked = {};\n    return true;", "    return false;",
+             _multicast("MulticastMember.what_one_lacks*")),
+    Mutation("who asks again is one more", _MULTICAST + "collector.cc",
+             "asked.lacking += member != asked.last;", "++asked.lacking;", _multicast("MulticastMember.what_one_lacks*")),
+    Mutation("a full window is no time-out", _MULTICAST + "member.cc",
+             "        stream.patience.hasten(std::max(now_ns, stream.asked_ns + config_.full_ns));\n", "",
+             _multicast("MulticastMember.a_full_window*")),
+    Mutation("co-roots pass nothing on", _MULTICAST + "member.cc",
+             "    out.keep(index, sequence);\n    for (const std::uint32_t relay : stream.relays) {",
+             "    out.keep(index, sequence);\n    for (const std::uint32_t relay : std::vector<std::uint32_t>()) {",
+             _multicast("MulticastMember.a_co_root_passes_on*")),
+    Mutation("what is borne of a late leader is one run less", _MULTICAST + "attachment.cc",
+             "late_ > config_.patience", "late_ >= config_.patience", _multicast("Attachment.a_process_joins*")),
+    Mutation("a run is late as often as it is looked at", _MULTICAST + "attachment.cc",
+             "        judged_ = std::max(judged_, led_) + 1;\n", "        if (late_ >= 4) break;\n", _multicast("Attachment.a_process_joins*")),
+    Mutation("an attached process leaves at the first run in time", _MULTICAST + "attachment.cc",
+             "++in_time_ >= config_.detach_after", "++in_time_ > 0", _multicast("Attachment.a_process_leaves_slowly*")),
+]
+
+MUTATIONS = _MENDED_ROWS + _ORDER_ROWS + _MAILBOX_ROWS + _FLOW_ROWS + _LEDGER_ROWS + _ENGINE_ROWS + _RMA_ROWS + _UCX_ROWS + _MATCHING_ROWS + _MESSAGING_ROWS + _SHM_ROWS + _REFERENCE_ROWS + _GOAL_ROWS + _MULTICAST_ROWS
