@@ -59,13 +59,13 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint64_t name = 0;  // of the process, once connected
     velo::endpoint::Incoming incoming;
     velo::endpoint::Stall stall;
-    std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
-    std::uint32_t copying = 0;                 // copies to or from its memory that are under way
-    velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
-    std::uint32_t references_sent = 0;         // to it; under the engine's mutex
-    std::uint32_t references_read = 0;         // of its; by whoever is in the gate
-    velo::wire::Reference referred{};          // the last one to it
-    velo::endpoint::Distance distance;         // of its core
+    std::atomic<std::uint32_t> generation{0};       // how many processes have departed from this place
+    std::uint32_t copying = 0;                      // copies to or from its memory that are under way
+    velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
+    std::uint32_t references_sent = 0;              // to it; under the engine's mutex
+    std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
+    velo::wire::Reference referred{};               // the last one to it
+    velo::endpoint::Distance distance;              // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
     bool maps_us = false;                // it can read there
     std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one

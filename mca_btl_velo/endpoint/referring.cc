@@ -72,7 +72,8 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
                             wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags) {
     fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
-    const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes), peer.references_read};
+    const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes),
+                                    peer.references_read.load(std::memory_order_relaxed)};
     peer.referred = reference;
     ++peer.references_sent;
     peer.link.carry_reference(
@@ -166,11 +167,12 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
 // the peer has read them.
 void Engine::fetch_lines(const Peer& peer, const std::byte* data, const wire::Reference& reference) const {
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
-    if (peer.index >= remote_first_) return;
+    if (peer.index >= remote_first_ || config_.threads)
+        return;  // what others may be changing is not looked at
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
-    } else if (peer.referred.bytes > 0 && reference.read == peer.references_sent && !config_.threads) {
+    } else if (peer.referred.bytes > 0 && reference.read == peer.references_sent) {
         const auto* chunk = reinterpret_cast<const std::byte*>(&mailbox_.chunk(peer.referred.place));
         const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);
@@ -178,7 +180,8 @@ void Engine::fetch_lines(const Peer& peer, const std::byte* data, const wire::Re
 }
 
 void Engine::release(Peer& peer, const wire::Reference& reference) {
-    ++peer.references_read;
+    const std::uint32_t read = peer.references_read.load(std::memory_order_relaxed);
+    peer.references_read.store(read + 1, std::memory_order_relaxed);
     if (peer.index >= remote_first_) {
         std::lock_guard lock(mutex_);
         return network_->release(reference.place);
