@@ -21,7 +21,7 @@ class Writer {
     // acq_rel chains all reservations: a credit that some sender got for a freed slot happens before every
     // later reservation, so whoever reserves the next lap of that slot may write it although the credit was
     // not its own.
-    Cursor reserve(std::uint32_t count) {
+    [[gnu::always_inline]] Cursor reserve(std::uint32_t count) {
         const std::uint64_t position = pointers_->write.fetch_add(count, std::memory_order_acq_rel);
         behind_ = position + count;
         return divider_.locate(position);
@@ -71,7 +71,7 @@ class Writer {
     }
 
     // Makes the run visible; the payload is complete. release pairs with Reader::word.
-    void publish(Cursor at, wire::Header header) {
+    [[gnu::always_inline]] void publish(Cursor at, wire::Header header) {
         header.lap = at.lap;
         slots_[at.index].header.store(header.pack(), std::memory_order_release);
     }

@@ -30,8 +30,7 @@ velo_status Messenger::hold(Peer& to, const matching::Key& key, const std::byte*
     held->data = data;
     held->bytes = bytes;
     // The receiver's DONE, unless it leaves in its turn.
-    send->status = VELO_OK;
-    send->awaited = 1;
+    expect(send, 1);
     send->takes_header = false;
     if (share.backlog == nullptr) {
         share.backlog = std::make_unique<Backlog>();
@@ -55,10 +54,10 @@ void Messenger::drain(Peer& to) {
         release_held(to, held, backlog);
         --share.headers;
         send->takes_header = true;
+        expect(send, 2);
         std::memcpy(send->header, &rendezvous, sizeof rendezvous);
         // Its DONE is not heard before the mutex is free, so it cannot be complete now.
-        if (const velo_status status = queue(to, sizeof rendezvous, nullptr, 0, 2, send);
-            status != VELO_QUEUED)
+        if (const velo_status status = queue(to, sizeof rendezvous, nullptr, 0, send); status != VELO_QUEUED)
             throw Failure(status, "a message that was held back cannot be sent");
     }
     stop_holding_if_empty(to);

@@ -21,6 +21,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -85,7 +86,7 @@ class Messenger final : private endpoint::Listener {
                                               std::size_t bytes) noexcept;
     velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
-    void receive(matching::Key pattern, velo_message_receive* receive);
+    [[gnu::always_inline]] void receive(matching::Key pattern, velo_message_receive* receive);
     bool cancel(velo_message_receive* receive);
     // The message stays.
     bool probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes);
@@ -160,7 +161,8 @@ class Messenger final : private endpoint::Listener {
     velo_status send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,
                              velo_send_mode mode, velo_message_send* send);
     velo_status queue(Peer& peer, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
-                      std::uint32_t awaited, velo_message_send* send);
+                      velo_message_send* send);
+    static void expect(velo_message_send* send, std::uint32_t events);
     static void settle(velo_message_send* send, velo_status status);
 
     // holding.cc, all under the mutex: the sender's side of messages that are held back.
@@ -276,13 +278,14 @@ class Messenger final : private endpoint::Listener {
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
     void (*hear_)(void*, Peer&) = nullptr;
     void* hearer_ = nullptr;
-    std::uint32_t evictions_ = 0;   // of peeks, as a random number
+    std::uint32_t evictions_ = 0;  // of peeks, as a random number
     velo_messenger_state state_{};
 };
 
 inline bool Messenger::send_if_plain(Peer& to, matching::Key key, const std::byte* data,
                                      std::size_t bytes) noexcept {
-    constexpr auto packet = [](endpoint::Engine& engine, Peer& peer, const fabric::MessageView& message) {
+    constexpr auto packet = [] [[gnu::always_inline]] (endpoint::Engine & engine, Peer & peer,
+                                                       const fabric::MessageView& message) {
         return engine.send_if_plain(peer, endpoint::kListenerTag, message);
     };
     if (bytes > wire::kPayloadBytes - sizeof(Header)) return send_run_if_plain(to, key, data, bytes);
@@ -303,6 +306,27 @@ inline bool Messenger::send_by(Way way, Peer& to, matching::Key key, const std::
     share.owed = 0;
     ++state_.eager;
     return true;
+}
+
+inline void Messenger::receive(matching::Key pattern, velo_message_receive* receive) {
+    static_assert(sizeof receive->posted >= sizeof(matching::Posted));
+    receive->messenger = reinterpret_cast<velo_messenger*>(this);
+    Parked* message;
+    {
+        std::lock_guard lock(mutex_);
+        message =
+            unexpected_.size() == 0 ? nullptr : static_cast<Parked*>(unexpected_.find(in_memory(pattern)));
+        if (message == nullptr) {
+            receive->turn = kWaiting;
+            auto* posted = new (receive->posted) matching::Posted;
+            posted_.push(posted, pattern);
+            if (!holders_.empty() && posted_.front(pattern) == posted) [[unlikely]]
+                ask_all(*posted);
+            return;
+        }
+        unexpected_.remove(message);
+    }
+    consume(message, receive);
 }
 
 }  // namespace velo::messaging

@@ -27,27 +27,6 @@ void announce(velo_message_receive* receive, const matching::Key& key, std::size
 
 }  // namespace
 
-void Messenger::receive(matching::Key pattern, velo_message_receive* receive) {
-    static_assert(sizeof receive->posted >= sizeof(matching::Posted));
-    receive->messenger = reinterpret_cast<velo_messenger*>(this);
-    Parked* message;
-    {
-        std::lock_guard lock(mutex_);
-        message =
-            unexpected_.size() == 0 ? nullptr : static_cast<Parked*>(unexpected_.find(in_memory(pattern)));
-        if (message == nullptr) {
-            receive->turn = kWaiting;
-            auto* posted = new (receive->posted) matching::Posted;
-            posted_.push(posted, pattern);
-            if (!holders_.empty() && posted_.front(pattern) == posted) [[unlikely]]
-                ask_all(*posted);
-            return;
-        }
-        unexpected_.remove(message);
-    }
-    consume(message, receive);
-}
-
 bool Messenger::cancel(velo_message_receive* receive) {
     std::lock_guard lock(mutex_);
     if (receive->turn != kWaiting) return false;

@@ -51,7 +51,11 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
             if (holding || share.headers == 0) return hold(*to, in_memory(key), data, bytes, send);
             --share.headers;
         }
-        if (!eager || mode != VELO_SEND_STANDARD) id = awaited_.add(send, to->index);
+        if (!eager || mode != VELO_SEND_STANDARD) {
+            send->takes_header = !eager;
+            expect(send, 2);
+            id = awaited_.add(send, to->index);
+        }
         returned = take_owed(share);
     }
     Header header = header_of(key, returned, Kind::kEager);
@@ -60,28 +64,30 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
         if (status != VELO_WOULD_BLOCK) return status;
         std::memcpy(send->header, &header, sizeof header);
-        return queue(*to, sizeof header, data, bytes, 1, send);
+        expect(send, 1);
+        return queue(*to, sizeof header, data, bytes, send);
     }
     if (eager) {
         header.kind = Kind::kSynchronous;
-        send->takes_header = false;
         const SynchronousHeader synchronous{header, id};
         std::memcpy(send->header, &synchronous, sizeof synchronous);
-        return queue(*to, sizeof synchronous, data, bytes, 2, send);
+        return queue(*to, sizeof synchronous, data, bytes, send);
     }
     header.kind = Kind::kRendezvous;
-    send->takes_header = true;
     const RendezvousHeader rendezvous{header, id, reinterpret_cast<std::uint64_t>(data), bytes};
     static_assert(sizeof rendezvous <= sizeof send->header);
     std::memcpy(send->header, &rendezvous, sizeof rendezvous);
-    return queue(*to, sizeof rendezvous, nullptr, 0, 2, send);
+    return queue(*to, sizeof rendezvous, nullptr, 0, send);
 }
 
-// `awaited`: 1 if the send is complete when it has left, 2 if the receiver will say when.
-velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
-                             std::uint32_t awaited, velo_message_send* send) {
+// `events`: 1 if the send is complete when it has left, 2 if the receiver will say when.
+void Messenger::expect(velo_message_send* send, std::uint32_t events) {
     send->status = VELO_OK;
-    send->awaited = awaited;
+    send->awaited = events;
+}
+
+velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
+                             velo_message_send* send) {
     send->send.part[0] = send->header;
     send->send.bytes[0] = header_bytes;
     send->send.part[1] = data;
@@ -122,8 +128,7 @@ velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* d
                 park(like, data, bytes);
                 return VELO_OK;
             }
-            send->status = VELO_OK;
-            send->awaited = 1;
+            expect(send, 1);
             park(like, nullptr, 0);
             return VELO_QUEUED;
         }

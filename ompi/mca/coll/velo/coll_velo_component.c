@@ -45,7 +45,6 @@ static int component_open(void)
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
     mca_common_velo_choices(VELO_PARAMETER_OF_COLL, &component->config);
     if (0 == component->config.priority) {
         if (!mca_common_velo_is_named(&ompi_coll_base_framework)) {
@@ -60,6 +59,7 @@ static int component_open(void)
         mca_common_velo_give_up(error);
     }
     mca_coll_velo_publish();
+    OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
     rc = opal_free_list_init(&component->requests, sizeof(mca_coll_velo_request_t), opal_cache_line_size,
                              OBJ_CLASS(mca_coll_velo_request_t), 0, 0, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
     if (OPAL_SUCCESS != rc) {
@@ -74,8 +74,8 @@ static int component_close(void)
     if (NULL != component->performer) {
         component->performer = NULL;
         mca_common_velo_performer_release();
+        OBJ_DESTRUCT(&component->requests);
     }
-    OBJ_DESTRUCT(&component->requests);
     return OMPI_SUCCESS;
 }
 
