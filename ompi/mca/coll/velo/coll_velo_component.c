@@ -41,13 +41,13 @@ static int component_register(void)
 static int component_open(void)
 {
     mca_coll_velo_component_t *component = &mca_coll_velo_component;
-    int rc = mca_common_velo_check_version();
-    if (OPAL_SUCCESS != rc) {
-        return rc;
+    const bool named = mca_common_velo_is_named(&ompi_coll_base_framework);
+    if (!mca_common_velo_serves()) {
+        return named ? mca_common_velo_check_version() : OMPI_ERR_NOT_AVAILABLE; /* the BTL says so, too */
     }
     mca_common_velo_choices(VELO_PARAMETER_OF_COLL, &component->config);
     if (0 == component->config.priority) {
-        if (!mca_common_velo_is_named(&ompi_coll_base_framework)) {
+        if (!named) {
             return OMPI_SUCCESS;
         }
         component->config.priority = 100;
@@ -60,7 +60,7 @@ static int component_open(void)
     }
     mca_coll_velo_publish();
     OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
-    rc = opal_free_list_init(&component->requests, sizeof(mca_coll_velo_request_t), opal_cache_line_size,
+    int rc = opal_free_list_init(&component->requests, sizeof(mca_coll_velo_request_t), opal_cache_line_size,
                              OBJ_CLASS(mca_coll_velo_request_t), 0, 0, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
     if (OPAL_SUCCESS != rc) {
         mca_common_velo_give_up("out of memory");

@@ -43,6 +43,8 @@ OPAL_DECLSPEC void mca_common_velo_performer_config(const velo_coll_config *conf
 
 /* For mca_open_component: OPAL_SUCCESS if this is the Open MPI that the components were built for. */
 OPAL_DECLSPEC int mca_common_velo_check_version(void);
+/* The same, without a word. */
+OPAL_DECLSPEC bool mca_common_velo_serves(void);
 /* True if the user named velo in the list of this framework's components: it never takes over by itself. */
 OPAL_DECLSPEC bool mca_common_velo_is_named(const mca_base_framework_t *framework);
 /* Processes of this job; 0 if the process manager does not tell. */

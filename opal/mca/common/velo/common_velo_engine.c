@@ -33,11 +33,16 @@ void mca_common_velo_log(int level, const char *text)
 
 /* The loader checks the version of the component framework only, which is the same in Open MPI 4.1, 5.0 and 6.0,
  * although the layout of the module is not. */
-int mca_common_velo_check_version(void)
+bool mca_common_velo_serves(void)
 {
     int major = 0, minor = 0;
-    if (2 == sscanf(opal_version_string + strcspn(opal_version_string, "0123456789"), "%d.%d", &major, &minor) &&
-        VELO_BUILD_OPENMPI_MAJOR == major && VELO_BUILD_OPENMPI_MINOR == minor) {
+    return 2 == sscanf(opal_version_string + strcspn(opal_version_string, "0123456789"), "%d.%d", &major, &minor) &&
+           VELO_BUILD_OPENMPI_MAJOR == major && VELO_BUILD_OPENMPI_MINOR == minor;
+}
+
+int mca_common_velo_check_version(void)
+{
+    if (mca_common_velo_serves()) {
         return OPAL_SUCCESS;
     }
     opal_output(0,
