@@ -65,6 +65,7 @@ class Tree:
 
     def simulator(self):
         return self.program("simulator", [*self.sources("mca_btl_velo", "policy_sources"), *self.sources("mca_btl_velo", "goal_sources"),
+                                          *self.sources("mca_btl_velo", "multicast_sources"),
                                           *self.sources("contrib", "simulator_sources"), "test/sim/simulation_test.cc"])
 
 
