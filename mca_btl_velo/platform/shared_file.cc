@@ -77,6 +77,8 @@ ProcPath owner_path(const FileAddress& address) {
         what +=
             ". The kernel lets the other process look into this one but not the reverse, as if it had more "
             "capabilities or had become not dumpable (PR_SET_DUMPABLE) after MPI_Init.";
+    } else if (closed_by_owner(address)) {
+        what += ". It has ended.";
     }
     throw Failure(VELO_ERR_UNREACHABLE, what);
 }

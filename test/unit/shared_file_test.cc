@@ -82,6 +82,15 @@ class SharedFileTest : public ::testing::Test {
         EXPECT_EQ(status, 0);
     }
 
+    static std::string why_not_opened(const FileAddress& address) {
+        try {
+            SharedFile::open(address, 0);
+        } catch (const Failure& failure) {
+            return failure.what();
+        }
+        return "";
+    }
+
     void tell_the_ended_from_the_living() {
         as_ordinary_user([this] {
             for (const bool dumpable : {true, false}) {
@@ -91,6 +100,7 @@ class SharedFileTest : public ::testing::Test {
                 EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
                 owner.wait();
                 EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
+                EXPECT_NE(why_not_opened(owner.address()).find("It has ended"), std::string::npos) << dumpable;
             }
         });
     }

@@ -294,6 +294,8 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "endless") == 0) {
+        mixed(1);
+        MPI_Barrier(MPI_COMM_WORLD); /* everybody has opened whatever it needs of the others */
         printf("rank %d pid=%d\n", my_rank, (int)getpid());
         fflush(stdout);
         for (;;) mixed(10);
