@@ -55,7 +55,8 @@ void Engine::notice_ended(std::size_t closed, std::size_t vanished) {
 // On the LiMIC-like path no credits are held, and no place is for another job: only gets are given up.
 void Engine::note_end(Peer& peer) {
     peer.ending = true;
-    outbox_.forget(peer.lent);
+    outbox_.free_all(peer.lent);
+    peer.maps_us = false;
     if (&peer.domain != &velo_) return;
     peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
     ending_.push_back(&peer);
@@ -96,7 +97,7 @@ bool Engine::take_back(Peer& peer) {
     if (doorbell_) doorbell_->silence(peer.source());
     if (!peer.ledger().departed(peer)) return false;
     peer.departed = true;
-    peer.maps_us = false;
+    peer.forget_references();
     peer.generation.fetch_add(1, std::memory_order_relaxed);
     peer.link.close();
     peer.plain.store(false, std::memory_order_relaxed);

@@ -312,7 +312,8 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     peer.link.intercept(interceptor_);
     if (config_.distance != std::string_view("auto"))
         peer.distance.fix(config_.distance == std::string_view("far"));
-    follow_distance(peer);
+    if (reference_shift_ > 0 && peer.segment.bytes() > 0)
+        peer.refer_from = static_cast<std::uint32_t>(config_.reference_bytes);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
                        !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
     peer.plain.store(plain, std::memory_order_relaxed);

@@ -218,6 +218,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         bool whole;          // all of it or nothing
     };
     bool may_refer(Peer& peer);
+    bool is_read(std::uint32_t place) const;
     flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole);
     // Whether a message goes by reference: it would take so many packets, and so many may leave now.
     bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
@@ -225,10 +226,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return allowed > 0 && ((packets > allowed >> reference_shift_) | (bytes >= peer.refer_from));
     }
     void look_at_distance(Peer& peer);
-    void follow_distance(Peer& peer) const;
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
     std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
+    bool refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
     bool refer_several(Peer& peer, wire::PacketKind kind);
     bool deliver_several(Peer& peer, std::byte* data, std::size_t bytes);
     // Packets that may leave for the peer at once.
@@ -277,6 +278,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] int drain(Domain& domain);
     [[gnu::noinline]] int drain_other(Domain& domain);
     [[gnu::always_inline]] int retrieve_if_plain(Domain& domain, std::uint64_t word);
+    [[gnu::noinline]] int retrieve_reference_if_plain(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int retrieve_other(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void await_retrieval(Peer& peer, std::uint32_t packets);
     int handle(Domain& domain, std::uint64_t word);
@@ -289,8 +291,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
+    static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
-    void fetch_lines(const Peer& peer, const std::byte* data, const wire::Reference& reference) const;
+    void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
     void release(Peer& peer, const wire::Reference& reference);
     bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);

@@ -33,6 +33,15 @@ struct alignas(64) velo_peer : velo::flow::Account {
     const velo::flow::Policy& policy() const { return domain.ledger.policy(); }
     const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
+    // Of what went to it by reference, as it has told.
+    bool has_read_all() const { return read_by_it.load(std::memory_order_acquire) == references_sent; }
+    void forget_references() {
+        references_sent = 0;
+        references_read.store(0, std::memory_order_relaxed);
+        read_by_it.store(0, std::memory_order_relaxed);
+        referred = {};
+        kept = {};
+    }
     bool is_plain() const { return plain.load(std::memory_order_relaxed); }
 
     // After a store into its mailbox.
@@ -64,7 +73,9 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
     std::uint32_t references_sent = 0;              // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
+    std::atomic<std::uint32_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference referred{};               // the last one to it
+    velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
     velo::endpoint::Distance distance;              // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
     bool maps_us = false;                // it can read there

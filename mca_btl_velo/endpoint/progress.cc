@@ -95,6 +95,8 @@ inline int Engine::drain(Domain& domain) {
         int packets = 0;
         if (domain.reader.is_plain(word)) [[likely]]
             packets = retrieve_if_plain(domain, word);
+        else if (domain.reader.is_plain_reference(word))
+            packets = retrieve_reference_if_plain(domain, word);
         if (packets == 0) packets = domain.reader.is_header(word) ? retrieve_other(domain, word) : 0;
         if (packets == 0) break;
         handled += packets;
@@ -189,6 +191,31 @@ inline int Engine::retrieve_if_plain(Domain& domain, std::uint64_t word) {
     std::lock_guard lock(mutex_);
     account(*peer, packets, false, 0);
     return static_cast<int>(packets);
+}
+
+// The same of one that went by reference inside the node.
+int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
+    const wire::Header header = wire::Header::unpack(word);
+    mailbox::Reader<>& reader = domain.reader;
+    if (!domain.limited || header.source >= domain.senders || reader.position() >= domain.next_sample ||
+        header.length != sizeof(wire::Reference) || interceptor_.active()) [[unlikely]]
+        return 0;
+    Peer* const peer = peers_.find(domain.first_peer + header.source);
+    if (peer == nullptr || peer->arriving != Incoming::State::kIdle || peer->index >= remote_first_) [[unlikely]]
+        return 0;
+    const auto reference = read_payload<wire::Reference>(reader.payload());
+    if (!is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes()) [[unlikely]]
+        return 0;
+    release_delayed_credit(domain);
+    await_retrieval(*peer, 1);
+    std::byte* const data = peer->segment.chunk(reference.place).data;
+    fetch_lines(*peer, data, reference);
+    hand_up(*peer, header.tag, data, reference.bytes);
+    release(*peer, reference);
+    reader.advance(1);
+    std::lock_guard lock(mutex_);
+    account(*peer, 1, false, 0);
+    return 1;
 }
 
 // What its lines can do while the run is looked at: the next is under way, or an answer is likely.

@@ -12,13 +12,18 @@
 namespace velo::endpoint {
 namespace {
 
-// From here on a message goes by reference whatever the credits, measured (design/by-reference.md): each line
-// of a run costs a far reader a journey of its own, a REF costs two more.
-constexpr std::uint32_t kReferNear = 1024, kReferFar = 512;
 // Shorter data goes through the caches, whoever reads it.
 constexpr std::size_t kLeastStreamed = 1024;
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
+
+// Past the caches for a far reader, but for what lies beside the chunk's header.
+void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes, bool far) {
+    const bool streams = far && bytes >= kLeastStreamed;
+    const std::size_t through = streams ? -reinterpret_cast<std::uintptr_t>(to) % 64 : bytes;
+    if (through > 0) message.copy_to(to, offset, through);
+    if (streams) message.stream_to(to + through, offset + through, bytes - through);
+}
 
 }  // namespace
 
@@ -39,30 +44,29 @@ void Engine::look_at_distance(Peer& peer) {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    follow_distance(peer);
     const std::string text = "process " + platform::process_text(peer.name) + " is " +
                              (peer.distance.far() ? "far: it shares no cache with this one" : "near");
     config_.log(config_.context, 20, text.c_str());
 }
 
-void Engine::follow_distance(Peer& peer) const {
-    if (reference_shift_ == 0 || peer.segment.bytes() == 0) return;
-    const std::uint32_t automatic = peer.distance.far() ? kReferFar : kReferNear;
-    peer.refer_from =
-        config_.reference_bytes == 0 ? automatic : static_cast<std::uint32_t>(config_.reference_bytes);
+bool Engine::is_read(std::uint32_t place) const {
+    return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
 // leaves; without room if there is none. `whole`: for all of the bytes, or none.
 flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
     if (!may_refer(peer)) return {};
-    const flow::Outbox::Chunk chunk = outbox_.take(peer.lent, bytes, [&](std::uint32_t place) {
-        return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
-    });
+    const bool here = peer.index < remote_first_;
+    if (here && peer.has_read_all()) outbox_.free_all(peer.lent);
+    const auto reading = here ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
+    const flow::Outbox::Chunk chunk =
+        outbox_.take(peer.lent, bytes, reading, [this](std::uint32_t place) { return is_read(place); });
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
     if (chunk.room == 0) return {};
-    if ((!whole || bytes <= chunk.room) && peer.link.begin_reference(peer.policy().limited())) return chunk;
+    if ((!whole || bytes <= chunk.room) && peer.link.begin_reference(peer.policy().limited()))
+        return peer.kept = chunk;
     outbox_.give_back(chunk);
     return {};
 }
@@ -70,10 +74,10 @@ flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
 // The chunk has been filled: its REF leaves.
 void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                             wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags) {
-    fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes),
-                                    peer.references_read.load(std::memory_order_relaxed)};
+                                    peer.references_read.load(std::memory_order_acquire)};
     peer.referred = reference;
     ++peer.references_sent;
     peer.link.carry_reference(
@@ -89,17 +93,43 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const flow::Outbox::Chunk chunk = lend(peer, most, what.whole);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
-    std::byte* const to = mailbox_.chunk(chunk.place).data;
-    if (peer.distance.far() && bytes >= kLeastStreamed)
-        what.message.stream_to(to, what.offset, bytes);
-    else
-        what.message.copy_to(to, what.offset, bytes);
+    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, peer.distance.far());
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
     send_reference(peer, chunk, bytes, what.kind, what.tag, flags);
     statistics_.messages_by_reference += bytes == rest;
     return bytes;
+}
+
+// All of it, to a plain peer of this node: where the last lay if it has read all that was referred to.
+bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
+    const std::size_t total = message.total();
+    if (!peer.maps_us || !peer.distance.passes()) return false;
+    const bool all_read = peer.has_read_all();
+    const bool again = all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
+    if (!again) {
+        if (all_read) outbox_.free_all(peer.lent);
+        peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
+                                         [this](std::uint32_t place) { return is_read(place); });
+        if (peer.kept.room == 0) return false;
+        statistics_.outbox_high_water = outbox_.counters().high_water;
+    }
+    if (total > peer.kept.room || !peer.ledger().take_if_plain(peer, 1)) {
+        if (!again) outbox_.give_back(peer.kept);
+        return false;
+    }
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(peer.kept.place);
+    const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
+    fill(there.data, message, 0, total, peer.distance.far());
+    there.unread.store(1, std::memory_order_relaxed);  // published with the packet
+    peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
+                     peer.references_read.load(std::memory_order_acquire)};
+    ++peer.references_sent;
+    peer.link.direct().carry_plain_reference(at, peer.referred, tag);
+    ++statistics_.messages_by_reference;
+    left_plainly(peer, 1);
+    return true;
 }
 
 // Messages that have waited, as many as a chunk takes, leave by one REF: so many small ones need no more
@@ -118,7 +148,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
     if (allowed == 0 || count < 2 || packets <= allowed >> reference_shift_) return false;
     const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
     if (chunk.room == 0) return false;
-    fabric::shm::OutboxChunk& there = mailbox_.chunk(chunk.place);
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
     const bool streams = peer.distance.far() && bytes >= kLeastStreamed;
     if (streams && staging_.empty()) staging_.resize(most_enclosed_);
     std::byte* to = streams ? staging_.data() : there.data;
@@ -130,7 +160,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         message.copy_to(to + sizeof enclosed, 0, enclosed.bytes);
         to += wire::enclosed_bytes(enclosed.bytes);
     }
-    if (streams) fabric::MessageView{{staging_.data(), nullptr}, {bytes, 0}}.stream_to(there.data, 0, bytes);
+    if (streams) fill(there.data, {{staging_.data(), nullptr}, {bytes, 0}}, 0, bytes, true);
     send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral);
     statistics_.messages_by_reference += count;
     peer.lent.missed = false;
@@ -145,6 +175,11 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
     return true;
 }
 
+bool Engine::is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference) {
+    return segment.bytes() > 0 && segment.outbox_plan().holds(reference.place, reference.bytes) &&
+           segment.chunk(reference.place).unread.load(std::memory_order_relaxed) == 1;
+}
+
 // The data that a REF stands for, in place. Throws Failure.
 std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference) {
     if (peer.index >= remote_first_) {
@@ -152,9 +187,7 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
         return network_->pulled(reference.place);
     }
     const fabric::shm::Segment& segment = peer.segment;
-    const bool there = segment.bytes() > 0 && segment.outbox_plan().holds(reference.place, reference.bytes) &&
-                       segment.chunk(reference.place).unread.load(std::memory_order_relaxed) == 1;
-    if (!there)
+    if (!is_lent(segment, reference))
         throw Failure(VELO_ERR_PROTOCOL, "process " + platform::process_text(peer_name(peer.index)) +
                                              " refers to " + std::to_string(reference.bytes) +
                                              " bytes at offset " + std::to_string(reference.place) +
@@ -165,15 +198,16 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
 // Lines that travel while the message is matched: from far those that are read next; from near, which are as
 // quick then, those of the message that went there last, in whose place the answer is likely to be stored, if
 // the peer has read them.
-void Engine::fetch_lines(const Peer& peer, const std::byte* data, const wire::Reference& reference) const {
+void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const {
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
+    peer.read_by_it.store(reference.read, std::memory_order_release);
     if (peer.index >= remote_first_ || config_.threads)
         return;  // what others may be changing is not looked at
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
     } else if (peer.referred.bytes > 0 && reference.read == peer.references_sent) {
-        const auto* chunk = reinterpret_cast<const std::byte*>(&mailbox_.chunk(peer.referred.place));
+        const auto* chunk = reinterpret_cast<const std::byte*>(&mailbox_.chunk(peer.referred.place).unread);
         const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);
     }
@@ -181,7 +215,7 @@ void Engine::fetch_lines(const Peer& peer, const std::byte* data, const wire::Re
 
 void Engine::release(Peer& peer, const wire::Reference& reference) {
     const std::uint32_t read = peer.references_read.load(std::memory_order_relaxed);
-    peer.references_read.store(read + 1, std::memory_order_relaxed);
+    peer.references_read.store(read + 1, std::memory_order_release);  // what was read comes before
     if (peer.index >= remote_first_) {
         std::lock_guard lock(mutex_);
         return network_->release(reference.place);

@@ -17,6 +17,8 @@ constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
 constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
 constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
 constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
+// A shorter one goes in a run if no chunk is at hand.
+constexpr std::size_t kLeastSought = 1024;
 constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
 
 }  // namespace
@@ -50,9 +52,13 @@ void Engine::follow_sent(Peer& peer, std::uint32_t packets) {
 // In one run of several packets.
 bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
-    if (!peer.is_plain() || total <= wire::kPayloadBytes || total >= peer.refer_from ||
-        message.bytes[0] > wire::kPayloadBytes || !peer.queue.empty())
+    if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
+        !peer.queue.empty())
         return false;
+    if (total >= peer.refer_from) {
+        if (refer_if_plain(peer, tag, message)) return true;
+        if (total >= kLeastSought) return false;
+    }
     const bool waited_for = rested(peer);
     const std::size_t packets = (wire::kHeaderBytes + total + wire::kPacketBytes - 1) / wire::kPacketBytes;
     const auto count = static_cast<std::uint32_t>(packets);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -23,28 +24,34 @@
 
 namespace velo::flow {
 
-// What one peer has been lent, in bytes of chunks. Belongs to whoever knows the peer.
+// What one peer has been lent. Belongs to whoever knows the peer.
 struct OutboxShare {
-    std::uint64_t bytes = 0;
-    bool missed = false;  // there was no chunk for the message that leaves next. The user's to reset
+    static constexpr std::uint32_t kNone = ~0U;
+
+    std::uint64_t bytes = 0;  // of chunks
+    bool missed = false;      // there was no chunk for the message that leaves next. The user's to reset
+    std::uint32_t chunks = 0, oldest = kNone, newest = kNone;  // in the order of lending, by number
 };
 
 // Where the chunks of an outbox are: the same for its owner and its readers.
 class OutboxPlan {
  public:
-    static constexpr std::uint32_t kHeaderBytes = 64;
     static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
     // Bytes of a chunk, header included.
     static constexpr std::uint32_t kStride[] = {2304, 8512, 33024};
     static constexpr std::size_t kSizes = std::size(kStride);
+    // Of them the header. Small ones share its line with the data, which saves a line's journey; in the others
+    // data begins at a line.
+    static constexpr std::uint32_t kHeaderBytes[kSizes] = {16, 64, 64};
     // Bytes of data that a REF may stand for.
-    static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes;
+    static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes[kSizes - 1];
 
     struct Size {
         std::uint32_t begin = 0;   // offset of the first chunk, bytes
         std::uint32_t stride = 0;  // bytes of a chunk, header included
         std::uint32_t count = 0;
-        std::uint32_t room() const { return stride - kHeaderBytes; }
+        std::uint32_t header = 0;  // of these
+        std::uint32_t room() const { return stride - header; }
     };
 
     OutboxPlan() = default;
@@ -57,7 +64,7 @@ class OutboxPlan {
         for (std::size_t size = kSizes; size-- > 0;) {
             const std::uint64_t count = std::min(most[size], left) / kStride[size];
             sizes_[size] = {static_cast<std::uint32_t>(begin), kStride[size],
-                            static_cast<std::uint32_t>(count)};
+                            static_cast<std::uint32_t>(count), kHeaderBytes[size]};
             begin += count * kStride[size];
             left -= count * kStride[size];
         }
@@ -74,16 +81,25 @@ class OutboxPlan {
     }
     std::uint32_t chunks() const { return sizes_[0].count + sizes_[1].count + sizes_[2].count; }
 
+    // Offset of the data of the chunk at `place`: small ones come last.
+    std::uint32_t data_of(std::uint32_t place) const {
+        return place + kHeaderBytes[place < sizes_[0].begin ? 1 : 0];
+    }
     // Whether a chunk is at offset `place` that holds `bytes` of data: what a reader checks before it looks.
-    bool holds(std::uint64_t place, std::uint64_t bytes) const {
-        for (const Size& size : sizes_) {
-            if (place < size.begin || place - size.begin >= std::uint64_t{size.count} * size.stride) continue;
-            return (place - size.begin) % size.stride == 0 && bytes <= size.room();
-        }
-        return false;
+    bool holds(std::uint32_t place, std::uint32_t bytes) const {
+        return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes);
     }
 
  private:
+    static_assert(kSizes == 3);
+    template <std::size_t kSize>  // so that the compiler knows by what it divides
+    bool holds(std::uint32_t place, std::uint32_t bytes) const {
+        const std::uint64_t behind = std::uint64_t{place} - sizes_[kSize].begin;  // large: before the first
+        return behind < std::uint64_t{sizes_[kSize].count} * kStride[kSize] &&
+               static_cast<std::uint32_t>(behind) % kStride[kSize] == 0 &&
+               bytes <= kStride[kSize] - kHeaderBytes[kSize];
+    }
+
     std::array<Size, kSizes> sizes_{};  // ascending
     std::uint64_t bytes_ = 0;
 };
@@ -97,15 +113,22 @@ class Outbox {
     };
     // `room` bytes of data may be stored behind the header at `place`. None: room is 0.
     struct Chunk {
-        std::uint32_t place = 0, room = 0;
+        std::uint32_t place = 0, room = 0, number = 0;
     };
+    // How peers read: each all in the order of lending, so that one that has been read tells of those before
+    // it, or whatever they are sent first.
+    enum class Reading : std::uint8_t { kInOrder, kInAnyOrder };
 
     Outbox() = default;
-    explicit Outbox(const OutboxPlan& plan) : plan_(plan), free_(plan.bytes()), holders_(plan.chunks()) {
+    explicit Outbox(const OutboxPlan& plan)
+        : plan_(plan), free_(plan.bytes()), holders_(plan.chunks()), next_(plan.chunks()) {
         std::uint32_t first = 0;
         for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size) {
             first_[size] = first;
-            first += plan.size(size).count;
+            const std::uint32_t count = plan.size(size).count;
+            first += count;
+            available_[size].resize((count + kBits - 1) / kBits, ~std::uint64_t{0});
+            if (count % kBits != 0) available_[size].back() = (std::uint64_t{1} << count % kBits) - 1;
         }
     }
 
@@ -116,35 +139,48 @@ class Outbox {
     // A chunk for `bytes` of a message to the peer of `share`: the smallest that holds them all, else the
     // largest there is, for a part. `is_read(place)`: its reader is done with it.
     template <class IsRead>
-    Chunk take(OutboxShare& share, std::uint64_t bytes, IsRead&& is_read) {
-        if (plan_.bytes() == 0) return {};
-        if (share.bytes >= free_) [[unlikely]]
-            sweep(is_read);
+    Chunk take(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
+        if (const Chunk chunk = take_at_hand(share, bytes, reading, is_read); chunk.room != 0) return chunk;
+        sweep(is_read);
         if (share.bytes < free_) {
-            std::size_t fit = 0;
-            while (fit + 1 < OutboxPlan::kSizes && plan_.size(fit).room() < bytes) ++fit;
+            const std::size_t fit = fitting(bytes);
             for (std::size_t size = fit; size < OutboxPlan::kSizes; ++size)
-                if (const Chunk chunk = find(size, share, is_read); chunk.room != 0) return chunk;
+                if (const Chunk chunk = find(size, share); chunk.room != 0) return chunk;
             for (std::size_t size = fit; size-- > 0;)
-                if (const Chunk chunk = find(size, share, is_read); chunk.room != 0) return chunk;
+                if (const Chunk chunk = find(size, share); chunk.room != 0) return chunk;
         }
-        counters_.full += !std::exchange(share.missed, true);
+        counters_.full += plan_.bytes() > 0 && !std::exchange(share.missed, true);
         return {};
     }
-    // Nobody has been told of it.
-    void give_back(const Chunk& chunk) {
-        for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size) {
-            const OutboxPlan::Size& these = plan_.size(size);
-            if (chunk.place - these.begin >= std::uint64_t{these.count} * these.stride) continue;
-            free(size, (chunk.place - these.begin) / these.stride);
-            return;
-        }
+    // The same if one of that size is free, or the peer has read it, without a look at other peers.
+    template <class IsRead>
+    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
+        const std::size_t fit = fitting(bytes);
+        if (fit > 0)
+            free_read(share, is_read);
+        else if (share.bytes >= kMany)
+            look(share, reading, is_read);
+        if (share.bytes < free_)
+            if (const Chunk chunk = find(fit, share); chunk.room != 0) return chunk;
+        free_read(share, is_read);
+        return share.bytes < free_ ? find(fit, share) : Chunk{};
     }
-    // The peer has ended, and reads nothing any more.
-    void forget(const OutboxShare& share) {
-        each_lent([&](std::size_t size, std::uint32_t index) {
-            if (*holder(size, index) == &share) free(size, index);
-        });
+    // It may be used again without being taken: it is still lent to that peer, who has read it.
+    bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
+        return chunk.room > 0 && holders_[chunk.number] == &to;
+    }
+    // Nobody has been told of it, the last that its peer was lent.
+    void give_back(const Chunk& chunk) {
+        OutboxShare& share = *holders_[chunk.number];
+        std::uint32_t before = share.oldest;
+        while (before != chunk.number && next_[before] != chunk.number) before = next_[before];
+        (before == chunk.number ? share.oldest : next_[before]) = OutboxShare::kNone;
+        share.newest = before == chunk.number ? OutboxShare::kNone : before;
+        free(chunk.number);
+    }
+    // The peer has read all, or reads nothing any more as it has ended.
+    void free_all(OutboxShare& share) {
+        while (share.chunks > 0) free_oldest(share);
     }
 
     // The first violated invariant of design/by-reference.md, or the empty string. For checked builds and
@@ -152,14 +188,18 @@ class Outbox {
     const char* violation() const {
         std::uint64_t sum = 0;
         const char* found = "";
-        each_lent([&](std::size_t size, std::uint32_t index) {
-            const OutboxShare* const share = *holder(size, index);
-            sum += plan_.size(size).stride;
+        each_lent([&](std::uint32_t number) {
+            const OutboxShare* const share = holders_[number];
+            sum += size_of(number).stride;
             std::uint64_t its = 0;
-            each_lent([&](std::size_t other, std::uint32_t at) {
-                if (*holder(other, at) == share) its += plan_.size(other).stride;
+            each_lent([&](std::uint32_t other) {
+                if (holders_[other] == share) its += size_of(other).stride;
             });
-            if (its != share->bytes) found = "R2: the share of a peer is not what it has been lent";
+            std::uint64_t listed = 0;
+            for (std::uint32_t at = share->oldest; at != OutboxShare::kNone; at = next_[at])
+                listed += holders_[at] == share ? size_of(at).stride : plan_.bytes();
+            if (its != share->bytes || listed != its)
+                found = "R2: the share of a peer is not what it has been lent";
             if (its >= plan_.bytes() / 2 + plan_.largest_stride())
                 found = "R4: a peer has been lent more than half of the outbox and a chunk";
         });
@@ -169,66 +209,108 @@ class Outbox {
 
     // For the exploration of states: a copy whose shares are copies as well, and what decides the future.
     void rebase(const OutboxShare* from, OutboxShare* to) {
-        each_lent([&](std::size_t size, std::uint32_t index) {
-            OutboxShare*& of = *holder(size, index);
-            of = to + (of - from);
-        });
+        each_lent([&](std::uint32_t number) { holders_[number] = to + (holders_[number] - from); });
     }
     void encode(std::string& text, const OutboxShare* shares) const {
-        for (const OutboxShare* of : holders_)
+        for (std::uint32_t number = 0; number < holders_.size(); ++number) {
+            const OutboxShare* const of = holders_[number];
             text.push_back(static_cast<char>(of == nullptr ? 0 : of - shares + 1));
+            if (of != nullptr) text.push_back(static_cast<char>(next_[number] + 1));
+        }
     }
 
  private:
-    OutboxShare** holder(std::size_t size, std::uint32_t index) { return &holders_[first_[size] + index]; }
-    OutboxShare* const* holder(std::size_t size, std::uint32_t index) const {
-        return &holders_[first_[size] + index];
+    static constexpr std::uint32_t kBits = 64;
+    // A look brings a line back that the peer has stored into, and what is used again is in the caches: before
+    // a small chunk is taken, peers that hold so many bytes are looked at, if they read in order for half of
+    // their chunks at once; before another, always.
+    static constexpr std::uint64_t kMany = std::uint64_t{8} * OutboxPlan::kStride[0];
+
+    std::size_t size_index(std::uint32_t number) const {
+        return std::size_t{number >= first_[1]} + std::size_t{number >= first_[2]};
     }
-    std::uint32_t place_of(std::size_t size, std::uint32_t index) const {
-        return plan_.size(size).begin + index * plan_.size(size).stride;
+    const OutboxPlan::Size& size_of(std::uint32_t number) const { return plan_.size(size_index(number)); }
+    std::uint32_t place_of(std::uint32_t number) const {
+        const std::size_t size = size_index(number);
+        return plan_.size(size).begin + (number - first_[size]) * plan_.size(size).stride;
     }
-    void free(std::size_t size, std::uint32_t index) {
-        OutboxShare*& of = *holder(size, index);
-        of->bytes -= plan_.size(size).stride;
-        free_ += plan_.size(size).stride;
+    void free(std::uint32_t number) {
+        const std::size_t size = size_index(number);
+        const std::uint32_t stride = plan_.size(size).stride, index = number - first_[size];
+        OutboxShare*& of = holders_[number];
+        of->bytes -= stride;
+        --of->chunks;
         of = nullptr;
+        free_ += stride;
+        available_[size][index / kBits] |= std::uint64_t{1} << index % kBits;
+    }
+    void free_oldest(OutboxShare& share) {
+        const std::uint32_t number = share.oldest;
+        share.oldest = next_[number];
+        if (share.oldest == OutboxShare::kNone) share.newest = OutboxShare::kNone;
+        free(number);
     }
     template <class Action>
     void each_lent(Action&& action) const {
-        for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size)
-            for (std::uint32_t index = 0; index < plan_.size(size).count; ++index)
-                if (*holder(size, index) != nullptr) action(size, index);
+        for (std::uint32_t number = 0; number < holders_.size(); ++number)
+            if (holders_[number] != nullptr) action(number);
+    }
+    static std::size_t fitting(std::uint64_t bytes) {
+        std::size_t size = 0;
+        while (size + 1 < OutboxPlan::kSizes &&
+               OutboxPlan::kStride[size] - OutboxPlan::kHeaderBytes[size] < bytes)
+            ++size;
+        return size;
+    }
+    template <class IsRead>
+    void look(OutboxShare& share, Reading reading, IsRead& is_read) {
+        while (share.bytes >= kMany) {
+            const std::uint32_t step = reading == Reading::kInOrder ? (share.chunks + 1) / 2 : 1;
+            std::uint32_t last = share.oldest;
+            for (std::uint32_t i = 1; i < step; ++i) last = next_[last];
+            if (!is_read(place_of(last))) return;
+            for (std::uint32_t i = 0; i < step; ++i) free_oldest(share);
+        }
+    }
+    template <class IsRead>
+    void free_read(OutboxShare& share, IsRead& is_read) {
+        while (share.chunks > 0 && is_read(place_of(share.oldest))) free_oldest(share);
     }
     template <class IsRead>
     void sweep(IsRead& is_read) {
-        each_lent([&](std::size_t size, std::uint32_t index) {
-            if (is_read(place_of(size, index))) free(size, index);
+        each_lent([&](std::uint32_t number) {
+            if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
         });
     }
     // The first one that is free: few chunks that are used again and again stay in the caches of both.
-    template <class IsRead>
-    Chunk find(std::size_t size, OutboxShare& share, IsRead& is_read) {
-        const OutboxPlan::Size& these = plan_.size(size);
-        for (std::uint32_t index = 0; index < these.count; ++index) {
-            const std::uint32_t place = place_of(size, index);
-            OutboxShare*& of = *holder(size, index);
-            if (of != nullptr) {
-                if (!is_read(place)) continue;
-                free(size, index);
-            }
-            of = &share;
+    Chunk find(std::size_t size, OutboxShare& share) {
+        for (std::size_t word = 0; word < available_[size].size(); ++word) {
+            std::uint64_t& available = available_[size][word];
+            if (available == 0) continue;
+            const auto index = static_cast<std::uint32_t>(word * kBits) +
+                               static_cast<std::uint32_t>(std::countr_zero(available));
+            available &= available - 1;
+            const OutboxPlan::Size& these = plan_.size(size);
+            const std::uint32_t number = first_[size] + index;
+            holders_[number] = &share;
+            next_[number] = OutboxShare::kNone;
+            (share.chunks == 0 ? share.oldest : next_[share.newest]) = number;
+            share.newest = number;
+            ++share.chunks;
             share.bytes += these.stride;
             free_ -= these.stride;
             counters_.high_water = std::max(counters_.high_water, lent());
-            return {place, these.room()};
+            return {these.begin + index * these.stride, these.room(), number};
         }
         return {};
     }
 
     OutboxPlan plan_;
     std::uint64_t free_ = 0;
-    std::vector<OutboxShare*> holders_;  // of each chunk, by size; null: free
-    std::array<std::uint32_t, OutboxPlan::kSizes> first_{};
+    std::vector<OutboxShare*> holders_;  // of each chunk, by number: ascending sizes; null: free
+    std::vector<std::uint32_t> next_;    // that its holder was lent; kNone: it is the newest
+    std::array<std::uint32_t, OutboxPlan::kSizes> first_{};  // number of the first of a size
+    std::array<std::vector<std::uint64_t>, OutboxPlan::kSizes> available_;  // a bit for each chunk
     Counters counters_;
 };
 

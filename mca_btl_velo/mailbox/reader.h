@@ -20,6 +20,9 @@ class Reader {
         return wire::Header::lap_of(word) == wire::Header::lap_of(plain_) && word != 0;
     }
     bool is_plain(std::uint64_t word) const { return (word & wire::Header::kPlainMask) == plain_; }
+    bool is_plain_reference(std::uint64_t word) const {
+        return (word & wire::Header::kPlainMask) == (plain_ | wire::Header::kPlainReference);
+    }
     // The header of the oldest run, 0 if it has not arrived.
     std::uint64_t poll() const {
         const std::uint64_t found = word();

@@ -109,6 +109,9 @@ struct Header {
         return Header{PacketKind::kData, kFirst | kLast, 0, 0, lap, 0}.pack();
     }
 
+    // The same for a message that went by reference.
+    static constexpr std::uint64_t kPlainReference = std::uint64_t{kReference} << 4;
+
     // Packets, and so slots, of the run.
     constexpr std::uint32_t packets() const {
         return packets_in_run(length + (flags & kPiggyback ? kPiggybackBytes : 0));

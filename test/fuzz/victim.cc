@@ -157,13 +157,13 @@ wire::Reference Victim::lend_several(std::uint32_t chunk, std::uint32_t bytes, B
 // The data, then zeros. Returns what is in the chunk of what the REF stands for.
 std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chunk, std::uint32_t bytes,
                                                               Bytes data) {
-    const auto [place, room] = chunk_of(peers_.outbox_plan(), chunk);
-    fabric::shm::OutboxChunk& there = peers_.chunk(place);
-    std::fill_n(there.data, room, std::byte{0});
-    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), room), there.data,
+    const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
+    const fabric::shm::OutboxChunk there = peers_.chunk(at.place);
+    std::fill_n(there.data, at.room, std::byte{0});
+    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), at.room), there.data,
                    [](std::uint8_t byte) { return std::byte{byte}; });
     there.unread = 1;
-    return {{place, bytes}, {there.data, std::min(bytes, room)}};
+    return {{at.place, bytes}, {there.data, std::min(bytes, at.room)}};
 }
 
 void Victim::store(wire::Header header, Bytes given) {

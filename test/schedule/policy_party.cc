@@ -200,7 +200,7 @@ void PolicyParty::look(Outbox& out) {
 bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
     out_ = &out;
     queues_[peer] = {};
-    if (how_.broken != Broken::kNotForgotten) outbox_.forget(shares_[peer]);
+    if (how_.broken != Broken::kNotForgotten) outbox_.free_all(shares_[peer]);
     return ledger_.departed(accounts_[peer]);
 }
 
@@ -232,7 +232,10 @@ PolicyParty::Front PolicyParty::several(flow::PeerIndex to) const {
 }
 
 flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, std::uint64_t bytes) {
-    return outbox_.take(shares_[to], bytes, [this](std::uint32_t place) {
+    // Told late as between nodes, in any order, or at once as inside one.
+    const auto reading =
+        how_.told_late ? flow::Outbox::Reading::kInAnyOrder : flow::Outbox::Reading::kInOrder;
+    return outbox_.take(shares_[to], bytes, reading, [this](std::uint32_t place) {
         return how_.broken == Broken::kFreesEarly || lent_at(place).state == Lent::State::kRead;
     });
 }

@@ -108,6 +108,33 @@ TEST_P(DepartingTest, one_place_serves_any_number_of_processes_one_after_the_oth
     EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
 }
 
+TEST_P(DepartingTest, what_the_next_process_sent_by_reference_is_not_taken_for_read_as_the_last_ones_was) {
+    constexpr unsigned kOfTheLast = 5, kRead = 3, kUnread = 12;
+    PartyConfig config = hosts(GetParam());
+    Party party(config);
+    Guest last(party, GetParam(), 1001);
+    for (unsigned i = 0; i < kOfTheLast; ++i) {
+        last.tell(pattern(1000, i));
+        last.settle();
+    }
+    last.end();
+    ASSERT_TRUE(comes_true(party, [&] { return party[0].gone.size() == 1; }));
+    party[0].received.clear();
+    Guest next(party, GetParam(), 1002);
+    for (unsigned i = 0; i < kRead; ++i) {
+        next.tell(pattern(1000, i));
+        next.settle();
+    }
+    party.send(0, kGuest, 1, pattern(1000, 9));  // tells how many have been read
+    next.settle();
+    for (unsigned i = 0; i < kUnread; ++i) next.tell(pattern(1000, 20 + i));
+    next.settle();
+    ASSERT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
+    ASSERT_EQ(party[0].received.size(), kRead + kUnread);
+    for (unsigned i = 0; i < kUnread; ++i)
+        EXPECT_TRUE(party[0].received[kRead + i].data == pattern(1000, 20 + i)) << i;
+}
+
 TEST_P(DepartingTest, what_is_sent_to_a_process_that_is_gone_is_lost_and_its_memory_out_of_reach) {
     Party party(hosts(GetParam()));
     Guest guest(party, GetParam(), 1001);

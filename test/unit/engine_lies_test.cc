@@ -147,7 +147,7 @@ class EnclosedLies : public EngineLies {
         std::size_t of_address = 0;
         std::memcpy(&address, velo_engine_address(party[1].engine, &of_address), sizeof address);
         fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
-        fabric::shm::OutboxChunk& chunk = segment.chunk(0);
+        const fabric::shm::OutboxChunk chunk = segment.chunk(0);
         std::uint32_t at = 0;
         for (const wire::Enclosed& enclosed :
              {wire::Enclosed{5, 9, 0, 0}, wire::Enclosed{0, 8, 0, 0}, last}) {

@@ -71,7 +71,7 @@ struct PartyConfig {
     bool packet_trains = true;
     const char* by_reference = "auto";
     const char* distance = "auto";
-    std::size_t reference_bytes = 0;
+    std::size_t reference_bytes = 512;
     std::size_t outbox = std::size_t{1} << 18;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path

@@ -223,7 +223,7 @@ TEST(Referring, a_message_of_which_a_part_has_left_in_packets_goes_on_alone) {
     for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(party[1].received[i].data == messages[i]) << i;
 }
 
-TEST(Referring, a_chunk_that_has_been_read_is_in_the_high_water_until_one_of_its_size_is_needed) {
+TEST(Referring, one_that_reads_holds_eight_small_chunks_at_most_and_one_of_another_size) {
     PartyConfig config = config_of("static");
     config.by_reference = "always";
     Party party(config);
@@ -232,9 +232,29 @@ TEST(Referring, a_chunk_that_has_been_read_is_in_the_high_water_until_one_of_its
         party.settle();
         return counter(party[0], "outbox_high_water");
     };
-    for (int i = 0; i < 100; ++i) EXPECT_EQ(high_water_after(1000), kSmallest);
-    EXPECT_EQ(high_water_after(8000), kSmallest + 8512);
-    EXPECT_EQ(high_water_after(1000), kSmallest + 8512);
+    for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(high_water_after(1000), std::min(i + 1, 8UL) * kSmallest);
+    Party other(config);
+    for (int i = 0; i < 100; ++i) {
+        other.send(0, 1, 1, pattern(8000, 1));
+        other.settle();
+        EXPECT_EQ(counter(other[0], "outbox_high_water"), 8512U);
+    }
+}
+
+TEST(Referring, what_is_answered_stays_in_one_chunk) {
+    PartyConfig config = config_of("static");
+    config.slots_per_peer = 1000;
+    Party party(config);
+    for (int i = 0; i < 100; ++i)
+        for (const std::size_t from : {0U, 1U}) {
+            party.send(from, 1 - from, 1, pattern(1000, i));
+            party.settle();
+            EXPECT_TRUE(party[1 - from].received.back().data == pattern(1000, i)) << i;
+        }
+    for (const std::size_t rank : {0U, 1U}) {
+        EXPECT_EQ(counter(party[rank], "messages_by_reference"), 100U);
+        EXPECT_LE(counter(party[rank], "outbox_high_water"), 2 * kSmallest);  // two until the first is told
+    }
 }
 
 TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
@@ -258,30 +278,23 @@ TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
 
 TEST(Referring, small_messages_and_those_with_credits_for_twice_as_much_go_in_packets) {
     PartyConfig config = config_of("static");
-    config.slots_per_peer = 34;  // 32 for data
+    config.slots_per_peer = 16;  // 14 for data
     Party party(config);
-    party.send(0, 1, 1, pattern(16 * 64 - 8, 1));
+    party.send(0, 1, 1, pattern(7 * 64 - 8, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
-    party.send(0, 1, 1, pattern(16 * 64 - 8, 1));  // 16 are left
+    party.send(0, 1, 1, pattern(7 * 64 - 8, 1));  // 7 are left
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
     party.settle();
 }
 
-// Whatever the credits, from a size on that the distance of the peer decides, or the user.
-TEST(Referring, long_messages_go_by_reference_as_the_distance_or_the_user_says) {
-    struct {
-        const char* distance;
-        std::size_t given, expected;
-    } const cases[] = {{"near", 0, 1024}, {"far", 0, 512}, {"near", 4000, 4000}, {"far", 57, 57}};
-    for (const auto& each : cases) {
+TEST(Referring, long_messages_go_by_reference_from_a_size_on_that_the_user_may_say) {
+    for (const std::size_t from : {std::size_t{57}, std::size_t{512}, std::size_t{4000}}) {
         PartyConfig config = config_of("static");
         config.slots_per_peer = 1000;
-        config.distance = each.distance;
-        config.reference_bytes = each.given;
+        config.reference_bytes = from;
         Party party(config);
-        for (const std::size_t bytes : {each.expected - 1, each.expected, each.expected + 1})
-            party.send(0, 1, 1, pattern(bytes, 1));
-        EXPECT_EQ(counter(party[0], "messages_by_reference"), 2U) << each.distance << " " << each.given;
+        for (const std::size_t bytes : {from - 1, from, from + 1}) party.send(0, 1, 1, pattern(bytes, 1));
+        EXPECT_EQ(counter(party[0], "messages_by_reference"), 2U) << from;
         party.settle();
         EXPECT_EQ(party[1].received.size(), 3U);
     }
@@ -311,7 +324,7 @@ TEST(Referring, messages_of_the_path_without_credits_that_fill_its_ring_go_by_re
     config.ranks_per_node = 2;
     config.limic_slots = 64;
     Party party(config);
-    party.send(0, 1, 1, pattern(1000, 1));
+    party.send(0, 1, 1, pattern(500, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
     party.send(0, 1, 1, pattern(4000, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);

@@ -10,9 +10,9 @@
 namespace velo::sim {
 namespace {
 
-constexpr std::uint32_t kLine = flow::OutboxPlan::kHeaderBytes;
+constexpr std::uint32_t kLine = 64;
 // As the plugin's engine: what is read in place goes by reference from here on, whatever the credits.
-constexpr std::uint32_t kReferNear = 1024;
+constexpr std::uint32_t kReferFrom = 512;
 
 }  // namespace
 
@@ -33,11 +33,13 @@ void Simulation::open_outboxes() {
 bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_t credits) {
     const std::uint32_t allowed = std::min(credits, most_packets_);
     if (message.packets < 2 || allowed == 0) return false;
-    const bool anyway = flow_.most_gets == 0 && message.bytes >= kReferNear;
+    const bool anyway = flow_.most_gets == 0 && message.bytes >= kReferFrom;
     if (message.packets <= allowed >> reference_shift_ && !anyway) return false;
     Outbox& outbox = outboxes_[p];
+    const auto reading =
+        flow_.most_gets == 0 ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
     const flow::Outbox::Chunk chunk =
-        outbox.chunks.take(shares_[peers_.first(p) + to.account.peer], message.bytes,
+        outbox.chunks.take(shares_[peers_.first(p) + to.account.peer], message.bytes, reading,
                            [&](std::uint32_t place) { return !outbox.unread[place / kLine]; });
     if (chunk.room == 0) return false;
     outbox.unread[chunk.place / kLine] = true;

@@ -67,12 +67,11 @@ struct SegmentHeader {
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
 };
 
-// A chunk of an outbox: its header line, and the data.
-struct alignas(64) OutboxChunk {
-    std::atomic<std::uint32_t> unread;  // 1: lent. The reader stores 0, with release, when it is done
-    alignas(64) std::byte data[64];     // and more, as the plan says
+// A chunk of an outbox: its header, at the begin of a line, and the data.
+struct OutboxChunk {
+    std::atomic<std::uint32_t>& unread;  // 1: lent. The reader stores 0, with release, when it is done
+    std::byte* data;
 };
-static_assert(offsetof(OutboxChunk, data) == flow::OutboxPlan::kHeaderBytes);
 
 class Segment {
  public:
@@ -107,8 +106,10 @@ class Segment {
     // Of what is mapped.
     const flow::OutboxPlan& outbox_plan() const { return outbox_plan_; }
     // At a place that the plan holds.
-    OutboxChunk& chunk(std::uint32_t place) const {
-        return *reinterpret_cast<OutboxChunk*>(file_.data() + outbox_offset_ + place);
+    OutboxChunk chunk(std::uint32_t place) const {
+        std::byte* const outbox = file_.data() + outbox_offset_;
+        return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
+                outbox + outbox_plan_.data_of(place)};
     }
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 

@@ -45,6 +45,13 @@ class ShmLink final : public Link {
     // which holds all of its first part.
     bool holds(std::uint32_t packets) const { return packets <= writer_.capacity(); }
     void carry_plain_run(const MessageView& message, std::uint8_t tag, std::uint32_t packets, bool rested);
+    [[gnu::always_inline]] mailbox::Cursor begin_plain_reference() { return writer_.reserve(1); }
+    [[gnu::always_inline]] void carry_plain_reference(mailbox::Cursor at, const wire::Reference& reference,
+                                                      std::uint8_t tag) {
+        std::memcpy(writer_.payload(at), &reference, sizeof reference);
+        constexpr std::uint8_t kFlags = wire::kFirst | wire::kLast | wire::kReference;
+        writer_.publish(at, {wire::PacketKind::kData, kFlags, tag, sizeof reference, 0, source_});
+    }
     bool begin_reference(bool granted) override;
     void carry_reference(const Referred& what) override;
     void prepare(std::uint32_t packets) override;
