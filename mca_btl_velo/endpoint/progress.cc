@@ -201,7 +201,8 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
         header.length != sizeof(wire::Reference) || interceptor_.active()) [[unlikely]]
         return 0;
     Peer* const peer = peers_.find(domain.first_peer + header.source);
-    if (peer == nullptr || peer->arriving != Incoming::State::kIdle || peer->index >= remote_first_) [[unlikely]]
+    if (peer == nullptr || peer->arriving != Incoming::State::kIdle || peer->index >= remote_first_)
+        [[unlikely]]
         return 0;
     const auto reference = read_payload<wire::Reference>(reader.payload());
     if (!is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes()) [[unlikely]]

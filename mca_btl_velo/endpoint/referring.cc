@@ -18,7 +18,8 @@ constexpr std::size_t kLeastStreamed = 1024;
 constexpr std::size_t kPiece = 4096;
 
 // Past the caches for a far reader, but for what lies beside the chunk's header.
-void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes, bool far) {
+void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes,
+          bool far) {
     const bool streams = far && bytes >= kLeastStreamed;
     const std::size_t through = streams ? -reinterpret_cast<std::uintptr_t>(to) % 64 : bytes;
     if (through > 0) message.copy_to(to, offset, through);

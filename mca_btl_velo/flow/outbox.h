@@ -40,8 +40,8 @@ class OutboxPlan {
     // Bytes of a chunk, header included.
     static constexpr std::uint32_t kStride[] = {2304, 8512, 33024};
     static constexpr std::size_t kSizes = std::size(kStride);
-    // Of them the header. Small ones share its line with the data, which saves a line's journey; in the others
-    // data begins at a line.
+    // Of them the header. Small ones share its line with the data, which saves a line's journey; in the
+    // others data begins at a line.
     static constexpr std::uint32_t kHeaderBytes[kSizes] = {16, 64, 64};
     // Bytes of data that a REF may stand for.
     static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes[kSizes - 1];
@@ -221,9 +221,9 @@ class Outbox {
 
  private:
     static constexpr std::uint32_t kBits = 64;
-    // A look brings a line back that the peer has stored into, and what is used again is in the caches: before
-    // a small chunk is taken, peers that hold so many bytes are looked at, if they read in order for half of
-    // their chunks at once; before another, always.
+    // A look brings a line back that the peer has stored into, and what is used again is in the caches:
+    // before a small chunk is taken, peers that hold so many bytes are looked at, if they read in order for
+    // half of their chunks at once; before another, always.
     static constexpr std::uint64_t kMany = std::uint64_t{8} * OutboxPlan::kStride[0];
 
     std::size_t size_index(std::uint32_t number) const {
@@ -309,7 +309,7 @@ class Outbox {
     std::uint64_t free_ = 0;
     std::vector<OutboxShare*> holders_;  // of each chunk, by number: ascending sizes; null: free
     std::vector<std::uint32_t> next_;    // that its holder was lent; kNone: it is the newest
-    std::array<std::uint32_t, OutboxPlan::kSizes> first_{};  // number of the first of a size
+    std::array<std::uint32_t, OutboxPlan::kSizes> first_{};                 // number of the first of a size
     std::array<std::vector<std::uint64_t>, OutboxPlan::kSizes> available_;  // a bit for each chunk
     Counters counters_;
 };

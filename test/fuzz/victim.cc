@@ -160,8 +160,8 @@ std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chun
     const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
     const fabric::shm::OutboxChunk there = peers_.chunk(at.place);
     std::fill_n(there.data, at.room, std::byte{0});
-    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), at.room), there.data,
-                   [](std::uint8_t byte) { return std::byte{byte}; });
+    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), at.room),
+                   there.data, [](std::uint8_t byte) { return std::byte{byte}; });
     there.unread = 1;
     return {{at.place, bytes}, {there.data, std::min(bytes, at.room)}};
 }
