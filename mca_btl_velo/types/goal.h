@@ -92,8 +92,9 @@ typedef struct velo_goal_start {
      */
     void (*done)(void* context, velo_goal_run* run);
     void* context;
-    /* Not 0: of velo_goal_group_lane. The run has no number, and meets those of its lane: of which a member has one
-     * under way at a time, so that its n-th one meets the n-th ones of the others. Tags are below 65536. */
+    /* Not 0: of velo_goal_group_lane. The run has no number, and meets those of its lane: of which a member
+     * has one under way at a time, so that its n-th one meets the n-th ones of the others. Tags are below
+     * 65536. */
     uint32_t lane;
 } velo_goal_start;
 
@@ -124,8 +125,9 @@ typedef struct velo_goal_request {
     velo_goal_type type;
     uint32_t width;
     bool ordered; /* operands are combined in the order of the ranks */
-    /* v-forms: what a buffer with blocks of all ranks has, in their order. reduce_scatter: in `sends`, what each rank
-     * gets of the vector. exchange: any messages; those of a pair meet in the order of the lists, by their tags. */
+    /* v-forms: what a buffer with blocks of all ranks has, in their order. reduce_scatter: in `sends`, what
+     * each rank gets of the vector. exchange: any messages; those of a pair meet in the order of the lists,
+     * by their tags. */
     const velo_goal_block *sends, *receives;
     uint32_t send_count, receive_count;
 } velo_goal_request;

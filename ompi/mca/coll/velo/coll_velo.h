@@ -90,7 +90,7 @@ void mca_coll_velo_offer(mca_coll_base_module_t *module);
 void mca_coll_velo_keep_previous(mca_coll_velo_module_t *module, const mca_coll_base_comm_coll_t *previous);
 void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
 
-/* neighbours: how many send to this process, or are sent to; 0: the communicator has no topology */
+/* neighbours: how many send to this process, and are sent to. False: the communicator has no topology. */
 bool mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint32_t *targets);
 /* The peers and tags of so many blocks, and no part for those that are nobody. */
 void mca_coll_velo_address(ompi_communicator_t *comm, mca_coll_velo_buffer_t *buffer, bool to_targets);

@@ -280,11 +280,11 @@ static bool describe_receiver(mca_coll_velo_call_t *call, TO)
 
 static void keep_own(mca_coll_velo_call_t *call, TO)
 {
-    if (MPI_IN_PLACE != to) {
+    call->request.in_place = MPI_IN_PLACE == to;
+    if (!call->request.in_place) {
         set(&call->receive, to, (size_t) to_count, to_type);
     }
     finish(call);
-    call->request.in_place = MPI_IN_PLACE == to;
 }
 
 static bool describe_scatter(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
