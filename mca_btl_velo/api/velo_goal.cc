@@ -323,6 +323,20 @@ velo_status velo_goal_group_schedule(velo_goal_group* group, const velo_goal_req
     });
 }
 
+velo_status velo_goal_schedule_keep(velo_goal_schedule* schedule, velo_goal_schedule** kept) {
+    *kept = nullptr;
+    attempted([&] {
+        *kept = reinterpret_cast<velo_goal_schedule*>(new std::shared_ptr<Compiled>(*compiled_of(schedule)));
+    });
+    return *kept != nullptr ? VELO_OK : VELO_ERR_RESOURCE;
+}
+
+uint32_t velo_goal_group_lane(velo_goal_group* group) {
+    uint32_t lane = 0;
+    attempted([&] { lane = group->performer->performer->take_lane(*group->group); });
+    return lane;
+}
+
 velo_status velo_goal_run_start(velo_goal_group* group, velo_goal_schedule* schedule,
                                 const velo_goal_start* start, velo_goal_run** run) {
     *run = nullptr;

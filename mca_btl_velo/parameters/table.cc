@@ -39,7 +39,8 @@ const char* policy_or_btl_name(unsigned index) {
 
 constexpr char k_barrier[] = "barrier", k_bcast[] = "bcast", k_reduce[] = "reduce",
                k_allreduce[] = "allreduce", k_gather[] = "gather", k_scatter[] = "scatter",
-               k_allgather[] = "allgather", k_alltoall[] = "alltoall",
+               k_allgather[] = "allgather", k_allgatherv[] = "allgatherv", k_alltoall[] = "alltoall",
+               k_alltoallv[] = "alltoallv", k_reduce_scatter[] = "reduce_scatter",
                k_reduce_scatter_block[] = "reduce_scatter_block", k_scan[] = "scan", k_exscan[] = "exscan";
 template <const auto& kOperation>
 const char* algorithm_name(unsigned index) {

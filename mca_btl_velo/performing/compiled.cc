@@ -25,6 +25,7 @@ class Places {
             if (o.communicates()) {
                 if (o.tag > INT32_MAX && !(o.kind == goal::Kind::kReceive && o.tag == goal::kAny))
                     refuse("has a tag above 2^31 - 1");
+                of_.most_tag = std::max(of_.most_tag, o.tag);
                 consider({o.offset, o.pieces, o.space}, o.bytes);
             } else if (o.kind == goal::Kind::kCombine) {
                 const goal::Combination& c = schedule.combination(o);

@@ -17,6 +17,7 @@ struct Compiled {
 
     goal::Schedule schedule;
     std::uint32_t arguments = 0;           // that a run is started with, at least
+    std::uint32_t most_tag = 0;            // of its messages
     std::uint64_t nowhere = 0;             // bytes of data that is nobody's, at most
     std::unique_ptr<std::byte[]> nobodys;  // so many, once there is a run
     std::vector<std::unique_ptr<LiveRun>> idle;

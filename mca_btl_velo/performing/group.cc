@@ -1,5 +1,8 @@
 #include "performing/group.h"
 
+#include <algorithm>
+#include <span>
+
 #include "goal/collectives/choice.h"
 #include "platform/failure.h"
 
@@ -17,8 +20,29 @@ std::string_view text(const char* name) {
     return name == nullptr ? std::string_view() : name;
 }
 
-std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& asked) {
+using Blocks = std::vector<collectives::Block>;
+
+bool is_same(const Blocks& kept, const velo_goal_block* asked, std::uint32_t count) {
+    return std::equal(kept.begin(), kept.end(), asked, asked + count,
+                      [](const collectives::Block& a, const velo_goal_block& b) {
+                          return a.bytes == b.bytes && a.offset == b.offset && a.peer == b.peer &&
+                                 a.tag == b.tag;
+                      });
+}
+
+Blocks blocks_of(const velo_goal_block* asked, std::uint32_t count) {
+    Blocks blocks;
+    blocks.reserve(count);
+    for (const velo_goal_block& b : std::span(asked, count))
+        blocks.push_back({b.peer, b.tag, b.offset, b.bytes});
+    return blocks;
+}
+
+std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& asked, const Blocks& sends,
+                               const Blocks& receives) {
     collectives::Request request;
+    request.sends = sends;
+    request.receives = receives;
     request.rank = group.rank;
     request.size = group.size;
     request.root = asked.root;
@@ -30,9 +54,15 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     const collectives::Algorithm* algorithm = asked.algorithm == nullptr
                                                   ? collectives::choose(asked.operation, request)
                                                   : collectives::find(asked.operation, asked.algorithm);
-    if (algorithm == nullptr || algorithm->operation == "exchange" || request.root >= request.size ||
-        !algorithm->serves(request))
+    if (algorithm == nullptr || request.root >= request.size || !algorithm->serves(request))
         throw Failure(VELO_ERR_UNSUPPORTED, std::string("no such collective operation: ") + asked.operation);
+    const auto fits = [&](const Blocks& blocks) {
+        return algorithm->operation == "exchange"
+                   ? std::ranges::all_of(blocks, [&](const auto& block) { return block.peer < request.size; })
+                   : blocks.empty() || blocks.size() == request.size;
+    };
+    if (!fits(sends) || !fits(receives))
+        throw Failure(VELO_ERR_PARAMETER, "the blocks are not those of the ranks");
     return compiled(algorithm->make(request));
 }
 
@@ -42,14 +72,18 @@ std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request, std
                                            std::uint64_t* made) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (!is_same(kept->request, request) || kept->operation != request.operation ||
-            kept->algorithm != text(request.algorithm))
+            kept->algorithm != text(request.algorithm) ||
+            !is_same(kept->sends, request.sends, request.send_count) ||
+            !is_same(kept->receives, request.receives, request.receive_count))
             continue;
         if (kept != kept_.begin()) kept_.splice(kept_.begin(), kept_, kept);
         return &kept->compiled;
     }
-    kept_.push_front({request.operation, std::string(text(request.algorithm)), request, nullptr});
+    kept_.push_front({request.operation, std::string(text(request.algorithm)), request,
+                      blocks_of(request.sends, request.send_count),
+                      blocks_of(request.receives, request.receive_count), nullptr});
     try {
-        kept_.front().compiled = make(*this, request);
+        kept_.front().compiled = make(*this, request, kept_.front().sends, kept_.front().receives);
     } catch (...) {
         kept_.pop_front();
         throw;

@@ -19,7 +19,10 @@ struct LiveRun;
 // Of runs with numbers that are so far apart the messages look alike. They never meet: a run is begun when
 // all that are so much older are over here, so that its receives follow theirs; and as each process sends the
 // messages of a run before those of one that is so much younger, they match in order.
-inline constexpr std::uint64_t kWindow = 65536;
+inline constexpr std::uint32_t kWindow = 32768;
+// Of lanes: each is a context above those of the numbers and the tags from a multiple of this on. A billion
+// of them are taken before one is had again.
+inline constexpr std::uint32_t kLaneTag = 65536;
 
 struct Group {
     Group(std::uint32_t id, std::uint32_t rank, std::uint32_t size, velo_goal_reach_fn reach, void* context)
@@ -46,6 +49,8 @@ struct Group {
         for (; !over_.empty() && over_.front(); ++first_) over_.pop_front();
     }
 
+    std::uint32_t take_lane() { return lanes_ = lanes_ % (kWindow * (kWindow - 1)) + 1; }
+
     // At hand or made now. Throws Failure.
     std::shared_ptr<Compiled>* schedule(const velo_goal_request& request, std::uint32_t most,
                                         std::uint64_t* made);
@@ -57,6 +62,7 @@ struct Group {
     struct Kept {
         std::string operation, algorithm;
         velo_goal_request request;
+        std::vector<goal::collectives::Block> sends, receives;
         std::shared_ptr<Compiled> compiled;
     };
 
@@ -65,6 +71,7 @@ struct Group {
     void* context_;
     std::uint64_t next_ = 0, first_ = 0;  // number of the next run; of the first one that is not over
     std::deque<bool> over_;               // from first_ on
+    std::uint32_t lanes_ = 0;             // the last one that was taken
     std::list<Kept> kept_;                // the one used last comes first
 };
 

@@ -56,6 +56,8 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
         throw Failure(VELO_ERR_PARAMETER, "the schedule is of another rank or size than the group");
     if (start.argument_count < compiled->arguments || start.argument_count > goal::kArguments)
         throw Failure(VELO_ERR_PARAMETER, "the schedule uses arguments that it is not given");
+    if (start.lane != 0 && compiled->most_tag >= kLaneTag)
+        throw Failure(VELO_ERR_PARAMETER, "the schedule has tags that no lane has");
     std::lock_guard lock(turn_);
     std::unique_ptr<LiveRun> run;
     if (compiled->idle.empty()) {
@@ -66,9 +68,9 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
         run->restart();
     }
     if (compiled->idle.capacity() < kMostIdle) compiled->idle.reserve(kMostIdle);
-    run->number = group->take_number();
+    run->number = start.lane == 0 ? group->take_number() : 0;
     run->begun = run->active = run->concluded = false;
-    run->waits = !group->may_begin(run->number);
+    run->waits = start.lane == 0 && !group->may_begin(run->number);
     if (run->waits) try {
             group->waiting.push_back(run.get());
         } catch (...) {
@@ -99,7 +101,10 @@ void Performer::begin(LiveRun* run) {
 
 void Performer::open(LiveRun& run) {
     run.begun = true;
-    run.context = run.group->id << 16 | static_cast<std::uint32_t>(run.number % kWindow);
+    const std::uint32_t lane = run.start.lane;
+    run.context = run.group->id << 16 |
+                  (lane == 0 ? static_cast<std::uint32_t>(run.number % kWindow) : kWindow + lane % kWindow);
+    run.first_tag = lane / kWindow * kLaneTag;
     if (!spoiled_.empty()) std::erase(spoiled_, run.context);
     activate(run);
 }
@@ -120,6 +125,11 @@ velo_goal_result Performer::end(LiveRun* run) {
 void Performer::skip(Group& group) {
     std::lock_guard lock(turn_);
     group.is_over(group.take_number());
+}
+
+std::uint32_t Performer::take_lane(Group& group) {
+    std::lock_guard lock(turn_);
+    return group.take_lane();
 }
 
 std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
@@ -271,7 +281,7 @@ void Performer::conclude(LiveRun& run) {
         spoiled_.push_back(run.context);
     }
     Group& group = *run.group;
-    group.is_over(run.number);
+    if (run.start.lane == 0) group.is_over(run.number);
     for (; !group.waiting.empty() && group.may_begin(group.waiting.front()->number);
          group.waiting.pop_front())
         open(*group.waiting.front());

@@ -55,6 +55,7 @@ class Performer final : private goal::Executor {
     void begin(LiveRun* run);
     velo_goal_result end(LiveRun* run);
     void skip(Group& group);
+    std::uint32_t take_lane(Group& group);
     std::shared_ptr<Compiled>* schedule(Group& group, const velo_goal_request& request);
     int progress();
     velo_performer_state observe();

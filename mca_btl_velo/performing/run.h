@@ -44,6 +44,7 @@ struct LiveRun : goal::Run {
     velo_goal_start start{};
     std::uint64_t number = 0;
     std::uint32_t context = 0;  // of its messages
+    std::uint32_t first_tag = 0;
     velo_goal_result result{};
     bool waits = false, begun = false, active = false, concluded = false;
     std::atomic<bool> over{false};

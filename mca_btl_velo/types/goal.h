@@ -92,6 +92,10 @@ typedef struct velo_goal_start {
      */
     void (*done)(void* context, velo_goal_run* run);
     void* context;
+    /* Not 0: of velo_goal_group_lane. The run has no number, and meets those of its lane: of which a member
+     * has one under way at a time, so that its n-th one meets the n-th ones of the others. Tags are below
+     * 65536. */
+    uint32_t lane;
 } velo_goal_start;
 
 /* Where a member of a group is: asked for each member once, from within velo_goal_run_start or
@@ -99,19 +103,33 @@ typedef struct velo_goal_start {
  * nowhere; the run ends with VELO_ERR_UNREACHABLE. Not asked for this process itself. */
 typedef velo_peer* (*velo_goal_reach_fn)(void* context, uint32_t rank);
 
-/* A collective operation by name. All that decides must be the same at all members, but for in_place. */
+/* A block that goes to or comes from a peer. Without bytes there is no message. */
+typedef struct velo_goal_block {
+    uint32_t peer, tag;
+    uint64_t offset; /* in its buffer */
+    uint64_t bytes;
+} velo_goal_block;
+
+/* A collective operation by name. All that decides must be the same at all members, but for in_place, and for
+ * the blocks of each. */
 typedef struct velo_goal_request {
-    const char* operation; /* barrier, bcast, reduce, allreduce, reduce_scatter_block, scan, exscan, gather,
-                            * scatter, allgather, alltoall */
+    const char* operation; /* barrier, bcast, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan,
+                            * exscan, gather, gatherv, scatter, scatterv, allgather, allgatherv, alltoall,
+                            * alltoallv, exchange */
     const char* algorithm; /* NULL: chosen by bytes and size */
     uint32_t root;
-    uint64_t bytes;        /* of a block; a reduction's and a broadcast's: of all */
+    uint64_t bytes;        /* of a block; of a reduction, a broadcast, an allgatherv: of all */
     uint64_t segment;      /* of a pipeline; 0: the algorithm's own */
     bool in_place;         /* what this rank would send lies in the receive buffer already */
     velo_goal_operator op; /* reductions: operator, type and width in bits */
     velo_goal_type type;
     uint32_t width;
     bool ordered; /* operands are combined in the order of the ranks */
+    /* v-forms: what a buffer with blocks of all ranks has, in their order. reduce_scatter: in `sends`, what
+     * each rank gets of the vector. exchange: any messages; those of a pair meet in the order of the lists,
+     * by their tags. */
+    const velo_goal_block *sends, *receives;
+    uint32_t send_count, receive_count;
 } velo_goal_request;
 
 /* What users of collectives set; parameters.inc says what each one is. */

@@ -11,12 +11,13 @@ from test_hygiene import assert_empty
 
 pytestmark = any_velo
 COLL = {"coll": "velo,basic,libnbc,self", "btl_velo_verbose": 5}
+ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
 USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
 
 
-def run(mpi, *arguments, np, params=None, **more):
+def run(mpi, *arguments, np, params=None, program="coll", **more):
     """Runs to the end. Every rank has executed schedules, and all of them as many."""
-    result = mpi.run("coll", *arguments, np=np, params={**COLL, **(params or {})}, **more)
+    result = mpi.run(program, *arguments, np=np, params={**COLL, **(params or {})}, **more)
     ranks = USED.findall(result.stderr)
     assert len(ranks) == np and len({runs for runs, _, _ in ranks}) == 1 and int(ranks[0][0]) > 0, str(result)
     return result
@@ -52,11 +53,13 @@ def test_messages_that_another_transport_carries(mpi, btl):
     ("allreduce", ("reduce_bcast", "recursive_doubling", "ring", "rabenseifner", "nodes")),
     ("gather", ("linear", "binomial", "linear_sync", "by_size")), ("scatter", ("linear", "binomial")),
     ("allgather", ("linear", "ring", "bruck")), ("alltoall", ("linear", "pairwise", "bruck")),
-    ("reduce_scatter_block", ("linear", "pairwise")), ("scan", ("linear", "recursive_doubling")),
+    ("allgatherv", ("linear", "ring", "bruck")), ("alltoallv", ("linear", "pairwise")),
+    ("reduce_scatter", ("linear", "pairwise")), ("reduce_scatter_block", ("linear", "pairwise")), ("scan", ("linear", "recursive_doubling")),
     ("exscan", ("linear", "recursive_doubling"))])
 def test_every_algorithm_by_name(mpi, operation, names):
+    program = "coll_blocks" if operation in ("allgatherv", "alltoallv", "reduce_scatter") else "coll"
     for name in names:
-        result = run(mpi, "check", 1, np=3, params={f"coll_velo_{operation}_algorithm": name})
+        result = run(mpi, "check", 1, np=3, params={f"coll_velo_{operation}_algorithm": name}, program=program)
         assert result.facts() == {"rounds": 1}, name
 
 
@@ -65,12 +68,52 @@ def test_many_requests_before_one_is_waited_for(mpi, flow):
     assert run(mpi, "many", 20000, np=3, params=flow.params).facts() == {"rounds": 20000}
 
 
-def test_a_thousand_communicators_each_freed_with_an_operation_under_way(mpi):
-    assert run(mpi, "communicators", 1000, np=4).facts() == {"rounds": 1000}
+@pytest.mark.parametrize("np, count", [(4, 200), (2, 10000)])
+def test_thousands_of_communicators_each_freed_with_an_operation_under_way(mpi, np, count):
+    assert run(mpi, "communicators", count, np=np).facts() == {"rounds": count}
+
+
+@pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
+def test_blocks_that_differ(mpi, np):
+    assert run(mpi, "check", 2, np=np, params=ALONE, program="coll_blocks").facts() == {"rounds": 2}
+
+
+@pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
+def test_neighbours_in_every_topology(mpi, np):
+    assert run(mpi, "neighbours", 1, np=np, params=ALONE, program="coll_blocks").facts() == {"rounds": 1}
+
+
+@flows(8, policies=("none", "static", "dynamic", "lazy"), always=True)
+def test_blocks_that_differ_in_a_tight_mailbox(mpi, flow):
+    params = {**ALONE, **flow.params}
+    assert run(mpi, "check", 1, np=3, params=params, program="coll_blocks").facts() == {"rounds": 1}
+    assert run(mpi, "neighbours", 1, np=3, params=params, program="coll_blocks").facts() == {"rounds": 1}
+
+
+@pytest.mark.parametrize("np", [1, 2, 3])
+def test_persistent_requests_are_started_in_any_order_and_outlive_their_communicator(mpi, np):
+    assert run(mpi, "persistent", 50, np=np, params=ALONE, program="coll_blocks").facts() == {"rounds": 50}
+
+
+def test_blocks_far_from_each_other(mpi):
+    run(mpi, "offsets", np=4, params=ALONE, program="coll_blocks")
+
+
+@pytest.mark.slow
+def test_more_than_2_gib_in_one_message(mpi):
+    run(mpi, "large", np=2, params=ALONE, program="coll_blocks")
 
 
 def test_what_no_schedule_knows_goes_the_other_way(mpi):
     run(mpi, "reductions", np=3)
+
+
+def test_what_nobody_knows_is_an_error(mpi):
+    run(mpi, "unserved", np=2, params=ALONE)
+
+
+def test_between_groups_the_other_way_is_gone(mpi):
+    run(mpi, "between", np=3)
 
 
 def test_beside_messages(mpi):

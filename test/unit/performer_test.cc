@@ -375,10 +375,10 @@ TEST_P(EveryPolicy, what_comes_before_its_run_has_started_is_bounded_by_the_pool
 
 class PerformerTest : public ::testing::Test {};
 
-// Messages of runs that are 65536 apart have the same key.
+// Messages of runs that are 32768 apart have the same key.
 TEST_F(PerformerTest, runs_whose_messages_look_alike_do_not_meet) {
     PerformerParty party({});
-    constexpr std::uint32_t kRuns = 65536 + 500;
+    constexpr std::uint32_t kRuns = 32768 + 500;
     const std::vector<Schedule> schedules = chain(1, sizeof(std::uint32_t));
     std::vector<std::uint32_t> sent(kRuns), received(kRuns);
     std::vector<velo_goal_run*> runs;
@@ -388,7 +388,7 @@ TEST_F(PerformerTest, runs_whose_messages_look_alike_do_not_meet) {
     }
     party.settle();
     // All but the last 500 wait for a message.
-    EXPECT_EQ(party.state(0).operations, 65536U);
+    EXPECT_EQ(party.state(0).operations, 32768U);
     for (std::uint32_t i = 0; i < kRuns; ++i) runs.push_back(started(party[1], schedules[1], {&sent[i]}));
     ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
     for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
@@ -407,6 +407,114 @@ TEST_F(PerformerTest, what_is_skipped_counts) {
     EXPECT_EQ(received, 22U);
     velo_goal_run_end(run);
     velo_goal_run_end(second);
+}
+
+// As persistent requests: started in any order, beside any number of runs that have numbers.
+TEST_F(PerformerTest, runs_of_a_lane_meet_each_other_whatever_is_started_in_between) {
+    PerformerParty party({});
+    const std::vector<Schedule> schedules = chain(1, sizeof(std::uint32_t));
+    // The first and the last one have the same context.
+    std::vector<std::uint32_t> lanes;
+    for (std::uint32_t i = 1; i <= 32769; ++i) {
+        ASSERT_EQ(velo_goal_group_lane(party[0]), i);
+        ASSERT_EQ(velo_goal_group_lane(party[1]), i);
+        if (i <= 2 || i == 32769) lanes.push_back(i);
+    }
+    for (std::uint32_t round = 0; round < 5; ++round) {
+        std::uint32_t sent[4], received[4] = {};
+        std::vector<velo_goal_run*> runs;
+        const auto start = [&](std::uint32_t rank, std::uint32_t which) {
+            velo_goal_start start{};
+            start.lane = which < lanes.size() ? lanes[which] : 0;
+            sent[which] = 100 * round + which;
+            runs.push_back(rank == 0 ? started(party[0], schedules[0], {nullptr, &received[which]}, start)
+                                     : started(party[1], schedules[1], {&sent[which]}, start));
+        };
+        for (std::uint32_t which : {2, 0, 3, 1}) start(1, which);
+        if (round % 2 == 0) party.settle();
+        for (std::uint32_t which = 0; which < 4; ++which) start(0, which);
+        ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+        for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+        for (std::uint32_t which = 0; which < 4; ++which) EXPECT_EQ(received[which], 100 * round + which);
+        for (std::uint32_t i = 0; i < 32768; ++i)
+            for (std::uint32_t rank = 0; rank < 2; ++rank) velo_goal_run_skip(party[rank]);
+    }
+}
+
+TEST_F(PerformerTest, a_lane_has_no_room_for_large_tags) {
+    PerformerParty party({});
+    const Graph graph = graph_of(0, 2);
+    velo_goal_send(graph.get(), {0, VELO_GOAL_NOWHERE}, 8, 1, 65536);
+    const Schedule schedule = compiled(graph);
+    velo_goal_start start{};
+    start.lane = velo_goal_group_lane(party[0]);
+    velo_goal_run* run = nullptr;
+    EXPECT_EQ(velo_goal_run_start(party[0], schedule.get(), &start, &run), VELO_ERR_PARAMETER);
+    EXPECT_EQ(run, nullptr);
+}
+
+velo_goal_request gatherv_of(const std::vector<velo_goal_block>& blocks) {
+    velo_goal_request request{};
+    request.operation = "gatherv";
+    request.receives = blocks.data();
+    request.receive_count = static_cast<std::uint32_t>(blocks.size());
+    return request;
+}
+
+TEST_F(PerformerTest, a_schedule_that_is_kept_stays_when_the_group_has_forgotten_it) {
+    PerformerPartyConfig config;
+    config.schedules = 1;
+    PerformerParty party(config);
+    velo_goal_schedule *ours = nullptr, *kept = nullptr, *other = nullptr;
+    const std::vector<velo_goal_block> blocks = {{0, 0, 0, 4}, {1, 0, 4, 8}};
+    const velo_goal_request request = gatherv_of(blocks);
+    ASSERT_EQ(velo_goal_group_schedule(party[0], &request, &ours), VELO_OK);
+    ASSERT_EQ(velo_goal_schedule_keep(ours, &kept), VELO_OK);
+    const Schedule schedule(kept);
+    velo_goal_request barrier{};
+    barrier.operation = "barrier";
+    ASSERT_EQ(velo_goal_group_schedule(party[0], &barrier, &other), VELO_OK);
+    std::uint32_t own = 7, gathered[3] = {};
+    velo_goal_run* const run = started(party[0], schedule, {&own, gathered});
+    velo_goal_request from_one{};
+    from_one.operation = "gatherv";
+    from_one.bytes = 8;
+    ASSERT_EQ(velo_goal_group_schedule(party[1], &from_one, &other), VELO_OK);
+    std::uint32_t two[] = {8, 9};
+    void* const arguments[] = {two, nullptr};
+    velo_goal_start start{};
+    start.arguments = arguments;
+    start.argument_count = 2;
+    velo_goal_run* sender = nullptr;
+    ASSERT_EQ(velo_goal_run_start(party[1], other, &start, &sender), VELO_OK);
+    ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(run) && velo_goal_run_is_over(sender); }));
+    velo_goal_run_end(run);
+    velo_goal_run_end(sender);
+    EXPECT_EQ(std::vector(gathered, gathered + 3), (std::vector<std::uint32_t>{7, 8, 9}));
+}
+
+TEST_F(PerformerTest, requests_are_alike_if_their_blocks_are) {
+    PerformerParty party({});
+    velo_goal_schedule* schedule = nullptr;
+    const auto ask = [&](const std::vector<velo_goal_block>& blocks) {
+        const velo_goal_request request = gatherv_of(blocks);
+        return velo_goal_group_schedule(party[0], &request, &schedule);
+    };
+    const std::vector<velo_goal_block> blocks = {{0, 0, 0, 4}, {1, 0, 4, 8}},
+                                       longer = {{0, 0, 0, 4}, {1, 0, 4, 9}},
+                                       farther = {{0, 0, 0, 4}, {1, 0, 5, 8}};
+    for (int again = 0; again < 3; ++again)
+        for (const auto& list : {blocks, longer, farther}) EXPECT_EQ(ask(list), VELO_OK);
+    EXPECT_EQ(party.state(0).compiled, 3U);
+    // Of another number of ranks.
+    EXPECT_EQ(ask({{0, 0, 0, 4}}), VELO_ERR_PARAMETER);
+    EXPECT_EQ(ask({{0, 0, 0, 4}, {1, 0, 4, 8}, {2, 0, 12, 8}}), VELO_ERR_PARAMETER);
+    const velo_goal_block nobody{2, 0, 0, 8};
+    velo_goal_request exchange{};
+    exchange.operation = "exchange";
+    exchange.sends = &nobody;
+    exchange.send_count = 1;
+    EXPECT_EQ(velo_goal_group_schedule(party[0], &exchange, &schedule), VELO_ERR_PARAMETER);
 }
 
 TEST_F(PerformerTest, groups_of_the_same_processes_do_not_meet) {

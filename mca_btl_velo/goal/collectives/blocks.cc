@@ -7,8 +7,9 @@ namespace {
 
 // The own block to its place among those of all ranks.
 Vertex place_own(Steps& s) {
-    const Place to = Steps::received(s.request.rank * s.request.bytes);
-    return s.copy(s.request.in_place ? to : Steps::sent(), to, s.request.bytes);
+    const Share block = s.in(s.request.rank);
+    const Place to = Steps::received(block.offset);
+    return s.copy(s.request.in_place ? to : Steps::sent(), to, block.bytes);
 }
 
 }  // namespace
@@ -16,11 +17,13 @@ Vertex place_own(Steps& s) {
 Graph gather_linear(const Request& request) {
     Steps s(request);
     if (request.rank != request.root) {
-        s.send(Steps::sent(), request.bytes, request.root, 0);
+        s.give(Steps::sent(), request.bytes, request.root);
         return std::move(s.graph);
     }
-    for (std::uint32_t d = 1; d < request.size; ++d)
-        s.receive(Steps::received(s.up(d) * request.bytes), request.bytes, s.up(d), 0);
+    for (std::uint32_t d = 1; d < request.size; ++d) {
+        const Share block = s.in(s.up(d));
+        s.take(Steps::received(block.offset), block.bytes, s.up(d));
+    }
     place_own(s);
     return std::move(s.graph);
 }
@@ -36,8 +39,7 @@ Graph gather_binomial(const Request& request) {
     each_child(v, size, [&](std::uint32_t child) {
         const std::uint64_t count = subtree(child, size);
         received.push_back(
-            v == 0 ? s.graph.receive(wrapped(kReceiveBuffer, s.absolute(child), count, size, bytes),
-                                     s.absolute(child))
+            v == 0 ? s.graph.receive(s.blocks(kReceiveBuffer, s.absolute(child), count), s.absolute(child))
                    : s.receive(kept.at((child - v - 1) * bytes), count * bytes, s.absolute(child), 0));
     });
     if (v == 0) {
@@ -88,13 +90,15 @@ Graph gather_by_size(const Request& request) {
 Graph scatter_linear(const Request& request) {
     Steps s(request);
     if (request.rank != request.root) {
-        s.receive(Steps::received(), request.bytes, request.root, 0);
+        s.take(Steps::received(), request.bytes, request.root);
         return std::move(s.graph);
     }
-    for (std::uint32_t d = 1; d < request.size; ++d)
-        s.send(Steps::sent(s.up(d) * request.bytes), request.bytes, s.up(d), 0);
-    if (!request.in_place)
-        s.copy(Steps::sent(request.rank * request.bytes), Steps::received(), request.bytes);
+    for (std::uint32_t d = 1; d < request.size; ++d) {
+        const Share block = s.out(s.up(d));
+        s.give(Steps::sent(block.offset), block.bytes, s.up(d));
+    }
+    const Share own = s.out(request.rank);
+    if (!request.in_place) s.copy(Steps::sent(own.offset), Steps::received(), own.bytes);
     return std::move(s.graph);
 }
 
@@ -116,7 +120,7 @@ Graph scatter_binomial(const Request& request) {
     for (auto child = children.rbegin(); child != children.rend(); ++child) {
         const std::uint64_t count = subtree(*child, size);
         if (v == 0)
-            s.graph.send(wrapped(kSendBuffer, s.absolute(*child), count, size, bytes), s.absolute(*child));
+            s.graph.send(s.blocks(kSendBuffer, s.absolute(*child), count), s.absolute(*child));
         else
             s.send(kept.at((*child - v - 1) * bytes), count * bytes, s.absolute(*child), 0, {received});
     }
@@ -125,10 +129,11 @@ Graph scatter_binomial(const Request& request) {
 
 Graph allgather_linear(const Request& request) {
     Steps s(request);
-    const std::uint64_t bytes = request.bytes;
+    const Share own = s.in(request.rank);
     for (std::uint32_t d = 1; d < request.size; ++d) {
-        s.receive(Steps::received(s.down(d) * bytes), bytes, s.down(d), 0);
-        s.send(s.own(request.rank * bytes), bytes, s.up(d), 0);
+        const Share block = s.in(s.down(d));
+        s.take(Steps::received(block.offset), block.bytes, s.down(d));
+        s.give(s.own(own.offset), own.bytes, s.up(d));
     }
     place_own(s);
     return std::move(s.graph);
@@ -136,18 +141,16 @@ Graph allgather_linear(const Request& request) {
 
 Graph allgather_ring(const Request& request) {
     Steps s(request);
-    const std::uint64_t bytes = request.bytes;
     place_own(s);
     Vertex here = kNoVertex, received = kNoVertex, sent = kNoVertex;
-    Place from = s.own(request.rank * bytes);
+    Share block = s.in(request.rank);
+    Place from = s.own(block.offset);
     for (std::uint32_t d = 1; d < request.size; ++d) {
-        const Vertex send = s.send(from, bytes, s.up(1), 0, {here});
-        s.graph.needs_start(send, sent);
-        sent = send;
-        from = Steps::received(s.down(d) * bytes);
-        here = s.receive(from, bytes, s.down(1), 0);
-        s.graph.needs_start(here, received);
-        received = here;
+        s.follow(sent, s.give(from, block.bytes, s.up(1), {here}));
+        block = s.in(s.down(d));
+        from = Steps::received(block.offset);
+        here = s.take(from, block.bytes, s.down(1));
+        s.follow(received, here);
     }
     return std::move(s.graph);
 }
@@ -160,58 +163,71 @@ Graph allgather_bruck(const Request& request) {
     for (std::uint64_t d = 1; d < size; d <<= 1) {
         const auto distance = static_cast<std::uint32_t>(d);
         const std::uint64_t count = std::min<std::uint64_t>(d, size - d);
-        const Vertex send =
-            s.graph.send(wrapped(kReceiveBuffer, request.rank, count, size, request.bytes), s.down(distance));
+        const Vertex send = s.graph.send(s.blocks(kReceiveBuffer, request.rank, count), s.down(distance));
         s.graph.needs(send, here);
-        const Vertex receive = s.graph.receive(
-            wrapped(kReceiveBuffer, s.up(distance), count, size, request.bytes), s.up(distance));
-        here = here == kNoVertex ? receive : s.join({here, receive});
+        here =
+            s.join({here, s.graph.receive(s.blocks(kReceiveBuffer, s.up(distance), count), s.up(distance))});
     }
     return std::move(s.graph);
 }
 
 namespace {
 
-// Where the blocks to be sent lie; in place they are copied first.
+// The blocks to be sent, and where they lie; in place they are copied first.
 struct Outgoing {
-    explicit Outgoing(Steps& s) {
+    explicit Outgoing(Steps& steps) : s(steps) {
         if (!s.request.in_place) return;
-        place = s.room(s.request.size * s.request.bytes);
-        there = s.copy(Steps::received(), place, s.request.size * s.request.bytes);
+        std::uint64_t bytes = 0;
+        for (std::uint32_t i = 0; i < s.request.size; ++i) bytes += s.in(i).bytes;
+        const Place room = s.room(bytes);
+        bytes = 0;
+        for (std::uint32_t i = 0; i < s.request.size; ++i) {
+            const Share block = s.in(i);
+            places.push_back(room.at(bytes));
+            there = s.join({there, s.copy(Steps::received(block.offset), room.at(bytes), block.bytes)});
+            bytes += block.bytes;
+        }
     }
-    Place place = Steps::sent();
+    Place place(std::uint32_t i) const { return places.empty() ? Steps::sent(s.out(i).offset) : places[i]; }
+    std::uint64_t bytes(std::uint32_t i) const { return (places.empty() ? s.out(i) : s.in(i)).bytes; }
+    Vertex give(std::uint32_t to, Vertex after) { return s.give(place(to), bytes(to), to, {after}); }
+    Vertex take(std::uint32_t from, Vertex after) {
+        const Share block = s.in(from);
+        return s.take(Steps::received(block.offset), block.bytes, from, {after});
+    }
+    void keep_own() {
+        const Share own = s.in(s.request.rank);
+        if (places.empty()) s.copy(place(s.request.rank), Steps::received(own.offset), own.bytes);
+    }
+
+    Steps& s;
+    std::vector<Place> places;
     Vertex there = kNoVertex;
 };
-
-void keep_own(Steps& s, const Outgoing& out) {
-    const std::uint64_t at = s.request.rank * s.request.bytes;
-    if (!s.request.in_place) s.copy(out.place.at(at), Steps::received(at), s.request.bytes);
-}
 
 }  // namespace
 
 Graph alltoall_linear(const Request& request) {
     Steps s(request);
-    const std::uint64_t bytes = request.bytes;
-    const Outgoing out(s);
+    Outgoing out(s);
     for (std::uint32_t d = 1; d < request.size; ++d) {
-        s.receive(Steps::received(s.down(d) * bytes), bytes, s.down(d), 0, {out.there});
-        s.send(out.place.at(s.up(d) * bytes), bytes, s.up(d), 0, {out.there});
+        out.take(s.down(d), out.there);
+        out.give(s.up(d), out.there);
     }
-    keep_own(s, out);
+    out.keep_own();
     return std::move(s.graph);
 }
 
 Graph alltoall_pairwise(const Request& request) {
     Steps s(request);
-    const std::uint64_t bytes = request.bytes;
-    const Outgoing out(s);
+    Outgoing out(s);
     Vertex step = out.there;
     for (std::uint32_t d = 1; d < request.size; ++d) {
-        const Vertex in = s.receive(Steps::received(s.down(d) * bytes), bytes, s.down(d), 0, {step});
-        step = s.join({in, s.send(out.place.at(s.up(d) * bytes), bytes, s.up(d), 0, {step})});
+        const Vertex in = out.take(s.down(d), step);
+        const Vertex both = s.join({in, out.give(s.up(d), step)});
+        if (both != kNoVertex) step = both;
     }
-    keep_own(s, out);
+    out.keep_own();
     return std::move(s.graph);
 }
 
@@ -221,9 +237,9 @@ Graph alltoall_bruck(const Request& request) {
     Steps s(request);
     const std::uint32_t size = request.size;
     const std::uint64_t bytes = request.bytes;
-    const Outgoing out(s);
+    Outgoing out(s);
     std::vector<Place> at(size);
-    for (std::uint32_t i = 0; i < size; ++i) at[i] = out.place.at(s.up(i) * bytes);
+    for (std::uint32_t i = 0; i < size; ++i) at[i] = out.place(s.up(i));
     // What a round sends is read while it receives: the rooms change.
     const Place rooms[] = {size > 2 ? s.room(size * bytes) : Place{},
                            size > 4 ? s.room(size * bytes) : Place{}};
@@ -248,31 +264,32 @@ Graph alltoall_bruck(const Request& request) {
         sent = send;
         received = receive;
     }
-    keep_own(s, out);
+    out.keep_own();
     return std::move(s.graph);
 }
 
 Graph exchange(const Request& request) {
     Steps s(request);
-    std::vector<Block> to_self;
+    std::vector<const Block*> to_self;
     // What goes to one peer keeps its order.
     std::vector<Vertex> received(request.size, kNoVertex), sent(request.size, kNoVertex);
-    const auto follow = [&](std::vector<Vertex>& last, std::uint32_t peer, Vertex v) {
-        s.graph.needs_start(v, last[peer]);
-        last[peer] = v;
-    };
     for (const Block& b : request.receives) {
+        if (b.bytes == 0) continue;
         if (b.peer == request.rank)
-            to_self.push_back(b);
+            to_self.push_back(&b);
         else
-            follow(received, b.peer, s.receive(Steps::received(b.offset), b.bytes, b.peer, 0));
+            s.follow(received[b.peer], s.receive(Steps::received(b.offset), b.bytes, b.peer, b.tag));
     }
-    auto self = to_self.begin();
     for (const Block& b : request.sends) {
-        if (b.peer != request.rank)
-            follow(sent, b.peer, s.send(Steps::sent(b.offset), b.bytes, b.peer, 0));
-        else if (self != to_self.end())
-            s.copy(Steps::sent(b.offset), Steps::received(self++->offset), b.bytes);
+        if (b.bytes == 0) continue;
+        if (b.peer != request.rank) {
+            s.follow(sent[b.peer], s.send(Steps::sent(b.offset), b.bytes, b.peer, b.tag));
+            continue;
+        }
+        const auto to = std::ranges::find_if(to_self, [&](const Block* self) { return self->tag == b.tag; });
+        if (to == to_self.end()) continue;
+        s.copy(Steps::sent(b.offset), Steps::received((*to)->offset), b.bytes);
+        to_self.erase(to);
     }
     return std::move(s.graph);
 }

@@ -1,4 +1,5 @@
-// Operations that move blocks as they are.
+// Operations that move blocks as they are. Those that are linear, in pairs or in a ring, and Bruck's
+// allgather, also serve blocks that differ.
 #pragma once
 
 #include "goal/collectives/collectives.h"
@@ -20,8 +21,8 @@ Graph alltoall_linear(const Request&);
 Graph alltoall_pairwise(const Request&);
 Graph alltoall_bruck(const Request&);
 
-// Blocks of their own sizes, in the lists of the request: v-forms and neighbours. What a rank sends to itself
-// is copied, in the order of the lists.
+// With neighbours: each block of the lists is a message. What a rank sends to itself is copied, in the order
+// of the lists, with equal tags.
 Graph exchange(const Request&);
 
 }  // namespace velo::goal::collectives::blocks

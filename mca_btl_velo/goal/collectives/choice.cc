@@ -21,11 +21,15 @@ std::string_view name(std::string_view operation, const Request& r) {
         if (r.bytes < kLarge || !commutes) return "recursive_doubling";
         return std::has_single_bit(r.size) ? "rabenseifner" : "ring";
     }
-    if (operation == "reduce_scatter_block") return few || !commutes ? "linear" : "pairwise";
+    if (operation == "reduce_scatter" || operation == "reduce_scatter_block")
+        return few || !commutes ? "linear" : "pairwise";
     if (operation == "scan" || operation == "exscan") return "recursive_doubling";
     if (operation == "gather") return few ? "linear" : "by_size";
     if (operation == "scatter") return few || r.bytes >= kSmall ? "linear" : "binomial";
     if (operation == "allgather") return few ? "linear" : r.bytes < kSmall ? "bruck" : "ring";
+    if (operation == "allgatherv") return few ? "linear" : r.bytes / r.size < kSmall ? "bruck" : "ring";
+    if (operation == "alltoallv") return few ? "linear" : "pairwise";
+    if (operation == "gatherv" || operation == "scatterv" || operation == "exchange") return "linear";
     if (operation == "alltoall") return few ? "linear" : r.bytes <= 256 ? "bruck" : "pairwise";
     return {};
 }

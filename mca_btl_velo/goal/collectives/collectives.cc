@@ -31,6 +31,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"allreduce", "nodes", nodes::allreduce},
     {"reduce_scatter_block", "linear", reduce::scatter_linear},
     {"reduce_scatter_block", "pairwise", reduce::scatter_pairwise, false},
+    {"reduce_scatter", "linear", reduce::scatter_linear},
+    {"reduce_scatter", "pairwise", reduce::scatter_pairwise, false},
     {"scan", "linear", reduce::scan_linear},
     {"scan", "recursive_doubling", reduce::scan_recursive_doubling},
     {"exscan", "linear", reduce::exscan_linear},
@@ -47,6 +49,13 @@ constexpr Algorithm kAlgorithms[] = {
     {"alltoall", "linear", blocks::alltoall_linear},
     {"alltoall", "pairwise", blocks::alltoall_pairwise},
     {"alltoall", "bruck", blocks::alltoall_bruck},
+    {"gatherv", "linear", blocks::gather_linear},
+    {"scatterv", "linear", blocks::scatter_linear},
+    {"allgatherv", "linear", blocks::allgather_linear},
+    {"allgatherv", "ring", blocks::allgather_ring},
+    {"allgatherv", "bruck", blocks::allgather_bruck},
+    {"alltoallv", "linear", blocks::alltoall_linear},
+    {"alltoallv", "pairwise", blocks::alltoall_pairwise},
     {"exchange", "linear", blocks::exchange},
 };
 

@@ -22,9 +22,9 @@ struct Reduction {
 
 // A block that goes to or comes from a peer, where the blocks differ.
 struct Block {
-    std::uint32_t peer;
+    std::uint32_t peer, tag;
     std::uint64_t offset;  // in its buffer
-    std::uint64_t bytes;
+    std::uint64_t bytes;   // 0: there is no message
 };
 
 struct Request {
@@ -32,11 +32,13 @@ struct Request {
     std::uint32_t size = 1;
     std::uint32_t root = 0;
     std::uint32_t on_node = 1;  // ranks of a node: the first so many are on the first one, and so on
-    std::uint64_t bytes = 0;    // of a block; a reduction's and a broadcast's: of all
+    std::uint64_t bytes = 0;    // of a block; a reduction's, a broadcast's and an allgatherv's: of all
     std::uint64_t segment = 0;  // of a pipeline, and the first one of linear_sync; 0: the algorithm's own
     bool in_place = false;      // what this rank would send lies in the receive buffer already
     Reduction reduction;
-    std::span<const Block> sends, receives;  // of an exchange
+    // Blocks that differ: of v-forms one for each rank, in their order, in a buffer that has all of them; of
+    // a reduce_scatter what each rank gets of the vector, in `sends`; of an exchange any.
+    std::span<const Block> sends, receives;
 
     std::uint64_t element() const { return reduction.width / 8; }
 };

@@ -152,17 +152,18 @@ namespace {
 // Operand `rank` of this rank's block comes from that rank; it is combined in the order that `ranks` gives.
 Graph scatter(const Request& request, bool pairwise) {
     Steps s(request);
-    const std::uint64_t bytes = request.bytes;
+    const std::uint64_t bytes = s.out(request.rank).bytes;
     const Place mine = request.in_place ? Steps::received() : Steps::sent();
-    const auto block = [&](std::uint32_t i) { return mine.at(i * bytes); };
+    const auto block = [&](std::uint32_t i) { return mine.at(s.out(i).offset); };
     if (request.size == 1) {
         s.copy(block(0), Steps::received(), bytes);
         return std::move(s.graph);
     }
     std::vector<Vertex> sent;
     const auto give = [&](std::uint32_t to, Vertex after) {
-        sent.push_back(s.send(block(to), bytes, to, 0, {after}));
-        return sent.back();
+        const Vertex v = s.give(block(to), s.out(to).bytes, to, {after});
+        if (v != kNoVertex) sent.push_back(v);
+        return v;
     };
     // In place, block 0 is read by its send and maybe as an operand: the result comes there at the end.
     const Place sum = request.in_place ? s.room(bytes) : Steps::received();
@@ -176,8 +177,9 @@ Graph scatter(const Request& request, bool pairwise) {
         add({block(request.rank), kNoVertex}, true);
         Vertex step = kNoVertex, used[] = {kNoVertex, kNoVertex};
         for (std::uint32_t d = 1; d < request.size; ++d) {
-            const Vertex in = s.receive(from[d % 2], bytes, s.down(d), 0, {step, used[d % 2]});
-            step = s.join({in, give(s.up(d), step)});
+            const Vertex in = s.take(from[d % 2], bytes, s.down(d), {step, used[d % 2]});
+            const Vertex both = s.join({in, give(s.up(d), step)});
+            if (both != kNoVertex) step = both;
             add({from[d % 2], in}, false);
             used[d % 2] = left.done;
         }
@@ -189,7 +191,7 @@ Graph scatter(const Request& request, bool pairwise) {
                 continue;
             }
             const Place from = s.room(bytes);
-            add({from, s.receive(from, bytes, rank, 0)}, rank == 0);
+            add({from, s.take(from, bytes, rank)}, rank == 0);
         }
     }
     if (!request.in_place) return std::move(s.graph);

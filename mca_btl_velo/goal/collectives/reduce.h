@@ -14,7 +14,7 @@ Graph all_by_recursive_doubling(const Request&);
 Graph all_by_ring(const Request&);
 Graph all_by_halving(const Request&);  // Rabenseifner's
 
-// Block `rank` of `bytes` each, out of a vector of `size` such blocks.
+// Block `rank` of a vector of `size` blocks: of `bytes` each, or as `sends` says.
 Graph scatter_linear(const Request&);
 Graph scatter_pairwise(const Request&);
 

@@ -10,6 +10,11 @@
 
 namespace velo::goal::collectives {
 
+// A part of a buffer.
+struct Share {
+    std::uint64_t offset, bytes;
+};
+
 // The graph of one rank while an algorithm writes it.
 struct Steps {
     explicit Steps(const Request& request) : request(request), graph(request.rank, request.size) {}
@@ -50,9 +55,13 @@ struct Steps {
         needs(v, earlier);
         return v;
     }
-    // One operation that ends after all of them.
+    // What ends after all of them: one operation, or kNoVertex after nothing.
     Vertex join(std::initializer_list<Vertex> earlier) {
-        if (earlier.size() == 1) return *earlier.begin();
+        Vertex one = kNoVertex;
+        std::size_t count = 0;
+        for (const Vertex v : earlier)
+            if (v != kNoVertex) one = v, ++count;
+        if (count <= 1) return one;
         const Vertex v = graph.calculate(0);
         needs(v, earlier);
         return v;
@@ -70,6 +79,38 @@ struct Steps {
         return v;
     }
 
+    // Blocks of the two buffers, by rank.
+    Share out(std::uint32_t i) const { return block(request.sends, i); }
+    Share in(std::uint32_t i) const { return block(request.receives, i); }
+    // One of them; both ends know that nothing goes where it is empty, and then it is kNoVertex.
+    Vertex give(Place from, std::uint64_t bytes, std::uint32_t to,
+                std::initializer_list<Vertex> earlier = {}) {
+        return bytes == 0 ? kNoVertex : send(from, bytes, to, 0, earlier);
+    }
+    Vertex take(Place into, std::uint64_t bytes, std::uint32_t from,
+                std::initializer_list<Vertex> earlier = {}) {
+        return bytes == 0 ? kNoVertex : receive(into, bytes, from, 0, earlier);
+    }
+    // Blocks from rank `first` on, round to rank 0, in one of the buffers: as few pieces as may be.
+    std::vector<Piece> blocks(Space space, std::uint32_t first, std::uint64_t count) const {
+        std::vector<Piece> pieces;
+        for (std::uint64_t k = 0; k < count; ++k) {
+            const auto i = static_cast<std::uint32_t>((first + k) % request.size);
+            const Share next = space == kSendBuffer ? out(i) : in(i);
+            if (!pieces.empty() && next.offset == pieces.back().place.offset + pieces.back().bytes)
+                pieces.back().bytes += next.bytes;
+            else if (next.bytes > 0 || pieces.empty())
+                pieces.push_back({{next.offset, space}, next.bytes});
+        }
+        return pieces;
+    }
+    // Starts when the one before, if there is one, has been started.
+    void follow(Vertex& before, Vertex v) {
+        if (v == kNoVertex) return;
+        graph.needs_start(v, before);
+        before = v;
+    }
+
     // Ranks counted from the root on.
     std::uint32_t relative() const { return (request.rank + request.size - request.root) % request.size; }
     std::uint32_t absolute(std::uint32_t relative) const { return (relative + request.root) % request.size; }
@@ -81,26 +122,19 @@ struct Steps {
     const Request& request;
     Graph graph;
     std::uint64_t used = 0;
+
+ private:
+    Share block(std::span<const Block> blocks, std::uint32_t i) const {
+        return blocks.empty() ? Share{i * request.bytes, request.bytes}
+                              : Share{blocks[i].offset, blocks[i].bytes};
+    }
 };
 
 // Block `i` of a vector that is shared out among `count`, in whole elements.
-struct Share {
-    std::uint64_t offset, bytes;
-};
 inline Share share(std::uint64_t bytes, std::uint64_t element, std::uint32_t count, std::uint32_t i) {
     const std::uint64_t elements = bytes / element, each = elements / count, rest = elements % count;
     const std::uint64_t begin = i * each + std::min<std::uint64_t>(i, rest);
     return {begin * element, (each + (i < rest)) * element};
-}
-
-// Bytes `begin` to `end` of the blocks counted from the root on, in a buffer where they are in the order of
-// the ranks: two pieces at most.
-inline std::vector<Piece> wrapped(Space space, std::uint64_t first, std::uint64_t count, std::uint64_t blocks,
-                                  std::uint64_t bytes) {
-    const std::uint64_t begin = first % blocks, until_end = std::min(count, blocks - begin);
-    std::vector<Piece> pieces{{{begin * bytes, space}, until_end * bytes}};
-    if (count > until_end) pieces.push_back({{0, space}, (count - until_end) * bytes});
-    return pieces;
 }
 
 // The children of a rank in the binomial tree, nearest first.

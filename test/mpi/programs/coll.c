@@ -1,16 +1,19 @@
-/* Every collective operation, blocking or as a request, with contiguous data and with gaps, in place or not, verified element
- * by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | reductions | mixed ROUNDS | threads ROUNDS | endless */
+/* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
+ * place or not, verified element by element.
+ * coll check ROUNDS | many COUNT | communicators COUNT | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
+ * endless */
 #include <pthread.h>
 
 #include "common.h"
+#include "persistent.h"
 
 enum { kLargest = 40000 };
 static const int kCounts[] = {0, 1, 3, 700, kLargest};
 
 enum form { kPlain, kGaps, kInPlace, kForms };
 static enum form form;
-static bool waits;
+enum way { kBlocking, kRequest, kPersistent, kWays };
+static enum way way;
 
 static uint32_t element(int round, int from, int to, int index) {
     return (uint32_t)pattern_word(seed_of(from, (uint64_t)round, to), (uint64_t)index);
@@ -62,12 +65,20 @@ static uint32_t sum_for_me(int block, int i) {
 }
 
 static MPI_Request request;
-#define CALL(blocking, other, ...)             \
-    if (waits) {                               \
-        MPI_##blocking(__VA_ARGS__);           \
-    } else {                                   \
-        MPI_##other(__VA_ARGS__, &request);    \
-        MPI_Wait(&request, MPI_STATUS_IGNORE); \
+/* What is in place is started once: its operands are gone. */
+#define CALL(name, iname, ...)                                              \
+    if (way == kBlocking) {                                                 \
+        MPI_##name(__VA_ARGS__);                                            \
+    } else if (way == kRequest) {                                           \
+        MPI_##iname(__VA_ARGS__, &request);                                 \
+        MPI_Wait(&request, MPI_STATUS_IGNORE);                              \
+    } else {                                                                \
+        PERSISTENT_INIT(name)(__VA_ARGS__, MPI_INFO_NULL, &request);        \
+        for (int starts = form == kInPlace ? 1 : 2; starts > 0; --starts) { \
+            MPI_Start(&request);                                            \
+            MPI_Wait(&request, MPI_STATUS_IGNORE);                          \
+        }                                                                   \
+        MPI_Request_free(&request);                                         \
     }
 
 static void each(int count) {
@@ -132,10 +143,7 @@ static void check(int rounds) {
         root = round_now % ranks;
         for (form = 0; form < kForms; ++form) {
             for (size_t i = 0; i < sizeof kCounts / sizeof kCounts[0]; ++i) {
-                waits = true;
-                each(kCounts[i]);
-                waits = false;
-                each(kCounts[i]);
+                for (way = 0; way < kWays; ++way) each(kCounts[i]);
             }
         }
     }
@@ -173,7 +181,7 @@ static void many(int count) {
 static void communicators(int count) {
     MPI_Comm half;
     for (int i = 0; i < count; ++i) {
-        MPI_Comm_split(MPI_COMM_WORLD, (my_rank + i) % 2, -my_rank, &half);
+        MPI_Comm_split(MPI_COMM_WORLD, ranks > 2 ? (my_rank + i) % 2 : 0, -my_rank, &half);
         int rank, size, sum = 0;
         MPI_Comm_rank(half, &rank);
         MPI_Comm_size(half, &size);
@@ -213,6 +221,19 @@ static void reductions(void) {
     int8_t small = (int8_t)(100 + my_rank), sum = 0;
     MPI_Iallreduce(&small, &sum, 1, MPI_INT8_T, MPI_MAX, MPI_COMM_WORLD, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    /* Persistent, and with counts. */
+    int again[2] = {-1, -1}, part = -1, counts[64] = {0};
+    counts[ranks - 1] = 1;
+    PERSISTENT_INIT(Allreduce)(both, again, 2, MPI_INT, first, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    for (int starts = 0; starts < 2; ++starts) {
+        MPI_Start(&requests[0]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        CHECK(again[0] == 0 && again[1] == 1, "persistent, an operation that does not commute: %d %d", again[0], again[1]);
+        again[0] = again[1] = -1;
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Reduce_scatter(both, &part, counts, MPI_INT, first, MPI_COMM_WORLD);
+    CHECK(part == (my_rank == ranks - 1 ? 0 : -1), "reduce_scatter with an operation that does not commute: %d", part);
     CHECK(of_first[0] == 0 && of_first[1] == 1, "an operation that does not commute: %d %d", of_first[0], of_first[1]);
     CHECK(sum == 100 + ranks - 1, "max of bytes: %d", sum);
     MPI_Op_free(&first);
@@ -227,6 +248,35 @@ static void reductions(void) {
     uint8_t bits = (uint8_t)(1 << my_rank % 8), all = 0;
     MPI_Allreduce(&bits, &all, 1, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
     CHECK(all == (uint8_t)((1 << (ranks < 8 ? ranks : 8)) - 1), "bits %x", all);
+}
+
+/* An error, where nobody else offers what no schedule knows; and the next one is served. */
+static void unserved(void) {
+    int own[] = {my_rank, 1}, out[2] = {0}, sum = 0;
+    MPI_Request failed = MPI_REQUEST_NULL;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    CHECK(MPI_Iallreduce(own, out, 1, MPI_2INT, MPI_MAXLOC, MPI_COMM_WORLD, &failed) != MPI_SUCCESS, "nobody can do that");
+    CHECK(MPI_Allreduce(&my_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
+          "sum %d", sum);
+}
+
+/* Between two groups of processes. */
+static void between(void) {
+    MPI_Comm half, both;
+    const bool upper = my_rank >= ranks / 2;
+    int remote, sum = -1, word = my_rank, words[64], expected = 0;
+    MPI_Request requests[2];
+    MPI_Comm_split(MPI_COMM_WORLD, upper, my_rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, upper ? 0 : ranks / 2, 1, &both);
+    MPI_Comm_remote_size(both, &remote);
+    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, both);
+    for (int rank = 0; rank < ranks; ++rank) expected += (rank >= ranks / 2) != upper ? rank : 0;
+    CHECK(sum == expected, "sum of the others: %d, not %d", sum, expected);
+    MPI_Ibarrier(both, &requests[0]);
+    MPI_Iallgather(&word, 1, MPI_INT, words, 1, MPI_INT, both, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < remote; ++i) CHECK(words[i] == (upper ? i : ranks / 2 + i), "word %d of the others: %d", i, words[i]);
+    MPI_Comm_free(&both), MPI_Comm_free(&half);
 }
 
 /* Beside messages, in and out of collective operations. */
@@ -291,6 +341,8 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "many") == 0) many(count);
     if (strcmp(mode, "communicators") == 0) communicators(count);
     if (strcmp(mode, "reductions") == 0) reductions();
+    if (strcmp(mode, "unserved") == 0) unserved();
+    if (strcmp(mode, "between") == 0) between();
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "endless") == 0) {

@@ -1,7 +1,8 @@
 /* The coll component "velo": thin glue between MPI's collective operations and schedules behind api/velo_goal.h. It serves
  * what it can, and hands the rest to the component that would have served it without: what decides is the same at all
  * processes of the communicator, and each call counts a run, whichever way it goes.
- * One file per concern: component, module, peers, calls (the operations), buffers (data types), types (reductions), request. */
+ * One file per concern: component, module, peers, calls (the operations), neighbours, buffers (data types), types
+ * (reductions), request. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
 
@@ -40,26 +41,36 @@ typedef struct mca_coll_velo_module_t {
 } mca_coll_velo_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_module_t);
 
-/* A buffer of a call. What a data type scatters is gathered in memory of ours. */
-typedef struct mca_coll_velo_buffer_t {
-    void *user;
-    size_t count;
+typedef struct mca_coll_velo_part_t {
+    ptrdiff_t offset; /* bytes from the buffer's address on */
+    size_t count;     /* 0: no matter what the rest is */
     ompi_datatype_t *type;
-    void *bytes; /* where the schedule finds it */
-    void *ours;  /* NULL, or bytes */
-    bool is_written;
+} mca_coll_velo_part_t;
+
+/* A buffer of a call: one part, or one for each peer. */
+typedef struct mca_coll_velo_buffer_t {
+    char *user;
+    uint32_t count; /* of the parts; 0: there is no buffer */
+    bool is_read, is_written;
+    bool is_packed, keeps_types;
+    mca_coll_velo_part_t whole, *parts; /* NULL: the whole */
+    velo_goal_block whole_block, *blocks; /* of each part: where the schedule finds it */
+    char *bytes;   /* where they begin */
+    char *ours;    /* NULL, or bytes */
+    size_t length; /* of ours */
 } mca_coll_velo_buffer_t;
 
 typedef struct mca_coll_velo_call_t {
     velo_goal_request request;
     mca_coll_velo_buffer_t send, receive;
-    bool is_read; /* what lies in the receive buffer before */
 } mca_coll_velo_call_t;
 
 typedef struct mca_coll_velo_request_t {
     ompi_coll_base_nbc_request_t super;
     mca_coll_velo_module_t *module;
     mca_coll_velo_buffer_t send, receive;
+    velo_goal_schedule *schedule; /* of a persistent one */
+    uint32_t lane;
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 
@@ -79,9 +90,21 @@ void mca_coll_velo_offer(mca_coll_base_module_t *module);
 void mca_coll_velo_keep_previous(mca_coll_velo_module_t *module, const mca_coll_base_comm_coll_t *previous);
 void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
 
-/* buffers */
-bool mca_coll_velo_prepare(mca_coll_velo_buffer_t *buffer, bool is_read);
-void mca_coll_velo_finish(mca_coll_velo_buffer_t *buffer);
+/* neighbours: how many send to this process, and are sent to. False: the communicator has no topology. */
+bool mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint32_t *targets);
+/* The peers and tags of so many blocks, and no part for those that are nobody. */
+void mca_coll_velo_address(ompi_communicator_t *comm, mca_coll_velo_buffer_t *buffer, bool to_targets);
+
+/* buffers: first so many parts, to be filled in */
+bool mca_coll_velo_divide(mca_coll_velo_buffer_t *buffer, uint32_t count);
+/* Where each block will be. */
+void mca_coll_velo_lay_out(mca_coll_velo_buffer_t *buffer);
+/* Before a run and after it. */
+bool mca_coll_velo_fill(mca_coll_velo_buffer_t *buffer);
+void mca_coll_velo_empty(mca_coll_velo_buffer_t *buffer);
+/* The types that are needed for that, until the end. */
+void mca_coll_velo_keep_types(mca_coll_velo_buffer_t *buffer);
+void mca_coll_velo_drop(mca_coll_velo_buffer_t *buffer);
 
 /* types */
 /* False: there is no schedule for such operands. */
@@ -91,6 +114,8 @@ bool mca_coll_velo_reduction(velo_goal_request *request, ompi_op_t *op, ompi_dat
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request);
+int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                       ompi_request_t **request);
 
 END_C_DECLS
 

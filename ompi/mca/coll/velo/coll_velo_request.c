@@ -5,12 +5,23 @@
 
 static int request_free(ompi_request_t **request)
 {
+    mca_coll_velo_request_t *ours = (mca_coll_velo_request_t *) *request;
     if (!REQUEST_COMPLETE(*request)) {
         return MPI_ERR_REQUEST;
+    }
+    ompi_communicator_t *kept = NULL;
+    if ((*request)->req_persistent) {
+        velo_goal_schedule_free(ours->schedule);
+        mca_coll_velo_drop(&ours->send);
+        mca_coll_velo_drop(&ours->receive);
+        kept = (*request)->req_mpi_object.comm;
     }
     OMPI_REQUEST_FINI(*request);
     opal_free_list_return(&mca_coll_velo_component.requests, (opal_free_list_item_t *) *request);
     *request = MPI_REQUEST_NULL;
+    if (NULL != kept) {
+        OBJ_RELEASE(kept);
+    }
     return OMPI_SUCCESS;
 }
 
@@ -24,41 +35,48 @@ static void construct(mca_coll_velo_request_t *request)
 
 OBJ_CLASS_INSTANCE(mca_coll_velo_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
 
-/* The run of a call. Whether there is a schedule for it is the same everywhere; without memory the job cannot go on. */
-static int start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, velo_goal_start start, velo_goal_run **run)
+/* The schedule of a call. Whether there is one for it is the same everywhere; without memory the job cannot go on. */
+static velo_goal_schedule *plan(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     velo_goal_schedule *schedule;
-    velo_goal_group *group = mca_coll_velo_group(module);
-    velo_status status = velo_goal_group_schedule(group, &call->request, &schedule);
+    mca_coll_velo_lay_out(&call->send);
+    mca_coll_velo_lay_out(&call->receive);
+    const velo_status status = velo_goal_group_schedule(mca_coll_velo_group(module), &call->request, &schedule);
     if (VELO_ERR_UNSUPPORTED == status) {
-        return OMPI_ERR_NOT_SUPPORTED;
+        mca_coll_velo_drop(&call->send);
+        mca_coll_velo_drop(&call->receive);
+        return NULL;
     }
-    if (VELO_OK != status || !mca_coll_velo_prepare(&call->send, true) ||
-        !mca_coll_velo_prepare(&call->receive, call->is_read)) {
+    if (VELO_OK != status) {
         mca_common_velo_give_up("out of memory");
     }
-    void *const arguments[] = {call->send.bytes, call->receive.bytes};
+    return schedule;
+}
+
+static velo_goal_run *begin(mca_coll_velo_module_t *module, velo_goal_schedule *schedule, mca_coll_velo_buffer_t *send,
+                            mca_coll_velo_buffer_t *receive, velo_goal_start start)
+{
+    velo_goal_run *run;
+    if (!mca_coll_velo_fill(send) || !mca_coll_velo_fill(receive)) {
+        mca_common_velo_give_up("out of memory");
+    }
+    void *const arguments[] = {send->bytes, receive->bytes};
     start.arguments = arguments;
     start.argument_count = 2;
-    if (NULL != start.done) {
-        mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) start.context;
-        request->send = call->send;
-        request->receive = call->receive;
-    }
-    if (VELO_OK != velo_goal_run_start(group, schedule, &start, run)) {
+    if (VELO_OK != velo_goal_run_start(module->group, schedule, &start, &run)) {
         mca_common_velo_give_up("out of memory");
     }
-    return OMPI_SUCCESS;
+    return run;
 }
 
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
-    velo_goal_run *run;
-    int rc = start(module, call, (velo_goal_start){.done = NULL}, &run);
-    if (OMPI_SUCCESS != rc) {
-        return rc;
+    velo_goal_schedule *schedule = plan(module, call);
+    if (NULL == schedule) {
+        return OMPI_ERR_NOT_SUPPORTED;
     }
+    velo_goal_run *run = begin(module, schedule, &call->send, &call->receive, (velo_goal_start){.done = NULL});
     for (unsigned looks = 0; !velo_goal_run_is_over(run); ++looks) {
         if (looks % LOOKS < LOOKS - 1) {
             (void) velo_goal_progress(mca_coll_velo_component.performer);
@@ -66,9 +84,11 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
             opal_progress();
         }
     }
-    rc = mca_coll_velo_report(module, velo_goal_run_end(run));
-    mca_coll_velo_finish(&call->send);
-    mca_coll_velo_finish(&call->receive);
+    const int rc = mca_coll_velo_report(module, velo_goal_run_end(run));
+    mca_coll_velo_empty(&call->send);
+    mca_coll_velo_empty(&call->receive);
+    mca_coll_velo_drop(&call->send);
+    mca_coll_velo_drop(&call->receive);
     return rc;
 }
 
@@ -77,32 +97,82 @@ static void done(void *context, velo_goal_run *run)
     mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) context;
     mca_coll_velo_module_t *module = request->module;
     request->super.super.req_status.MPI_ERROR = mca_coll_velo_report(module, velo_goal_run_end(run));
-    mca_coll_velo_finish(&request->send);
-    mca_coll_velo_finish(&request->receive);
+    mca_coll_velo_empty(&request->send);
+    mca_coll_velo_empty(&request->receive);
+    if (!request->super.super.req_persistent) {
+        mca_coll_velo_drop(&request->send);
+        mca_coll_velo_drop(&request->receive);
+    }
     atomic_fetch_sub(&module->under_way, 1);
     ompi_request_complete(&request->super.super, true);
+}
+
+static void activate(mca_coll_velo_request_t *request, velo_goal_schedule *schedule)
+{
+    request->super.super.req_complete = REQUEST_PENDING;
+    request->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    request->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
+    atomic_fetch_add(&request->module->under_way, 1);
+    (void) begin(request->module, schedule, &request->send, &request->receive,
+                 (velo_goal_start){.done = done, .context = request, .lane = request->lane});
+}
+
+static int request_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) requests[i];
+        activate(request, request->schedule);
+    }
+    return OMPI_SUCCESS;
+}
+
+static mca_coll_velo_request_t *request_of(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                                           bool persistent)
+{
+    mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) opal_free_list_wait(&mca_coll_velo_component.requests);
+    if (NULL == request) {
+        mca_common_velo_give_up("out of memory");
+    }
+    OMPI_REQUEST_INIT(&request->super.super, persistent);
+    request->super.super.req_mpi_object.comm = comm;
+    request->super.super.req_start = persistent ? request_start : NULL;
+    request->module = module;
+    request->send = call->send;
+    request->receive = call->receive;
+    request->lane = 0;
+    return request;
 }
 
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request)
 {
-    mca_coll_velo_request_t *ours = (mca_coll_velo_request_t *) opal_free_list_wait(&mca_coll_velo_component.requests);
-    velo_goal_run *run;
-    if (NULL == ours) {
+    velo_goal_schedule *schedule = plan(module, call);
+    if (NULL == schedule) {
+        return OMPI_ERR_NOT_SUPPORTED;
+    }
+    mca_coll_velo_request_t *ours = request_of(module, call, comm, false);
+    activate(ours, schedule);
+    *request = &ours->super.super;
+    return OMPI_SUCCESS;
+}
+
+/* The communicator is there, and its id nobody else's, as long as the request may be started. Those of one request meet each
+ * other, whatever is started before and after. */
+int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                       ompi_request_t **request)
+{
+    velo_goal_schedule *schedule = plan(module, call);
+    if (NULL == schedule) {
+        return OMPI_ERR_NOT_SUPPORTED;
+    }
+    mca_coll_velo_request_t *ours = request_of(module, call, comm, true);
+    if (VELO_OK != velo_goal_schedule_keep(schedule, &ours->schedule)) {
         mca_common_velo_give_up("out of memory");
     }
-    OMPI_REQUEST_INIT(&ours->super.super, false);
-    ours->super.super.req_state = OMPI_REQUEST_ACTIVE;
-    ours->super.super.req_mpi_object.comm = comm;
-    ours->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
-    ours->module = module;
-    atomic_fetch_add(&module->under_way, 1);
-    int rc = start(module, call, (velo_goal_start){.done = done, .context = ours}, &run);
-    if (OMPI_SUCCESS != rc) {
-        atomic_fetch_sub(&module->under_way, 1);
-        opal_free_list_return(&mca_coll_velo_component.requests, &ours->super.super.super);
-        return rc;
-    }
+    ours->lane = velo_goal_group_lane(module->group);
+    mca_coll_velo_keep_types(&ours->send);
+    mca_coll_velo_keep_types(&ours->receive);
+    OBJ_RETAIN(comm);
     *request = &ours->super.super;
     return OMPI_SUCCESS;
 }
