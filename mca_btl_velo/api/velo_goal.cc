@@ -1,7 +1,10 @@
 // The C interface of schedules: translates handles, catches failures. No logic of its own.
 #include "api/velo_goal.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -35,6 +38,8 @@ struct velo_performer {
     velo_messenger* messenger = nullptr;
     std::vector<std::byte> address;
     std::vector<uint64_t> elsewhere;  // names of the job's processes on other nodes, ascending
+    void (*log)(void* context, int level, const char* text) = nullptr;
+    void* log_context = nullptr;
     std::unique_ptr<Performer> performer;
 
     velo_performer() = default;
@@ -249,6 +254,8 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
         opened->elsewhere.assign(engine.remote_peers, engine.remote_peers + engine.remote_peer_count);
         engine.message = [](void*, std::uint8_t, void*, std::size_t) {};
         engine.gone = nullptr;
+        opened->log = engine.log;
+        opened->log_context = engine.context;
         velo_status status = velo_engine_open(&engine, &opened->engine, error, error_bytes);
         if (status == VELO_OK)
             status = velo_messenger_open(opened->engine, &config->messages, &opened->messenger, error,
@@ -292,6 +299,35 @@ velo_status velo_performer_connect(velo_performer* performer, const void* addres
     const velo_status caught = guarded(
         error, error_bytes, [&] { status = connect(performer, address, bytes, peer, error, error_bytes); });
     return caught != VELO_OK ? caught : status;
+}
+
+bool velo_multicast_interface(const char* name, uint32_t* address, uint32_t* mtu) {
+    velo::fabric::udp::Interface found;
+    attempted([&] { found = velo::fabric::udp::interface_named(name, std::getenv("UCX_NET_DEVICES")); });
+    *address = found.address;
+    *mtu = found.mtu;
+    return found.address != 0;
+}
+
+bool velo_multicast_new_key(uint8_t key[16]) {
+    return getrandom(key, 16, 0) == 16;
+}
+
+velo_status velo_performer_multicast(velo_performer* performer, const velo_multicast_config* config,
+                                     char* error, size_t error_bytes) {
+    return guarded(error, error_bytes, [&] {
+        velo::fabric::udp::ChannelConfig channel;
+        std::memcpy(channel.key.data(), config->key, channel.key.size());
+        channel.me = config->me;
+        channel.members.assign(config->addresses, config->addresses + config->count);
+        channel.ranks.assign(config->ranks, config->ranks + config->count);
+        channel.mtu = config->mtu;
+        channel.log = performer->log;
+        channel.context = performer->log_context;
+        if (config->me >= config->count || config->count < 2)
+            throw Failure(VELO_ERR_PARAMETER, "a multicast group has two members at least");
+        performer->performer->multicast(channel);
+    });
 }
 
 void velo_performer_observe(velo_performer* performer, velo_performer_state* state) {

@@ -1,6 +1,9 @@
 #include "performing/group.h"
 
+#include <algorithm>
+
 #include "goal/collectives/choice.h"
+#include "goal/collectives/nodes.h"
 #include "platform/failure.h"
 
 namespace velo::performing {
@@ -10,7 +13,7 @@ namespace collectives = goal::collectives;
 
 bool is_same(const velo_goal_request& a, const velo_goal_request& b) {
     return a.root == b.root && a.bytes == b.bytes && a.segment == b.segment && a.in_place == b.in_place &&
-           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered;
+           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered && a.on_node == b.on_node && a.multicast == b.multicast;
 }
 
 std::string_view text(const char* name) {
@@ -25,6 +28,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     request.bytes = asked.bytes;
     request.segment = asked.segment;
     request.in_place = asked.in_place;
+    request.on_node = std::max(1U, asked.on_node);
     request.reduction = {static_cast<goal::Operator>(asked.op), static_cast<goal::Type>(asked.type),
                          static_cast<std::uint8_t>(asked.width), !asked.ordered};
     const collectives::Algorithm* algorithm = asked.algorithm == nullptr
@@ -33,7 +37,9 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     if (algorithm == nullptr || algorithm->operation == "exchange" || request.root >= request.size ||
         !algorithm->serves(request))
         throw Failure(VELO_ERR_UNSUPPORTED, std::string("no such collective operation: ") + asked.operation);
-    return compiled(algorithm->make(request));
+    std::shared_ptr<Compiled> made = compiled(algorithm->make(request));
+    if (asked.multicast) made->shared_tag = collectives::nodes::kBetweenLeaders;
+    return made;
 }
 
 }  // namespace

@@ -101,14 +101,16 @@ void Channel::want(const Name& name, void* into, std::size_t bytes, void* who) {
     if (entry.filled == entry.total) finish(at);
 }
 
-void Channel::forget(const Name& name) {
-    if (const auto found = entries_.find(name); found != entries_.end()) forget(found);
+void Channel::forget(const Name& name, const void* who) {
+    if (const auto found = entries_.find(name); found != entries_.end() && found->second.who == who)
+        forget(found);
+    std::erase_if(arrived_, [who](const Arrived& arrived) { return arrived.who == who; });
 }
 
 void Channel::forget_group(std::uint32_t group) {
     for (auto at = entries_.begin(); at != entries_.end();) {
         const auto next = std::next(at);
-        if (at->first.group == group) forget(at);
+        if (at->first.group == group && at->second.who == nullptr) forget(at);
         at = next;
     }
 }

@@ -53,7 +53,9 @@ class Channel final : private multicast::Carrier {
 
     // So many bytes of that broadcast are wanted there, and told to `who` in arrived().
     void want(const Name& name, void* into, std::size_t bytes, void* who);
-    void forget(const Name& name);
+    // That is not to be told to `who` any more.
+    void forget(const Name& name, const void* who);
+    // What has come for nobody who waits.
     void forget_group(std::uint32_t group);
     struct Arrived {
         void* who;

@@ -72,6 +72,7 @@ static bool describe_bcast(mca_coll_velo_call_t *call, void *to, int count, ompi
     call->receive = target(to, (size_t) count, type);
     call->is_read = ompi_comm_rank(comm) == root;
     call->receive.is_written = !call->is_read;
+    call->may_multicast = true;
     return set_bytes(call, (size_t) count, type, 1);
 }
 

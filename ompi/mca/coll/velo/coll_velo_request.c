@@ -29,6 +29,9 @@ static int start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, vel
 {
     velo_goal_schedule *schedule;
     velo_goal_group *group = mca_coll_velo_group(module);
+    if (call->may_multicast && OPAL_UNLIKELY(0 < module->on_node)) {
+        mca_coll_velo_multicast(module, &call->request);
+    }
     velo_status status = velo_goal_group_schedule(group, &call->request, &schedule);
     if (VELO_ERR_UNSUPPORTED == status) {
         return OMPI_ERR_NOT_SUPPORTED;
