@@ -335,6 +335,15 @@ void velo_performer_observe(velo_performer* performer, velo_performer_state* sta
     attempted([&] { *state = performer->performer->observe(); });
 }
 
+uint64_t velo_performer_counter(velo_performer* performer, const char* name) {
+    velo_performer_state state{};
+    if (performer != nullptr) velo_performer_observe(performer, &state);
+#define VELO_MULTICAST_COUNTER(kind, row, help) \
+    if (std::strcmp(name, #row) == 0) return state.multicast.row;
+#include "types/counters.inc"
+    return 0;
+}
+
 velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_t rank, uint32_t size,
                                  velo_goal_reach_fn reach, void* context, velo_goal_group** group) {
     *group = nullptr;

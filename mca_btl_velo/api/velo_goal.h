@@ -96,6 +96,9 @@ velo_status velo_performer_multicast(velo_performer* performer, const velo_multi
 
 void velo_performer_observe(velo_performer* performer, velo_performer_state* state);
 
+/* A counter of its state by the name of its row; 0: there is none of that name, or no performer. */
+uint64_t velo_performer_counter(velo_performer* performer, const char* name);
+
 /* --- groups */
 
 /* `id`, 0 to 65535, is the same at all members, and no two groups that share a process have the same at one

@@ -163,6 +163,8 @@ velo_performer_state Performer::observe() {
     std::lock_guard lock(turn_);
     velo_performer_state state = state_;
     state.messages = messenger_.observe();
+    if (channel_ != nullptr) state.multicast = channel_->observe();
+    state.multicasts = channel_ != nullptr;
     return state;
 }
 

@@ -139,6 +139,12 @@ typedef struct velo_multicast_config {
     uint32_t mtu;              /* the least of their interfaces' */
 } velo_multicast_config;
 
+/* The rows VELO_MULTICAST_COUNTER of types/counters.inc. */
+typedef struct velo_multicast_state {
+#define VELO_MULTICAST_COUNTER(kind, name, help) uint64_t name;
+#include "types/counters.inc"
+} velo_multicast_state;
+
 /* What has happened so far. */
 typedef struct velo_performer_state {
     uint64_t runs;  /* started */
@@ -147,6 +153,8 @@ typedef struct velo_performer_state {
     uint64_t operations; /* started */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
     velo_messenger_state messages;
+    bool multicasts; /* this process leads a node */
+    velo_multicast_state multicast;
 } velo_performer_state;
 
 #ifdef __cplusplus

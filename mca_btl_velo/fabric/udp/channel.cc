@@ -19,7 +19,9 @@ using multicast::Sequence;
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillisecondNs,
                         kMostBetweenCalls = 1000 * kMillisecondNs, kSilence = 10'000 * kMillisecondNs;
-constexpr unsigned kSeldom = 64;  // calls of poll() for a look at the sockets where nothing is expected
+// Calls of poll() for a look at what goes to all while something is waited for; at all sockets while anything
+// is expected, and while nothing is. A look costs as much as many calls of progress.
+constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
 constexpr std::size_t kEntryBytes = 128;  // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
@@ -68,7 +70,7 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
     }
     if (state_ != State::kGood || bytes == 0 || datagrams > room()) {
         if (state_ == State::kGood) complain();
-        ++counters_.refused;
+        ++counters_.multicasts_refused;
         return false;
     }
     const std::span all(static_cast<const std::byte*>(data), bytes);
@@ -79,7 +81,7 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
             all.subspan(at, std::min<std::size_t>(payload_, bytes - at)));
         (void)member_.broadcast(now_ns_, *this);
     }
-    ++counters_.broadcasts;
+    ++counters_.multicasts_sent;
     socket_.flush();
     due_ns_ = member_.deadline();
     return true;
@@ -126,7 +128,7 @@ void Channel::forget(Entries::iterator at) {
 void Channel::finish(Entries::iterator at) {
     arrived_.push_back({at->second.who, at->second.total == at->second.capacity});
     forget(at);
-    ++counters_.taken;
+    ++counters_.multicasts_taken;
 }
 
 // Of a broadcast; its datagrams come in any order, each once.
@@ -136,7 +138,7 @@ void Channel::take(const Content& content, std::span<const std::byte> payload) {
     if (is_new) {
         entry.own = std::make_unique_for_overwrite<std::byte[]>(content.total);
         stored_ += content.total + kEntryBytes;
-        counters_.stored_high_water = std::max(counters_.stored_high_water, stored_);
+        counters_.multicast_kept_bytes = std::max(counters_.multicast_kept_bytes, stored_);
     }
     entry.total = content.total;
     std::byte* const into = entry.who != nullptr ? entry.into : entry.own.get();
@@ -150,18 +152,18 @@ void Channel::take(const Content& content, std::span<const std::byte> payload) {
 bool Channel::is_welcome(const Content& content, std::span<const std::byte> payload) {
     if (payload.empty() || content.total > std::uint64_t{payload_} * config_.window ||
         std::uint64_t{content.offset} + payload.size() > content.total) {
-        ++counters_.strangers;
+        ++counters_.multicast_strangers;
         return false;
     }
     const auto found = entries_.find({content.run, content.group});
     if (found != entries_.end()) {
         const Entry& entry = found->second;
         const bool agrees = entry.total == 0 || entry.total == content.total;
-        counters_.strangers += !agrees;
+        counters_.multicast_strangers += !agrees;
         return agrees;
     }
     if (stored_ + content.total + kEntryBytes <= config_.stored_bytes) return true;
-    ++counters_.no_room;
+    ++counters_.multicast_dropped;
     return false;
 }
 
@@ -214,9 +216,15 @@ void Channel::keep(std::uint32_t stream, Sequence sequence) {
 // ---- what arrives
 
 void Channel::poll() {
-    if (is_calm() && ++idle_ % kSeldom != 0) return;
+    ++looks_;
+    const bool waits = wanted_ > 0 && looks_ % kEvery == 0,
+               works = looks_ % (is_calm() ? kSeldom : kOften) == 0;
+    if (!waits && !works) return;
     now_ns_ = platform::monotonic_ns();
-    const bool heard = socket_.receive([this](std::span<const std::byte> bytes) { hear(bytes); }) > 0;
+    const auto take = [this](std::span<const std::byte> bytes) { hear(bytes); };
+    // First, so that nobody is asked for again what lies there already.
+    bool heard = socket_.receive_from_all(take) > 0;
+    if (works) heard |= socket_.receive_own(take) > 0;
     if (now_ns_ >= due_ns_) member_.tick(now_ns_, *this);
     if (heard || now_ns_ >= due_ns_) due_ns_ = member_.deadline();
     if (state_ == State::kCalling) call();
@@ -230,7 +238,7 @@ bool Channel::is_calm() const {
 void Channel::hear(std::span<const std::byte> bytes) {
     const std::optional<Letter> letter = opened(hash_, bytes);
     if (!letter || letter->from >= peers_.size()) {
-        ++counters_.strangers;
+        ++counters_.multicast_strangers;
         return;
     }
     if (letter->from == config_.me) return;
@@ -297,6 +305,18 @@ void Channel::hear_call(const Letter& letter) {
 }
 
 // ---- words
+
+velo_multicast_state Channel::observe() const {
+    velo_multicast_state state = counters_;
+    const multicast::Counters& member = member_.counters();
+    state.multicast_datagrams = member.sent;
+    state.multicast_requests = member.nacks;
+    state.multicast_repairs = member.repairs + member.repairs_to_all;
+    state.multicast_duplicates = member.duplicates;
+    state.multicast_strangers += member.strange;
+    state.multicast_system_calls = socket_.system_calls();
+    return state;
+}
 
 // The window is full. While it is, who has not acknowledged for long is named, once for each time.
 void Channel::complain() {

@@ -11,6 +11,7 @@
 
 #include "fabric/udp/socket.h"
 #include "multicast/member.h"
+#include "types/goal.h"
 
 namespace velo::fabric::udp {
 
@@ -32,15 +33,6 @@ struct Name {
     std::uint32_t group = 0;
 
     friend bool operator==(const Name&, const Name&) = default;
-};
-
-struct ChannelCounters {
-    std::uint64_t broadcasts = 0;  // that this process sent
-    std::uint64_t taken = 0;       // that came
-    std::uint64_t refused = 0;     // that went another way: not all have been heard from, or a full window
-    std::uint64_t strangers = 0;   // datagrams without the key, or changed on their way
-    std::uint64_t no_room = 0;     // datagrams dropped: nobody had asked for them, and the room was taken
-    std::uint64_t stored_high_water = 0;  // most bytes that were kept at once for whoever would ask
 };
 
 class Channel final : private multicast::Carrier {
@@ -73,9 +65,8 @@ class Channel final : private multicast::Carrier {
     bool usable() const { return state_ == State::kGood; }
     // Not all hear each other: for good.
     bool has_given_up() const { return state_ == State::kBad; }
-    const ChannelCounters& counters() const { return counters_; }
+    velo_multicast_state observe() const;
     const multicast::Counters& reliability() const { return member_.counters(); }
-    std::uint64_t system_calls() const { return socket_.system_calls(); }
 
  private:
     enum class State : std::uint8_t { kUntried, kCalling, kGood, kBad };
@@ -152,8 +143,8 @@ class Channel final : private multicast::Carrier {
     std::uint64_t full_since_ns_ = 0;
     multicast::Sequence freed_ = 0;
     bool told_silence_ = false, told_stall_ = false;
-    unsigned idle_ = 0;
-    ChannelCounters counters_;
+    unsigned looks_ = 0;
+    velo_multicast_state counters_{};
 };
 
 }  // namespace velo::fabric::udp

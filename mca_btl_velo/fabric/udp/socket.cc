@@ -149,7 +149,7 @@ void Socket::flush() {
     queued_ = 0;
 }
 
-int Socket::fill(int fd) {
+std::size_t Socket::fill(int fd) {
     std::array<mmsghdr, kBuffers> messages{};
     std::array<iovec, kBuffers> parts;
     struct alignas(cmsghdr) Control {
@@ -176,7 +176,7 @@ int Socket::fill(int fd) {
         filled_[i] = {{buffers_.get() + i * kBufferBytes, bytes},
                       each > 0 ? static_cast<std::size_t>(each) : std::max<std::size_t>(bytes, 1)};
     }
-    return filled;
+    return filled > 0 ? static_cast<std::size_t>(filled) : 0;
 }
 
 }  // namespace velo::fabric::udp

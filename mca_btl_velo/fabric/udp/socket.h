@@ -40,10 +40,15 @@ class Socket {
     void send(in_addr_t to, const SipHash& hash, const Letter& letter);
     void flush();
 
-    // Whatever is there, in bounded amounts: `take(bytes)` of each datagram.
+    // Whatever is there of what goes to all, in bounded amounts: `take(bytes)` of each datagram. How many.
     template <typename Take>
-    std::size_t receive(Take take) {
-        return receive(ours_.get(), take) + receive(all_.get(), take);
+    std::size_t receive_from_all(Take take) {
+        return receive(all_.get(), take);
+    }
+    // Of what goes to this process alone.
+    template <typename Take>
+    std::size_t receive_own(Take take) {
+        return receive(ours_.get(), take);
     }
 
     std::uint64_t system_calls() const { return system_calls_; }
@@ -51,6 +56,7 @@ class Socket {
 
  private:
     static constexpr std::size_t kBatch = 48, kBuffers = 4, kBufferBytes = 65536;
+    static constexpr unsigned kRounds = 16;
 
     struct Outgoing {
         in_addr_t to;
@@ -62,16 +68,18 @@ class Socket {
 
     template <typename Take>
     std::size_t receive(int fd, Take take) {
-        std::size_t count = 0;
-        const int filled = fill(fd);
-        for (int i = 0; i < filled; ++i) {
-            const std::span<const std::byte> all = filled_[i].bytes;
-            for (std::size_t at = 0; at < all.size(); at += filled_[i].each, ++count)
-                take(all.subspan(at, std::min(filled_[i].each, all.size() - at)));
+        std::size_t count = 0, filled = kBuffers;
+        for (unsigned round = 0; round < kRounds && filled == kBuffers; ++round) {
+            filled = fill(fd);
+            for (std::size_t i = 0; i < filled; ++i) {
+                const std::span<const std::byte> all = filled_[i].bytes;
+                for (std::size_t at = 0; at < all.size(); at += filled_[i].each, ++count)
+                    take(all.subspan(at, std::min(filled_[i].each, all.size() - at)));
+            }
         }
         return count;
     }
-    int fill(int fd);
+    std::size_t fill(int fd);
     std::size_t alike(std::size_t first) const;
 
     Place place_;

@@ -85,7 +85,7 @@ velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, siz
 static void log_state(velo_performer *performer)
 {
     velo_performer_state state;
-    char line[480];
+    char line[640]; /* of 11 counters, too */
     velo_performer_observe(performer, &state);
     snprintf(line, sizeof(line),
              "schedules: %llu runs of %llu operations, %llu schedules built; sent %llu eager, %llu by rendezvous; received "
@@ -95,6 +95,14 @@ static void log_state(velo_performer *performer)
              (unsigned long long) state.messages.rendezvous, (unsigned long long) state.messages.matched_at_once,
              (unsigned long long) state.messages.unexpected, (unsigned long long) state.messages.pool_bytes,
              (unsigned long long) state.messages.pool_most_bytes);
+    mca_common_velo_log(5, line);
+    if (!state.multicasts) {
+        return;
+    }
+    int used = snprintf(line, sizeof(line), "multicast:");
+#define VELO_MULTICAST_COUNTER(kind, name, help) \
+    used += snprintf(line + used, sizeof(line) - (size_t) used, " " #name " %llu", (unsigned long long) state.multicast.name);
+#include "types/counters.inc"
     mca_common_velo_log(5, line);
 }
 
