@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "api/handle.h"
 #include "fabric/shm/address.h"
+#include "fabric/udp/place.h"
 #include "goal/collectives/collectives.h"
 #include "parameters/table.h"
 #include "performing/performer.h"
@@ -63,6 +65,15 @@ static_assert(VELO_GOAL_WTIME == static_cast<int>(goal::Operator::kWtime) &&
               VELO_GOAL_FLOAT == static_cast<int>(goal::Type::kFloat));
 
 namespace {
+
+struct Counter {
+    const char* name;
+    uint64_t velo_multicast_state::*value;
+};
+constexpr Counter kCounters[] = {
+#define VELO_MULTICAST_COUNTER(kind, name, help) {#name, &velo_multicast_state::name},
+#include "types/counters.inc"
+};
 
 // Before an address: how much of it is the engine's.
 struct AddressHeader {
@@ -310,7 +321,9 @@ bool velo_multicast_interface(const char* name, uint32_t* address, uint32_t* mtu
 }
 
 bool velo_multicast_new_key(uint8_t key[16]) {
-    return getrandom(key, 16, 0) == 16;
+    bool made = false;
+    attempted([&] { made = getrandom(key, 16, 0) == 16; });
+    return made;
 }
 
 velo_status velo_performer_multicast(velo_performer* performer, const velo_multicast_config* config,
@@ -335,13 +348,20 @@ void velo_performer_observe(velo_performer* performer, velo_performer_state* sta
     attempted([&] { *state = performer->performer->observe(); });
 }
 
+const char* velo_performer_counter_at(unsigned index) {
+    const char* name = nullptr;
+    attempted([&] { name = index < std::size(kCounters) ? kCounters[index].name : nullptr; });
+    return name;
+}
+
 uint64_t velo_performer_counter(velo_performer* performer, const char* name) {
-    velo_performer_state state{};
-    if (performer != nullptr) velo_performer_observe(performer, &state);
-#define VELO_MULTICAST_COUNTER(kind, row, help) \
-    if (std::strcmp(name, #row) == 0) return state.multicast.row;
-#include "types/counters.inc"
-    return 0;
+    uint64_t value = 0;
+    attempted([&] {
+        const auto counter = std::ranges::find(kCounters, std::string_view(name), &Counter::name);
+        if (performer != nullptr && counter != std::end(kCounters))
+            value = performer->performer->observe().multicast.*counter->value;
+    });
+    return value;
 }
 
 velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_t rank, uint32_t size,

@@ -13,7 +13,8 @@ namespace collectives = goal::collectives;
 
 bool is_same(const velo_goal_request& a, const velo_goal_request& b) {
     return a.root == b.root && a.bytes == b.bytes && a.segment == b.segment && a.in_place == b.in_place &&
-           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered && a.on_node == b.on_node && a.multicast == b.multicast;
+           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered &&
+           a.on_node == b.on_node && a.multicast == b.multicast;
 }
 
 std::string_view text(const char* name) {

@@ -130,7 +130,8 @@ typedef struct velo_performer_config {
     uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
 } velo_performer_config;
 
-/* The processes that lead the nodes of a job, and multicast to each other; alike in all of them but for `me`. */
+/* The processes that lead the nodes of a job, and multicast to each other; alike in all of them but for `me`.
+ */
 typedef struct velo_multicast_config {
     uint8_t key[16];           /* of the job, a secret: what is not sealed with it is not heard */
     uint32_t me, count;        /* which of them this process is */
