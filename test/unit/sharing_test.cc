@@ -125,12 +125,13 @@ TEST_F(SharingTest, another_length_than_the_source_sends_is_an_error) {
 TEST_F(SharingTest, what_a_group_has_not_taken_ends_with_it) {
     multicast(1);
     if (!opened(0)) GTEST_SKIP() << "no multicast on the loopback interface here";
-    std::uint32_t data[kRanks] = {};
+    constexpr std::uint64_t kBytes = 5000;  // more than was kept before
+    std::vector<std::vector<std::uint32_t>> data(kRanks, std::vector<std::uint32_t>(kBytes / 4));
     const auto run_all = [&](std::vector<velo_goal_group*>& groups, std::uint32_t value, bool also_last) {
         std::vector<velo_goal_run*> runs;
-        data[0] = value;
+        data[0].assign(kBytes / 4, value);
         for (std::uint32_t rank = 0; rank < kRanks - !also_last; ++rank)
-            runs.push_back(begin(groups[rank], &data[rank], sizeof data[0], 0));
+            runs.push_back(begin(groups[rank], data[rank].data(), kBytes, 0));
         ASSERT_TRUE(until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
         for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
     };
@@ -138,7 +139,7 @@ TEST_F(SharingTest, what_a_group_has_not_taken_ends_with_it) {
         std::vector<velo_goal_group*> groups;
         for (std::uint32_t rank = 0; rank < kRanks; ++rank) groups.push_back(party->group(rank, 9));
         run_all(groups, value, true);
-        EXPECT_EQ(data[3], value);
+        EXPECT_EQ(data[3], data[0]);
         const std::uint64_t there = party->state(3).multicast.multicast_kept_bytes;
         if (value == 100) {
             // The last one leaves before it takes this one, which has come.
@@ -146,7 +147,7 @@ TEST_F(SharingTest, what_a_group_has_not_taken_ends_with_it) {
             ASSERT_TRUE(until([&] { return party->state(3).multicast.multicast_kept_bytes > there; }));
         } else {
             run_all(groups, 201, true);
-            EXPECT_EQ(data[3], 201U);
+            EXPECT_EQ(data[3], data[0]);
         }
         for (velo_goal_group* group : groups) velo_goal_group_close(group);
         for (int i = 0; i < 200; ++i) party->step();

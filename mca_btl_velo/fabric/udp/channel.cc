@@ -96,6 +96,7 @@ void Channel::want(const Name& name, void* into, std::size_t bytes, void* who) {
     entry.capacity = bytes;
     entry.who = who;
     ++wanted_;
+    look_now_ = true;
     if (is_new) return;
     stored_ -= entry.total + kEntryBytes;
     if (entry.total == bytes) std::memcpy(into, entry.own.get(), bytes);
@@ -217,9 +218,10 @@ void Channel::keep(std::uint32_t stream, Sequence sequence) {
 
 void Channel::poll() {
     ++looks_;
-    const bool waits = wanted_ > 0 && looks_ % kEvery == 0,
+    const bool waits = wanted_ > 0 && (look_now_ || looks_ % kEvery == 0),
                works = looks_ % (is_calm() ? kSeldom : kOften) == 0;
     if (!waits && !works) return;
+    look_now_ = false;
     now_ns_ = platform::monotonic_ns();
     const auto take = [this](std::span<const std::byte> bytes) { hear(bytes); };
     // First, so that nobody is asked for again what lies there already.

@@ -144,6 +144,7 @@ class Channel final : private multicast::Carrier {
     multicast::Sequence freed_ = 0;
     bool told_silence_ = false, told_stall_ = false;
     unsigned looks_ = 0;
+    bool look_now_ = false;  // something has just become wanted
     velo_multicast_state counters_{};
 };
 
