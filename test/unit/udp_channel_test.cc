@@ -35,13 +35,12 @@ std::vector<std::byte> text(std::size_t bytes, unsigned seed) {
 
 class Party {
  public:
-    explicit Party(std::uint32_t members, std::uint64_t stored_bytes = 4U << 20) {
+    explicit Party(std::uint32_t members, const ChannelConfig& with = {}) : config(with) {
         config.key = own_key(members);
         for (std::uint32_t i = 0; i < members; ++i) {
             config.members.push_back(htonl(0x7f000001 + i));
             config.ranks.push_back(10 * i);
         }
-        config.stored_bytes = stored_bytes;
         config.log = [](void* self, int level, const char* said) {
             if (level == 0) static_cast<Party*>(self)->said.emplace_back(said);
         };
@@ -235,7 +234,9 @@ TEST(UdpChannelTest, StrangersReplayedAndDamagedDatagramsDoNothing) {
 
 TEST(UdpChannelTest, WhatNobodyAskedForTakesBoundedRoomAndHoldsUpNothing) {
     constexpr std::size_t kRoom = 20'000, kBytes = 4000;
-    Party party(2, kRoom);
+    ChannelConfig with;
+    with.stored_bytes = kRoom;
+    Party party(2, with);
     NEEDS_LOOPBACK(party);
     const std::vector<std::byte> data = text(kBytes, 1);
     std::uint64_t sent = 0;
@@ -276,6 +277,25 @@ TEST(UdpChannelTest, AFullWindowIsRefusedUntilAllHaveGotOn) {
     }
     ASSERT_TRUE(party.until([&] { return !party.all[0].owes(1, run); }));
     EXPECT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
+}
+
+TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
+    ChannelConfig with;
+    with.silence_ns = 20'000'000;
+    Party party(3, with);
+    NEEDS_LOOPBACK(party);
+    const std::uint64_t end = platform::monotonic_ns() + kPatience;
+    // The last one does not listen.
+    for (std::uint64_t run = 0; party.said.empty() && platform::monotonic_ns() < end; ++run) {
+        (void)party.all[0].send({run, 1}, "x", 1);
+        party.all[0].poll();
+        party.all[1].poll();
+    }
+    ASSERT_EQ(party.said.size(), 1U);
+    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20) has not got on"), std::string::npos) << party.said[0];
+    const std::uint64_t later = platform::monotonic_ns() + 2 * with.silence_ns;
+    while (platform::monotonic_ns() < later) EXPECT_FALSE(party.all[0].send({0, 2}, "x", 1));
+    EXPECT_EQ(party.said.size(), 1U);
 }
 
 TEST(UdpChannelTest, WhatIsForgottenIsNotWrittenTo) {

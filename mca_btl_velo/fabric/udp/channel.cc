@@ -18,7 +18,7 @@ using multicast::Sequence;
 
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillisecondNs,
-                        kMostBetweenCalls = 1000 * kMillisecondNs, kSilence = 10'000 * kMillisecondNs;
+                        kMostBetweenCalls = 1000 * kMillisecondNs;
 // Calls of poll() for a look at what goes to all while something is waited for; at all sockets while anything
 // is expected, and while nothing is. A look costs as much as many calls of progress.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
@@ -269,12 +269,12 @@ void Channel::call() {
     if (now_ns_ - began_calling_ns_ > 10 * call_every_ns_)
         call_every_ns_ = std::min(2 * call_every_ns_, kMostBetweenCalls);
     call_ns_ = now_ns_ + call_every_ns_;
-    if (told_silence_ || now_ns_ - began_calling_ns_ < kSilence) return;
+    if (told_silence_ || now_ns_ - began_calling_ns_ < config_.silence_ns) return;
     told_silence_ = true;
     for (std::uint32_t i = 0; i < peers_.size(); ++i)
         if (!peers_[i].hears && i != config_.me)
             return log(1, "multicast: " + name_of(i) +
-                              " has not answered for 10 s; until it does broadcasts go "
+                              " has not answered for long; until it does broadcasts go "
                               "without");
 }
 
@@ -326,10 +326,10 @@ void Channel::complain() {
         freed_ = member_.freed();
         full_since_ns_ = now_ns_;
         told_stall_ = false;
-    } else if (!told_stall_ && now_ns_ - full_since_ns_ >= kSilence) {
+    } else if (!told_stall_ && now_ns_ - full_since_ns_ >= config_.silence_ns) {
         told_stall_ = true;
         log(0, "multicast: " + name_of(member_.slowest()) +
-                   " has not got on for 10 s; meanwhile broadcasts go "
+                   " has not got on for long; meanwhile broadcasts go "
                    "without");
     }
 }

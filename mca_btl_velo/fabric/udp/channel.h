@@ -23,6 +23,8 @@ struct ChannelConfig {
     std::uint32_t mtu = 1500;          // the least of them
     std::uint32_t window = 128;
     std::uint64_t stored_bytes = 4U << 20;  // of what nobody has asked for, at most
+    std::uint64_t silence_ns =
+        10'000'000'000;  // of a member that does not answer or get on, until it is told
     void (*log)(void* context, int level, const char* text) = nullptr;
     void* context = nullptr;
 };
