@@ -1,13 +1,18 @@
 // The C interface of schedules: translates handles, catches failures. No logic of its own.
 #include "api/velo_goal.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "api/handle.h"
 #include "fabric/shm/address.h"
+#include "fabric/udp/place.h"
 #include "goal/collectives/collectives.h"
 #include "parameters/table.h"
 #include "performing/performer.h"
@@ -35,6 +40,8 @@ struct velo_performer {
     velo_messenger* messenger = nullptr;
     std::vector<std::byte> address;
     std::vector<uint64_t> elsewhere;  // names of the job's processes on other nodes, ascending
+    void (*log)(void* context, int level, const char* text) = nullptr;
+    void* log_context = nullptr;
     std::unique_ptr<Performer> performer;
 
     velo_performer() = default;
@@ -58,6 +65,15 @@ static_assert(VELO_GOAL_WTIME == static_cast<int>(goal::Operator::kWtime) &&
               VELO_GOAL_FLOAT == static_cast<int>(goal::Type::kFloat));
 
 namespace {
+
+struct Counter {
+    const char* name;
+    uint64_t velo_multicast_state::*value;
+};
+constexpr Counter kCounters[] = {
+#define VELO_MULTICAST_COUNTER(kind, name, help) {#name, &velo_multicast_state::name},
+#include "types/counters.inc"
+};
 
 // Before an address: how much of it is the engine's.
 struct AddressHeader {
@@ -249,6 +265,8 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
         opened->elsewhere.assign(engine.remote_peers, engine.remote_peers + engine.remote_peer_count);
         engine.message = [](void*, std::uint8_t, void*, std::size_t) {};
         engine.gone = nullptr;
+        opened->log = engine.log;
+        opened->log_context = engine.context;
         velo_status status = velo_engine_open(&engine, &opened->engine, error, error_bytes);
         if (status == VELO_OK)
             status = velo_messenger_open(opened->engine, &config->messages, &opened->messenger, error,
@@ -294,9 +312,56 @@ velo_status velo_performer_connect(velo_performer* performer, const void* addres
     return caught != VELO_OK ? caught : status;
 }
 
+bool velo_multicast_interface(const char* name, uint32_t* address, uint32_t* mtu) {
+    velo::fabric::udp::Interface found;
+    attempted([&] { found = velo::fabric::udp::interface_named(name, std::getenv("UCX_NET_DEVICES")); });
+    *address = found.address;
+    *mtu = found.mtu;
+    return found.address != 0;
+}
+
+bool velo_multicast_new_key(uint8_t key[16]) {
+    bool made = false;
+    attempted([&] { made = getrandom(key, 16, 0) == 16; });
+    return made;
+}
+
+velo_status velo_performer_multicast(velo_performer* performer, const velo_multicast_config* config,
+                                     char* error, size_t error_bytes) {
+    return guarded(error, error_bytes, [&] {
+        velo::fabric::udp::ChannelConfig channel;
+        std::memcpy(channel.key.data(), config->key, channel.key.size());
+        channel.me = config->me;
+        channel.members.assign(config->addresses, config->addresses + config->count);
+        channel.ranks.assign(config->ranks, config->ranks + config->count);
+        channel.mtu = config->mtu;
+        channel.log = performer->log;
+        channel.context = performer->log_context;
+        if (config->me >= config->count || config->count < 2)
+            throw Failure(VELO_ERR_PARAMETER, "a multicast group has two members at least");
+        performer->performer->multicast(channel);
+    });
+}
+
 void velo_performer_observe(velo_performer* performer, velo_performer_state* state) {
     *state = {};
     attempted([&] { *state = performer->performer->observe(); });
+}
+
+const char* velo_performer_counter_at(unsigned index) {
+    const char* name = nullptr;
+    attempted([&] { name = index < std::size(kCounters) ? kCounters[index].name : nullptr; });
+    return name;
+}
+
+uint64_t velo_performer_counter(velo_performer* performer, const char* name) {
+    uint64_t value = 0;
+    attempted([&] {
+        const auto counter = std::ranges::find(kCounters, std::string_view(name), &Counter::name);
+        if (performer != nullptr && counter != std::end(kCounters))
+            value = performer->performer->observe().multicast.*counter->value;
+    });
+    return value;
 }
 
 velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_t rank, uint32_t size,

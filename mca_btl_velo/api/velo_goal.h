@@ -82,7 +82,24 @@ const void* velo_performer_address(const velo_performer* performer, size_t* byte
 velo_status velo_performer_connect(velo_performer* performer, const void* address, size_t bytes,
                                    velo_peer** peer, char* error, size_t error_bytes);
 
+/* --- multicast between nodes (design/multicast.md) */
+
+/* This process's interface, by name; empty: the one that UCX_NET_DEVICES names, or any. False: there is none
+ * that multicasts. */
+bool velo_multicast_interface(const char* name, uint32_t* address, uint32_t* mtu);
+/* A key for a job: one of its processes makes it, and all others have to know it. False: it cannot be had. */
+bool velo_multicast_new_key(uint8_t key[16]);
+/* Once. Whether all hear each other is found out when something is first to be sent; until then, and where
+ * they do not, broadcasts go to each. */
+velo_status velo_performer_multicast(velo_performer* performer, const velo_multicast_config* config,
+                                     char* error, size_t error_bytes);
+
 void velo_performer_observe(velo_performer* performer, velo_performer_state* state);
+
+/* Names of the rows VELO_MULTICAST_COUNTER; NULL beyond the last. */
+const char* velo_performer_counter_at(unsigned index);
+/* The counter of that name; 0: there is none, or no performer. */
+uint64_t velo_performer_counter(velo_performer* performer, const char* name);
 
 /* --- groups */
 

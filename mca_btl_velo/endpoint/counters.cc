@@ -82,6 +82,8 @@ constexpr Counter kCounters[] = {
 #define VELO_COUNTER(when, ...) VELO_ROW_##when(__VA_ARGS__)
 #define VELO_READ_COUNTER(kind, name, help) {{#name, help, VELO_COUNTER_##kind, false}, name, nullptr},
 #define VELO_PEER_COUNTER(kind, name, help) {{#name, help, VELO_COUNTER_##kind, true}, nullptr, name},
+#define VELO_MULTICAST_COUNTER(kind, name, help) \
+    {{#name, help, VELO_COUNTER_##kind, false}, nullptr, nullptr},
 #include "types/counters.inc"
 };
 #undef VELO_ROW_LIVE

@@ -22,6 +22,14 @@ class Collector {
     // `most`: one past the last that can have been received.
     Heard acknowledge(std::uint32_t member, Sequence next, Sequence most);
 
+    // The set has somebody.
+    std::uint32_t slowest() const {
+        std::size_t least = 0;
+        for (std::size_t i = 1; i < set_.size(); ++i)
+            if (distance(set_[i].next, set_[least].next) > 0) least = i;
+        return set_[least].member;
+    }
+
     template <typename Visit>
     void for_each_behind(Sequence next, Visit visit) const {
         for (const Position& position : set_)

@@ -58,6 +58,8 @@ class Member {
     bool has_room() const { return streams_[own_].sender.has_room(); }
     // All have what is before it: buffers that datagrams were sent from may be written again.
     Sequence freed() const { return streams_[own_].sender.low(); }
+    // Who of the own set has got on least.
+    std::uint32_t slowest() const { return streams_[own_].set.slowest(); }
     // Sends what lies in the slot of next(). None: the window is full, which counts as a time-out some time
     // after.
     std::optional<Sequence> broadcast(std::uint64_t now_ns, Carrier& out);

@@ -17,6 +17,7 @@ constexpr const char* kSingleCopy[] = {"auto", "xpmem", "cma", "copy"};
 constexpr const char* kNetworks[] = {"ucx", "none"};
 constexpr const char* kByReference[] = {"auto", "never", "always"};
 constexpr const char* kDistances[] = {"auto", "near", "far"};
+constexpr const char* kMulticasts[] = {"off", "auto", "always"};
 constexpr const char* kReports[] = {"none", "summary", "json"};
 
 template <const auto& kWords>
@@ -29,6 +30,7 @@ constexpr auto single_copy_name = word<kSingleCopy>;
 constexpr auto network_name = word<kNetworks>;
 constexpr auto by_reference_name = word<kByReference>;
 constexpr auto distance_name = word<kDistances>;
+constexpr auto multicast_name = word<kMulticasts>;
 constexpr auto report_name = word<kReports>;
 const char* policy_name(unsigned index) {
     return flow::policy_name(index).data();

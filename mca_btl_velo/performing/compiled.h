@@ -11,6 +11,9 @@ namespace velo::performing {
 
 struct LiveRun;
 
+// Of no operation.
+inline constexpr std::uint32_t kNoTag = std::uint32_t{1} << 31;
+
 struct Compiled {
     explicit Compiled(goal::Schedule made);
     ~Compiled();
@@ -18,6 +21,7 @@ struct Compiled {
     goal::Schedule schedule;
     std::uint32_t arguments = 0;           // that a run is started with, at least
     std::uint32_t most_tag = 0;            // of its messages
+    std::uint32_t shared_tag = kNoTag;     // messages with it are the same to all of their receivers
     std::uint64_t nowhere = 0;             // bytes of data that is nobody's, at most
     std::unique_ptr<std::byte[]> nobodys;  // so many, once there is a run
     std::vector<std::unique_ptr<LiveRun>> idle;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "goal/collectives/choice.h"
+#include "goal/collectives/nodes.h"
 #include "platform/failure.h"
 
 namespace velo::performing {
@@ -13,7 +14,8 @@ namespace collectives = goal::collectives;
 
 bool is_same(const velo_goal_request& a, const velo_goal_request& b) {
     return a.root == b.root && a.bytes == b.bytes && a.segment == b.segment && a.in_place == b.in_place &&
-           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered;
+           a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered &&
+           a.on_node == b.on_node && a.multicast == b.multicast;
 }
 
 std::string_view text(const char* name) {
@@ -49,6 +51,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     request.bytes = asked.bytes;
     request.segment = asked.segment;
     request.in_place = asked.in_place;
+    request.on_node = std::max(1U, asked.on_node);
     request.reduction = {static_cast<goal::Operator>(asked.op), static_cast<goal::Type>(asked.type),
                          static_cast<std::uint8_t>(asked.width), !asked.ordered};
     const collectives::Algorithm* algorithm = asked.algorithm == nullptr
@@ -63,7 +66,9 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     };
     if (!fits(sends) || !fits(receives))
         throw Failure(VELO_ERR_PARAMETER, "the blocks are not those of the ranks");
-    return compiled(algorithm->make(request));
+    std::shared_ptr<Compiled> made = compiled(algorithm->make(request));
+    if (asked.multicast) made->shared_tag = collectives::nodes::kBetweenLeaders;
+    return made;
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ struct Group {
 
     const std::uint32_t id, rank, size;
     std::deque<LiveRun*> waiting;  // for may_begin
+    bool shares = false;           // the performer's: has waited for a multicast
 
  private:
     struct Kept {

@@ -30,6 +30,8 @@ Slot& slot_of(velo_message_receive* receive) {
 void Performer::send(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
     LiveRun& run = live(base);
     ++state_.operations;
+    if (o.tag == run.compiled->shared_tag && share(run, v, o)) [[unlikely]]
+        return;
     endpoint::Peer* peer = nullptr;
     if (o.peer != run.group->rank) {
         peer = run.group->peer(o.peer);
@@ -91,6 +93,8 @@ void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& 
     if (run.receives != nullptr) run.receives->previous = &slot;
     run.receives = &slot;
     messenger_.receive(key_of(run, o.peer, o.tag), &slot.receive);
+    if (o.tag == run.compiled->shared_tag) [[unlikely]]
+        want(slot);
     // All that it has sent has come.
     if (peer == nullptr || !has_departed(peer)) [[likely]]
         return;
@@ -154,7 +158,7 @@ Slot& Performer::take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer) {
     slot->run = &run;
     slot->vertex = v;
     slot->peer = peer;
-    slot->receives = false;
+    slot->receives = slot->shared = false;
     return *slot;
 }
 
@@ -162,6 +166,8 @@ void Performer::release(Slot& slot) {
     if (slot.receives) {
         (slot.previous != nullptr ? slot.previous->next : slot.run->receives) = slot.next;
         if (slot.next != nullptr) slot.next->previous = slot.previous;
+        if (slot.shared) [[unlikely]]
+            channel_->forget(name_of(*slot.run), &slot);
     }
     slot.packed.reset();
     slot.next = free_;

@@ -70,6 +70,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
     if (compiled->idle.capacity() < kMostIdle) compiled->idle.reserve(kMostIdle);
     run->number = start.lane == 0 ? group->take_number() : 0;
     run->begun = run->active = run->concluded = false;
+    run->way = LiveRun::Way::kOpen;
     run->waits = start.lane == 0 && !group->may_begin(run->number);
     if (run->waits) try {
             group->waiting.push_back(run.get());
@@ -139,6 +140,8 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
 
 int Performer::progress() {
     std::uint32_t events = static_cast<std::uint32_t>(engine_.progress());
+    if (multicasts_.load(std::memory_order_acquire)) [[unlikely]]
+        listen();
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
         !some_departed_.load(std::memory_order_relaxed)) [[likely]]
         return static_cast<int>(events);
@@ -170,12 +173,16 @@ velo_performer_state Performer::observe() {
     std::lock_guard lock(turn_);
     velo_performer_state state = state_;
     state.messages = messenger_.observe();
+    if (channel_ != nullptr) state.multicast = channel_->observe();
+    state.multicasts = channel_ != nullptr;
     return state;
 }
 
 std::uint32_t Performer::perform(std::uint32_t most) {
     for (std::uint32_t events = 0;;) {
         events += collect();
+        if (channel_ != nullptr) [[unlikely]]
+            events += collect_shared();
         LiveRun* run = first_active_;
         if (run == nullptr || most == 0) return events;
         first_active_ = run->next_active;

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "endpoint/gate.h"
+#include "fabric/udp/channel.h"
 #include "messaging/messenger.h"
 #include "performing/group.h"
 #include "performing/run.h"
@@ -59,6 +61,8 @@ class Performer final : private goal::Executor {
     std::shared_ptr<Compiled>* schedule(Group& group, const velo_goal_request& request);
     int progress();
     velo_performer_state observe();
+    // What all leaders of nodes get goes to them at once from then on, where that can be.
+    void multicast(const fabric::udp::ChannelConfig& config);
 
  private:
     static constexpr std::uint32_t kMost = 256;   // operations that are started at a time
@@ -92,6 +96,13 @@ class Performer final : private goal::Executor {
         return std::ranges::find(departed_, peer) != departed_.end();
     }
 
+    static fabric::udp::Name name_of(const LiveRun& run) { return {run.number, run.group->id}; }
+    void listen();
+    bool may_share(const LiveRun& run) const;
+    bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
+    void want(Slot& slot);
+    std::uint32_t collect_shared();
+
     std::uint32_t tell();
     // From anywhere.
     static void told(Slot& slot, velo_status status);
@@ -116,6 +127,13 @@ class Performer final : private goal::Executor {
     std::vector<endpoint::Peer*> departed_news_;  // under departed_mutex_
     std::atomic<bool> some_departed_{false};
     std::vector<endpoint::Peer*> departed_;
+    std::unique_ptr<fabric::udp::Channel> channel_;
+    struct Sharing {
+        std::uint32_t id;
+        std::weak_ptr<Group> group;
+    };
+    std::vector<Sharing> sharing_;         // groups that have waited for something by it
+    std::atomic<bool> multicasts_{false};  // there is a channel
     velo_performer_state state_{};
 };
 

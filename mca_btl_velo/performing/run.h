@@ -29,6 +29,7 @@ struct Slot {
     Slot *previous, *next;  // of a receive: those of its run. `next`: also those that are free
     Slot* told;             // that were told before
     bool receives;
+    bool shared;                          // of a receive: it may come by multicast, too
     const goal::Piece* piece;             // of a receive in pieces: where it goes on
     std::uint64_t position;               // in that piece
     std::unique_ptr<std::byte[]> packed;  // of a send in pieces
@@ -46,6 +47,9 @@ struct LiveRun : goal::Run {
     std::uint32_t context = 0;  // of its messages
     std::uint32_t first_tag = 0;
     velo_goal_result result{};
+    // How what all leaders of nodes get goes to them; the first of them to send it decides.
+    enum class Way : std::uint8_t { kOpen, kEach, kMulticast };
+    Way way = Way::kOpen;
     bool waits = false, begun = false, active = false, concluded = false;
     std::atomic<bool> over{false};
     Slot* receives = nullptr;                           // that are under way

@@ -130,6 +130,10 @@ typedef struct velo_goal_request {
      * by their tags. */
     const velo_goal_block *sends, *receives;
     uint32_t send_count, receive_count;
+    uint32_t on_node; /* the first so many ranks are on the first node, and so on; 0: 1 */
+    /* What goes between the leaders of nodes may go to all of them at once: they are the members of
+     * velo_performer_multicast. bcast by leaders only. */
+    bool multicast;
 } velo_goal_request;
 
 /* What users of collectives set; parameters.inc says what each one is. */
@@ -144,6 +148,22 @@ typedef struct velo_performer_config {
     uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
 } velo_performer_config;
 
+/* The processes that lead the nodes of a job, and multicast to each other; alike in all of them but for `me`.
+ */
+typedef struct velo_multicast_config {
+    uint8_t key[16];           /* of the job, a secret: what is not sealed with it is not heard */
+    uint32_t me, count;        /* which of them this process is */
+    const uint32_t* addresses; /* IPv4, in the order of the network */
+    const uint32_t* ranks;     /* who they are, for messages */
+    uint32_t mtu;              /* the least of their interfaces' */
+} velo_multicast_config;
+
+/* The rows VELO_MULTICAST_COUNTER of types/counters.inc. */
+typedef struct velo_multicast_state {
+#define VELO_MULTICAST_COUNTER(kind, name, help) uint64_t name;
+#include "types/counters.inc"
+} velo_multicast_state;
+
 /* What has happened so far. */
 typedef struct velo_performer_state {
     uint64_t runs;  /* started */
@@ -152,6 +172,8 @@ typedef struct velo_performer_state {
     uint64_t operations; /* started */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
     velo_messenger_state messages;
+    bool multicasts; /* this process leads a node */
+    velo_multicast_state multicast;
 } velo_performer_state;
 
 #ifdef __cplusplus

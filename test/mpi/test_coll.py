@@ -48,7 +48,7 @@ def test_messages_that_another_transport_carries(mpi, btl):
 
 @pytest.mark.parametrize("operation, names", [
     ("barrier", ("dissemination", "recursive_doubling", "binomial", "nodes")),
-    ("bcast", ("linear", "binomial", "chain", "scatter_allgather", "nodes")),
+    ("bcast", ("linear", "binomial", "chain", "scatter_allgather", "nodes", "leaders")),
     ("reduce", ("linear", "binomial", "nodes")),
     ("allreduce", ("reduce_bcast", "recursive_doubling", "ring", "rabenseifner", "nodes")),
     ("gather", ("linear", "binomial", "linear_sync", "by_size")), ("scatter", ("linear", "binomial")),

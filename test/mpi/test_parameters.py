@@ -66,7 +66,8 @@ def test_ompi_info_and_the_page_of_parameters_say_the_same(ompi_info):
 def test_ompi_info_lists_the_parameters_of_the_other_components_with_help(ompi_info, name):
     text = ompi_info("--all", "--parsable").stdout
     default, permitted = next(row[1:3] for row in page() if row[0] == f"`{name}`")
-    assert f"mca:{name.partition('_')[0]}:velo:param:{name}:value:{default}\n" in text
+    value = "" if default == "nothing" else default
+    assert f"mca:{name.partition('_')[0]}:velo:param:{name}:value:{value}\n" in text
     assert f"Permitted: {permitted}. Default: {default}" in text
 
 

@@ -31,6 +31,7 @@ const std::vector<Row> kRows = {
 #define VELO_COUNTER(when, kind, name, help) {#name, help, VELO_COUNTER_##kind, true, when, false},
 #define VELO_READ_COUNTER(kind, name, help) {#name, help, VELO_COUNTER_##kind, false, true, false},
 #define VELO_PEER_COUNTER(kind, name, help) {#name, help, VELO_COUNTER_##kind, false, true, true},
+#define VELO_MULTICAST_COUNTER(kind, name, help) {#name, help, VELO_COUNTER_##kind, false, true, false},
 #include "types/counters.inc"
 };
 

@@ -21,6 +21,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"bcast", "chain", broadcast::chain},
     {"bcast", "scatter_allgather", broadcast::scatter_allgather},
     {"bcast", "nodes", nodes::broadcast},
+    {"bcast", "leaders", nodes::broadcast_by_leaders},
     {"reduce", "linear", reduce::linear},
     {"reduce", "binomial", reduce::binomial},
     {"reduce", "nodes", nodes::reduce},

@@ -6,7 +6,7 @@ namespace velo::goal::collectives::nodes {
 namespace {
 
 // Each part of an operation has tags of its own.
-enum Tag : std::uint32_t { kUp = 0, kBetween = 1, kDown = 4, kAway = 5 };
+enum Tag : std::uint32_t { kUp = 0, kBetween = kBetweenLeaders, kDown = 4, kAway = 5 };
 
 struct Places {
     explicit Places(const Request& request)
@@ -63,6 +63,20 @@ Graph broadcast(const Request& request) {
     if (p.leads) here = down_tree(s, p.leaders, p.leaders.replaced, request.bytes, kBetween, here);
     const std::uint32_t top = p.leaders.at(p.first / p.each);
     down_tree(s, p.node, p.node.index_of(top), request.bytes, kDown, here);
+    return std::move(s.graph);
+}
+
+Graph broadcast_by_leaders(const Request& request) {
+    Steps s(request);
+    const Places p(request);
+    const std::uint32_t top = request.root / p.each;
+    const auto down = [&](std::uint32_t from, Vertex after) {
+        return down_tree(s, p.node, p.node.index_of(from), request.bytes, kDown, after);
+    };
+    const bool at_root = request.rank / p.each == top;
+    Vertex here = at_root ? down(request.root, kNoVertex) : kNoVertex;
+    if (p.leads) here = down_tree(s, p.leaders, top, request.bytes, kBetween, here);
+    if (!at_root) down(p.first, here);
     return std::move(s.graph);
 }
 

@@ -1,7 +1,7 @@
 /* The coll component "velo": thin glue between MPI's collective operations and schedules behind api/velo_goal.h. It serves
  * what it can, and hands the rest to the component that would have served it without: what decides is the same at all
  * processes of the communicator, and each call counts a run, whichever way it goes.
- * One file per concern: component, module, peers, calls (the operations), neighbours, buffers (data types), types
+ * One file per concern: component, module, peers, multicast, calls (the operations), neighbours, buffers (data types), types
  * (reductions), request. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
@@ -38,6 +38,7 @@ typedef struct mca_coll_velo_module_t {
     ompi_group_t *members;
     velo_goal_group *group; /* NULL: nothing was called yet */
     atomic_int under_way; /* requests */
+    uint32_t on_node;     /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
 } mca_coll_velo_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_module_t);
 
@@ -63,6 +64,7 @@ typedef struct mca_coll_velo_buffer_t {
 typedef struct mca_coll_velo_call_t {
     velo_goal_request request;
     mca_coll_velo_buffer_t send, receive;
+    bool may_multicast;
 } mca_coll_velo_call_t;
 
 typedef struct mca_coll_velo_request_t {
@@ -81,8 +83,23 @@ int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result 
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
 velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module);
 
+/* multicast */
+#define MCA_COLL_VELO_MULTICAST_UNKNOWN UINT32_MAX
+/* What a process publishes. */
+typedef struct mca_coll_velo_place_t {
+    uint8_t key[16];
+    uint32_t leader;  /* of its node: the rank in the job */
+    uint32_t address; /* of its interface; 0: it has none, or does not lead */
+    uint32_t mtu;
+} mca_coll_velo_place_t;
+void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place);
+void mca_coll_velo_forget_multicast(void);
+/* How a broadcast goes, if by multicast. */
+void mca_coll_velo_multicast(mca_coll_velo_module_t *module, velo_goal_request *request);
+
 /* peers */
 void mca_coll_velo_publish(void);
+void mca_coll_velo_place_of(uint32_t process, mca_coll_velo_place_t *place);
 velo_peer *mca_coll_velo_reach(void *module, uint32_t rank);
 
 /* calls */

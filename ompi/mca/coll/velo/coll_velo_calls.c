@@ -142,6 +142,7 @@ static bool describe_bcast(mca_coll_velo_call_t *call, BLOCK, int root, COMM)
     set(&call->receive, to, (size_t) count, type);
     call->receive.is_read = ompi_comm_rank(comm) == root;
     call->receive.is_written = !call->receive.is_read;
+    call->may_multicast = true;
     return true;
 }
 

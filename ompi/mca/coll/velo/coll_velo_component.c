@@ -73,6 +73,7 @@ static int component_close(void)
     mca_coll_velo_component_t *component = &mca_coll_velo_component;
     if (NULL != component->performer) {
         component->performer = NULL;
+        mca_coll_velo_forget_multicast();
         mca_common_velo_performer_release();
         OBJ_DESTRUCT(&component->requests);
     }

@@ -8,6 +8,7 @@ static void construct(mca_coll_velo_module_t *module)
     module->enabled = false;
     module->members = NULL;
     module->group = NULL;
+    module->on_node = MCA_COLL_VELO_MULTICAST_UNKNOWN;
     atomic_init(&module->under_way, 0);
 }
 

@@ -8,7 +8,7 @@
 
 #include "opal/mca/pmix/pmix.h"
 
-enum { VALUES = 832, LINE = 80 };
+enum { VALUES = 1216, LINE = 80 };
 
 /* "coll_velo_priority 100\n..." */
 static void write_values(char *text)
@@ -35,12 +35,16 @@ void mca_coll_velo_publish(void)
 {
     size_t bytes;
     const void *address = velo_performer_address(mca_coll_velo_component.performer, &bytes);
-    char *all = calloc(1, VALUES + bytes);
+    const size_t before = VALUES + sizeof(mca_coll_velo_place_t);
+    char *all = calloc(1, before + bytes);
     int rc = OPAL_ERR_OUT_OF_RESOURCE;
+    mca_coll_velo_place_t place;
     if (NULL != all) {
         write_values(all);
-        memcpy(all + VALUES, address, bytes);
-        OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_velo_component.super.collm_version, all, VALUES + bytes);
+        mca_coll_velo_describe_multicast(&place);
+        memcpy(all + VALUES, &place, sizeof(place));
+        memcpy(all + before, address, bytes);
+        OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_velo_component.super.collm_version, all, before + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {
@@ -62,21 +66,40 @@ static void compare(const char *theirs, const ompi_proc_t *proc)
     }
 }
 
+/* What the process has published; to be freed. */
+static char *published(const opal_process_name_t *process, size_t *bytes)
+{
+    char *all = NULL;
+    int rc;
+    OPAL_MODEX_RECV(rc, &mca_coll_velo_component.super.collm_version, process, (void **) &all, bytes);
+    if (OPAL_SUCCESS != rc || *bytes < VALUES + sizeof(mca_coll_velo_place_t)) {
+        mca_common_velo_give_up("a process does not use the collectives of velo, and another one does: name velo in --mca coll for "
+                                "all");
+    }
+    all[VALUES - 1] = '\0';
+    return all;
+}
+
+void mca_coll_velo_place_of(uint32_t process, mca_coll_velo_place_t *place)
+{
+    const opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = process};
+    size_t bytes;
+    char *all = published(&name, &bytes);
+    memcpy(place, all + VALUES, sizeof(*place));
+    free(all);
+}
+
 velo_peer *mca_coll_velo_reach(void *context, uint32_t rank)
 {
     const mca_coll_velo_module_t *module = (const mca_coll_velo_module_t *) context;
     ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
+    const size_t before = VALUES + sizeof(mca_coll_velo_place_t);
     velo_peer *peer = NULL;
-    char *all = NULL, error[512] = "a process does not use the collectives of velo, and another one does: name velo in --mca coll for all";
-    size_t bytes = 0;
-    int rc;
-    OPAL_MODEX_RECV(rc, &mca_coll_velo_component.super.collm_version, &proc->super.proc_name, (void **) &all, &bytes);
-    if (OPAL_SUCCESS != rc || bytes < VALUES) {
-        mca_common_velo_give_up(error);
-    }
-    all[VALUES - 1] = '\0';
+    char error[512];
+    size_t bytes;
+    char *all = published(&proc->super.proc_name, &bytes);
     compare(all, proc);
-    if (VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, all + VALUES, bytes - VALUES, &peer, error,
+    if (VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, all + before, bytes - before, &peer, error,
                                           sizeof(error))) {
         mca_common_velo_give_up(error);
     }

@@ -41,7 +41,11 @@ static velo_goal_schedule *plan(mca_coll_velo_module_t *module, mca_coll_velo_ca
     velo_goal_schedule *schedule;
     mca_coll_velo_lay_out(&call->send);
     mca_coll_velo_lay_out(&call->receive);
-    const velo_status status = velo_goal_group_schedule(mca_coll_velo_group(module), &call->request, &schedule);
+    velo_goal_group *group = mca_coll_velo_group(module);
+    if (call->may_multicast && OPAL_UNLIKELY(0 < module->on_node)) {
+        mca_coll_velo_multicast(module, &call->request);
+    }
+    const velo_status status = velo_goal_group_schedule(group, &call->request, &schedule);
     if (VELO_ERR_UNSUPPORTED == status) {
         mca_coll_velo_drop(&call->send);
         mca_coll_velo_drop(&call->receive);

@@ -85,7 +85,7 @@ velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, siz
 static void log_state(velo_performer *performer)
 {
     velo_performer_state state;
-    char line[480];
+    char line[640];
     velo_performer_observe(performer, &state);
     snprintf(line, sizeof(line),
              "schedules: %llu runs of %llu operations, %llu schedules built; sent %llu eager, %llu by rendezvous; received "
@@ -95,6 +95,16 @@ static void log_state(velo_performer *performer)
              (unsigned long long) state.messages.rendezvous, (unsigned long long) state.messages.matched_at_once,
              (unsigned long long) state.messages.unexpected, (unsigned long long) state.messages.pool_bytes,
              (unsigned long long) state.messages.pool_most_bytes);
+    mca_common_velo_log(5, line);
+    if (!state.multicasts) {
+        return;
+    }
+    int used = snprintf(line, sizeof(line), "multicast:");
+    const char *name;
+    for (unsigned i = 0; NULL != (name = velo_performer_counter_at(i)) && used < (int) sizeof(line); ++i) {
+        used += snprintf(line + used, sizeof(line) - (size_t) used, " %s %llu", name,
+                         (unsigned long long) velo_performer_counter(performer, name));
+    }
     mca_common_velo_log(5, line);
 }
 

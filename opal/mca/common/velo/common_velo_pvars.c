@@ -30,7 +30,8 @@ static int get_value(const mca_base_pvar_t *pvar, void *value, void *object)
     if (velo_counter_at(variable->index)->per_peer) {
         velo_counter_of_peers(engine, variable->index, values, (uint32_t) variable->values);
     } else {
-        values[0] = velo_counter_value(engine, variable->index);
+        values[0] = velo_counter_value(engine, variable->index) +
+                    velo_performer_counter(mca_common_velo.performer, velo_counter_at(variable->index)->name);
     }
     return OPAL_SUCCESS;
 }

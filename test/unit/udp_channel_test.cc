@@ -1,0 +1,405 @@
+// Multicast on the sockets of this machine: each member has an address of its own on the loopback interface.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "fabric/udp/channel.h"
+#include "platform/failure.h"
+#include "platform/monotonic.h"
+
+namespace velo::fabric::udp {
+namespace {
+
+constexpr std::uint64_t kPatience = 20'000'000'000;  // of a test that has failed
+
+// A key that no other process of this machine has: groups of tests at the same time do not meet.
+Key own_key(unsigned salt) {
+    Key key{};
+    const auto id = static_cast<std::uint64_t>(getpid());
+    const std::uint64_t now = platform::monotonic_ns() + salt;
+    std::memcpy(key.data(), &id, sizeof id);
+    std::memcpy(key.data() + 8, &now, sizeof now);
+    return key;
+}
+
+std::vector<std::byte> text(std::size_t bytes, unsigned seed) {
+    std::vector<std::byte> all(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(i * 7 + i / 256 + seed);
+    return all;
+}
+
+class Party {
+ public:
+    explicit Party(std::uint32_t members, const ChannelConfig& with = {}) : config(with) {
+        config.key = own_key(members);
+        for (std::uint32_t i = 0; i < members; ++i) {
+            config.members.push_back(htonl(0x7f000001 + i));
+            config.ranks.push_back(10 * i);
+        }
+        config.log = [](void* self, int level, const char* said) {
+            if (level == 0) static_cast<Party*>(self)->said.emplace_back(said);
+        };
+        config.context = this;
+        for (std::uint32_t i = 0; i < members; ++i) {
+            config.me = i;
+            all.emplace_back(config);
+        }
+    }
+
+    // Until it is so, or the test has failed.
+    template <typename Condition>
+    bool until(Condition condition) {
+        const std::uint64_t end = platform::monotonic_ns() + kPatience;
+        while (!condition()) {
+            if (platform::monotonic_ns() > end) return false;
+            for (Channel& channel : all) channel.poll();
+        }
+        return true;
+    }
+    // Member `source` is heard by all.
+    bool opened(std::uint32_t source) {
+        (void)all[source].send({}, "", 0);
+        return until([&] { return all[source].usable(); });
+    }
+
+    ChannelConfig config;
+    std::deque<Channel> all;
+    std::vector<std::string> said;
+};
+
+// Skips where the system does not multicast on its loopback interface.
+#define NEEDS_LOOPBACK(party) \
+    if (!(party).opened(0)) GTEST_SKIP() << "no multicast on the loopback interface here"
+
+TEST(UdpChannelTest, ABroadcastComesToAllWhoWantItBeforeAndAfter) {
+    Party party(4);
+    NEEDS_LOOPBACK(party);
+    for (const std::size_t bytes : {1UL, 8UL, 1000UL, 1400UL, 1401UL, 20'000UL, 65'536UL}) {
+        const Name name{bytes, 5};
+        std::vector<std::vector<std::byte>> got(4, std::vector<std::byte>(bytes));
+        party.all[1].want(name, got[1].data(), bytes, &got[1]);
+        const std::vector<std::byte> data = text(bytes, 1);
+        ASSERT_TRUE(party.all[0].send(name, data.data(), bytes)) << bytes;
+        ASSERT_TRUE(party.until([&] { return !party.all[1].arrived().empty(); })) << bytes;
+        for (const unsigned i : {2U, 3U}) {
+            party.all[i].want(name, got[i].data(), bytes, &got[i]);
+            ASSERT_TRUE(party.until([&] { return !party.all[i].arrived().empty(); })) << bytes;
+        }
+        for (const unsigned i : {1U, 2U, 3U}) {
+            ASSERT_EQ(party.all[i].arrived().size(), 1U);
+            EXPECT_EQ(party.all[i].arrived()[0].who, &got[i]);
+            EXPECT_TRUE(party.all[i].arrived()[0].fits);
+            EXPECT_EQ(got[i], data) << bytes;
+            party.all[i].arrived().clear();
+        }
+    }
+    EXPECT_EQ(party.all[0].observe().multicasts_sent, 7U);
+    EXPECT_TRUE(party.said.empty());
+}
+
+TEST(UdpChannelTest, EveryMemberIsASource) {
+    Party party(3);
+    NEEDS_LOOPBACK(party);
+    for (std::uint32_t source = 0; source < 3; ++source) {
+        ASSERT_TRUE(party.opened(source));
+        const std::vector<std::byte> data = text(3000, source);
+        ASSERT_TRUE(party.all[source].send({source, 1}, data.data(), data.size()));
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            if (i == source) continue;
+            std::vector<std::byte> got(data.size());
+            party.all[i].want({source, 1}, got.data(), got.size(), &got);
+            ASSERT_TRUE(party.until([&] { return !party.all[i].arrived().empty(); }));
+            party.all[i].arrived().clear();
+            EXPECT_EQ(got, data);
+        }
+    }
+}
+
+TEST(UdpChannelTest, AnotherLengthThanIsWantedIsTold) {
+    Party party(2);
+    NEEDS_LOOPBACK(party);
+    std::byte few[100];
+    const std::vector<std::byte> data = text(5000, 0);
+    for (const bool before : {true, false}) {
+        const Name name{before, 1};
+        if (before) party.all[1].want(name, few, sizeof few, few);
+        ASSERT_TRUE(party.all[0].send(name, data.data(), data.size()));
+        ASSERT_TRUE(party.until([&] { return party.all[1].reliability().delivered == (before ? 4U : 8U); }));
+        if (!before) party.all[1].want(name, few, sizeof few, few);
+        ASSERT_EQ(party.all[1].arrived().size(), 1U);
+        EXPECT_FALSE(party.all[1].arrived()[0].fits);
+        party.all[1].arrived().clear();
+    }
+}
+
+// Someone on the same network, who knows address and port but not the key.
+class Stranger {
+ public:
+    explicit Stranger(const Key& key) : place_(place_of(key)), fd_(socket(AF_INET, SOCK_DGRAM, 0)) {
+        const in_addr loopback{htonl(INADDR_LOOPBACK)};
+        EXPECT_EQ(setsockopt(fd_, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof loopback), 0);
+    }
+    ~Stranger() { close(fd_); }
+    void say(std::span<const std::byte> bytes, in_addr_t to) {
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_port = htons(place_.port);
+        at.sin_addr.s_addr = to;
+        (void)sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+    }
+    // Hears the group as its members do.
+    std::vector<std::vector<std::byte>> heard() {
+        std::vector<std::vector<std::byte>> all;
+        std::vector<std::byte> buffer(65536);
+        for (ssize_t bytes; (bytes = recv(ear_, buffer.data(), buffer.size(), MSG_DONTWAIT)) >= 0;)
+            all.emplace_back(buffer.begin(), buffer.begin() + bytes);
+        return all;
+    }
+    void listen() {
+        ear_ = socket(AF_INET, SOCK_DGRAM, 0);
+        const int one = 1;
+        setsockopt(ear_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_port = htons(place_.port);
+        at.sin_addr.s_addr = place_.group;
+        ASSERT_EQ(bind(ear_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+        const ip_mreq join{{place_.group}, {htonl(INADDR_LOOPBACK)}};
+        ASSERT_EQ(setsockopt(ear_, IPPROTO_IP, IP_ADD_MEMBERSHIP, &join, sizeof join), 0);
+    }
+    void leave() { close(ear_); }
+    in_addr_t group() const { return place_.group; }
+
+ private:
+    Place place_;
+    int fd_, ear_ = -1;
+};
+
+TEST(UdpChannelTest, StrangersReplayedAndDamagedDatagramsDoNothing) {
+    Party party(3);
+    NEEDS_LOOPBACK(party);
+    Stranger stranger(party.config.key);
+    stranger.listen();
+    const std::vector<std::byte> data = text(4000, 3);
+    std::vector<std::byte> got(data.size());
+    const auto receive = [&](std::uint64_t run) {
+        for (const unsigned i : {1U, 2U}) {
+            std::ranges::fill(got, std::byte{0});
+            party.all[i].want({run, 1}, got.data(), got.size(), &got);
+            ASSERT_TRUE(party.until([&] { return !party.all[i].arrived().empty(); }));
+            party.all[i].arrived().clear();
+            EXPECT_EQ(got, data);
+        }
+    };
+    ASSERT_TRUE(party.all[0].send({0, 1}, data.data(), data.size()));
+    receive(0);
+    const std::vector<std::vector<std::byte>> overheard = stranger.heard();
+    stranger.leave();
+    ASSERT_GE(overheard.size(), 3U);
+
+    std::mt19937 random(7);
+    const std::uint64_t strangers = party.all[1].observe().multicast_strangers;
+    const auto taken = party.all[1].observe().multicasts_taken;
+    std::uint64_t garbage = 0;
+    for (unsigned round = 0; round < 50; ++round) {
+        std::vector<std::byte> noise(random() % 1400);
+        for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+        stranger.say(noise, stranger.group());
+        std::vector<std::byte> damaged = overheard[random() % overheard.size()];
+        damaged[random() % damaged.size()] ^= std::byte{16};
+        stranger.say(damaged, stranger.group());
+        stranger.say(damaged, party.config.members[1]);
+        garbage += 3;
+        stranger.say(overheard[random() % overheard.size()], stranger.group());
+        stranger.say(overheard[random() % overheard.size()], party.config.members[1]);
+        (void)party.until([polls = 0]() mutable { return polls++ == 100; });
+    }
+    EXPECT_TRUE(party.until([&] {
+        return party.all[1].observe().multicast_strangers == strangers + garbage;
+    })) << party.all[1].observe().multicast_strangers - strangers
+        << " of " << garbage;
+    EXPECT_EQ(party.all[1].observe().multicasts_taken, taken)
+        << "a replay must not be taken for a new broadcast";
+    EXPECT_GT(party.all[1].reliability().duplicates, 0U);
+    EXPECT_EQ(party.all[1].reliability().strange, 0U);
+
+    ASSERT_TRUE(party.all[0].send({1, 1}, data.data(), data.size()));
+    receive(1);
+}
+
+TEST(UdpChannelTest, WhatNobodyAskedForTakesBoundedRoomAndHoldsUpNothing) {
+    constexpr std::size_t kRoom = 20'000, kBytes = 4000;
+    ChannelConfig with;
+    with.stored_bytes = kRoom;
+    Party party(2, with);
+    NEEDS_LOOPBACK(party);
+    const std::vector<std::byte> data = text(kBytes, 1);
+    std::uint64_t sent = 0;
+    // More than there is room for, and last what is waited for.
+    for (; sent < 10; ++sent) ASSERT_TRUE(party.all[0].send({sent, 1}, data.data(), kBytes));
+    std::vector<std::byte> got(kBytes);
+    party.all[1].want({0, 2}, got.data(), kBytes, &got);
+    ASSERT_TRUE(party.all[0].send({0, 2}, data.data(), kBytes));
+    ASSERT_TRUE(party.until([&] { return !party.all[1].arrived().empty(); }));
+    party.all[1].arrived().clear();
+    EXPECT_EQ(got, data);
+    EXPECT_GT(party.all[1].observe().multicast_dropped, 0U);
+    EXPECT_LE(party.all[1].observe().multicast_kept_bytes, kRoom);
+    // All others come when they are asked for.
+    for (std::uint64_t run = 0; run < sent; ++run) {
+        std::ranges::fill(got, std::byte{0});
+        party.all[1].want({run, 1}, got.data(), kBytes, &got);
+        ASSERT_TRUE(party.until([&] { return !party.all[1].arrived().empty(); })) << run;
+        party.all[1].arrived().clear();
+        EXPECT_EQ(got, data) << run;
+    }
+}
+
+TEST(UdpChannelTest, AFullWindowIsRefusedUntilAllHaveGotOn) {
+    Party party(2);
+    NEEDS_LOOPBACK(party);
+    const std::vector<std::byte> data = text(8, 1);
+    std::uint64_t run = 0;
+    while (party.all[0].send({run, 1}, data.data(), data.size())) ++run;  // nobody listens
+    EXPECT_EQ(run, party.config.window);
+    EXPECT_TRUE(party.all[0].owes(1, run - 1));
+    EXPECT_FALSE(party.all[0].owes(2, run));
+    for (std::uint64_t i = 0; i < run; ++i) {
+        std::byte got[8];
+        party.all[1].want({i, 1}, got, sizeof got, got);
+        ASSERT_TRUE(party.until([&] { return !party.all[1].arrived().empty(); }));
+        party.all[1].arrived().clear();
+    }
+    ASSERT_TRUE(party.until([&] { return !party.all[0].owes(1, run); }));
+    EXPECT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
+}
+
+TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
+    ChannelConfig with;
+    with.silence_ns = 20'000'000;
+    Party party(3, with);
+    NEEDS_LOOPBACK(party);
+    const std::uint64_t end = platform::monotonic_ns() + kPatience;
+    // The last one does not listen.
+    for (std::uint64_t run = 0; party.said.empty() && platform::monotonic_ns() < end; ++run) {
+        (void)party.all[0].send({run, 1}, "x", 1);
+        party.all[0].poll();
+        party.all[1].poll();
+    }
+    ASSERT_EQ(party.said.size(), 1U);
+    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20) has not got on"), std::string::npos) << party.said[0];
+    const std::uint64_t later = platform::monotonic_ns() + 2 * with.silence_ns;
+    while (platform::monotonic_ns() < later) EXPECT_FALSE(party.all[0].send({0, 2}, "x", 1));
+    EXPECT_EQ(party.said.size(), 1U);
+}
+
+TEST(UdpChannelTest, WhatIsForgottenIsNotWrittenTo) {
+    Party party(2);
+    NEEDS_LOOPBACK(party);
+    const std::vector<std::byte> data = text(64, 1);
+    std::vector<std::byte> got(64);
+    party.all[1].want({0, 1}, got.data(), got.size(), &got);
+    party.all[1].forget({0, 1}, &got);
+    party.all[1].want({1, 1}, got.data(), got.size(), &got);
+    for (const Name& name : {Name{0, 1}, Name{0, 2}})
+        ASSERT_TRUE(party.all[0].send(name, data.data(), data.size()));
+    ASSERT_TRUE(party.until([&] { return party.all[1].reliability().delivered == 2; }));
+    EXPECT_EQ(got, std::vector<std::byte>(64));
+    EXPECT_TRUE(party.all[1].arrived().empty());
+    // A group that comes later has its own runs.
+    party.all[1].forget_group(2);
+    party.all[1].want({0, 2}, got.data(), got.size(), &got);
+    EXPECT_TRUE(party.all[1].arrived().empty());
+    ASSERT_TRUE(party.all[0].send({1, 1}, data.data(), data.size()));
+    ASSERT_TRUE(party.until([&] { return !party.all[1].arrived().empty(); }));
+    party.all[1].forget({1, 1}, &got);
+    EXPECT_TRUE(party.all[1].arrived().empty()) << "who has left is not told";
+}
+
+// A member that answers, with the key, that it has heard nothing.
+class DeafMember {
+ public:
+    DeafMember(const ChannelConfig& config, std::uint32_t me)
+        : config_(config), me_(me), hash_(config.key), fd_(socket(AF_INET, SOCK_DGRAM, 0)) {
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_port = htons(place_of(config.key).port);
+        at.sin_addr.s_addr = config.members[me];
+        EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    }
+    ~DeafMember() { close(fd_); }
+    void answer() {
+        std::vector<std::byte> buffer(65536);
+        sockaddr_in from{};
+        socklen_t length = sizeof from;
+        for (ssize_t bytes; (bytes = recvfrom(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT,
+                                              reinterpret_cast<sockaddr*>(&from), &length)) >= 0;) {
+            const auto letter = opened(hash_, std::span(buffer).first(static_cast<std::size_t>(bytes)));
+            ASSERT_TRUE(letter.has_value());
+            told_no_use += letter->call == Call::kNoUse;
+            if (letter->call != Call::kAsk) continue;
+            Letter no;
+            no.call = Call::kAnswer;
+            no.from = me_;
+            std::byte room[kMostHeaderBytes];
+            (void)sendto(fd_, room, seal(hash_, no, room), 0, reinterpret_cast<const sockaddr*>(&from),
+                         length);
+        }
+    }
+    unsigned told_no_use = 0;
+
+ private:
+    const ChannelConfig& config_;
+    std::uint32_t me_;
+    SipHash hash_;
+    int fd_;
+};
+
+TEST(UdpChannelTest, WhereOneIsNotReachedAllGoWithoutAndItIsSaidOnce) {
+    Party party(3);
+    NEEDS_LOOPBACK(party);
+    party.all.pop_back();
+    DeafMember deaf(party.config, 2);
+    (void)party.all[1].send({}, "", 0);
+    ASSERT_TRUE(party.until([&] {
+        deaf.answer();
+        return !party.said.empty() && deaf.told_no_use == 1 && party.all[0].has_given_up();
+    }));
+    EXPECT_EQ(party.said.size(), 1U);
+    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20)"), std::string::npos) << party.said[0];
+    EXPECT_FALSE(party.all[0].send({0, 1}, "x", 1));
+    EXPECT_FALSE(party.all[1].send({0, 1}, "x", 1));
+}
+
+TEST(UdpChannelTest, AsLongAsOneIsSilentTheOthersGoWithoutAndThenWith) {
+    Party party(3);
+    NEEDS_LOOPBACK(party);
+    party.all.pop_back();
+    (void)party.all[1].send({}, "", 0);
+    const std::uint64_t end = platform::monotonic_ns() + 150'000'000;
+    ASSERT_TRUE(party.until([&] { return platform::monotonic_ns() > end; }));
+    EXPECT_FALSE(party.all[1].usable());
+    EXPECT_FALSE(party.all[1].send({0, 1}, "x", 1));
+    EXPECT_TRUE(party.said.empty()) << "who is late is not deaf";
+    party.config.me = 2;
+    party.all.emplace_back(party.config);
+    EXPECT_TRUE(party.until([&] { return party.all[1].usable(); }));
+}
+
+TEST(UdpChannelTest, DatagramsThatAreTooShortAreRefused) {
+    ChannelConfig config;
+    config.key = own_key(0);
+    config.members = {htonl(0x7f000001), htonl(0x7f000002)};
+    config.ranks = {0, 1};
+    config.mtu = 300;
+    EXPECT_THROW(Channel channel(config), Failure);
+}
+
+}  // namespace
+}  // namespace velo::fabric::udp
