@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/pmix/pmix.h"
-
 enum { VALUES = 832, LINE = 80 };
 
 /* "coll_velo_priority 100\n..." */
@@ -40,7 +38,7 @@ void mca_coll_velo_publish(void)
     if (NULL != all) {
         write_values(all);
         memcpy(all + VALUES, address, bytes);
-        OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_velo_component.super.collm_version, all, VALUES + bytes);
+        OPAL_MODEX_SEND(rc, MCA_COLL_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all, VALUES + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {
