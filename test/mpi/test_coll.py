@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from flows import any_velo, flows, velo_only
+from launcher import TCP_HERE
 from test_hygiene import assert_empty
 
 pytestmark = any_velo
@@ -42,8 +43,7 @@ def test_a_mailbox_of_its_own_size(mpi):
 @velo_only
 @pytest.mark.parametrize("btl", ["vader,self", "self,tcp"])
 def test_messages_that_another_transport_carries(mpi, btl):
-    # tcp of Open MPI 5.0 does not find a way between processes of one machine over every interface.
-    result = run(mpi, "check", 1, np=3, transport_btl=False, options=["--mca", "btl", btl, "--mca", "btl_tcp_if_include", "lo"])
+    result = run(mpi, "check", 1, np=3, transport_btl=False, options=["--mca", "btl", btl], params=TCP_HERE)
     assert result.facts() == {"rounds": 1}
 
 
