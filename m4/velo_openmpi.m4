@@ -157,7 +157,7 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
       #endif]])],
       [velo_mtl=yes velo_mtl_header=ompi/mca/mtl/mtl.h],
       [velo_mtl="no, these headers are of an Open MPI without any MTL" velo_mtl_header=])])
- for velo_header in opal_config.h opal/mca/btl/btl.h $velo_mtl_header; do
+ for velo_header in opal_config.h opal/mca/btl/btl.h ompi/mca/coll/coll.h $velo_mtl_header; do
    VELO_OPENMPI_SEE([$velo_header], [], [AS_VAR_APPEND([velo_missing], [" $velo_header"])])
  done
  AS_IF([test -n "$velo_missing"], [VELO_OPENMPI_MISSING])

@@ -61,8 +61,9 @@ class FakeOpenMpi:
                                                     f"#define OPAL_RELEASE_VERSION {release}\n")
         (self.include / "opal/mca/btl").mkdir(parents=True)
         (self.include / "opal/mca/btl/btl.h").write_text(f"#define BTL_VERSION {btl_version}\n")
-        (self.include / "ompi/mca/mtl").mkdir(parents=True)
-        (self.include / "ompi/mca/mtl/mtl.h").write_text("")
+        for framework in ("coll", "mtl"):
+            (self.include / "ompi/mca" / framework).mkdir(parents=True)
+            (self.include / "ompi/mca" / framework / f"{framework}.h").write_text("")
 
     def with_info(self, sed):
         self.script("ompi_info", f"{self.ompi_info} \"$@\" | sed '{sed}'")

@@ -69,6 +69,12 @@ def ompi_info(mpi):
     return run
 
 
+@pytest.fixture(scope="session")
+def needs_mtl(ompi_info):
+    if "Open MPI v4.1." not in ompi_info("--version").stdout:
+        pytest.skip("the MTL is built for Open MPI 4.1 only")
+
+
 @pytest.fixture
 def start(mpi):
     """Starts a run that the test watches; ended with the test at the latest."""

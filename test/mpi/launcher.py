@@ -15,6 +15,8 @@ import excuses
 MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
 SECONDS_BETWEEN_LOOKS = 0.1
 ROOT_CONSENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# btl/tcp of Open MPI 5.0 may find no pair of other interfaces by which processes of one machine reach each other.
+TCP_HERE = {"btl_tcp_if_include": "lo"}
 
 
 class Hang(AssertionError):

@@ -3,7 +3,7 @@
 import re
 
 from flows import velo_only
-from launcher import has_velo
+from launcher import TCP_HERE, has_velo
 
 pytestmark = velo_only
 
@@ -32,7 +32,7 @@ REFUSAL = r"btl:velo: this plugin was built for Open MPI \d+\.\d+\S* and does no
 def test_the_plugin_declines_with_a_message_in_another_series(mpi):
     """With another BTL beside it the job goes on over that one."""
     options = ["--mca", "btl", "velo,tcp,self"]
-    result = mpi.run("another_series", np=3, transport_btl=False, options=options, params={"btl_base_verbose": 20})
+    result = mpi.run("another_series", np=3, transport_btl=False, options=options, params={"btl_base_verbose": 20, **TCP_HERE})
     assert result.facts() == {"ranks": 3}
     assert len(re.findall(REFUSAL, result.stderr)) == 3
     assert "slots_per_peer" not in result.stderr, "an engine has been opened"

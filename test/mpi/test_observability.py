@@ -202,7 +202,7 @@ def test_a_program_that_exits_without_finalize_leaves_a_readable_trace(mpi, flow
 @flows(16, policies=("dynamic",))
 def test_the_limit_bounds_the_file_and_is_reported(mpi, flow, tmp_path):
     params = {**flow.params, "btl_velo_trace": tmp_path, "btl_velo_trace_limit": 1, "btl_velo_by_reference": "never"}
-    result = mpi.run("exchange", 90, 60_000, np=4, params=params)
+    result = mpi.run("exchange", 200, 60_000, np=4, params=params)
     sizes = [file.stat().st_size for file in tmp_path.glob("*.vtrace")]
     assert max(sizes) <= 1 << 20 and len(sizes) == 4
     assert max(sizes) > 900_000, "the test does not reach the limit"

@@ -9,7 +9,7 @@ from flows import velo_only
 
 pytestmark = velo_only
 OF_EVERY_BTL = (r"btl_velo_(exclusivity|flags|atomic_flags|bandwidth|latency|rdma_pipeline_send_length|rdma_pipeline_frag_size|"
-                r"min_rdma_pipeline_size|get_limit|put_limit|get_alignment|put_alignment|priority)")
+                r"min_rdma_pipeline_size|get_limit|put_limit|get_alignment|put_alignment|priority|accelerator_max_send_size)")
 WRONG = [("flow_control", "foo"), ("credit_slots", 0), ("credit_slots", 256), ("credit_slots", 300), ("slots_per_peer", 1),
          ("slots_per_peer", 3), ("slots_per_peer", 100_000_000), ("eager_limit", 0), ("eager_limit", 1 << 40),
          ("single_copy_mechanism", "foo"), ("backing_directory", "/nonexistent"), ("report", "foo"),
@@ -63,7 +63,9 @@ def test_ompi_info_and_the_page_of_parameters_say_the_same(ompi_info):
 
 
 @pytest.mark.parametrize("name", [row[0].strip("`") for row in page() if row[0].startswith(("`mtl_velo_", "`coll_velo_"))])
-def test_ompi_info_lists_the_parameters_of_the_other_components_with_help(ompi_info, name):
+def test_ompi_info_lists_the_parameters_of_the_other_components_with_help(ompi_info, request, name):
+    if name.startswith("mtl_"):
+        request.getfixturevalue("needs_mtl")
     text = ompi_info("--all", "--parsable").stdout
     default, permitted = next(row[1:3] for row in page() if row[0] == f"`{name}`")
     value = "" if default == "nothing" else default

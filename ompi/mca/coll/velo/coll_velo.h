@@ -10,7 +10,6 @@
 
 #include "coll_velo_compat.h"
 
-#include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/group/group.h"
 #include "ompi/op/op.h"
@@ -27,7 +26,7 @@ typedef struct mca_coll_velo_component_t {
     opal_free_list_t requests;
 } mca_coll_velo_component_t;
 
-OMPI_MODULE_DECLSPEC extern mca_coll_velo_component_t mca_coll_velo_component;
+OMPI_DECLSPEC extern mca_coll_velo_component_t mca_coll_velo_component;
 
 /* Of a communicator. Requests that are under way keep it. */
 typedef struct mca_coll_velo_module_t {
@@ -104,7 +103,9 @@ velo_peer *mca_coll_velo_reach(void *module, uint32_t rank);
 
 /* calls */
 void mca_coll_velo_offer(mca_coll_base_module_t *module);
-void mca_coll_velo_keep_previous(mca_coll_velo_module_t *module, const mca_coll_base_comm_coll_t *previous);
+/* What serves the communicator is kept as the previous. */
+void mca_coll_velo_take_over(mca_coll_velo_module_t *module, mca_coll_base_comm_coll_t *table);
+void mca_coll_velo_give_back(mca_coll_velo_module_t *module, mca_coll_base_comm_coll_t *table);
 void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
 
 /* neighbours: how many send to this process, and are sent to. False: the communicator has no topology. */

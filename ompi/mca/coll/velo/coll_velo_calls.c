@@ -501,15 +501,33 @@ void mca_coll_velo_offer(mca_coll_base_module_t *module)
     OPERATIONS(OFFER)
 }
 
-void mca_coll_velo_keep_previous(mca_coll_velo_module_t *module, const mca_coll_base_comm_coll_t *previous)
+void mca_coll_velo_take_over(mca_coll_velo_module_t *module, mca_coll_base_comm_coll_t *table)
 {
-#define RETAIN_FORM(form)                         \
-    if (NULL != previous->coll_##form##_module) { \
-        OBJ_RETAIN(previous->coll_##form##_module); \
+#define RETAIN_FORM(form)                        \
+    if (NULL != table->coll_##form##_module) {   \
+        OBJ_RETAIN(table->coll_##form##_module); \
     }
 #define RETAIN(name, parameters, arguments) EACH_FORM(RETAIN_FORM, name)
-    module->previous = *previous;
+#define ENTER_FORM(form)                            \
+    table->coll_##form = module->super.coll_##form; \
+    table->coll_##form##_module = &module->super;
+#define ENTER(name, parameters, arguments) EACH_FORM(ENTER_FORM, name)
+    module->previous = *table;
     OPERATIONS(RETAIN)
+    if (MCA_COLL_VELO_ENTERS_ITSELF) {
+        OPERATIONS(ENTER)
+    }
+}
+
+void mca_coll_velo_give_back(mca_coll_velo_module_t *module, mca_coll_base_comm_coll_t *table)
+{
+#define GIVE_BACK_FORM(form)                                                 \
+    if (table->coll_##form##_module == &module->super) {                     \
+        table->coll_##form = module->previous.coll_##form;                   \
+        table->coll_##form##_module = module->previous.coll_##form##_module; \
+    }
+#define GIVE_BACK(name, parameters, arguments) EACH_FORM(GIVE_BACK_FORM, name)
+    OPERATIONS(GIVE_BACK)
 }
 
 void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module)

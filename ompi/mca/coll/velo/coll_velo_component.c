@@ -14,7 +14,7 @@ static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 mca_coll_velo_component_t mca_coll_velo_component = {
     .super = {
         .collm_version = {
-            MCA_COLL_BASE_VERSION_2_0_0,
+            MCA_COLL_VELO_API,
             .mca_component_name = "velo",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
             .mca_open_component = component_open,

@@ -32,7 +32,8 @@ OBJ_CLASS_INSTANCE(mca_coll_velo_module_t, mca_coll_base_module_t, construct, de
 /* What decides is known to all members alike. */
 static bool serves(ompi_communicator_t *comm)
 {
-    if (OMPI_COMM_IS_INTER(comm) || MCA_COLL_VELO_ID(comm) >= VELO_GOAL_FIRST_FREE_ID || OPAL_ENABLE_HETEROGENEOUS_SUPPORT) {
+    if (OMPI_COMM_IS_INTER(comm) || !MCA_COLL_VELO_HAS_ID(comm) || MCA_COLL_VELO_ID(comm) >= VELO_GOAL_FIRST_FREE_ID ||
+        OPAL_ENABLE_HETEROGENEOUS_SUPPORT) {
         return false;
     }
     for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
@@ -51,8 +52,14 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     module->size = (uint32_t) ompi_comm_size(comm);
     module->members = comm->c_local_group;
     OBJ_RETAIN(module->members);
-    mca_coll_velo_keep_previous(module, comm->c_coll);
+    mca_coll_velo_take_over(module, comm->c_coll);
     module->enabled = true;
+    return OMPI_SUCCESS;
+}
+
+static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    mca_coll_velo_give_back((mca_coll_velo_module_t *) base, comm->c_coll);
     return OMPI_SUCCESS;
 }
 
@@ -66,6 +73,7 @@ mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int 
         return NULL;
     }
     module->super.coll_module_enable = enable;
+    module->super.coll_module_disable = MCA_COLL_VELO_ENTERS_ITSELF ? disable : NULL;
     mca_coll_velo_offer(&module->super);
     *priority = (int) mca_coll_velo_component.config.priority;
     return &module->super;

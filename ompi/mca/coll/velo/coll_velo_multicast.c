@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/pmix/pmix.h"
+#include "opal/mca/common/velo/common_velo_compat.h"
 
 /* The lowest rank of the job on its node leads it. */
 static struct {
@@ -23,7 +23,7 @@ void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place)
     int rc;
     memset(place, 0, sizeof(*place));
     place->leader = OPAL_PROC_MY_NAME.vpid;
-    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_LOCAL_PEERS, &all, &ranks, OPAL_STRING);
+    OPAL_MODEX_RECV_VALUE(rc, MCA_COMMON_VELO_LOCAL_PEERS, &all, &ranks, MCA_COMMON_VELO_STRING);
     for (const char *at = OPAL_SUCCESS == rc ? ranks : NULL; NULL != at; at = strchr(at, ',')) {
         at += ',' == *at;
         const uint32_t rank = (uint32_t) strtoul(at, NULL, 10);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/pmix/pmix.h"
-
 enum { VALUES = 1216, LINE = 80 };
 
 /* "coll_velo_priority 100\n..." */
@@ -44,7 +42,7 @@ void mca_coll_velo_publish(void)
         mca_coll_velo_describe_multicast(&place);
         memcpy(all + VALUES, &place, sizeof(place));
         memcpy(all + before, address, bytes);
-        OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_velo_component.super.collm_version, all, before + bytes);
+        OPAL_MODEX_SEND(rc, MCA_COLL_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all, before + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {
