@@ -104,6 +104,10 @@ def test_more_than_2_gib_in_one_message(mpi):
     run(mpi, "large", np=2, params=ALONE, program="coll_blocks")
 
 
+def test_collectives_beside_a_communicator_that_is_being_made(mpi):
+    assert run(mpi, "idup", 50, np=3).facts() == {"rounds": 50}
+
+
 def test_what_no_schedule_knows_goes_the_other_way(mpi):
     run(mpi, "reductions", np=3)
 

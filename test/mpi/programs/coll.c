@@ -1,6 +1,6 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
+ * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
  * endless */
 #include <pthread.h>
 
@@ -197,6 +197,24 @@ static void communicators(int count) {
     }
 }
 
+/* MPI_Comm_idup asks for reductions of its own within progress: here after another number of calls at each rank. */
+static void idup(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        MPI_Comm copy;
+        MPI_Request of_copy;
+        MPI_Comm_idup(MPI_COMM_WORLD, &copy, &of_copy);
+        for (int i = 0; i < 5; ++i) {
+            int in = my_rank + round * i, sum = -1, is_over;
+            for (int looks = (3 * my_rank + round) % 5; looks > 0; --looks) MPI_Test(&of_copy, &is_over, MPI_STATUS_IGNORE);
+            MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+            CHECK(sum == ranks * (ranks - 1) / 2 + ranks * round * i, "round %d sum %d: %d", round, i, sum);
+        }
+        MPI_Wait(&of_copy, MPI_STATUS_IGNORE);
+        MPI_Barrier(copy);
+        MPI_Comm_free(&copy);
+    }
+}
+
 static void first_of_them(void* in, void* inout, int* count, MPI_Datatype* type) {
     (void)type;
     memcpy(inout, in, sizeof(int) * (size_t)*count);
@@ -340,6 +358,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "check") == 0) check(count);
     if (strcmp(mode, "many") == 0) many(count);
     if (strcmp(mode, "communicators") == 0) communicators(count);
+    if (strcmp(mode, "idup") == 0) idup(count);
     if (strcmp(mode, "reductions") == 0) reductions();
     if (strcmp(mode, "unserved") == 0) unserved();
     if (strcmp(mode, "between") == 0) between();
