@@ -108,6 +108,11 @@ def test_collectives_beside_a_communicator_that_is_being_made(mpi):
     assert run(mpi, "idup", 50, np=3).facts() == {"rounds": 50}
 
 
+@pytest.mark.parametrize("count", [8, 300000])
+def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
+    assert run(mpi, "mismatch", count, np=2).facts() == {"rounds": count}
+
+
 def test_what_no_schedule_knows_goes_the_other_way(mpi):
     run(mpi, "reductions", np=3)
 

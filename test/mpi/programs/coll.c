@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
- * endless */
+ * mismatch COUNT | endless */
 #include <pthread.h>
 
 #include "common.h"
@@ -320,6 +320,25 @@ static void mixed(int rounds) {
     }
 }
 
+/* Rank 1 expects less than the root sends. It is told so, and what follows is not concerned. */
+static void mismatch(int count) {
+    uint32_t* data = buffer(count);
+    MPI_Request late;
+    MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
+    const int expected = my_rank == 1 ? count / 2 : count, error = my_rank == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int found = MPI_Bcast(data, expected, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+    CHECK(found == error, "bcast: %d, not %d", found, error);
+    MPI_Ibcast(data, expected, MPI_UINT32_T, 0, MPI_COMM_WORLD, &late);
+    found = MPI_Waitall(1, &late, &status);
+    CHECK(found == (my_rank == 1 ? MPI_ERR_IN_STATUS : MPI_SUCCESS), "ibcast: %d", found);
+    CHECK(status.MPI_ERROR == error && late == MPI_REQUEST_NULL, "ibcast: %d in the status, not %d", status.MPI_ERROR, error);
+    int mine = my_rank, sum = -1;
+    CHECK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
+          "a sum after it: %d", sum);
+    free(data);
+}
+
 /* Each of them in a communicator of its own. */
 enum { kThreads = 3 };
 static MPI_Comm of_thread[kThreads];
@@ -364,6 +383,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "between") == 0) between();
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
+    if (strcmp(mode, "mismatch") == 0) mismatch(count);
     if (strcmp(mode, "endless") == 0) {
         mixed(1);
         MPI_Barrier(MPI_COMM_WORLD); /* everybody has opened whatever it needs of the others */

@@ -82,7 +82,7 @@ typedef struct mca_coll_velo_request_t {
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 
-/* component */
+/* component: logs a failure; a code of MPI, which the status of a request takes as it is */
 int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result result);
 
 /* module */

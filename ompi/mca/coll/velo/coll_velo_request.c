@@ -170,7 +170,7 @@ int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *cal
     if (VELO_OK != velo_goal_schedule_keep(schedule, &ours->schedule)) {
         mca_common_velo_give_up("out of memory");
     }
-    ours->lane = velo_goal_group_lane(module->group);
+    ours->lane = velo_goal_group_lane(module->groups[MCA_COLL_VELO_REQUESTS]);
     mca_coll_velo_keep_types(&ours->send);
     mca_coll_velo_keep_types(&ours->receive);
     OBJ_RETAIN(comm);
