@@ -10,7 +10,7 @@ from flows import any_velo, flows, velo_only
 from test_hygiene import assert_empty
 
 pytestmark = any_velo
-COLL = {"coll": "velo,basic,libnbc,self", "btl_velo_verbose": 5}
+COLL = {"coll": "velo,basic,libnbc,inter,self", "btl_velo_verbose": 5}
 ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
 USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
 
@@ -111,6 +111,12 @@ def test_collectives_beside_a_communicator_that_is_being_made(mpi):
 @pytest.mark.parametrize("count", [8, 300000])
 def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
     assert run(mpi, "mismatch", count, np=2).facts() == {"rounds": count}
+
+
+@pytest.mark.parametrize("np", [2, 5])
+def test_between_two_groups_others_serve(mpi, np):
+    result = mpi.run("coll", "halves", np=np, params=COLL)
+    assert result.facts() == {"rounds": 1} and len(USED.findall(result.stderr)) == np, str(result)
 
 
 def test_what_no_schedule_knows_goes_the_other_way(mpi):

@@ -1,6 +1,6 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
+ * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
  * mismatch COUNT | endless */
 #include <pthread.h>
 
@@ -215,6 +215,33 @@ static void idup(int rounds) {
     }
 }
 
+/* Between two groups no schedule serves; within the one that both become it does. */
+static void halves(void) {
+    const bool high = my_rank >= ranks / 2;
+    MPI_Comm half, other, merged;
+    MPI_Comm_split(MPI_COMM_WORLD, high, my_rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, high ? 0 : ranks / 2, 0, &other);
+    int others, in = my_rank, sum = 0, expected = 0, parts[64], part = -1;
+    MPI_Request late;
+    MPI_Comm_remote_size(other, &others);
+    for (int i = 0; i < others; ++i) expected += (high ? 0 : ranks / 2) + i;
+    MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, other);
+    CHECK(sum == expected, "between groups: %d, not %d", sum, expected);
+    sum = 0;
+    MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, other, &late);
+    MPI_Wait(&late, MPI_STATUS_IGNORE);
+    CHECK(sum == expected, "between groups, as a request: %d, not %d", sum, expected);
+    for (int i = 0; i < 64; ++i) parts[i] = 5 * i;
+    int rank;
+    MPI_Comm_rank(half, &rank);
+    MPI_Scatter(parts, 1, MPI_INT, &part, 1, MPI_INT, high ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL, other);
+    CHECK(!high || part == 5 * rank, "scattered: %d", part);
+    MPI_Intercomm_merge(other, high, &merged);
+    MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, merged);
+    CHECK(sum == ranks * (ranks - 1) / 2, "merged: %d", sum);
+    MPI_Comm_free(&merged), MPI_Comm_free(&other), MPI_Comm_free(&half);
+}
+
 static void first_of_them(void* in, void* inout, int* count, MPI_Datatype* type) {
     (void)type;
     memcpy(inout, in, sizeof(int) * (size_t)*count);
@@ -378,6 +405,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "many") == 0) many(count);
     if (strcmp(mode, "communicators") == 0) communicators(count);
     if (strcmp(mode, "idup") == 0) idup(count);
+    if (strcmp(mode, "halves") == 0) halves();
     if (strcmp(mode, "reductions") == 0) reductions();
     if (strcmp(mode, "unserved") == 0) unserved();
     if (strcmp(mode, "between") == 0) between();
