@@ -105,7 +105,7 @@ def test_more_than_2_gib_in_one_message(mpi):
 
 
 def test_collectives_beside_a_communicator_that_is_being_made(mpi):
-    assert run(mpi, "idup", 50, np=3).facts() == {"rounds": 50}
+    assert run(mpi, "idup", 10, np=3).facts() == {"rounds": 10}
 
 
 @pytest.mark.parametrize("count", [8, 300000])
