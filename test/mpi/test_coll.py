@@ -11,7 +11,7 @@ from launcher import TCP_HERE
 from test_hygiene import assert_empty
 
 pytestmark = any_velo
-COLL = {"coll": "velo,basic,libnbc,self", "btl_velo_verbose": 5}
+COLL = {"coll": "velo,basic,libnbc,inter,self", "btl_velo_verbose": 5}
 ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
 USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
 
@@ -105,6 +105,21 @@ def test_more_than_2_gib_in_one_message(mpi):
     run(mpi, "large", np=2, params=ALONE, program="coll_blocks")
 
 
+def test_collectives_beside_a_communicator_that_is_being_made(mpi):
+    assert run(mpi, "idup", 10, np=3).facts() == {"rounds": 10}
+
+
+@pytest.mark.parametrize("count", [8, 300000])
+def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
+    assert run(mpi, "mismatch", count, np=2).facts() == {"rounds": count}
+
+
+@pytest.mark.parametrize("np", [2, 5])
+def test_between_two_groups_others_serve(mpi, np):
+    result = mpi.run("coll", "halves", np=np, params=COLL)
+    assert result.facts() == {"rounds": 1} and len(USED.findall(result.stderr)) == np, str(result)
+
+
 def test_what_no_schedule_knows_goes_the_other_way(mpi):
     run(mpi, "reductions", np=3)
 
@@ -166,6 +181,7 @@ def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
     os.kill(int(job.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
     result = job.wait()
     assert result.returncode != 0
-    told = ("signal 9", "Killed", "has ended", f"with rank {victim}")  # by mpirun, or by a rank that noticed it first
+    # By mpirun, or by a rank that noticed it first: in a message or in a collective operation.
+    told = ("signal 9", "Killed", "has ended", f"with rank {victim}")
     assert any(words in result.output for words in told), str(result)
     assert_empty(shm)

@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
- * endless */
+ * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
+ * mismatch COUNT | endless */
 #include <pthread.h>
 
 #include "common.h"
@@ -197,6 +197,51 @@ static void communicators(int count) {
     }
 }
 
+/* MPI_Comm_idup asks for reductions of its own within progress: here after another number of calls at each rank. */
+static void idup(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        MPI_Comm copy;
+        MPI_Request of_copy;
+        MPI_Comm_idup(MPI_COMM_WORLD, &copy, &of_copy);
+        for (int i = 0; i < 5; ++i) {
+            int in = my_rank + round * i, sum = -1, is_over;
+            for (int looks = (3 * my_rank + round) % 5; looks > 0; --looks) MPI_Test(&of_copy, &is_over, MPI_STATUS_IGNORE);
+            MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+            CHECK(sum == ranks * (ranks - 1) / 2 + ranks * round * i, "round %d sum %d: %d", round, i, sum);
+        }
+        MPI_Wait(&of_copy, MPI_STATUS_IGNORE);
+        MPI_Barrier(copy);
+        MPI_Comm_free(&copy);
+    }
+}
+
+/* Between two groups no schedule serves; within the one that both become it does. */
+static void halves(void) {
+    const bool high = my_rank >= ranks / 2;
+    MPI_Comm half, other, merged;
+    MPI_Comm_split(MPI_COMM_WORLD, high, my_rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, high ? 0 : ranks / 2, 0, &other);
+    int others, in = my_rank, sum = 0, expected = 0, parts[64], part = -1;
+    MPI_Request late;
+    MPI_Comm_remote_size(other, &others);
+    for (int i = 0; i < others; ++i) expected += (high ? 0 : ranks / 2) + i;
+    MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, other);
+    CHECK(sum == expected, "between groups: %d, not %d", sum, expected);
+    sum = 0;
+    MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, other, &late);
+    MPI_Wait(&late, MPI_STATUS_IGNORE);
+    CHECK(sum == expected, "between groups, as a request: %d, not %d", sum, expected);
+    for (int i = 0; i < 64; ++i) parts[i] = 5 * i;
+    int rank;
+    MPI_Comm_rank(half, &rank);
+    MPI_Scatter(parts, 1, MPI_INT, &part, 1, MPI_INT, high ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL, other);
+    CHECK(!high || part == 5 * rank, "scattered: %d", part);
+    MPI_Intercomm_merge(other, high, &merged);
+    MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, merged);
+    CHECK(sum == ranks * (ranks - 1) / 2, "merged: %d", sum);
+    MPI_Comm_free(&merged), MPI_Comm_free(&other), MPI_Comm_free(&half);
+}
+
 static void first_of_them(void* in, void* inout, int* count, MPI_Datatype* type) {
     (void)type;
     memcpy(inout, in, sizeof(int) * (size_t)*count);
@@ -302,6 +347,25 @@ static void mixed(int rounds) {
     }
 }
 
+/* Rank 1 expects less than the root sends. It is told so, and what follows is not concerned. */
+static void mismatch(int count) {
+    uint32_t* data = buffer(count);
+    MPI_Request late;
+    MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
+    const int expected = my_rank == 1 ? count / 2 : count, error = my_rank == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int found = MPI_Bcast(data, expected, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+    CHECK(found == error, "bcast: %d, not %d", found, error);
+    MPI_Ibcast(data, expected, MPI_UINT32_T, 0, MPI_COMM_WORLD, &late);
+    found = MPI_Waitall(1, &late, &status);
+    CHECK(found == (my_rank == 1 ? MPI_ERR_IN_STATUS : MPI_SUCCESS), "ibcast: %d", found);
+    CHECK(status.MPI_ERROR == error && late == MPI_REQUEST_NULL, "ibcast: %d in the status, not %d", status.MPI_ERROR, error);
+    int mine = my_rank, sum = -1;
+    CHECK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
+          "a sum after it: %d", sum);
+    free(data);
+}
+
 /* Each of them in a communicator of its own. */
 enum { kThreads = 3 };
 static MPI_Comm of_thread[kThreads];
@@ -340,11 +404,14 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "check") == 0) check(count);
     if (strcmp(mode, "many") == 0) many(count);
     if (strcmp(mode, "communicators") == 0) communicators(count);
+    if (strcmp(mode, "idup") == 0) idup(count);
+    if (strcmp(mode, "halves") == 0) halves();
     if (strcmp(mode, "reductions") == 0) reductions();
     if (strcmp(mode, "unserved") == 0) unserved();
     if (strcmp(mode, "between") == 0) between();
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
+    if (strcmp(mode, "mismatch") == 0) mismatch(count);
     if (strcmp(mode, "endless") == 0) {
         mixed(1);
         MPI_Barrier(MPI_COMM_WORLD); /* everybody has opened whatever it needs of the others */

@@ -28,6 +28,14 @@ typedef struct mca_coll_velo_component_t {
 
 OMPI_DECLSPEC extern mca_coll_velo_component_t mca_coll_velo_component;
 
+/* Calls that wait and those that give a request count their runs apart: Open MPI itself asks for requests within progress
+ * (MPI_Comm_idup), at some members before a call that waits and at others after it. */
+typedef enum mca_coll_velo_sequence_t {
+    MCA_COLL_VELO_WAITING,
+    MCA_COLL_VELO_REQUESTS,
+    MCA_COLL_VELO_SEQUENCES,
+} mca_coll_velo_sequence_t;
+
 /* Of a communicator. Requests that are under way keep it. */
 typedef struct mca_coll_velo_module_t {
     mca_coll_base_module_t super;
@@ -35,7 +43,7 @@ typedef struct mca_coll_velo_module_t {
     bool enabled;
     uint32_t id, rank, size;
     ompi_group_t *members;
-    velo_goal_group *group; /* NULL: nothing was called yet */
+    velo_goal_group *groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
     atomic_int under_way; /* requests */
     uint32_t on_node;     /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
 } mca_coll_velo_module_t;
@@ -75,12 +83,12 @@ typedef struct mca_coll_velo_request_t {
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 
-/* component */
+/* component: logs a failure; a code of MPI, which the status of a request takes as it is */
 int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result result);
 
 /* module */
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
-velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module);
+velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module, mca_coll_velo_sequence_t sequence);
 
 /* multicast */
 #define MCA_COLL_VELO_MULTICAST_UNKNOWN UINT32_MAX

@@ -467,7 +467,7 @@ static bool describe_neighbor_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_
 }
 
 /* --- forms: blocking, non-blocking, persistent. NULL: nobody else offers it. */
-#define FORM(form, name, described, parameters, arguments, serve)                                                     \
+#define FORM(form, name, sequence, described, parameters, arguments, serve)                                               \
     static int form parameters                                                                                        \
     {                                                                                                                 \
         mca_coll_velo_module_t *module = (mca_coll_velo_module_t *) base;                                             \
@@ -476,17 +476,17 @@ static bool describe_neighbor_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_
         if (OPAL_LIKELY(OMPI_ERR_NOT_SUPPORTED != rc)) {                                                              \
             return rc;                                                                                                \
         }                                                                                                             \
-        velo_goal_run_skip(mca_coll_velo_group(module));                                                              \
+        velo_goal_run_skip(mca_coll_velo_group(module, sequence));                                                    \
         return NULL == module->previous.coll_##form ? OMPI_ERR_NOT_SUPPORTED : module->previous.coll_##form arguments; \
     }
 #define FORMS(name, parameters, arguments)                                                                          \
-    FORM(name, name, (&call, LIST arguments), (LIST parameters, mca_coll_base_module_t *base),                      \
+    FORM(name, name, MCA_COLL_VELO_WAITING, (&call, LIST arguments), (LIST parameters, mca_coll_base_module_t *base),                      \
          (LIST arguments, module->previous.coll_##name##_module), mca_coll_velo_run(module, &call))                 \
-    FORM(i##name, name, (&call, LIST arguments),                                                                    \
+    FORM(i##name, name, MCA_COLL_VELO_REQUESTS, (&call, LIST arguments),                                                                    \
          (LIST parameters, ompi_request_t **request, mca_coll_base_module_t *base),                                 \
          (LIST arguments, request, module->previous.coll_i##name##_module),                                         \
          mca_coll_velo_start(module, &call, comm, request))                                                         \
-    FORM(name##_init, name, (&call, LIST arguments),                                                                \
+    FORM(name##_init, name, MCA_COLL_VELO_REQUESTS, (&call, LIST arguments),                                                                \
          (LIST parameters, struct ompi_info_t *info, ompi_request_t **request, mca_coll_base_module_t *base),       \
          (LIST arguments, info, request, module->previous.coll_##name##_init_module),                               \
          mca_coll_velo_init(module, &call, comm, request))

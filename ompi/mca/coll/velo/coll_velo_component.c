@@ -99,5 +99,5 @@ int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result 
                                             "with rank %u",
              module->rank, module->id, (int) result.status, result.peer);
     mca_common_velo_log(0, text);
-    return OMPI_ERROR;
+    return VELO_ERR_MISMATCH == result.status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }

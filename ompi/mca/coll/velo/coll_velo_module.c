@@ -1,13 +1,15 @@
 /* The module of a communicator: whether it is served, its group. */
 #include "coll_velo.h"
 
+#include <string.h>
+
 #include "opal/runtime/opal_progress.h"
 
 static void construct(mca_coll_velo_module_t *module)
 {
     module->enabled = false;
     module->members = NULL;
-    module->group = NULL;
+    memset(module->groups, 0, sizeof(module->groups));
     module->on_node = MCA_COLL_VELO_MULTICAST_UNKNOWN;
     atomic_init(&module->under_way, 0);
 }
@@ -18,7 +20,9 @@ static void destruct(mca_coll_velo_module_t *module)
     while (0 < atomic_load(&module->under_way)) {
         opal_progress();
     }
-    velo_goal_group_close(module->group);
+    for (unsigned i = 0; i < MCA_COLL_VELO_SEQUENCES; ++i) {
+        velo_goal_group_close(module->groups[i]);
+    }
     if (module->enabled) {
         mca_coll_velo_drop_previous(module);
     }
@@ -32,7 +36,8 @@ OBJ_CLASS_INSTANCE(mca_coll_velo_module_t, mca_coll_base_module_t, construct, de
 /* What decides is known to all members alike. */
 static bool serves(ompi_communicator_t *comm)
 {
-    if (OMPI_COMM_IS_INTER(comm) || !MCA_COLL_VELO_HAS_ID(comm) || MCA_COLL_VELO_ID(comm) >= VELO_GOAL_FIRST_FREE_ID ||
+    if (OMPI_COMM_IS_INTER(comm) || !MCA_COLL_VELO_HAS_ID(comm) ||
+        MCA_COLL_VELO_ID(comm) >= VELO_GOAL_FIRST_FREE_ID / MCA_COLL_VELO_SEQUENCES ||
         OPAL_ENABLE_HETEROGENEOUS_SUPPORT) {
         return false;
     }
@@ -79,12 +84,14 @@ mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int 
     return &module->super;
 }
 
-velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module)
+velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module, mca_coll_velo_sequence_t sequence)
 {
-    if (OPAL_UNLIKELY(NULL == module->group) &&
-        VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, module->id, module->rank, module->size, mca_coll_velo_reach,
-                                        module, &module->group)) {
+    velo_goal_group **group = &module->groups[sequence];
+    const uint32_t id = MCA_COLL_VELO_SEQUENCES * module->id + sequence;
+    if (OPAL_UNLIKELY(NULL == *group) &&
+        VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, id, module->rank, module->size, mca_coll_velo_reach,
+                                        module, group)) {
         mca_common_velo_give_up("out of memory");
     }
-    return module->group;
+    return *group;
 }

@@ -36,12 +36,11 @@ static void construct(mca_coll_velo_request_t *request)
 OBJ_CLASS_INSTANCE(mca_coll_velo_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
 
 /* The schedule of a call. Whether there is one for it is the same everywhere; without memory the job cannot go on. */
-static velo_goal_schedule *plan(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
+static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group *group, mca_coll_velo_call_t *call)
 {
     velo_goal_schedule *schedule;
     mca_coll_velo_lay_out(&call->send);
     mca_coll_velo_lay_out(&call->receive);
-    velo_goal_group *group = mca_coll_velo_group(module);
     if (call->may_multicast && OPAL_UNLIKELY(0 < module->on_node)) {
         mca_coll_velo_multicast(module, &call->request);
     }
@@ -57,7 +56,7 @@ static velo_goal_schedule *plan(mca_coll_velo_module_t *module, mca_coll_velo_ca
     return schedule;
 }
 
-static velo_goal_run *begin(mca_coll_velo_module_t *module, velo_goal_schedule *schedule, mca_coll_velo_buffer_t *send,
+static velo_goal_run *begin(velo_goal_group *group, velo_goal_schedule *schedule, mca_coll_velo_buffer_t *send,
                             mca_coll_velo_buffer_t *receive, velo_goal_start start)
 {
     velo_goal_run *run;
@@ -67,7 +66,7 @@ static velo_goal_run *begin(mca_coll_velo_module_t *module, velo_goal_schedule *
     void *const arguments[] = {send->bytes, receive->bytes};
     start.arguments = arguments;
     start.argument_count = 2;
-    if (VELO_OK != velo_goal_run_start(module->group, schedule, &start, &run)) {
+    if (VELO_OK != velo_goal_run_start(group, schedule, &start, &run)) {
         mca_common_velo_give_up("out of memory");
     }
     return run;
@@ -76,11 +75,12 @@ static velo_goal_run *begin(mca_coll_velo_module_t *module, velo_goal_schedule *
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
-    velo_goal_schedule *schedule = plan(module, call);
+    velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
+    velo_goal_schedule *schedule = plan(module, group, call);
     if (NULL == schedule) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    velo_goal_run *run = begin(module, schedule, &call->send, &call->receive, (velo_goal_start){.done = NULL});
+    velo_goal_run *run = begin(group, schedule, &call->send, &call->receive, (velo_goal_start){.done = NULL});
     for (unsigned looks = 0; !velo_goal_run_is_over(run); ++looks) {
         if (looks % LOOKS < LOOKS - 1) {
             (void) velo_goal_progress(mca_coll_velo_component.performer);
@@ -117,7 +117,7 @@ static void activate(mca_coll_velo_request_t *request, velo_goal_schedule *sched
     request->super.super.req_state = OMPI_REQUEST_ACTIVE;
     request->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
     atomic_fetch_add(&request->module->under_way, 1);
-    (void) begin(request->module, schedule, &request->send, &request->receive,
+    (void) begin(request->module->groups[MCA_COLL_VELO_REQUESTS], schedule, &request->send, &request->receive,
                  (velo_goal_start){.done = done, .context = request, .lane = request->lane});
 }
 
@@ -150,7 +150,7 @@ static mca_coll_velo_request_t *request_of(mca_coll_velo_module_t *module, mca_c
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request)
 {
-    velo_goal_schedule *schedule = plan(module, call);
+    velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
     if (NULL == schedule) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
@@ -165,7 +165,7 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
 int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                        ompi_request_t **request)
 {
-    velo_goal_schedule *schedule = plan(module, call);
+    velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
     if (NULL == schedule) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
@@ -173,7 +173,7 @@ int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *cal
     if (VELO_OK != velo_goal_schedule_keep(schedule, &ours->schedule)) {
         mca_common_velo_give_up("out of memory");
     }
-    ours->lane = velo_goal_group_lane(module->group);
+    ours->lane = velo_goal_group_lane(module->groups[MCA_COLL_VELO_REQUESTS]);
     mca_coll_velo_keep_types(&ours->send);
     mca_coll_velo_keep_types(&ours->receive);
     OBJ_RETAIN(comm);
