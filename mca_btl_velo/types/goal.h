@@ -142,6 +142,7 @@ typedef struct velo_performer_config {
     velo_config engine; /* as for velo_engine_open; message and gone are the performer's */
     velo_messenger_config messages;
     uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
+    const char* choices; /* a file with rules for their algorithms before Velo's own; NULL or empty: none */
 } velo_performer_config;
 
 /* What has happened so far. */
@@ -151,6 +152,7 @@ typedef struct velo_performer_state {
     uint64_t failed;
     uint64_t operations; /* started */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
+    uint64_t choices;    /* digest of the rules for their algorithms */
     velo_messenger_state messages;
 } velo_performer_state;
 
