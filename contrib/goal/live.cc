@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "goal/check.h"
 #include "objects.h"
 #include "part.h"
+#include "trace_file.h"
 
 namespace velo::goal {
 namespace {
@@ -123,16 +125,82 @@ void print(const std::vector<Row>& rows, const LiveOptions& options) {
     std::printf("repetitions: %u; rank %td takes longest\n", options.repetitions, slowest - rows.begin());
 }
 
-void execute(const Schedule& schedule, const LiveOptions& options) {
+// Times of ranks of one node are those of one clock; others count from the barrier before the run.
+bool share_a_clock() {
+    MPI_Comm node;
+    int size, all;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    MPI_Comm_size(MPI_COMM_WORLD, &all);
+    int shared = size == all ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &shared, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return shared != 0;
+}
+
+// Slices of a thread do not overlap: each operation gets the first thread that is free.
+void draw(TraceFile& trace, const Program& program, const std::vector<double>& stamps) {
+    const double first = stamps.empty() ? 0 : *std::ranges::min_element(stamps);
+    const auto ns = [&](double seconds) { return static_cast<std::uint64_t>(1e9 * (seconds - first)); };
+    const double* of_rank = stamps.data();
+    std::vector<std::vector<TraceFile::Where>> where;  // by rank and operation
+    std::vector<const double*> begins;                 // by rank
+    for (const Schedule& schedule : program.schedules) {
+        std::vector<Vertex> order(schedule.count());
+        std::iota(order.begin(), order.end(), Vertex{0});
+        const auto begin = [&](Vertex v) { return std::min(of_rank[2 * v], of_rank[2 * v + 1]); };
+        std::ranges::sort(order, {}, begin);
+        std::vector<double> free;
+        where.emplace_back(schedule.count());
+        for (const Vertex v : order) {
+            auto thread = std::ranges::find_if(free, [&](double from) { return from <= begin(v); });
+            if (thread == free.end()) thread = free.insert(free.end(), 0);
+            *thread = of_rank[2 * v + 1];
+            where.back()[v] = {schedule.rank(), static_cast<std::uint32_t>(thread - free.begin())};
+            trace.slice(where.back()[v], ns(begin(v)), ns(of_rank[2 * v + 1]),
+                        describe(schedule.operation(v), &schedule));
+        }
+        begins.push_back(of_rank);
+        of_rank += std::size_t{2} * schedule.count();
+    }
+    std::uint32_t id = 0;
+    for (const Match& m : matches(program)) {
+        trace.leaves(where[m.from][m.send], ns(begins[m.from][2 * m.send]), std::to_string(id));
+        trace.arrives(where[m.to][m.receive], ns(begins[m.to][2 * m.receive + 1]), std::to_string(id++));
+    }
+    trace.close();
+}
+
+// Collective; rank 0 draws.
+void draw_all(TraceFile* trace, const Program& program, std::vector<double> stamps, double begin_s) {
+    if (!share_a_clock())
+        for (double& stamp : stamps) stamp -= begin_s;
+    std::vector<int> counts, places;
+    int all = 0;
+    for (const Schedule& schedule : program.schedules) {
+        places.push_back(all);
+        counts.push_back(static_cast<int>(2 * schedule.count()));
+        all += counts.back();
+    }
+    std::vector<double> of_all(trace == nullptr ? 0 : static_cast<std::size_t>(all));
+    MPI_Gatherv(stamps.data(), static_cast<int>(stamps.size()), MPI_DOUBLE, of_all.data(), counts.data(),
+                places.data(), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (trace != nullptr) draw(*trace, program, of_all);
+}
+
+void execute(const Program& program, const Schedule& schedule, const LiveOptions& options, TraceFile* trace) {
+    const bool traced = !options.trace.empty();
     GOAL_Group group;
     GOAL_InitComm(MPI_COMM_WORLD, &group);
     {
-        const Part part(group, schedule, options.calculations);
-        Watch watch(group, schedule.count(), options);
+        const Part part(group, schedule, options.calculations, traced);
+        Watch watch(group, (traced ? 3 : 1) * schedule.count(), options);
+        double begin_s = 0;
         std::vector<double> times;
         for (std::uint32_t i = 0; i < options.repetitions; ++i) {
             watch.begin(i);
             times.push_back(time_of(part.compiled(), watch));
+            begin_s = std::chrono::duration<double>(Clock::now().time_since_epoch()).count() - times.back();
             watch.end();
         }
         std::ranges::sort(times);
@@ -142,6 +210,7 @@ void execute(const Schedule& schedule, const LiveOptions& options) {
         std::vector<Row> rows(schedule.size());
         MPI_Gather(&row, kNumbers, MPI_DOUBLE, rows.data(), kNumbers, MPI_DOUBLE, 0, MPI_COMM_WORLD);
         if (schedule.rank() == 0) print(rows, options);
+        if (traced) draw_all(trace, program, part.stamps(), begin_s);
     }
     GOAL_FreeGroup(&group);
 }
@@ -155,6 +224,7 @@ int run_live(Source source, const LiveOptions& options) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     source.processes = static_cast<std::uint32_t>(size);
     Loaded loaded;
+    std::optional<TraceFile> trace;
     std::string wrong;
     try {
         loaded = load(source);
@@ -163,13 +233,16 @@ int run_live(Source source, const LiveOptions& options) {
                                      " ranks, and there are " + std::to_string(size) + ": mpirun -np " +
                                      std::to_string(loaded.program.size()));
         if (rank == 0) refuse_what_cannot_end(loaded.program);
+        if (rank == 0 && !options.trace.empty()) trace.emplace(options.trace);
     } catch (const std::exception& error) {
         wrong = error.what();
     }
     int first = wrong.empty() ? size : rank;
     MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == rank) std::fprintf(stderr, "velo-goal: %s\n", wrong.c_str());
-    if (first == size) execute(loaded.program.schedules[static_cast<std::size_t>(rank)], options);
+    if (first == size)
+        execute(loaded.program, loaded.program.schedules[static_cast<std::size_t>(rank)], options,
+                trace ? &*trace : nullptr);
     MPI_Finalize();
     return first == size ? 0 : 1;
 }

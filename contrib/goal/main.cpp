@@ -139,6 +139,8 @@ void add_run(CLI::App& app, int& status) {
     command->add_option("--every", o->every_s, "seconds between lines about a run that takes long; 0: none")
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
+    command->add_option("--trace", o->trace,
+                        "writes the last repetition for ui.perfetto.dev; the stamps take time themselves");
     command->add_flag("--json", o->json);
     command->callback([o, &status] { status = run_live(o->source, *o); });
 }

@@ -24,7 +24,8 @@ inline double seconds_since(Clock::time_point begin) {
 
 class Part {
  public:
-    Part(GOAL_Group group, const Schedule& schedule, double calculations)
+    // With stamps it takes the times of its operations.
+    Part(GOAL_Group group, const Schedule& schedule, double calculations, bool stamps = false)
         : schedule_(schedule), graph_(GOAL_CreateGraph_r(group)) {
         make_room();
         spins_.reserve(schedule.count());
@@ -33,6 +34,7 @@ class Part {
             for (const Vertex d : schedule.dependents(v)) GOAL_Requires(graph_, v, d);
             for (const Vertex d : schedule.start_dependents(v)) GOAL_RequiresStart(graph_, v, d);
         }
+        if (stamps) stamp_all();
         compiled_ = GOAL_Compile(graph_);
         GOAL_FreeGraph(graph_);
     }
@@ -42,6 +44,9 @@ class Part {
 
     GOAL_Schedule compiled() const { return compiled_; }
     std::uint64_t sent_bytes() const { return sent_bytes_; }
+    // Of the last run, seconds: when operation v had been started, and when it had finished, at 2v and 2v
+    // + 1.
+    const std::vector<double>& stamps() const { return stamps_; }
     double calculated_s() const {
         double ns = 0;
         for (const double spin : spins_) ns += spin;
@@ -94,6 +99,18 @@ class Part {
         for (const Operand* operand : {&c.first, &c.second, &c.result})
             each_piece(operand->offset, operand->pieces, operand->space, c.bytes(),
                        [&](const Piece& piece) { function(piece, operand == &c.result); });
+    }
+
+    // Operations of the schedule have the numbers that they have in the graph.
+    void stamp_all() {
+        stamps_.resize(std::size_t{2} * schedule_.count());
+        const auto stamp = [&](std::size_t i) {
+            return GOAL_LocalOp(graph_, nullptr, nullptr, &stamps_[i], GOAL_WTIME, GOAL_FLOAT, 64, 1);
+        };
+        for (Vertex v = 0; v < schedule_.count(); ++v) {
+            GOAL_RequiresStart(graph_, v, stamp(std::size_t{2} * v));
+            GOAL_Requires(graph_, v, stamp(std::size_t{2} * v + 1));
+        }
     }
 
     void make_room() {
@@ -158,7 +175,8 @@ class Part {
     GOAL_Graph graph_;
     GOAL_Schedule compiled_ = nullptr;
     std::array<std::vector<std::byte>, kSpaces + 2> memory_;  // by space; what nobody looks at at the end
-    std::vector<double> spins_;                               // nanoseconds
+    std::vector<double> stamps_;
+    std::vector<double> spins_;  // nanoseconds
     std::uint64_t sent_bytes_ = 0;
 };
 

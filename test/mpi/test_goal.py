@@ -202,6 +202,28 @@ def test_examples_run_and_each_rank_has_its_row(velo_goal, example, ranks, flow)
 
 
 @flows(8, policies=("dynamic",))
+def test_a_run_is_written_for_perfetto(velo_goal, tmp_path, flow):
+    file = tmp_path / "run.json"
+    result = velo_goal(EXAMPLES / "ring.goal", "--repeat", 2, "--trace", file, np=4, params=flow.params)
+    assert result.returncode == 0, str(result)
+    events = json.loads(file.read_text())["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    text = (EXAMPLES / "ring.goal").read_text()
+    assert len(slices) == len(re.findall(r"^\w+: ", text, re.MULTILINE)) and {event["pid"] for event in slices} == {0, 1, 2, 3}
+    # A thread does one thing at a time, and each message goes from its send's rank to another one.
+    by_thread = {}
+    for event in sorted(slices, key=lambda event: event["ts"]):
+        begin, end = event["ts"], event["ts"] + event["dur"]
+        assert begin >= by_thread.get((event["pid"], event["tid"]), 0) - 0.002, event
+        by_thread[event["pid"], event["tid"]] = end
+    ends = {phase: {event["id"]: event["pid"] for event in events if event["ph"] == phase} for phase in "sf"}
+    assert ends["s"].keys() == ends["f"].keys() and len(ends["s"]) == text.count("send ")
+    assert all(ends["f"][arrow] == (rank + 1) % 4 for arrow, rank in ends["s"].items())
+    result = velo_goal(EXAMPLES / "ring.goal", "--trace", tmp_path / "no" / "run.json", np=4)
+    assert result.returncode == 1 and result.stderr.count(f"velo-goal: cannot write {tmp_path}/no/run.json\n") == 1, str(result)
+
+
+@flows(8, policies=("dynamic",))
 def test_calculations_are_scaled(velo_goal, flow):
     result = velo_goal(EXAMPLES / "ring.goal", "--calc", 0.5, "--json", np=4, params=flow.params)
     assert [row["calculated_s"] for row in json.loads(result.stdout)["ranks"]] == pytest.approx(4 * [20e-6])
