@@ -327,12 +327,19 @@ def test_each_contestant_is_started_its_own_way(lab, tmp_path):
     assert lab("E4", "--quick", "--mca", "x", "y", *ON_SCHEDULES, **COMPONENTS).returncode == 0
     said = calls(tmp_path)
     schedules, libnbc = ([call for call in said if words in call] for words in ("--mca coll velo,basic,libnbc,self", "--mca btl vader,self"))
-    assert len(schedules) == len(libnbc) and len(schedules) + len(libnbc) == len(said) - 1  # --version
+    assert len(schedules) == len(libnbc) and len(schedules) + len(libnbc) == len(said)
     assert all(" --mca x y /bin/true overlap " in call for call in schedules + libnbc)
     assert {tests for call in schedules for tests in ("0", "1") if f"--tests {tests}" in call} == {"0", "1"}
 
 
 def test_without_schedules_there_is_nothing_to_say(lab, tmp_path):
-    done = lab("E1", *ON_SCHEDULES, FAKE_COMPONENTS="btl:vader")
-    assert done.returncode == 0 and "SKIPPED E1: " in done.stdout, done.stdout + done.stderr
+    done = lab("E1", "--contestants", "libnbc over vader", **COMPONENTS)
+    assert done.returncode == 0 and "SKIPPED E1: coll/velo: not among --contestants; " in done.stdout, done.stdout + done.stderr
     assert verdicts(tmp_path, "E1") == []
+
+
+def test_who_is_not_there_is_skipped_by_name_and_leaves_open_what_needs_him(lab, tmp_path):
+    done = lab("E5", "--quick", "--contestants", "coll/velo,libnbc over vader")
+    assert done.returncode == 0, done.stderr
+    assert "SKIPPED in E5: libnbc over vader: Open MPI 4.1.4 has no btl component vader" in done.stdout
+    assert verdicts(tmp_path, "E5") == ["cannot be judged", "cannot be judged"]

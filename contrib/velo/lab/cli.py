@@ -57,7 +57,7 @@ def _context(options):
         slots=tuple(sorted(options.slots)) if options.slots else None,
         reference_slots=options.reference_slots,
         seconds=options.time,
-        contestants=functools.cache(lambda: contestants.find(mpirun, options.processors, options.contestants)),
+        contestants=functools.cache(lambda: contestants.find(mpirun, info, options.processors, options.contestants)),
     )
 
 

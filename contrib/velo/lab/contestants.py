@@ -8,9 +8,9 @@ from ..versus.contestants import Missing, OpenMpi, find_mpich
 VELO, SAME, VADER, MPICH = NAMES = ("coll/velo", "libnbc over velo", "libnbc over vader", "mpich")
 
 
-def find(mpirun, processors=(), wanted=NAMES):
+def find(mpirun, ompi_info, processors=(), wanted=NAMES):
     """Contestants by name, and in words who is missing."""
-    open_mpi = OpenMpi(mpirun, None, processors=tuple(processors))
+    open_mpi = OpenMpi(mpirun, None, processors=tuple(processors), info=ompi_info)
     all_of_them = {VELO: lambda: open_mpi.variant(VELO, "--mca coll velo,basic,libnbc,self"),
                    SAME: lambda: open_mpi.variant(SAME, ""),
                    VADER: lambda: dataclasses.replace(open_mpi.shared_memory(), name=VADER),
