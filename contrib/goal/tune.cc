@@ -26,7 +26,10 @@ using collectives::Algorithm;
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 // Nothing is said of more ranks of a node than one: schedules that are made for a communicator know of none.
 constexpr std::string_view kNeedsNodes = "nodes";
-constexpr std::string_view kInLists = "exchange";  // its blocks are no matter of a size
+// Its blocks are those of lists, which are no matter of a size.
+bool is_in_lists(std::string_view operation) {
+    return operation == "exchange" || operation.ends_with('v');
+}
 
 bool has_sizes(std::string_view operation) {
     return operation != "barrier";
@@ -41,7 +44,7 @@ struct Case {
 std::vector<Case> cases(const TuneOptions& options) {
     std::vector<std::string_view> operations(options.operations.begin(), options.operations.end());
     for (const Algorithm& a : collectives::algorithms())
-        if (options.operations.empty() && a.operation != kInLists &&
+        if (options.operations.empty() && !is_in_lists(a.operation) &&
             (operations.empty() || operations.back() != a.operation))
             operations.push_back(a.operation);
     std::vector<std::uint64_t> sizes = options.sizes;
@@ -261,7 +264,7 @@ void measure_all(const TuneOptions& options, std::uint32_t all, int rank) {
 
 void check(const TuneOptions& options, std::uint32_t all) {
     for (const std::string& operation : options.operations)
-        if (operation == kInLists ||
+        if (is_in_lists(operation) ||
             std::ranges::find(collectives::algorithms(), operation, &Algorithm::operation) ==
                 collectives::algorithms().end())
             throw std::runtime_error("--operations: there is no " + operation +
