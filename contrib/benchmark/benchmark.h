@@ -83,6 +83,9 @@ class Benchmark {
     // The timed part: one repetition.
     virtual void run(const Call& call) = 0;
 
+    // The same begun: it ends with the request. False: there is no such call.
+    virtual bool start(const Call&, MPI_Request*) { return false; }
+
     // What this process sends and what it must find in its receive buffer afterwards.
     virtual std::vector<Block> sent(const Call& call) const = 0;
     virtual std::vector<Block> received(const Call& call) const = 0;

@@ -40,6 +40,11 @@ class Alltoall : public AllToAllPattern {
         MPI_Alltoall(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE,
                      call.group.comm);
     }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Ialltoall(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE,
+                      call.group.comm, request);
+        return true;
+    }
 };
 
 class Alltoallv : public AllToAllPattern {
@@ -111,6 +116,11 @@ class Gather : public GatherPattern {
         MPI_Gather(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE, call.root,
                    call.group.comm);
     }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Igather(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE, call.root,
+                    call.group.comm, request);
+        return true;
+    }
 };
 
 class Gatherv : public GatherPattern {
@@ -159,8 +169,11 @@ class Bcast : public Collective {
     Bcast() : Collective("Bcast", true) {}
 
     void run(const Call& call) override {
-        std::byte* buffer = call.group.rank == call.root ? call.send : call.receive;
-        MPI_Bcast(buffer, call.count(), MPI_BYTE, call.root, call.group.comm);
+        MPI_Bcast(buffer(call), call.count(), MPI_BYTE, call.root, call.group.comm);
+    }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Ibcast(buffer(call), call.count(), MPI_BYTE, call.root, call.group.comm, request);
+        return true;
     }
     std::vector<Block> sent(const Call& call) const override {
         return only_if(call.group.rank == call.root, call);
@@ -170,6 +183,9 @@ class Bcast : public Collective {
     }
 
  private:
+    static std::byte* buffer(const Call& call) {
+        return call.group.rank == call.root ? call.send : call.receive;
+    }
     static std::vector<Block> only_if(bool concerned, const Call& call) {
         return concerned ? std::vector<Block>{block_for_everyone(call, call.root)} : std::vector<Block>{};
     }
@@ -182,6 +198,10 @@ class Barrier : public Benchmark {
               {.name = "Barrier", .kind = Kind::kCollective, .report = Report::kTime, .has_sizes = false}) {}
 
     void run(const Call& call) override { MPI_Barrier(call.group.comm); }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Ibarrier(call.group.comm, request);
+        return true;
+    }
     std::vector<Block> sent(const Call&) const override { return {}; }
     std::vector<Block> received(const Call&) const override { return {}; }
 };

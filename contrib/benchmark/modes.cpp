@@ -11,7 +11,8 @@ namespace {
 constexpr struct {
     const char* word;
     int (*run)(const Words&, int);
-} kModes[] = {{"points", run_points}, {"phases", run_phases}, {"memory", run_memory}, {"flood", run_flood}};
+} kModes[] = {{"points", run_points}, {"phases", run_phases}, {"memory", run_memory},
+              {"flood", run_flood},   {"calls", run_calls},   {"overlap", run_overlap}};
 
 }  // namespace
 

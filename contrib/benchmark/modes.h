@@ -12,6 +12,13 @@
 //            memory WHEN KIND MEAN_KIB MAX_KIB
 //            end
 //   flood    flood|receive SECONDS KIB
+//   calls    bench 1 RANKS LIBRARY VERSION
+//            point BENCHMARK BYTES ...   as of points, but: of a call after a barrier, the mean of all ranks
+//            end
+//   overlap  bench 1 RANKS LIBRARY VERSION
+//            overlap BENCHMARK BYTES MATRIX PURE_USEC COMPUTE_USEC OVERLAPPED_USEC WAIT_USEC LOST_USEC
+//            ITERATIONS DEFECTS
+//            end
 #pragma once
 
 #include <string>
@@ -35,8 +42,10 @@ int run_points(const Words& words, int rank);
 int run_phases(const Words& words, int rank);
 int run_memory(const Words& words, int rank);
 int run_flood(const Words& words, int rank);
+int run_calls(const Words& words, int rank);
+int run_overlap(const Words& words, int rank);
 
-// The first line of points and memory.
+// The first line of points, memory, calls and overlap.
 void print_library(int rank);
 
 }  // namespace velo::bench

@@ -35,6 +35,10 @@ class Allreduce : public Reduction {
     void run(const Call& call) override {
         MPI_Allreduce(call.send, call.receive, elements(call), MPI_FLOAT, MPI_SUM, call.group.comm);
     }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Iallreduce(call.send, call.receive, elements(call), MPI_FLOAT, MPI_SUM, call.group.comm, request);
+        return true;
+    }
     std::vector<Block> received(const Call& call) const override { return {sum(call.bytes)}; }
 };
 

@@ -1,11 +1,9 @@
 #include "live.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <climits>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -13,15 +11,11 @@
 #include "goal.h"
 #include "goal/check.h"
 #include "objects.h"
+#include "part.h"
+#include "trace_file.h"
 
 namespace velo::goal {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Without these a run would not end, or fail.
 void refuse_what_cannot_end(const Program& program) {
@@ -32,147 +26,6 @@ void refuse_what_cannot_end(const Program& program) {
             text += (text.empty() ? "" : "\n  ") + finding.text;
     if (!text.empty()) throw std::runtime_error("refused, as it cannot come to its end:\n  " + text);
 }
-
-// One rank's schedule, made anew through goal.h over memory of its own.
-class Part {
- public:
-    Part(GOAL_Group group, const Schedule& schedule, double calculations)
-        : schedule_(schedule), graph_(GOAL_CreateGraph_r(group)) {
-        make_room();
-        spins_.reserve(schedule.count());
-        for (Vertex v = 0; v < schedule.count(); ++v) add(schedule.operation(v), calculations);
-        for (Vertex v = 0; v < schedule.count(); ++v) {
-            for (const Vertex d : schedule.dependents(v)) GOAL_Requires(graph_, v, d);
-            for (const Vertex d : schedule.start_dependents(v)) GOAL_RequiresStart(graph_, v, d);
-        }
-        compiled_ = GOAL_Compile(graph_);
-        GOAL_FreeGraph(graph_);
-    }
-    ~Part() { GOAL_FreeSchedule(compiled_); }
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
-
-    GOAL_Schedule compiled() const { return compiled_; }
-    std::uint64_t sent_bytes() const { return sent_bytes_; }
-    double calculated_s() const {
-        double ns = 0;
-        for (const double spin : spins_) ns += spin;
-        return ns / 1e9;
-    }
-
- private:
-    // Addresses and lengths, as the vector forms take them.
-    struct Pieces {
-        std::vector<void*> addresses;
-        std::vector<int> lengths;
-
-        void add(std::byte* at, std::uint64_t bytes) {
-            do {
-                const auto part = static_cast<int>(std::min<std::uint64_t>(bytes, INT_MAX));
-                addresses.push_back(at);
-                lengths.push_back(part);
-                at += part;
-                bytes -= static_cast<std::uint64_t>(part);
-            } while (bytes > 0);
-        }
-        int count() const { return static_cast<int>(lengths.size()); }
-    };
-
-    static void spin(void* ns) {
-        const Clock::time_point begin = Clock::now();
-        const double wanted = *static_cast<const double*>(ns) / 1e9;
-        while (seconds_since(begin) < wanted) {
-        }
-    }
-    static void nothing(void*) {}
-
-    // What is received nowhere goes past what is sent from nowhere.
-    static std::size_t room_of(Space space, bool written) {
-        return space == kNowhere && written ? kSpaces + std::size_t{1} : space;
-    }
-    template <typename Function>
-    void each_piece(std::uint64_t offset, std::uint32_t pieces, Space space, std::uint64_t bytes,
-                    Function function) const {
-        if (pieces == 0) function(Piece{{offset, space}, bytes});
-        for (std::uint32_t i = 0; i < pieces; ++i) function(schedule_.pieces()[offset + i]);
-    }
-    template <typename Function>
-    void each_buffer(const Operation& o, Function function) const {
-        if (o.communicates())
-            each_piece(o.offset, o.pieces, o.space, o.bytes,
-                       [&](const Piece& piece) { function(piece, o.kind == Kind::kReceive); });
-        if (o.kind != Kind::kCombine) return;
-        const Combination& c = schedule_.combination(o);
-        for (const Operand* operand : {&c.first, &c.second, &c.result})
-            each_piece(operand->offset, operand->pieces, operand->space, c.bytes(),
-                       [&](const Piece& piece) { function(piece, operand == &c.result); });
-    }
-
-    void make_room() {
-        std::array<std::uint64_t, kSpaces + 2> bytes{};
-        for (const Operation& o : schedule_.operations())
-            each_buffer(o, [&](const Piece& piece, bool written) {
-                std::uint64_t& room = bytes[room_of(piece.place.space, written)];
-                room = std::max(room, piece.place.offset + piece.bytes);
-            });
-        for (std::size_t i = 0; i < bytes.size(); ++i) memory_[i].resize(bytes[i] + 1);
-    }
-
-    Pieces pieces(std::uint64_t offset, std::uint32_t count, Space space, std::uint64_t bytes, bool written) {
-        Pieces list;
-        each_piece(offset, count, space, bytes, [&](const Piece& piece) {
-            list.add(memory_[room_of(piece.place.space, written)].data() + piece.place.offset, piece.bytes);
-        });
-        return list;
-    }
-
-    static int tag_of(std::uint32_t tag) {
-        if (tag > INT_MAX && tag != kAny)
-            throw std::runtime_error("tag " + std::to_string(tag) + " exceeds " + std::to_string(INT_MAX));
-        return static_cast<int>(tag);
-    }
-    static_assert(static_cast<int>(kAny) == GOAL_ANY_SOURCE && static_cast<int>(kAny) == GOAL_ANY_TAG);
-
-    void add(const Operation& o, double calculations) {
-        switch (o.kind) {
-            case Kind::kSend:
-            case Kind::kReceive: {
-                const bool sends = o.kind == Kind::kSend;
-                Pieces p = pieces(o.offset, o.pieces, o.space, o.bytes, !sends);
-                (sends ? GOAL_SendVec : GOAL_RecvVec)(graph_, p.addresses.data(), p.lengths.data(), p.count(),
-                                                      static_cast<int>(o.peer), tag_of(o.tag),
-                                                      GOAL_USERSPACE);
-                if (sends) sent_bytes_ += o.bytes;
-                break;
-            }
-            case Kind::kCalculate:
-                spins_.push_back(static_cast<double>(o.bytes) * calculations);
-                GOAL_Call(graph_, spins_.back() > 0 ? spin : nothing, &spins_.back());
-                break;
-            case Kind::kCombine: {
-                const Combination& c = schedule_.combination(o);
-                const auto list = [&](const Operand& of, bool written) {
-                    return pieces(of.offset, of.pieces, of.space, c.bytes(), written);
-                };
-                Pieces a = list(c.first, false), b = list(c.second, false), z = list(c.result, true);
-                GOAL_LocalOpVec(graph_, a.addresses.data(), a.lengths.data(), a.count(), b.addresses.data(),
-                                b.lengths.data(), b.count(), z.addresses.data(), z.lengths.data(), z.count(),
-                                static_cast<char>(c.type), static_cast<char>(c.width),
-                                static_cast<char>(c.op), GOAL_USERSPACE, GOAL_USERSPACE, GOAL_USERSPACE);
-                break;
-            }
-            case Kind::kCall:
-                throw std::runtime_error("a call to a function of a program");
-        }
-    }
-
-    const Schedule& schedule_;
-    GOAL_Graph graph_;
-    GOAL_Schedule compiled_ = nullptr;
-    std::array<std::vector<std::byte>, kSpaces + 2> memory_;  // by space; what nobody looks at at the end
-    std::vector<double> spins_;                               // nanoseconds
-    std::uint64_t sent_bytes_ = 0;
-};
 
 // What rank 0 says of a repetition that takes long.
 class Watch {
@@ -272,16 +125,82 @@ void print(const std::vector<Row>& rows, const LiveOptions& options) {
     std::printf("repetitions: %u; rank %td takes longest\n", options.repetitions, slowest - rows.begin());
 }
 
-void execute(const Schedule& schedule, const LiveOptions& options) {
+// Times of ranks of one node are those of one clock; others count from the barrier before the run.
+bool share_a_clock() {
+    MPI_Comm node;
+    int size, all;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    MPI_Comm_size(MPI_COMM_WORLD, &all);
+    int shared = size == all ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &shared, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return shared != 0;
+}
+
+// Slices of a thread do not overlap: each operation gets the first thread that is free.
+void draw(TraceFile& trace, const Program& program, const std::vector<double>& stamps) {
+    const double first = stamps.empty() ? 0 : *std::ranges::min_element(stamps);
+    const auto ns = [&](double seconds) { return static_cast<std::uint64_t>(1e9 * (seconds - first)); };
+    const double* of_rank = stamps.data();
+    std::vector<std::vector<TraceFile::Where>> where;  // by rank and operation
+    std::vector<const double*> begins;                 // by rank
+    for (const Schedule& schedule : program.schedules) {
+        std::vector<Vertex> order(schedule.count());
+        std::iota(order.begin(), order.end(), Vertex{0});
+        const auto begin = [&](Vertex v) { return std::min(of_rank[2 * v], of_rank[2 * v + 1]); };
+        std::ranges::sort(order, {}, begin);
+        std::vector<double> free;
+        where.emplace_back(schedule.count());
+        for (const Vertex v : order) {
+            auto thread = std::ranges::find_if(free, [&](double from) { return from <= begin(v); });
+            if (thread == free.end()) thread = free.insert(free.end(), 0);
+            *thread = of_rank[2 * v + 1];
+            where.back()[v] = {schedule.rank(), static_cast<std::uint32_t>(thread - free.begin())};
+            trace.slice(where.back()[v], ns(begin(v)), ns(of_rank[2 * v + 1]),
+                        describe(schedule.operation(v), &schedule));
+        }
+        begins.push_back(of_rank);
+        of_rank += std::size_t{2} * schedule.count();
+    }
+    std::uint32_t id = 0;
+    for (const Match& m : matches(program)) {
+        trace.leaves(where[m.from][m.send], ns(begins[m.from][2 * m.send]), std::to_string(id));
+        trace.arrives(where[m.to][m.receive], ns(begins[m.to][2 * m.receive + 1]), std::to_string(id++));
+    }
+    trace.close();
+}
+
+// Collective; rank 0 draws.
+void draw_all(TraceFile* trace, const Program& program, std::vector<double> stamps, double begin_s) {
+    if (!share_a_clock())
+        for (double& stamp : stamps) stamp -= begin_s;
+    std::vector<int> counts, places;
+    int all = 0;
+    for (const Schedule& schedule : program.schedules) {
+        places.push_back(all);
+        counts.push_back(static_cast<int>(2 * schedule.count()));
+        all += counts.back();
+    }
+    std::vector<double> of_all(trace == nullptr ? 0 : static_cast<std::size_t>(all));
+    MPI_Gatherv(stamps.data(), static_cast<int>(stamps.size()), MPI_DOUBLE, of_all.data(), counts.data(),
+                places.data(), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (trace != nullptr) draw(*trace, program, of_all);
+}
+
+void execute(const Program& program, const Schedule& schedule, const LiveOptions& options, TraceFile* trace) {
+    const bool traced = !options.trace.empty();
     GOAL_Group group;
     GOAL_InitComm(MPI_COMM_WORLD, &group);
     {
-        const Part part(group, schedule, options.calculations);
-        Watch watch(group, schedule.count(), options);
+        const Part part(group, schedule, options.calculations, traced);
+        Watch watch(group, (traced ? 3 : 1) * schedule.count(), options);
+        double begin_s = 0;
         std::vector<double> times;
         for (std::uint32_t i = 0; i < options.repetitions; ++i) {
             watch.begin(i);
             times.push_back(time_of(part.compiled(), watch));
+            begin_s = std::chrono::duration<double>(Clock::now().time_since_epoch()).count() - times.back();
             watch.end();
         }
         std::ranges::sort(times);
@@ -291,6 +210,7 @@ void execute(const Schedule& schedule, const LiveOptions& options) {
         std::vector<Row> rows(schedule.size());
         MPI_Gather(&row, kNumbers, MPI_DOUBLE, rows.data(), kNumbers, MPI_DOUBLE, 0, MPI_COMM_WORLD);
         if (schedule.rank() == 0) print(rows, options);
+        if (traced) draw_all(trace, program, part.stamps(), begin_s);
     }
     GOAL_FreeGroup(&group);
 }
@@ -304,6 +224,7 @@ int run_live(Source source, const LiveOptions& options) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     source.processes = static_cast<std::uint32_t>(size);
     Loaded loaded;
+    std::optional<TraceFile> trace;
     std::string wrong;
     try {
         loaded = load(source);
@@ -312,13 +233,16 @@ int run_live(Source source, const LiveOptions& options) {
                                      " ranks, and there are " + std::to_string(size) + ": mpirun -np " +
                                      std::to_string(loaded.program.size()));
         if (rank == 0) refuse_what_cannot_end(loaded.program);
+        if (rank == 0 && !options.trace.empty()) trace.emplace(options.trace);
     } catch (const std::exception& error) {
         wrong = error.what();
     }
     int first = wrong.empty() ? size : rank;
     MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == rank) std::fprintf(stderr, "velo-goal: %s\n", wrong.c_str());
-    if (first == size) execute(loaded.program.schedules[static_cast<std::size_t>(rank)], options);
+    if (first == size)
+        execute(loaded.program, loaded.program.schedules[static_cast<std::size_t>(rank)], options,
+                trace ? &*trace : nullptr);
     MPI_Finalize();
     return first == size ? 0 : 1;
 }

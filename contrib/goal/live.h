@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "source.h"
 
@@ -12,6 +13,7 @@ struct LiveOptions {
     std::uint32_t repetitions = 1;
     double every_s = 5;  // between lines about a long run; 0: none
     bool json = false;
+    std::string trace;  // the file that gets the last repetition, for Perfetto; empty: none
 };
 
 // The exit status. Rank 0 prints; what is wrong is told by the first rank that it is wrong at.

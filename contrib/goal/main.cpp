@@ -1,4 +1,4 @@
-// velo-goal: schedules in LogGOPSim's language and by name: checked, converted, drawn, generated, run.
+// velo-goal: schedules in LogGOPSim's language and by name: checked, converted, drawn, generated, run, tuned.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -11,10 +11,12 @@
 #include "drawing.h"
 #include "goal/check.h"
 #include "live.h"
+#include "measure.h"
+#include "output.h"
 #include "source.h"
+#include "tune.h"
 
 namespace velo::goal {
-namespace {
 
 void write(const std::string& path, const std::string& data) {
     if (path == "-") {
@@ -25,6 +27,8 @@ void write(const std::string& path, const std::string& data) {
     file.write(data.data(), static_cast<std::streamsize>(data.size()));
     if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
+
+namespace {
 
 const char* name(Finding::Kind kind) {
     constexpr const char* kNames[] = {"deadlock", "unmatched", "size", "ambiguous", "race", "leaves"};
@@ -135,8 +139,61 @@ void add_run(CLI::App& app, int& status) {
     command->add_option("--every", o->every_s, "seconds between lines about a run that takes long; 0: none")
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
+    command->add_option("--trace", o->trace,
+                        "writes the last repetition for ui.perfetto.dev; the stamps take time themselves");
     command->add_flag("--json", o->json);
     command->callback([o, &status] { status = run_live(o->source, *o); });
+}
+
+void add_tune(CLI::App& app, int& status) {
+    auto o = std::make_shared<TuneOptions>();
+    CLI::App* command =
+        app.add_subcommand("tune",
+                           "measures the algorithms of collectives and writes the rules that choose the "
+                           "fastest, for coll_velo_choices: "
+                           "mpirun --mca pml ob1 --mca btl velo -np N velo-goal tune -o FILE");
+    command->add_option("-o,--output", o->output, "- for the terminal")->capture_default_str();
+    command->add_option("--operations", o->operations, "A,B,...: of velo-goal list (default: all)")
+        ->delimiter(',');
+    command
+        ->add_option("--ranks", o->ranks,
+                     "A,B,...: numbers of ranks (default: powers of two, and all there are)")
+        ->delimiter(',');
+    command->add_option("--bytes", o->sizes, "A,B,...: of a block, or of all that is broadcast or reduced")
+        ->delimiter(',')
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 26))
+        ->capture_default_str();
+    command->add_option("--rounds", o->rounds, "in which the algorithms take turns; their median counts")
+        ->check(CLI::Range(1U, 1U << 16))
+        ->capture_default_str();
+    command->add_option("--block", o->block_s, "seconds that an algorithm runs in a round")
+        ->check(CLI::Range(0.0, 1e3))
+        ->capture_default_str();
+    command->add_option("--margin", o->margin_percent, "percent by which another algorithm has to be faster")
+        ->check(CLI::Range(0.0, 1e9))
+        ->capture_default_str();
+    command->add_option("--every", o->every_s, "seconds between lines about how far it is; 0: none")
+        ->check(CLI::Range(0.0, 1e9))
+        ->capture_default_str();
+    command->callback([o, &status] { status = tune(*o); });
+}
+
+void add_measure(CLI::App& app, int& status) {
+    auto o = std::make_shared<MeasureOptions>();
+    CLI::App* command = app.add_subcommand("measure",
+                                           "what a schedule costs, under mpirun as run: a ping-pong within "
+                                           "one, an addition as one, the same as a loop");
+    command->add_option("what", o->what)->required()->check(CLI::IsMember({"pingpong", "local", "loop"}));
+    command->add_option("--bytes", o->bytes, "of a message, or of each operand")
+        ->check(CLI::Range(8U, 1U << 30))
+        ->capture_default_str();
+    command->add_option("--type", o->type, "of the operands: uint8, uint64, float, double")
+        ->capture_default_str();
+    command->add_option("--rounds", o->rounds, "of the ping-pong in one run")
+        ->check(CLI::Range(1U, 100000U))
+        ->capture_default_str();
+    command->add_option("--seconds", o->seconds)->check(CLI::Range(0.0, 1e6))->capture_default_str();
+    command->callback([o, &status] { status = measure(*o); });
 }
 
 void add_list(CLI::App& app) {
@@ -163,6 +220,8 @@ int main(int argc, char** argv) {
     velo::goal::add_convert(app, "generate", "a collective as a text of LogGOPSim's language");
     velo::goal::add_draw(app);
     velo::goal::add_run(app, status);
+    velo::goal::add_tune(app, status);
+    velo::goal::add_measure(app, status);
     velo::goal::add_list(app);
     try {
         app.parse(argc, argv);

@@ -4,6 +4,9 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+
+#include "goal/collectives/choice.h"
 
 namespace velo::goal {
 
@@ -13,8 +16,10 @@ void add_source_options(CLI::App& command, Source& source, bool processes) {
         .add_option(
             "what", source.what,
             "a file in LogGOPSim's language, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial "
-            "(velo-goal list shows them)")
+            "(velo-goal list shows them) or bcast:auto")
         ->required();
+    command.add_option("--choices", source.choices,
+                       "the file of velo-goal tune that chooses for auto; without it Velo's own rules do");
     if (processes)
         command.add_option("-n,--processes", source.processes, "of a collective")
             ->check(CLI::Range(1U, 1U << 20))
@@ -34,9 +39,23 @@ void add_source_options(CLI::App& command, Source& source, bool processes) {
 
 namespace {
 
-void compile_all(const collectives::Algorithm& algorithm, const Source& source, Program& program) {
+collectives::Request request_of(const Source& source) {
     collectives::Request request = source.collective;
     request.size = source.processes;
+    return request;
+}
+
+// nullptr: there is no such one.
+const collectives::Algorithm* find(const Source& source, std::string_view operation, std::string_view name) {
+    if (name != "auto") return collectives::find(operation, name);
+    std::string error;
+    const auto choices = collectives::Choices::load(source.choices, &error);
+    if (!choices) throw std::runtime_error("--choices: " + error);
+    return choices->choose(operation, request_of(source));
+}
+
+void compile_all(const collectives::Algorithm& algorithm, const Source& source, Program& program) {
+    collectives::Request request = request_of(source);
     if (request.root >= request.size)
         throw std::runtime_error("--root " + std::to_string(request.root) + " is none of " +
                                  std::to_string(request.size) + " ranks");
@@ -55,7 +74,7 @@ Loaded load(const Source& source) {
     const std::size_t colon = source.what.find(':');
     if (colon != std::string::npos) {
         const collectives::Algorithm* algorithm =
-            collectives::find(source.what.substr(0, colon), source.what.substr(colon + 1));
+            find(source, source.what.substr(0, colon), source.what.substr(colon + 1));
         if (algorithm != nullptr) {
             compile_all(*algorithm, source, loaded.program);
             return loaded;

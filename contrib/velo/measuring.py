@@ -62,12 +62,25 @@ class Point:
     mbytes_per_second: float
 
 
+@dataclass(frozen=True)
+class Overlap:
+    """A call that is under way while a matrix is multiplied; medians of the slowest rank."""
+
+    pure_usec: float  # of the call alone
+    compute_usec: float  # of the multiplication alone
+    overlapped_usec: float
+    wait_usec: float  # for the end of the call, after the multiplication
+    lost_usec: float  # by the multiplication
+    defects: int
+
+
 @dataclass
 class Output:
     library: Optional[str] = None
     points: dict = field(default_factory=dict)  # by size
     lines: dict = field(default_factory=dict)  # before and after a size, (microseconds of the cache line, slowdown of a computing rank)
     memory: dict = field(default_factory=dict)  # (mean, most) KiB of a rank by (when, kind)
+    overlap: Optional[Overlap] = None
     complete: bool = False
 
     @property
@@ -76,7 +89,7 @@ class Output:
 
 
 def parse(text):
-    """What a run printed in the modes points and memory; other lines (warnings of an MPI) are passed over."""
+    """What a run printed in the modes points, calls, overlap and memory; other lines (warnings of an MPI) are passed over."""
     output = Output()
     for line in text.splitlines():
         words = line.split()
@@ -88,6 +101,8 @@ def parse(text):
             output.lines[int(words[1])] = (tuple(map(float, words[2:4])), tuple(map(float, words[4:6])))
         elif words[:1] == ["memory"] and len(words) == 5:
             output.memory[words[1], words[2]] = (float(words[3]), float(words[4]))
+        elif words[:1] == ["overlap"] and len(words) == 11:
+            output.overlap = Overlap(*map(float, words[4:9]), int(words[10]))
         elif words == ["end"]:
             output.complete = True
     return output

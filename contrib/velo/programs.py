@@ -49,16 +49,16 @@ def _program(origin, name):
     raise NotFound(f"{origin} {name}: no such program")
 
 
-def find_own(option, given):
-    """Velo's measuring program: the one given, on PATH, beside this program, or in the build directory that this is run from."""
+def find_own(option, given, own=OWN_BENCHMARK, folder="benchmark"):
+    """A program of Velo's: the one given, on PATH, beside this program, or in the build directory that this is run from."""
     if given:
         return _program(option, given)
     here = Path(sys.argv[0]).resolve().parent
-    folders = (here, here.parent / "benchmark", Path.cwd(), Path.cwd() / "contrib" / "benchmark")
-    for name in [OWN_BENCHMARK] + [str(folder / OWN_BENCHMARK) for folder in folders]:
+    folders = (here, here.parent / folder, Path.cwd(), Path.cwd() / "contrib" / folder)
+    for name in [own] + [str(place / own) for place in folders]:
         if path := shutil.which(name):
             return str(Path(path).absolute())
-    raise NotFound(f"{OWN_BENCHMARK} not found; build and install Velo, or name it with {option}")
+    raise NotFound(f"{own} not found; build and install Velo, or name it with {option}")
 
 
 def find_bench(given):

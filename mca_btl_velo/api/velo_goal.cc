@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "api/handle.h"
 #include "fabric/shm/address.h"
 #include "fabric/udp/place.h"
+#include "goal/collectives/choice.h"
 #include "goal/collectives/collectives.h"
 #include "parameters/table.h"
 #include "performing/performer.h"
@@ -253,13 +256,17 @@ velo_coll_config velo_default_coll_config(void) {
 velo_performer_config velo_default_performer_config(void) {
     static_assert(noexcept(velo::parameters::engine_defaults()));
     static_assert(noexcept(velo::parameters::messenger_defaults()));
-    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64};
+    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64, nullptr};
 }
 
 velo_status velo_performer_open(const velo_performer_config* config, velo_performer** performer, char* error,
                                 size_t error_bytes) {
     *performer = nullptr;
     return guarded(error, error_bytes, [&] {
+        std::string wrong;
+        std::optional<goal::collectives::Choices> choices =
+            goal::collectives::Choices::load(config->choices == nullptr ? "" : config->choices, &wrong);
+        if (!choices) throw Failure(VELO_ERR_PARAMETER, "coll_velo_choices: " + wrong);
         auto opened = std::make_unique<velo_performer>();
         velo_config engine = config->engine;
         opened->elsewhere.assign(engine.remote_peers, engine.remote_peers + engine.remote_peer_count);
@@ -273,7 +280,8 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
                                          error_bytes);
         if (status != VELO_OK) throw Failure(status, std::string(error));
         opened->performer = std::make_unique<Performer>(
-            opened->engine->engine, velo::api::messenger_of(opened->messenger), config->schedules);
+            opened->engine->engine, velo::api::messenger_of(opened->messenger), config->schedules,
+            std::move(*choices));
         AddressHeader header{AddressHeader::kMagic, 0};
         std::size_t messenger_bytes = 0;
         const auto* e =

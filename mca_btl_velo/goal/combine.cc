@@ -30,8 +30,18 @@ auto wrapping(T value) {
 
 template <typename T, typename Function>
 void each(const std::byte* a, const std::byte* b, std::byte* result, std::uint64_t count, Function function) {
-    // Users' buffers need not be aligned; compilers make plain loads and stores of these copies.
-    for (std::uint64_t i = 0; i < count; ++i) {
+    // Users' buffers need not be aligned, and the result may be one of the sources: compilers make vector
+    // instructions of copies that have the size of a vector.
+    constexpr std::uint64_t kVector = 16 / sizeof(T);
+    std::uint64_t i = 0;
+    for (; i + kVector <= count; i += kVector) {
+        T x[kVector], y[kVector], z[kVector];
+        std::memcpy(x, a + i * sizeof(T), sizeof x);
+        std::memcpy(y, b + i * sizeof(T), sizeof y);
+        for (std::uint64_t j = 0; j < kVector; ++j) z[j] = function(x[j], y[j]);
+        std::memcpy(result + i * sizeof(T), z, sizeof z);
+    }
+    for (; i < count; ++i) {
         T x, y;
         std::memcpy(&x, a + i * sizeof(T), sizeof(T));
         std::memcpy(&y, b + i * sizeof(T), sizeof(T));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "goal/collectives/choice.h"
 #include "goal/collectives/nodes.h"
 #include "platform/failure.h"
 
@@ -41,7 +40,7 @@ Blocks blocks_of(const velo_goal_block* asked, std::uint32_t count) {
 }
 
 std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& asked, const Blocks& sends,
-                               const Blocks& receives) {
+                               const Blocks& receives, const collectives::Choices& choices) {
     collectives::Request request;
     request.sends = sends;
     request.receives = receives;
@@ -55,7 +54,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     request.reduction = {static_cast<goal::Operator>(asked.op), static_cast<goal::Type>(asked.type),
                          static_cast<std::uint8_t>(asked.width), !asked.ordered};
     const collectives::Algorithm* algorithm = asked.algorithm == nullptr
-                                                  ? collectives::choose(asked.operation, request)
+                                                  ? choices.choose(asked.operation, request)
                                                   : collectives::find(asked.operation, asked.algorithm);
     if (algorithm == nullptr || request.root >= request.size || !algorithm->serves(request))
         throw Failure(VELO_ERR_UNSUPPORTED, std::string("no such collective operation: ") + asked.operation);
@@ -73,7 +72,8 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
 
 }  // namespace
 
-std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request, std::uint32_t most,
+std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request,
+                                           const collectives::Choices& choices, std::uint32_t most,
                                            std::uint64_t* made) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (!is_same(kept->request, request) || kept->operation != request.operation ||
@@ -88,7 +88,7 @@ std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request, std
                       blocks_of(request.sends, request.send_count),
                       blocks_of(request.receives, request.receive_count), nullptr});
     try {
-        kept_.front().compiled = make(*this, request, kept_.front().sends, kept_.front().receives);
+        kept_.front().compiled = make(*this, request, kept_.front().sends, kept_.front().receives, choices);
     } catch (...) {
         kept_.pop_front();
         throw;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "endpoint/peer.h"
-#include "goal/collectives/collectives.h"
+#include "goal/collectives/choice.h"
 #include "performing/compiled.h"
 #include "types/goal.h"
 
@@ -52,7 +52,8 @@ struct Group {
     std::uint32_t take_lane() { return lanes_ = lanes_ % (kWindow * (kWindow - 1)) + 1; }
 
     // At hand or made now. Throws Failure.
-    std::shared_ptr<Compiled>* schedule(const velo_goal_request& request, std::uint32_t most,
+    std::shared_ptr<Compiled>* schedule(const velo_goal_request& request,
+                                        const goal::collectives::Choices& choices, std::uint32_t most,
                                         std::uint64_t* made);
 
     const std::uint32_t id, rank, size;

@@ -31,10 +31,12 @@ LiveRun::LiveRun(Performer& by, Compiled& of) : goal::Run(of.schedule), performe
     m.base[goal::kNowhere] = of.nobodys.get();
 }
 
-Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules)
+Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules,
+                     goal::collectives::Choices choices)
     : engine_(engine),
       messenger_(messenger),
       schedules_(std::max(schedules, 1U)),
+      choices_(std::move(choices)),
       threads_(engine.threads()),
       turn_(threads_),
       telling_(threads_) {
@@ -135,7 +137,7 @@ std::uint32_t Performer::take_lane(Group& group) {
 
 std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
     std::lock_guard lock(turn_);
-    return group.schedule(request, schedules_, &state_.compiled);
+    return group.schedule(request, choices_, schedules_, &state_.compiled);
 }
 
 int Performer::progress() {
@@ -175,6 +177,7 @@ velo_performer_state Performer::observe() {
     state.messages = messenger_.observe();
     if (channel_ != nullptr) state.multicast = channel_->observe();
     state.multicasts = channel_ != nullptr;
+    state.choices = choices_.digest();
     return state;
 }
 

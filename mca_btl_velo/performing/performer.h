@@ -47,7 +47,8 @@ class Turn {
 
 class Performer final : private goal::Executor {
  public:
-    Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules);
+    Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules,
+              goal::collectives::Choices choices);
     // Runs that are under way end without a word. The messenger and the engine are closed already.
     ~Performer();
 
@@ -112,6 +113,7 @@ class Performer final : private goal::Executor {
     endpoint::Engine& engine_;
     messaging::Messenger& messenger_;
     const std::uint32_t schedules_;
+    const goal::collectives::Choices choices_;
     const bool threads_;
     Turn turn_;
     endpoint::Gate telling_;

@@ -146,6 +146,7 @@ typedef struct velo_performer_config {
     velo_config engine; /* as for velo_engine_open; message and gone are the performer's */
     velo_messenger_config messages;
     uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
+    const char* choices; /* a file with rules for their algorithms before Velo's own; NULL or empty: none */
 } velo_performer_config;
 
 /* The processes that lead the nodes of a job, and multicast to each other; alike in all of them but for `me`.
@@ -171,6 +172,7 @@ typedef struct velo_performer_state {
     uint64_t failed;
     uint64_t operations; /* started */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
+    uint64_t choices;    /* digest of the rules for their algorithms */
     velo_messenger_state messages;
     bool multicasts; /* this process leads a node */
     velo_multicast_state multicast;

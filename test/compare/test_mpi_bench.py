@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from velo import imb_output
+from velo import imb_output, measuring
 from velo.process import environment, run_limited
 
 MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
@@ -139,3 +139,37 @@ def test_help_names_every_option(bench):
     text = bench(1, "-h").stdout
     for option in "npmin multi msglog msglen iter iter_policy time mem window_size root_shift sync data_check".split():
         assert f"-{option} " in text or f"-{option}[" in text
+
+
+@pytest.mark.parametrize("benchmark, size", [("Barrier", 0), ("Bcast", 4096), ("Allreduce", 4000), ("Alltoall", 100), ("Gather", 70000)])
+def test_a_call_beside_a_computation_is_measured_and_checked(bench, benchmark, size):
+    for more in (("--block", "8"), ("--matrix", "32", "--tests", "1")):
+        done = bench(3, "overlap", benchmark, "--bytes", str(size), "--seconds", "0.001", *more)
+        assert done.status == 0, done.stderr
+        output = measuring.parse(done.stdout)
+        assert output.complete and output.overlap.defects == 0
+        assert min(output.overlap.pure_usec, output.overlap.compute_usec, output.overlap.overlapped_usec) > 0
+        assert f"\noverlap {benchmark} {size} {32 if '--matrix' in more else 0} " in done.stdout
+
+
+def test_wrong_data_beside_a_computation_is_a_defect(bench):
+    done = bench(2, "overlap", "Alltoall", "--bytes", "2048", "--seconds", "0.001", VELO_MPI_BENCH_CORRUPT="1:5")
+    assert done.status == 1 and measuring.parse(done.stdout).overlap.defects > 0
+    done = bench(2, "calls", "Alltoall", "--bytes", "2048", "--seconds", "0.001", VELO_MPI_BENCH_CORRUPT="1:5")
+    assert done.status == 1 and measuring.parse(done.stdout).defects > 0
+
+
+def test_calls_one_by_one_are_those_of_all_ranks(bench):
+    done = bench(3, "calls", "Gather", "--bytes", "512", "--seconds", "0.001")
+    assert done.status == 0, done.stderr
+    point = measuring.parse(done.stdout).points[512]
+    assert point.repetitions >= 10 and 0 < point.min_usec <= point.usec <= point.max_usec and point.defects == 0
+
+
+@pytest.mark.parametrize("words, told", [
+    (("overlap", "Scatterv"), "Scatterv has no call that does not block here"), (("calls", "PingPong"), "calls is for collectives"),
+    (("overlap", "Barrier", "--matrix", "30"), "--matrix has to be a multiple of --block"),
+    (("overlap", "Barrier", "--rows", "3"), "unknown option --rows")])
+def test_what_cannot_be_overlapped_is_told(bench, words, told):
+    done = bench(2, *words)
+    assert done.status == 2 and f"velo-mpi-bench: {told}\n" in done.stderr

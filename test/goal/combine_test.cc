@@ -133,6 +133,27 @@ TEST(CombineTest, what_has_no_meaning_is_illegal) {
     EXPECT_TRUE(is_legal(Operator::kWtime, Type::kUint, 0));
 }
 
+TEST(CombineTest, any_number_of_elements_lies_anywhere_also_in_place_and_nothing_behind_is_written) {
+    for (const std::size_t count : {0, 1, 7, 15, 16, 17, 31, 32, 33, 47})
+        for (const std::size_t shift : {0, 1, 3})
+            for (const bool in_place : {false, true}) {
+                std::vector<std::byte> a(64, std::byte{5}), b(64, std::byte{7}), result(64, std::byte{0xee});
+                std::vector<std::byte>& target = in_place ? a : result;
+                const std::byte behind = target[shift + count];
+                Combination c = combination(Operator::kAdd, Type::kUint, 8, count);
+                for (Operand* operand : {&c.first, &c.second, &c.result}) operand->offset = shift;
+                Memory memory;
+                memory.base[0] = a.data();
+                memory.base[1] = b.data();
+                memory.base[2] = target.data();
+                combine(c, nullptr, memory, 0);
+                for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(target[shift + i], std::byte{12}) << i;
+                ASSERT_EQ(target[shift + count], behind);
+                ASSERT_EQ(target[0], shift > 0 || count == 0 ? (in_place ? std::byte{5} : std::byte{0xee})
+                                                             : std::byte{12});
+            }
+}
+
 TEST(CombineTest, pieces_may_cut_elements_and_differ_on_all_sides) {
     std::mt19937 random(1);
     for (int round = 0; round < 300; ++round) {

@@ -28,7 +28,7 @@ def lab(velo_lab, tmp_path):
     def run(*arguments, **environment):
         command = [sys.executable, str(velo_lab), "run", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
                    str(HERE.parent / "shared" / "fake_ompi_info.py"), "--measure", "/bin/true", "--bench",
-                   "/bin/true", "--ranks", "16",
+                   "/bin/true", "--goal", "/bin/true", "--ranks", "16",
                    "--output", str(tmp_path / "out"), *arguments]
         env = os.environ | {"FAKE_LOG": str(tmp_path / "calls"), "IMB_MPI1": ""} | environment
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)

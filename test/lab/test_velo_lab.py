@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from processes import living_with, terminate_when_logged
-from velo.lab.catalogue import BY_NAME
+from velo.lab.catalogue import BY_NAME, GROUPS
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAKE_OMPI_INFO = HERE.parent / "shared" / "fake_ompi_info.py"
@@ -94,7 +94,7 @@ def test_suite_runs_every_benchmark_and_averages_them(lab, data):
     assert "average static 8: " in done.stdout
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("incast", "by-reference")])
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("incast", "by-reference", *GROUPS["goal"])])
 def test_what_is_held_against_a_paper_goes_in_packets(lab, tmp_path, name):
     done = lab(name, "--quick", "--slots", "57", "--rounds", "1", FAKE_POLICIES=ALL_POLICIES,
                FAKE_PARAMETERS="slots_per_peer,credit_slots,preposted_buffers,piggyback,packet_trains,limic,ranks_per_node,trace,by_reference")
@@ -285,3 +285,61 @@ def test_the_report_takes_in_what_was_simulated(velo_lab, tmp_path):
     empty.mkdir()
     done = subprocess.run([*command, str(empty)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "--simulated" in done.stderr and "velo-sim experiment" in done.stderr
+
+
+ON_SCHEDULES = ("--contestants", "coll/velo,libnbc over velo,libnbc over vader")
+COMPONENTS = {"FAKE_COMPONENTS": "btl:velo,btl:vader"}
+
+
+def test_experiments_on_schedules_are_held_against_their_paper(lab, data, tmp_path):
+    done = lab("goal", "--quick", *ON_SCHEDULES, **COMPONENTS)
+    assert done.returncode == 0, done.stderr
+    found = {name: verdicts(tmp_path, name) for name in GROUPS["goal"]}
+    assert found == {
+        "E1": ["shown", "cannot be judged", "shown"],  # --quick has no size from 64 KiB on
+        "E2": ["shown", "shown", "shown"],
+        "E3": ["shown", "not shown", "shown"],  # a small gather is faster here, not slower
+        "E4": ["shown", "shown", "shown", "shown", "shown", "shown"],
+        "E5": ["shown", "shown"]}
+    assert data("E1")["ping-pong", "in one schedule", "8"]["time_usec"] == "2.0"
+    assert data("E2")["addition double", "loop", "8"]["time_usec"] == "0.1008"
+    assert data("E3")["gather of 500 KiB 4", "schedule of goal.h", "4"]["time_usec"] == "2.5"
+    assert data("E3")["barrier 2", "libnbc over vader", "2"]["time_usec"] == "4.5"
+    assert data("E4")["Iallreduce", "libnbc over vader", "8"]["wait_usec"] == "4.0"
+    assert float(data("E5")["slowdown", "libnbc over vader, explicit", "16"]["slowdown_percent"]) == pytest.approx(0.2 / 0.256 * 100)
+    assert "SKIPPED in E4: mpich: not among --contestants" in done.stdout
+    assert "contestants take turns in the same interleaved run" in done.stdout
+    report = tmp_path / "out" / "report.html"
+    subprocess.run([sys.executable, str(HERE.parent.parent / "contrib" / "lab" / "velo-lab"), "report", str(tmp_path / "out")],
+                   check=True, capture_output=True, timeout=60)
+    assert report.read_text().count("data:image/svg+xml") == 5
+
+
+def test_schedules_that_win_nothing_are_not_said_to(lab, tmp_path):
+    done = lab("E3", "E4", "E5", "--quick", *ON_SCHEDULES, **COMPONENTS, FAKE_FLAT="1")
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "E3") == ["shown", "not shown", "shown"]  # as fast is not slower
+    assert verdicts(tmp_path, "E4") == ["shown", "not shown", "not shown", "not shown", "not shown", "not shown"]
+    assert verdicts(tmp_path, "E5")[0] == "not shown"
+
+
+def test_each_contestant_is_started_its_own_way(lab, tmp_path):
+    assert lab("E4", "--quick", "--mca", "x", "y", *ON_SCHEDULES, **COMPONENTS).returncode == 0
+    said = calls(tmp_path)
+    schedules, libnbc = ([call for call in said if words in call] for words in ("--mca coll velo,basic,libnbc,self", "--mca btl vader,self"))
+    assert len(schedules) == len(libnbc) and len(schedules) + len(libnbc) == len(said)
+    assert all(" --mca x y /bin/true overlap " in call for call in schedules + libnbc)
+    assert {tests for call in schedules for tests in ("0", "1") if f"--tests {tests}" in call} == {"0", "1"}
+
+
+def test_without_schedules_there_is_nothing_to_say(lab, tmp_path):
+    done = lab("E1", "--contestants", "libnbc over vader", **COMPONENTS)
+    assert done.returncode == 0 and "SKIPPED E1: coll/velo: not among --contestants; " in done.stdout, done.stdout + done.stderr
+    assert verdicts(tmp_path, "E1") == []
+
+
+def test_who_is_not_there_is_skipped_by_name_and_leaves_open_what_needs_him(lab, tmp_path):
+    done = lab("E5", "--quick", "--contestants", "coll/velo,libnbc over vader")
+    assert done.returncode == 0, done.stderr
+    assert "SKIPPED in E5: libnbc over vader: Open MPI 4.1.4 has no btl component vader" in done.stdout
+    assert verdicts(tmp_path, "E5") == ["cannot be judged", "cannot be judged"]

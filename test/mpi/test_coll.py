@@ -167,6 +167,45 @@ def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi, name
     assert "it must be the same in all processes" in result.stderr
 
 
+def executed(mpi, np=5, **params):
+    """Operations of all schedules of a run."""
+    result = run(mpi, "check", 1, np=np, params={f"coll_velo_{name}": value for name, value in params.items()})
+    return sum(int(operations) for _, operations, _ in USED.findall(result.stderr))
+
+
+def test_a_file_of_rules_chooses_the_algorithms(mpi, tmp_path):
+    rules = tmp_path / "rules"
+    rules.write_text("# from five ranks on\nbarrier 5 0 binomial\n")
+    assert executed(mpi, choices=rules) == executed(mpi, barrier_algorithm="binomial") != executed(mpi)
+    assert executed(mpi, np=3, choices=rules) == executed(mpi, np=3)
+
+
+def test_files_of_rules_may_lie_elsewhere_and_have_to_say_the_same(mpi, tmp_path):
+    texts = {"a": "bcast 2 0 linear\n", "b": "# another comment\nbcast 2 0 linear\n", "c": "bcast 2 0 binomial\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    program = [mpi.program("coll"), "check", "1"]
+    words = {name: [*f"-x OMPI_MCA_coll_velo_choices={tmp_path / name}".split(), *program] for name in texts}
+    result = mpi.run_parts([(2, words["a"]), (1, words["b"])], params=COLL)
+    assert result.returncode == 0 and len(USED.findall(result.stderr)) == 3, str(result)
+    result = mpi.run_parts([(2, words["a"]), (1, words["c"])], params=COLL)
+    assert result.returncode != 0, str(result)
+    assert re.search(r"coll_velo_choices of digest \w{16} here, coll_velo_choices of digest \w{16} in process .*: "
+                     "it must be the same in all processes", result.stderr), str(result)
+
+
+@pytest.mark.parametrize("text, told", [
+    ("bcast 1 0 linear\nbcast 8 0 magic\n", ', line 2: bcast has no algorithm "magic"; it has linear, binomial'),
+    (None, ": No such file or directory")])
+def test_a_wrong_file_of_rules_ends_with_its_line(mpi, tmp_path, text, told):
+    rules = tmp_path / "rules"
+    if text is not None:
+        rules.write_text(text)
+    result = mpi.run_any("coll", "check", 1, params={**COLL, "coll_velo_choices": rules})
+    assert result.returncode != 0 and "coll_velo_choices: " in result.stderr, str(result)
+    assert f"{rules}{told}" in result.stderr, str(result)
+
+
 @pytest.mark.parametrize("name, value", [("priority", 101), ("schedules", 0), ("slots_per_peer", 1),
                                          ("allreduce_algorithm", "magic"), ("flow_control", "hope")])
 def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):

@@ -202,6 +202,28 @@ def test_examples_run_and_each_rank_has_its_row(velo_goal, example, ranks, flow)
 
 
 @flows(8, policies=("dynamic",))
+def test_a_run_is_written_for_perfetto(velo_goal, tmp_path, flow):
+    file = tmp_path / "run.json"
+    result = velo_goal(EXAMPLES / "ring.goal", "--repeat", 2, "--trace", file, np=4, params=flow.params)
+    assert result.returncode == 0, str(result)
+    events = json.loads(file.read_text())["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    text = (EXAMPLES / "ring.goal").read_text()
+    assert len(slices) == len(re.findall(r"^\w+: ", text, re.MULTILINE)) and {event["pid"] for event in slices} == {0, 1, 2, 3}
+    # A thread does one thing at a time, and each message goes from its send's rank to another one.
+    by_thread = {}
+    for event in sorted(slices, key=lambda event: event["ts"]):
+        begin, end = event["ts"], event["ts"] + event["dur"]
+        assert begin >= by_thread.get((event["pid"], event["tid"]), 0) - 0.002, event
+        by_thread[event["pid"], event["tid"]] = end
+    ends = {phase: {event["id"]: event["pid"] for event in events if event["ph"] == phase} for phase in "sf"}
+    assert ends["s"].keys() == ends["f"].keys() and len(ends["s"]) == text.count("send ")
+    assert all(ends["f"][arrow] == (rank + 1) % 4 for arrow, rank in ends["s"].items())
+    result = velo_goal(EXAMPLES / "ring.goal", "--trace", tmp_path / "no" / "run.json", np=4)
+    assert result.returncode == 1 and result.stderr.count(f"velo-goal: cannot write {tmp_path}/no/run.json\n") == 1, str(result)
+
+
+@flows(8, policies=("dynamic",))
 def test_calculations_are_scaled(velo_goal, flow):
     result = velo_goal(EXAMPLES / "ring.goal", "--calc", 0.5, "--json", np=4, params=flow.params)
     assert [row["calculated_s"] for row in json.loads(result.stdout)["ranks"]] == pytest.approx(4 * [20e-6])
@@ -219,6 +241,81 @@ def test_collectives_by_name_run(velo_goal, flow):
     for name in [name for name in COLLECTIVES if name in listed]:
         result = velo_goal(name, "--bytes", 1000, "--json", np=5, params=flow.params)
         assert result.returncode == 0 and len(json.loads(result.stdout)["ranks"]) == 5, str(result)
+
+
+@pytest.fixture
+def tune(mpi):
+    """mpirun of velo-goal tune, as short as can be."""
+    def run(*arguments, **keywords):
+        return mpi.run_any(f"{BUILD}/contrib/goal/velo-goal", "tune", "--rounds", 1, "--block", 0, *arguments, **keywords)
+
+    return run
+
+
+def test_tuning_writes_rules_that_choose_what_it_measured(tune, velo_goal, tmp_path):
+    rules = tmp_path / "rules"
+    result = tune("--operations", "bcast,barrier", "--bytes", "1000,8", "--ranks", "2,3", "--every", 1e-6, "-o", rules, np=4)
+    assert result.returncode == 0 and result.stdout == "", str(result)
+    told = re.findall(r"^velo-goal: after \d+ s, (\d) of 6 cases: (\d) ranks, (\w+), (\d+) bytes$", result.stderr, re.MULTILINE)
+    assert told == [("1", "2", "bcast", "8"), ("2", "2", "bcast", "1000"), ("3", "2", "barrier", "0"),
+                    ("4", "3", "bcast", "8"), ("5", "3", "bcast", "1000"), ("6", "3", "barrier", "0")], str(result)
+    text = rules.read_text()
+    names = r"linear \d+\.\d+, binomial \d+\.\d+, chain \d+\.\d+, scatter_allgather \d+\.\d+"
+    assert len(re.findall(rf"^# bcast (?:8|1000): {names}$", text, re.MULTILINE)) == 4, text
+    found = re.findall(r"^(\w+ \d-\d \d+) (\w+)$", text, re.MULTILINE)
+    assert {"bcast 2-2 0", "barrier 2-2 0", "bcast 3-3 0", "barrier 3-3 0"} <= dict(found).keys(), text
+    # What it has chosen is what runs.
+    result = velo_goal("barrier:auto", "--choices", rules, "--json", np=3)
+    named = velo_goal(f"barrier:{dict(found)['barrier 3-3 0']}", "--json", np=3)
+    operations = [[row["operations"] for row in json.loads(run.stdout)["ranks"]] for run in (result, named)]
+    assert operations[0] == operations[1]
+
+
+def test_tuning_keeps_velos_own_choice_if_little_is_won(tune, tmp_path):
+    """Nothing is ten million times as fast."""
+    rules = tmp_path / "rules"
+    assert tune("--operations", "alltoall", "--bytes", 8, "--margin", 1e9, "-o", rules, np=2).returncode == 0
+    assert re.findall("^alltoall.*$", rules.read_text(), re.MULTILINE) == ["alltoall 2-2 0 linear"]
+
+
+@pytest.mark.parametrize("arguments, told", [
+    (("--operations", "bcast,nonsense"), "--operations: there is no nonsense; velo-goal list shows them"),
+    (("--ranks", "2,5"), "--ranks 5: 2 to 2, as mpirun has started"),
+    (("-o", "/nowhere/rules"), "cannot write /nowhere/rules")])
+def test_what_cannot_be_tuned_is_told_once(tune, arguments, told):
+    result = tune(*arguments, np=2)
+    assert result.returncode != 0 and result.stderr.count(f"velo-goal: {told}\n") == 1, str(result)
+
+
+def test_a_wrong_file_of_rules_is_told_with_its_line(velo_goal, tmp_path):
+    rules = tmp_path / "rules"
+    rules.write_text("bcast 1 0\n")
+    result = velo_goal("bcast:auto", "--choices", rules, np=2)
+    assert result.returncode == 1
+    assert f"velo-goal: --choices: {rules}, line 1: a rule has four words: OPERATION RANKS BYTES ALGORITHM\n" in result.stderr
+
+
+POINT = re.compile(r"^bench 1 (\d) Velo\npoint (\w+) (\d+) (\S+) (\S+) (\S+) 1 (\d+) 0 0 0\nend\n$")
+
+
+@pytest.mark.parametrize("what, np, more", [("pingpong", 2, ("--rounds", 3)), ("local", 1, ("--type", "float")), ("loop", 1, ("--type", "uint8")),
+                                            ("local", 1, ("--type", "uint64"))])
+@flows(8, policies=("dynamic",))
+def test_what_one_schedule_costs_is_measured_and_checked(mpi, what, np, more, flow):
+    program = f"{BUILD}/contrib/goal/velo-goal"
+    for size in (8, 5000):
+        result = mpi.run_any(program, "measure", what, "--bytes", size, "--seconds", 0, *more, np=np, params=flow.params)
+        point = POINT.match(result.stdout)
+        assert result.returncode == 0 and point, str(result)
+        assert point.groups()[:3] == (str(np), what, str(size)) and int(point[7]) >= 5, str(result)
+        assert 0 < float(point[5]) <= float(point[4]) <= float(point[6]), str(result)
+
+
+def test_what_cannot_be_measured_is_told_once(mpi):
+    for arguments, np, told in ((("pingpong",), 3, "pingpong is for two ranks: mpirun -np 2"),
+                                (("local", "--type", "half"), 1, "--type: one of uint8, uint64, float, double")):
+        result = mpi.run_any(f"{BUILD}/contrib/goal/velo-goal", "measure", *arguments, np=np)
+        assert result.returncode != 0 and result.stderr.count(f"velo-goal: {told}\n") == 1, str(result)
 
 
 def test_a_schedule_that_waits_for_ever_is_refused_with_its_circle(velo_goal):

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include "goal/check.h"
 #include "machine/loggops.h"
 #include "source.h"
+#include "trace_file.h"
 #include "workload/schedules.h"
 
 namespace velo::sim {
@@ -44,55 +44,27 @@ void print_times(const LogGopsOutcome& outcome) {
                 static_cast<double>(*last) / 1e9);
 }
 
-// A run for Perfetto (ui.perfetto.dev) or chrome://tracing: a process for each host, a thread for each of its
-// processors, an arrow for each message.
-class Trace {
- public:
-    Trace(const goal::Program& program, const std::string& path)
-        : program_(program), path_(path), file_(path) {
-        file_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-    }
-    void add(const LogGopsWork& w) {
-        const goal::Schedule& schedule = program_.schedules[w.owner];
-        const goal::Operation& o = schedule.operation(w.operation);
-        const std::string name =
-            w.is_arrival ? "arrives from " + std::to_string(w.owner) : goal::describe(o, &schedule);
-        event("X", w, w.begin, name) << ",\"dur\":" << us(w.end - w.begin) << '}';
-        if (!o.communicates()) return;
-        event(w.is_arrival ? "f" : "s", w, w.begin, "message")
-            << ",\"cat\":\"message\",\"bp\":\"e\",\"id\":\"" << w.owner << '.' << w.operation << "\"}";
-    }
-    void close() {
-        file_ << "\n]}\n";
-        if (!file_.flush()) throw std::runtime_error("cannot write " + path_);
-    }
-
- private:
-    static std::string us(std::uint64_t ns) {
-        char text[40];
-        std::snprintf(text, sizeof text, "%" PRIu64 ".%03u", ns / 1000, static_cast<unsigned>(ns % 1000));
-        return text;
-    }
-    std::ostream& event(const char* phase, const LogGopsWork& w, std::uint64_t time,
-                        const std::string& name) {
-        file_ << (first_ ? "\n" : ",\n") << "{\"ph\":\"" << phase << "\",\"pid\":" << w.host
-              << ",\"tid\":" << unsigned{w.cpu} << ",\"ts\":" << us(time) << ",\"name\":\"" << name << '"';
-        first_ = false;
-        return file_;
-    }
-
-    const goal::Program& program_;
-    std::string path_;
-    std::ofstream file_;
-    bool first_ = true;
-};
+// What of the run is drawn: a thread for each processor of a host.
+void draw(goal::TraceFile& trace, const goal::Program& program, const LogGopsWork& w) {
+    const goal::Schedule& schedule = program.schedules[w.owner];
+    const goal::Operation& o = schedule.operation(w.operation);
+    const goal::TraceFile::Where where{w.host, w.cpu};
+    const std::string id = std::to_string(w.owner) + "." + std::to_string(w.operation);
+    trace.slice(where, w.begin, w.end,
+                w.is_arrival ? "arrives from " + std::to_string(w.owner) : goal::describe(o, &schedule));
+    if (!o.communicates()) return;
+    if (w.is_arrival)
+        trace.arrives(where, w.begin, id);
+    else
+        trace.leaves(where, w.begin, id);
+}
 
 bool run_on_loggops(const GoalOptions& o, const goal::Program& program) {
     const LogGops& p = o.loggops;
-    std::optional<Trace> trace;
-    if (!o.trace.empty()) trace.emplace(program, o.trace);
+    std::optional<goal::TraceFile> trace;
+    if (!o.trace.empty()) trace.emplace(o.trace);
     LogGopsObserver observer;
-    if (trace) observer = [&trace](const LogGopsWork& work) { trace->add(work); };
+    if (trace) observer = [&](const LogGopsWork& work) { draw(*trace, program, work); };
     const LogGopsOutcome outcome = run_loggops(program, p, observer);
     if (trace) trace->close();
     std::printf("size: %u (%u CPUs, %u NICs); L=%" PRIu64 ", o=%" PRIu64 " g=%" PRIu64 ", G=%" PRIu64

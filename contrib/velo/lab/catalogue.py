@@ -1,7 +1,7 @@
 """All experiments, in the order of the papers."""
 
 from .experiments import (bandwidth, benchmark_suite, by_reference, incast, local_peers, localised, overhead_parts, paired, piggybacking,
-                          reallocation, static_parameters)
+                          reallocation, schedules, static_parameters)
 
 EXPERIMENTS = (
     static_parameters.EXPERIMENT,
@@ -17,5 +17,8 @@ EXPERIMENTS = (
     incast.EXPERIMENT,
     paired.EXPERIMENT,
     by_reference.EXPERIMENT,
+    *schedules.EXPERIMENTS,
 )
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
+# Words that stand for several names.
+GROUPS = {"goal": tuple(experiment.name for experiment in schedules.EXPERIMENTS), "all": tuple(BY_NAME)}

@@ -1,13 +1,14 @@
 """velo-lab from the command line to its files."""
 
+import functools
 import os
 import textwrap
 
 from .. import command, plugin
 from ..command import EXIT_FAILED, EXIT_OK
 from ..programs import NotFound, beside, find_bench, find_mpirun, find_own, plotter
-from . import page
-from .catalogue import BY_NAME, EXPERIMENTS
+from . import contestants, page
+from .catalogue import BY_NAME, EXPERIMENTS, GROUPS
 from .experiment import Context
 from .laboratory import Laboratory
 from .options import parse_options
@@ -38,7 +39,8 @@ def _run(options):
 
 
 def _tools(options):
-    return Tools(find_mpirun(options.mpirun), find_own("--measure", options.measure), find_bench(options.bench))
+    goal = find_own("--goal", options.goal, "velo-goal", "goal") if set(options.names) & set(GROUPS["goal"]) else ""
+    return Tools(find_mpirun(options.mpirun), find_own("--measure", options.measure), find_bench(options.bench), goal)
 
 
 def _context(options):
@@ -55,6 +57,7 @@ def _context(options):
         slots=tuple(sorted(options.slots)) if options.slots else None,
         reference_slots=options.reference_slots,
         seconds=options.time,
+        contestants=functools.cache(lambda: contestants.find(mpirun, info, options.processors, options.contestants)),
     )
 
 

@@ -22,6 +22,7 @@ class Context:
     reference_slots: int = 512
     seconds: float = 0.5
     directory: object = None  # for traces
+    contestants: Callable = lambda: ({}, [])  # by name, and in words who is missing: see contestants.py
 
     def choose(self, full, quick):
         return quick if self.quick else full
@@ -78,6 +79,7 @@ class Experiment:
     draw: Optional[Callable] = None  # further panels: (title, function of a matplotlib axes and the Results) pairs
     finish: Optional[Callable] = None  # of the Results and the Context: further files
     least_rounds: int = 1  # of which fewer mean nothing, unless the user says so
+    compared: Optional[str] = None  # with whom, in words; None: as overheads are
 
 
 @dataclass

@@ -91,9 +91,9 @@ class Laboratory:
     def _settings(self, experiment, plan):
         context, rounds = self._context, self._rounds_of(experiment)
         ranks = sorted({workload.ranks for workload in plan.points_of}) if plan else [context.ranks]
+        compared = experiment.compared or f"overhead against none with {context.reference_slots} slots per peer or more"
         scale = (f"{' to '.join(str(count) for count in dict.fromkeys((ranks[0], ranks[-1])))} ranks on {context.cores} cores of one "
-                 f"node, medians of {rounds} round(s), {context.seconds:g} s each; overhead against none with "
-                 f"{context.reference_slots} slots per peer or more in the same interleaved run")
+                 f"node, medians of {rounds} round(s), {context.seconds:g} s each; {compared} in the same interleaved run")
         return {"scale": scale, "ranks": ranks, "cores": context.cores, "rounds": rounds, "seconds": context.seconds,
                 "quick": context.quick, "reference_slots": context.reference_slots, "plugin": context.plugin.version,
                 "policies": list(context.plugin.policies)}

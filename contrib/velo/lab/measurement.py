@@ -15,12 +15,22 @@ class Workload:
     """A program on a number of ranks. `words` follow the name of the program."""
 
     name: str
-    program: str  # runner.MEASURE or runner.BENCH
+    program: str  # runner.MEASURE, BENCH or GOAL
     words: tuple
     ranks: int
     benchmark: Optional[str] = None  # its section in the output of velo-mpi-bench
     size_bytes: Optional[int] = 2048
     pinned: bool = False  # a core for each rank, where there are as many
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a run is started that is not one of the BTL under some policy."""
+
+    contestant: object  # of versus.contestants
+    program: str  # as of Workload
+    words: tuple
+    mca: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Point:
     x: Optional[float]
     mca: tuple = ()  # (name, value) pairs beside the policy
     is_reference: bool = False
+    launch: Optional[Launch] = None
 
 
 @dataclass

@@ -4,12 +4,14 @@ from pathlib import Path
 
 from .. import command
 from ..argument_types import choices, numbers, positive, positive_float, words
-from .catalogue import BY_NAME
+from .catalogue import BY_NAME, GROUPS
+from .contestants import NAMES
 
-_DESCRIPTION = "Repeats the experiments of the papers on flow control on this machine, and says whether it shows what they saw."
+_DESCRIPTION = "Repeats the experiments of the papers on flow control and schedules on this machine, and says whether it shows what they saw."
 _EPILOG = """\
 examples:
   velo-lab list                names the experiments
+  velo-lab run goal            those on schedules, E1 to E5
   velo-lab run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
   velo-lab report results/lab  collects all that was run into results/lab/report.html
 
@@ -36,8 +38,8 @@ def parse_options(arguments):
 
 
 def _add_run(run):
-    run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-lab list, or all")
-    run.add_argument("--ranks", type=positive, default=64, metavar="N", help="default 64; bandwidth always has 2")
+    run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-lab list, goal, or all")
+    run.add_argument("--ranks", type=positive, default=64, metavar="N", help="default 64; bandwidth and E1 to E5 have numbers of their own")
     run.add_argument("--quick", action="store_true", help="fewer sizes, one round, shorter measurements")
     run.add_argument("--policies", type=words, metavar="A,B,...", help="instead of those of the paper")
     run.add_argument("--slots", type=numbers, metavar="A,B,...", help="slots per peer instead of those of the experiment")
@@ -52,6 +54,11 @@ def _add_run(run):
     run.add_argument("--ompi-info", metavar="PATH", help="default: the one beside mpirun")
     run.add_argument("--measure", "--patterns", "--phases", metavar="PATH",
                      help="velo-mpi-bench, for what IMB-MPI1 does not have (default: on PATH or beside this program)")
+    run.add_argument("--goal", metavar="PATH", help="velo-goal (default: on PATH or beside this program)")
+    run.add_argument("--contestants", type=lambda text: choices(text, NAMES), default=list(NAMES), metavar="A,B,...",
+                     help=f"of E1 to E5 (default: {', '.join(NAMES)}; what is not there is skipped by name)")
+    run.add_argument("--processors", type=words, default=(), metavar="A,B",
+                     help="for the two pinned ranks of E1 to E5, in their order (default: as mpirun chooses)")
     run.add_argument("--bench", metavar="PATH", help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
     run.add_argument("--mca", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                      help="a further MCA parameter; may be repeated")
@@ -59,9 +66,7 @@ def _add_run(run):
 
 
 def _settle(options, parser):
-    if "all" in options.names:
-        options.names = list(BY_NAME)
-    options.names = list(dict.fromkeys(options.names))
+    options.names = list(dict.fromkeys(name for given in options.names for name in GROUPS.get(given, (given,))))
     options.time = options.time or (0.4 if options.quick else 0.5)
     if options.ranks < 4 or options.ranks % 2:
         parser.error("--ranks: the experiments need an even number of ranks, at least 4")
@@ -71,4 +76,4 @@ def _settle(options, parser):
 
 
 def _name(text):
-    return "all" if text == "all" else choices(text, tuple(BY_NAME))[0]
+    return text if text in GROUPS else choices(text, tuple(BY_NAME))[0]

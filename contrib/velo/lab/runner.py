@@ -1,6 +1,8 @@
 """Executes runs: mpirun, the policy, a program of the laboratory or the benchmark, its times and counters."""
 
+import json
 import os
+import statistics
 from dataclasses import dataclass
 
 from .. import imb_output, measuring, rounds
@@ -9,9 +11,10 @@ from ..process import mca_words
 from ..trace import phases
 from .measurement import Outcome
 
-# The measuring program, whose first word is its mode, and a benchmark like the IMB's.
-MEASURE, BENCH = "measure", "bench"
-POINTS, PHASES = "points", "phases"
+# The measuring program, whose first word is its mode, a benchmark like the IMB's, and velo-goal with its subcommands.
+MEASURE, BENCH, GOAL = "measure", "bench", "goal"
+POINTS, PHASES, CALLS, OVERLAP = "points", "phases", "calls", "overlap"
+RUN, ONE_SCHEDULE = "run", "measure"
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Tools:
     mpirun: str
     measure: str
     bench: str
+    goal: str = ""
 
 
 class Runner(rounds.Runner):
@@ -26,9 +30,12 @@ class Runner(rounds.Runner):
         super().__init__(timeout_seconds)
         self._tools = tools
         self._extra_mca = tuple(extra_mca)
+        self._compiler = measuring.Compiler(self._directory.name)
 
     def execute(self, run):
         workload, point = run.case, run.setup
+        if point.launch:
+            return self._carry_out(self._launch(workload, point.launch), Outcome(workload, point, run.round), _read_launched)
         return self._carry_out(self._mpirun(workload, point) + self._program(workload), Outcome(workload, point, run.round), _read)
 
     def _mpirun(self, workload, point):
@@ -39,6 +46,14 @@ class Runner(rounds.Runner):
                       ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
         return words + mca_words((*parameters, *point.mca, *self._extra_mca))
 
+    def _launch(self, workload, launch):
+        contestant = launch.contestant
+        if contestant.mpi == "openmpi":
+            words = [*mca_words((*launch.mca, *self._extra_mca)), getattr(self._tools, launch.program)]
+        else:
+            words = [self._compiler.program(contestant.mpicc)]
+        return contestant.command(workload.ranks, [*words, *launch.words])
+
     def _program(self, workload):
         program = [getattr(self._tools, workload.program), *workload.words]
         return program + (self._lengths(workload.size_bytes) if workload.program == BENCH else [])
@@ -48,6 +63,36 @@ def _read(finished, outcome):
     workload = outcome.workload
     reader = _read_bench if workload.program == BENCH else _READERS[workload.words[0]]
     return reader(finished.stdout, outcome) or _read_counters(finished.stdout + finished.stderr, outcome)
+
+
+def _read_launched(finished, outcome):
+    return _LAUNCHED[outcome.point.launch.words[0]](finished.stdout, outcome)
+
+
+def _read_overlap(stdout, outcome):
+    output = measuring.parse(stdout)
+    if output.overlap is None or not output.complete:
+        return "the output ends early"
+    found = output.overlap
+    if found.defects:
+        return f"data check: {found.defects} defects"
+    outcome.time_usec = found.overlapped_usec
+    outcome.counters = {
+        "pure_usec": found.pure_usec, "compute_usec": found.compute_usec, "wait_usec": found.wait_usec,
+        # As of IMB-NBC.
+        "overlap_percent": max(0.0, min(100.0, 100.0 * (found.pure_usec + found.compute_usec - found.overlapped_usec)
+                                        / max(found.pure_usec, found.compute_usec))),
+        "slowdown_percent": 100.0 * found.lost_usec / found.compute_usec}
+    return None
+
+
+def _read_run(stdout, outcome):
+    """Of velo-goal run: the mean of all ranks, as ESPGOAL's paper plots it."""
+    try:
+        outcome.time_usec = 1e6 * statistics.fmean(rank["median_s"] for rank in json.loads(stdout)["ranks"])
+    except (ValueError, KeyError) as error:
+        return f"the output of velo-goal is not understood: {error!r}"
+    return None
 
 
 def _read_points(stdout, outcome):
@@ -82,6 +127,7 @@ def _read_bench(stdout, outcome):
 
 
 _READERS = {POINTS: _read_points, PHASES: _read_phases}
+_LAUNCHED = {POINTS: _read_points, CALLS: _read_points, OVERLAP: _read_overlap, RUN: _read_run, ONE_SCHEDULE: _read_points}
 
 
 def _read_counters(text, outcome):

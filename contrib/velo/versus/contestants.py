@@ -68,7 +68,7 @@ def _is_wanted(candidate, options):
 
 
 class OpenMpi:
-    def __init__(self, mpirun, mpicc, between_nodes=False, processors=()):
+    def __init__(self, mpirun, mpicc, between_nodes=False, processors=(), info=None):
         self._between_nodes = between_nodes
         self._processors = processors
         self.mpirun = find_mpirun(mpirun)
@@ -81,7 +81,7 @@ class OpenMpi:
         if self.mpicc is None:
             raise NotFound(f"{mpicc or 'mpicc of Open MPI'} not found; on Debian 12: apt-get install libopenmpi-dev, "
                            "or name it with --mpicc")
-        info = beside(self.mpirun, "ompi_info")
+        info = info or beside(self.mpirun, "ompi_info")
         self._info = _ask(info, "--parsable") if info else None
 
     def component(self, framework, name):

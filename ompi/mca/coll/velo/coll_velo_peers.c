@@ -8,21 +8,33 @@
 
 enum { VALUES = 1216, LINE = 80 };
 
-/* "coll_velo_priority 100\n..." */
-static void write_values(char *text)
+/* "coll_velo_priority 100\n..." of this process. */
+static char ours[VALUES];
+
+static int write_value(char *text, size_t room, const velo_parameter *parameter, const void *value)
+{
+    velo_performer_state state;
+    switch (parameter->type) {
+    case VELO_PARAMETER_CHOICE:
+        return snprintf(text, room, "%s %s\n", parameter->name, *(const char *const *) value);
+    case VELO_PARAMETER_TEXT: /* coll_velo_choices: what the file says */
+        velo_performer_observe(mca_coll_velo_component.performer, &state);
+        return snprintf(text, room, "%s of digest %016llx\n", parameter->name, (unsigned long long) state.choices);
+    default:
+        return snprintf(text, room, "%s %u\n", parameter->name, *(const uint32_t *) value);
+    }
+}
+
+static void write_values(void)
 {
     const char *config = (const char *) &mca_coll_velo_component.config;
     size_t used = 0;
-    text[0] = '\0';
     for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
         if (VELO_PARAMETER_OF_COLL != parameter->owner || !parameter->alike) {
             continue;
         }
-        const void *value = config + parameter->offset;
-        used += (size_t) (VELO_PARAMETER_CHOICE == parameter->type
-                              ? snprintf(text + used, VALUES - used, "%s %s\n", parameter->name, *(const char *const *) value)
-                              : snprintf(text + used, VALUES - used, "%s %u\n", parameter->name, *(const uint32_t *) value));
+        used += (size_t) write_value(ours + used, VALUES - used, parameter, config + parameter->offset);
         if (used >= VALUES) {
             mca_common_velo_give_up("the values of coll_velo_* are too long");
         }
@@ -38,7 +50,8 @@ void mca_coll_velo_publish(void)
     int rc = OPAL_ERR_OUT_OF_RESOURCE;
     mca_coll_velo_place_t place;
     if (NULL != all) {
-        write_values(all);
+        write_values();
+        memcpy(all, ours, VALUES);
         mca_coll_velo_describe_multicast(&place);
         memcpy(all + VALUES, &place, sizeof(place));
         memcpy(all + before, address, bytes);
@@ -52,8 +65,7 @@ void mca_coll_velo_publish(void)
 
 static void compare(const char *theirs, const ompi_proc_t *proc)
 {
-    char ours[VALUES], text[2 * LINE + 200];
-    write_values(ours);
+    char text[2 * LINE + 200];
     for (const char *a = ours, *b = theirs; '\0' != *a; a += strcspn(a, "\n") + 1, b += strcspn(b, "\n") + 1) {
         const int length = (int) strcspn(a, "\n"), their_length = (int) strcspn(b, "\n");
         if (length != their_length || 0 != memcmp(a, b, (size_t) length)) {

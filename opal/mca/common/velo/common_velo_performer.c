@@ -30,6 +30,7 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     velo_performer_config config = velo_default_performer_config();
     config.engine = job->config;
     config.schedules = coll.schedules;
+    config.choices = coll.choices;
     if (0 != strcmp("btl", coll.flow_control)) {
         config.engine.flow_control = coll.flow_control;
     }

@@ -1,0 +1,20 @@
+"""Who executes collectives in the experiments on schedules."""
+
+import dataclasses
+
+from ..versus.contestants import Missing, OpenMpi, find_mpich
+
+# Schedules; Open MPI's own (tuned, libnbc) over the same transport and over vader (sm of 5.0); MPICH.
+VELO, SAME, VADER, MPICH = NAMES = ("coll/velo", "libnbc over velo", "libnbc over vader", "mpich")
+
+
+def find(mpirun, ompi_info, processors=(), wanted=NAMES):
+    """Contestants by name, and in words who is missing."""
+    open_mpi = OpenMpi(mpirun, None, processors=tuple(processors), info=ompi_info)
+    all_of_them = {VELO: lambda: open_mpi.variant(VELO, "--mca coll velo,basic,libnbc,self"),
+                   SAME: lambda: open_mpi.variant(SAME, ""),
+                   VADER: lambda: dataclasses.replace(open_mpi.shared_memory(), name=VADER),
+                   MPICH: lambda: find_mpich(tuple(processors))}
+    found = {name: all_of_them[name]() for name in NAMES if name in wanted}
+    missing = [f"{name}: {found.pop(name).reason}" for name in list(found) if isinstance(found[name], Missing)]
+    return found, missing + [f"{name}: not among --contestants" for name in NAMES if name not in wanted]
