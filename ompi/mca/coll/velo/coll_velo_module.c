@@ -8,6 +8,8 @@ static void construct(mca_coll_velo_module_t *module)
     module->enabled = false;
     module->members = NULL;
     module->group = NULL;
+    module->board = NULL;
+    module->has_tried_board = false;
     atomic_init(&module->under_way, 0);
 }
 
@@ -18,6 +20,7 @@ static void destruct(mca_coll_velo_module_t *module)
         opal_progress();
     }
     velo_goal_group_close(module->group);
+    mca_coll_velo_close_board(module);
     if (module->enabled) {
         mca_coll_velo_drop_previous(module);
     }
@@ -48,6 +51,7 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     module->id = MCA_COLL_VELO_ID(comm);
     module->rank = (uint32_t) ompi_comm_rank(comm);
     module->size = (uint32_t) ompi_comm_size(comm);
+    module->comm = comm;
     module->members = comm->c_local_group;
     OBJ_RETAIN(module->members);
     mca_coll_velo_keep_previous(module, comm->c_coll);

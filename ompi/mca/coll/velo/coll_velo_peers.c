@@ -8,7 +8,7 @@
 
 #include "opal/mca/pmix/pmix.h"
 
-enum { VALUES = 832, LINE = 80 };
+enum { VALUES = 1024, LINE = 80 };
 
 /* "coll_velo_priority 100\n..." */
 static void write_values(char *text)
