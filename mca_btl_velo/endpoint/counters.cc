@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "board/member.h"
 #include "platform/monotonic.h"
 
 namespace velo::endpoint {
@@ -54,6 +55,22 @@ std::uint64_t credits(const Engine& engine) {
 }
 std::uint64_t queued_bytes(const Engine& engine) {
     return sum_over_peers(engine, peer_queued_bytes);
+}
+
+std::uint64_t boards(const Engine&) {
+    return board::totals().boards;
+}
+std::uint64_t board_published(const Engine&) {
+    return board::totals().published;
+}
+std::uint64_t board_picked_up(const Engine&) {
+    return board::totals().picked_up;
+}
+std::uint64_t board_credit_waits(const Engine&) {
+    return board::totals().credit_waits;
+}
+std::uint64_t board_long_waits(const Engine&) {
+    return board::totals().long_waits;
 }
 
 template <auto Member>

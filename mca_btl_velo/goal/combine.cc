@@ -180,6 +180,11 @@ bool is_legal(Operator op, Type type, unsigned width) {
     return type != Type::kFloat || (op != Operator::kAnd && op != Operator::kOr && op != Operator::kXor);
 }
 
+void combine(Operator op, Type type, unsigned width, const std::byte* a, const std::byte* b,
+             std::byte* result, std::uint64_t elements) {
+    kernel(type, width)(op, a, b, result, elements);
+}
+
 void combine(const Combination& c, const Piece* pieces, const Memory& memory, double seconds) {
     Cursor result(c.result, pieces, memory);
     if (c.op == Operator::kWtime) {

@@ -10,6 +10,11 @@ namespace velo::goal {
 // AND, OR and XOR know no floats, floats have 32 or 64 bits, and 16 where the compiler knows such.
 bool is_legal(Operator op, Type type, unsigned width);
 
+// result[i] = a[i] op b[i], of elements that lie together; legal, and neither COPY nor WTIME. As for what is
+// below.
+void combine(Operator op, Type type, unsigned width, const std::byte* a, const std::byte* b,
+             std::byte* result, std::uint64_t elements);
+
 // Addresses of the spaces. That of kAbsolute is null; that of kNowhere is memory for whatever traces move, if
 // they are executed with data.
 struct Memory {

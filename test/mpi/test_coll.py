@@ -16,6 +16,21 @@ ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
 USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
 
 
+BOARDS = re.compile(r"boards: (\d+), published (\d+) times, picked up (\d+); (\d+) waits for credits")
+
+
+def boards(result):
+    """(boards, published, picked up, waits for credits) of each rank."""
+    return [tuple(map(int, numbers)) for numbers in BOARDS.findall(result.stderr)]
+
+
+def run_on_boards(mpi, *arguments, np, params=None):
+    """Runs to the end. Every rank tells what it did on boards."""
+    result = mpi.run("coll", *arguments, np=np, params={**COLL, **(params or {})})
+    assert len(boards(result)) == np, str(result)
+    return result
+
+
 def run(mpi, *arguments, np, params=None, program="coll", **more):
     """Runs to the end. Every rank has executed schedules, and all of them as many."""
     result = mpi.run(program, *arguments, np=np, params={**COLL, **(params or {})}, **more)
@@ -158,7 +173,8 @@ def test_a_priority_is_as_good_as_its_name(mpi):
     assert len(USED.findall(mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5, "coll_velo_priority": 90}).stderr)) == 2
 
 
-@pytest.mark.parametrize("name, values", [("bcast_algorithm", ("linear", "binomial")), ("slots_per_peer", (8, 64))])
+@pytest.mark.parametrize("name, values", [("bcast_algorithm", ("linear", "binomial")), ("slots_per_peer", (8, 64)),
+                                          ("board_window", (8, 4))])
 def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi, name, values):
     program = [mpi.program("coll"), "check", "1"]
     words = [[*f"-x OMPI_MCA_coll_velo_{name}={value}".split(), *program] for value in values]
@@ -223,4 +239,58 @@ def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
     # By mpirun, or by a rank that noticed it first: in a message or in a collective operation.
     told = ("signal 9", "Killed", "has ended", f"with rank {victim}")
     assert any(words in result.output for words in told), str(result)
+    assert_empty(shm)
+
+
+@pytest.mark.parametrize("np", [2, 3, 8])
+def test_small_blocking_operations_go_over_a_board(mpi, np):
+    result = run(mpi, "check", 1, np=np)
+    found = boards(result)
+    assert len(found) == np and all(count == 1 and published and picked for count, published, picked, _ in found), str(result)
+    assert result.facts() == {"rounds": 1}
+
+
+@pytest.mark.parametrize("params", [{"coll_velo_board_window": 1, "coll_velo_board_chunk": 64, "coll_velo_board_limit": 1048576},
+                                    {"coll_velo_board_window": 3, "coll_velo_board_chunks": 2, "coll_velo_board_chunk": 100}, {"coll_velo_board_limit": 0}])
+def test_boards_of_any_size(mpi, params):
+    result = run(mpi, "check", 1, np=3, params=params)
+    assert len(boards(result)) == 3 and result.facts() == {"rounds": 1}
+
+
+def test_without_boards_everything_is_a_schedule(mpi):
+    result = run(mpi, "check", 1, np=3, params={"coll_velo_boards": 0})
+    assert boards(result) == [(0, 0, 0, 0)] * 3 and result.facts() == {"rounds": 1}
+
+
+@pytest.mark.parametrize("np", [2, 3, 5, 16])
+def test_sums_are_those_of_the_ranks_in_their_order(mpi, np):
+    result = run_on_boards(mpi, "order", 10, np=np)
+    assert all(count == 1 and published for count, published, *_ in boards(result)) and result.facts() == {"rounds": 10}
+
+
+def test_a_root_runs_ahead_until_the_slowest_has_read(mpi):
+    result = run_on_boards(mpi, "ahead", 2000, np=3, params={"coll_velo_board_window": 2})
+    assert sum(waits for *_, waits in boards(result)) > 0 and result.facts() == {"rounds": 2000}
+
+
+def test_boards_of_communicators_that_come_and_go(mpi):
+    """More at a time than coll_velo_boards: the others run as schedules, and a freed one makes room."""
+    result = run_on_boards(mpi, "boards", 300, np=3, params={"coll_velo_boards": 3})
+    found = boards(result)
+    assert len({count for count, *_ in found}) == 1 and 100 < found[0][0] < 300, str(result)
+    assert "has no board: as many boards as coll_velo_boards says are in use" in result.stderr
+    assert result.facts() == {"rounds": 300}
+
+
+def test_a_stopped_rank_is_named_by_those_that_wait_at_a_board(mpi):
+    result = run_on_boards(mpi, "late", 6, np=3, params={"btl_velo_stall_warning": 1})
+    assert re.search(r"no progress on the board of communicator \d+, rank 0 for \d+ s: run \d+ waits for rank 2", result.stderr), str(result)
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_killed_at_a_board_ends_the_job(start, private_shm, victim):
+    shm = private_shm()
+    job = start("coll", "endless_board", np=3, params=COLL, prefix=shm.enter)  # each has its board when it prints
+    os.kill(int(job.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
+    assert job.wait().returncode != 0
     assert_empty(shm)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "board/board.h"
 #include "endpoint/gate.h"
 #include "fabric/shm/acceptance.h"
 #include "fabric/shm/doorbell.h"
@@ -325,10 +326,138 @@ Program shared_get(bool refused) {
             node};
 }
 
+using Board = board::BasicBoard<ModelAtom>;
+
+// Of up to eight members.
+template <std::uint32_t kMembers, std::uint32_t kWindow>
+struct BoardRoom {
+    // Its run numbers pass the end of what a line says of them.
+    static constexpr std::uint64_t kFirst = board::Word::kRuns - 1;
+
+    Board member(std::uint32_t me) {
+        return {{progress.data(), counters.data(), lines.data(), nullptr},
+                {kMembers, kWindow, kWindow, 64},
+                me,
+                kFirst};
+    }
+
+    std::array<board::Progress<ModelAtom>, kMembers> progress{};
+    std::array<board::Counter<ModelAtom>, 2> counters{};
+    std::array<board::Line<ModelAtom>, (kMembers + 1) * kWindow> lines{};
+    std::array<std::uint64_t, 4> shared{};  // that the program guards with its barriers
+
+    BoardRoom() {
+        for (auto& p : progress) std::construct_at(&p.finished, kFirst);
+    }
+};
+
+void show(Board& board, std::uint32_t writer, std::uint64_t content) {
+    write(board.place(writer, sizeof content), content);
+    board.publish(writer, sizeof content);
+}
+void expect_of(Board& board, std::uint32_t writer, std::uint64_t content) {
+    await([&] { return board.published(writer, sizeof content); });
+    require(read(board.place(writer, sizeof content)) == content, "another content than was published");
+}
+
+// One root, which is ahead as far as the window lets it: its slots are used again.
+template <std::uint32_t kMembers, std::uint32_t kWindow>
+Program board_broadcasts(std::uint32_t runs) {
+    auto room = std::make_shared<BoardRoom<kMembers, kWindow>>();
+    auto publish = [room = room.get(), runs] {
+        Board board = room->member(0);
+        for (std::uint32_t run = 0; run < runs; ++run) {
+            await([&] { return board.may_publish(8); });
+            show(board, 0, 5 + run);
+            board.finish();
+        }
+    };
+    auto pick_up = [room = room.get(), runs](std::uint32_t me) {
+        Board board = room->member(me);
+        for (std::uint32_t run = 0; run < runs; ++run) {
+            expect_of(board, 0, 5 + run);
+            board.finish();
+        }
+    };
+    std::vector<std::function<void()>> threads{publish};
+    for (std::uint32_t me = 1; me < kMembers; ++me) threads.emplace_back([=] { pick_up(me); });
+    return {"board, broadcasts", {}, threads, {}, room};
+}
+
+// Everybody gives, the last to arrive adds up, everybody gets the sum. With a window of one run the others
+// may be reading the last sum yet; with more nobody has to look where they are.
+template <std::uint32_t kMembers, std::uint32_t kWindow>
+Program board_sums(std::uint32_t runs) {
+    auto room = std::make_shared<BoardRoom<kMembers, kWindow>>();
+    auto sum = [room = room.get(), runs](std::uint32_t me) {
+        Board board = room->member(me);
+        for (std::uint32_t run = 0; run < runs; ++run) {
+            if (kWindow == 1)
+                await([&] { return board.may_publish(8); });
+            else
+                require(board.may_publish(8), "a slot is not free when all have been there");
+            show(board, me, 10 * run + me);
+            std::uint64_t all = 0;
+            for (std::uint32_t i = 0; i < kMembers; ++i) all += 10 * run + i;
+            if (board.arrive()) {
+                std::uint64_t found = 0;
+                for (std::uint32_t i = 0; i < kMembers; ++i) {
+                    require(board.published(i, sizeof found), "a contribution is missing when all are there");
+                    found += read(board.place(i, sizeof found));
+                }
+                show(board, board.result(), found);
+                require(found == all, "another sum");
+            } else {
+                expect_of(board, board.result(), all);
+            }
+            board.all_are_here();
+            board.finish();
+        }
+    };
+    std::vector<std::function<void()>> threads;
+    for (std::uint32_t me = 0; me < kMembers; ++me) threads.emplace_back([=] { sum(me); });
+    return {"board, sums", {}, threads, {}, room};
+}
+
+// What one has written before a barrier, the others read after it, and one of them writes after the next.
+Program board_barriers() {
+    auto room = std::make_shared<BoardRoom<3, 1>>();
+    auto cross = [room = room.get()](std::uint32_t me) {
+        Board board = room->member(me);
+        if (me == 0) write(&room->shared[0], 3);
+        for (int run = 0; run < 2; ++run) {
+            if (board.arrive())
+                board.publish(board.result(), 0);
+            else
+                await([&] { return board.published(board.result(), 0); });
+            board.all_are_here();
+            board.finish();
+            if (run == 0) require(read(&room->shared[0]) == 3, "a barrier has let something pass");
+        }
+        if (me == 1) write(&room->shared[0], 4);
+    };
+    return {"board, barriers", {}, {[=] { cross(0); }, [=] { cross(1); }, [=] { cross(2); }}, {}, room};
+}
+
 // The quick ones first.
 std::vector<Program> programs() {
-    return {gate(),     train(),         doorbell(),       sleeper(1),        returned_credits(),
-            refusals(), back_pressure(), shared_get(true), shared_get(false), sleeper(2)};
+    return {gate(),
+            train(),
+            doorbell(),
+            sleeper(1),
+            returned_credits(),
+            refusals(),
+            back_pressure(),
+            board_broadcasts<2, 1>(3),
+            board_broadcasts<3, 1>(2),
+            board_broadcasts<2, 2>(4),
+            board_sums<2, 1>(2),
+            board_sums<2, 2>(3),
+            board_sums<3, 1>(1),
+            board_barriers(),
+            shared_get(true),
+            shared_get(false),
+            sleeper(2)};
 }
 
 struct Explored {
@@ -351,6 +480,12 @@ const std::vector<Explored>& explored() {
 const std::map<std::string, const char*> kOrders{
     {"acceptance.h accept, load: acquire", "a slot is overwritten before it has been read"},
     {"acceptance.h count, store: release", "the same"},
+    {"board.h arrive, fetch_add: acquire", "a contribution is not there when all are"},
+    {"board.h arrive, fetch_add: release", "the same"},
+    {"board.h finish, store: release", "a slot is overwritten before it has been read"},
+    {"board.h look_for_slowest, load: acquire", "the same"},
+    {"board.h publish, store: release", "a payload is read before it is there"},
+    {"board.h published, load: acquire", "the same"},
     {"doorbell.h answer, exchange: acquire", "a caller whose ring is not counted yet has left nothing"},
     {"doorbell.h answer, load: acquire", "a ring is counted, its bit is not seen and never looked for again"},
     {"doorbell.h ring, fetch_add: release", "the same"},

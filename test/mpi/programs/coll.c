@@ -1,7 +1,9 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
- * mismatch COUNT | endless */
+ *      mismatch COUNT | endless
+ *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
+#include <math.h>
 #include <pthread.h>
 
 #include "common.h"
@@ -395,6 +397,64 @@ static void threads(int rounds) {
     for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&of_thread[i]);
 }
 
+/* Of numbers whose sum depends on the order. */
+static void order(int rounds) {
+    enum { kMost = 1500 };
+    static double mine[kMost], expected[kMost], found[kMost];
+    for (int round = 0; round < rounds; ++round) {
+        const int count = (int[]){1, 7, 8, 500, kMost}[round % 5], to = round % ranks;
+        for (int rank = 0; rank < ranks; ++rank)
+            for (int i = 0; i < count; ++i) {
+                const double value = ldexp(1 + element(round, rank, 0, i) * 0x1p-32, (rank * 29 + i) % 50 - 25);
+                expected[i] = rank == 0 ? value : expected[i] + value;
+                if (rank == my_rank) mine[i] = value;
+            }
+        const size_t bytes = sizeof *mine * (size_t)count;
+        MPI_Allreduce(mine, found, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        CHECK(memcmp(found, expected, bytes) == 0, "allreduce, round %d", round);
+        MPI_Reduce(mine, found, count, MPI_DOUBLE, MPI_SUM, to, MPI_COMM_WORLD);
+        CHECK(my_rank != to || memcmp(found, expected, bytes) == 0, "reduce, round %d", round);
+    }
+}
+
+static void ahead(int count) {
+    for (int i = 0; i < count; ++i) {
+        uint32_t data[30];
+        for (int at = 0; my_rank == 0 && at < 30; ++at) data[at] = element(i, 0, 0, at);
+        MPI_Bcast(data, i % 2 == 0 ? 30 : 5, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+        for (int at = 0; at < (i % 2 == 0 ? 30 : 5); ++at) CHECK(data[at] == element(i, 0, 0, at), "broadcast %d", i);
+    }
+}
+
+/* So many at a time, of which each is used before the oldest is freed. */
+static void boards(int count) {
+    enum { kAtOnce = 5 };
+    MPI_Comm open[kAtOnce];
+    for (int i = 0; i < count; ++i) {
+        MPI_Comm* one = &open[i % kAtOnce];
+        if (i >= kAtOnce) MPI_Comm_free(one);
+        MPI_Comm_dup(MPI_COMM_WORLD, one);
+        for (int call = 0; call < 8; ++call) {
+            int mine = my_rank + i, sum = 0, root = i % ranks, word = my_rank == root ? i : -1;
+            MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, *one);
+            CHECK(sum == ranks * i + ranks * (ranks - 1) / 2, "communicator %d: %d", i, sum);
+            MPI_Bcast(&word, 1, MPI_INT, root, *one);
+            CHECK(word == i, "communicator %d: %d", i, word);
+        }
+    }
+    for (int i = 0; i < kAtOnce; ++i) MPI_Comm_free(&open[i]);
+}
+
+static void late(int seconds) {
+    for (int i = 0; i < 8; ++i) MPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == ranks - 1) {
+        const double until = MPI_Wtime() + seconds;
+        while (MPI_Wtime() < until) {
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
     const char* mode = argc > 1 ? argv[1] : "check";
     (strcmp(mode, "threads") == 0 ? start_threads : start)(&argc, &argv);
@@ -412,6 +472,16 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
+    if (strcmp(mode, "order") == 0) order(count);
+    if (strcmp(mode, "ahead") == 0) ahead(count);
+    if (strcmp(mode, "boards") == 0) boards(count);
+    if (strcmp(mode, "late") == 0) late(count);
+    if (strcmp(mode, "endless_board") == 0) {
+        order(5);
+        printf("rank %d pid=%d\n", my_rank, (int)getpid());
+        fflush(stdout);
+        for (;;) order(5);
+    }
     if (strcmp(mode, "endless") == 0) {
         mixed(1);
         MPI_Barrier(MPI_COMM_WORLD); /* everybody has opened whatever it needs of the others */

@@ -2,7 +2,7 @@
  * what it can, and hands the rest to the component that would have served it without: what decides is the same at all
  * processes of the communicator, and each call counts a run, whichever way it goes.
  * One file per concern: component, module, peers, multicast, calls (the operations), neighbours, buffers (data types), types
- * (reductions), request. */
+ * (reductions), board, request. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
 
@@ -15,6 +15,7 @@
 #include "ompi/op/op.h"
 #include "opal/mca/common/velo/common_velo.h"
 
+#include "api/velo_board.h"
 #include "api/velo_goal.h"
 
 BEGIN_C_DECLS
@@ -42,6 +43,9 @@ typedef struct mca_coll_velo_module_t {
     mca_coll_base_comm_coll_t previous; /* what serves the communicator without this module; we keep the modules that we use */
     bool enabled;
     uint32_t id, rank, size;
+    ompi_communicator_t *comm;
+    bool has_tried_board;
+    velo_board *board; /* NULL: there is none */
     ompi_group_t *members;
     velo_goal_group *groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
     atomic_int under_way; /* requests */
@@ -70,6 +74,8 @@ typedef struct mca_coll_velo_buffer_t {
 
 typedef struct mca_coll_velo_call_t {
     velo_goal_request request;
+    velo_board_operation on_board; /* NULL: by a schedule at all members */
+    uint32_t blocks;               /* in that case: of so many bytes each */
     mca_coll_velo_buffer_t send, receive;
     bool may_multicast;
 } mca_coll_velo_call_t;
@@ -131,6 +137,11 @@ void mca_coll_velo_empty(mca_coll_velo_buffer_t *buffer);
 /* The types that are needed for that, until the end. */
 void mca_coll_velo_keep_types(mca_coll_velo_buffer_t *buffer);
 void mca_coll_velo_drop(mca_coll_velo_buffer_t *buffer);
+
+/* board */
+/* Of a blocking call; all members call it alike. */
+velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module);
+void mca_coll_velo_close_board(mca_coll_velo_module_t *module);
 
 /* types */
 /* False: there is no schedule for such operands. */

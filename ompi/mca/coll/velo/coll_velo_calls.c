@@ -57,6 +57,13 @@ static void begin(mca_coll_velo_call_t *call, const char *operation, const char 
     call->request.algorithm = NULL == algorithm || 0 == strcmp("auto", algorithm) ? NULL : algorithm;
 }
 #define BEGIN(call, name) begin(call, #name, mca_coll_velo_component.config.name##_algorithm)
+/* One that boards know: so many blocks. */
+#define BEGIN_ON_BOARD(call, name, count)       \
+    {                                           \
+        BEGIN(call, name);                      \
+        (call)->on_board = velo_board_##name;   \
+        (call)->blocks = (uint32_t) (count);    \
+    }
 
 static size_t size_of(const ompi_datatype_t *type)
 {
@@ -130,13 +137,13 @@ static void finish(mca_coll_velo_call_t *call)
 static bool describe_barrier(mca_coll_velo_call_t *call, COMM)
 {
     (void) comm;
-    BEGIN(call, barrier);
+    BEGIN_ON_BOARD(call, barrier, 1);
     return true;
 }
 
 static bool describe_bcast(mca_coll_velo_call_t *call, BLOCK, int root, COMM)
 {
-    BEGIN(call, bcast);
+    BEGIN_ON_BOARD(call, bcast, 1);
     call->request.root = (uint32_t) root;
     call->request.bytes = (size_t) count * size_of(type);
     set(&call->receive, to, (size_t) count, type);
@@ -162,33 +169,33 @@ static bool describe_operands(mca_coll_velo_call_t *call, OPERANDS, size_t sent_
 static bool describe_allreduce(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
-    BEGIN(call, allreduce);
+    BEGIN_ON_BOARD(call, allreduce, 1);
     return describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static bool describe_scan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
-    BEGIN(call, scan);
+    BEGIN_ON_BOARD(call, scan, 1);
     return describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static bool describe_exscan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
-    BEGIN(call, exscan);
+    BEGIN_ON_BOARD(call, exscan, 1);
     return describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static bool describe_reduce_scatter_block(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    BEGIN(call, reduce_scatter_block);
+    BEGIN_ON_BOARD(call, reduce_scatter_block, ompi_comm_size(comm));
     return describe_operands(call, GIVE_OPERANDS, (size_t) ompi_comm_size(comm));
 }
 
 static bool describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM)
 {
-    BEGIN(call, reduce);
+    BEGIN_ON_BOARD(call, reduce, 1);
     call->request.root = (uint32_t) root;
     const bool served = describe_operands(call, GIVE_OPERANDS, 1);
     if (ompi_comm_rank(comm) != root) {
@@ -247,7 +254,7 @@ static void add_own(mca_coll_velo_call_t *call, FROM)
 
 static bool describe_gather(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
 {
-    BEGIN(call, gather);
+    BEGIN_ON_BOARD(call, gather, ompi_comm_size(comm));
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
         return describe_sender(call, GIVE_FROM);
@@ -290,7 +297,7 @@ static void keep_own(mca_coll_velo_call_t *call, TO)
 
 static bool describe_scatter(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
 {
-    BEGIN(call, scatter);
+    BEGIN_ON_BOARD(call, scatter, ompi_comm_size(comm));
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
         return describe_receiver(call, GIVE_TO);
@@ -315,7 +322,7 @@ static bool describe_scatterv(mca_coll_velo_call_t *call, FROM_EACH, TO, int roo
 
 static bool describe_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
-    BEGIN(call, allgather);
+    BEGIN_ON_BOARD(call, allgather, ompi_comm_size(comm));
     call->request.bytes = (size_t) to_count * size_of(to_type);
     set(&call->receive, to, (size_t) to_count * (size_t) ompi_comm_size(comm), to_type);
     add_own(call, GIVE_FROM);
@@ -337,7 +344,7 @@ static bool describe_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
 static bool describe_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
     const size_t ranks = (size_t) ompi_comm_size(comm);
-    BEGIN(call, alltoall);
+    BEGIN_ON_BOARD(call, alltoall, ompi_comm_size(comm));
     call->request.in_place = MPI_IN_PLACE == from;
     call->request.bytes = (size_t) to_count * size_of(to_type);
     if (!call->request.in_place) {

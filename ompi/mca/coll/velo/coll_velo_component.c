@@ -68,12 +68,23 @@ static int component_open(void)
     return OMPI_SUCCESS;
 }
 
+static void log_boards(void)
+{
+    char line[200];
+    const velo_board_counts counts = velo_board_count();
+    snprintf(line, sizeof(line), "boards: %llu, published %llu times, picked up %llu; %llu waits for credits, %llu long ones",
+             (unsigned long long) counts.boards, (unsigned long long) counts.published, (unsigned long long) counts.picked_up,
+             (unsigned long long) counts.credit_waits, (unsigned long long) counts.long_waits);
+    mca_common_velo_log(5, line);
+}
+
 static int component_close(void)
 {
     mca_coll_velo_component_t *component = &mca_coll_velo_component;
     if (NULL != component->performer) {
         component->performer = NULL;
         mca_coll_velo_forget_multicast();
+        log_boards();
         mca_common_velo_performer_release();
         OBJ_DESTRUCT(&component->requests);
     }

@@ -11,6 +11,8 @@ static void construct(mca_coll_velo_module_t *module)
     module->members = NULL;
     memset(module->groups, 0, sizeof(module->groups));
     module->on_node = MCA_COLL_VELO_MULTICAST_UNKNOWN;
+    module->board = NULL;
+    module->has_tried_board = false;
     atomic_init(&module->under_way, 0);
 }
 
@@ -23,6 +25,7 @@ static void destruct(mca_coll_velo_module_t *module)
     for (unsigned i = 0; i < MCA_COLL_VELO_SEQUENCES; ++i) {
         velo_goal_group_close(module->groups[i]);
     }
+    mca_coll_velo_close_board(module);
     if (module->enabled) {
         mca_coll_velo_drop_previous(module);
     }
@@ -55,6 +58,7 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     module->id = MCA_COLL_VELO_ID(comm);
     module->rank = (uint32_t) ompi_comm_rank(comm);
     module->size = (uint32_t) ompi_comm_size(comm);
+    module->comm = comm;
     module->members = comm->c_local_group;
     OBJ_RETAIN(module->members);
     mca_coll_velo_take_over(module, comm->c_coll);

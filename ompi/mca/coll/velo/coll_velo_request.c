@@ -72,9 +72,29 @@ static velo_goal_run *begin(velo_goal_group *group, velo_goal_schedule *schedule
     return run;
 }
 
+static int run_on_board(velo_board *board, mca_coll_velo_call_t *call)
+{
+    mca_coll_velo_lay_out(&call->send);
+    mca_coll_velo_lay_out(&call->receive);
+    if (!mca_coll_velo_fill(&call->send) || !mca_coll_velo_fill(&call->receive)) {
+        mca_common_velo_give_up("out of memory");
+    }
+    const velo_status status = call->on_board(board, &call->request, call->send.bytes, call->receive.bytes);
+    call->receive.is_written &= VELO_OK == status;
+    mca_coll_velo_empty(&call->receive);
+    mca_coll_velo_drop(&call->send);
+    mca_coll_velo_drop(&call->receive);
+    return VELO_OK == status ? OMPI_SUCCESS : OMPI_ERROR; /* the log says why */
+}
+
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
+    velo_board *board = mca_coll_velo_board(module);
+    if (NULL != board && NULL != call->on_board && NULL == call->request.algorithm &&
+        call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit) {
+        return run_on_board(board, call);
+    }
     velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
     velo_goal_schedule *schedule = plan(module, group, call);
     if (NULL == schedule) {

@@ -1,0 +1,181 @@
+// One member's view of a board: the rules, without waiting. design/board.md.
+//
+// Runs are counted by each member for itself, and all take part in all of them in the same order. In a run a
+// member publishes or not, and picks up what others have published; all members know who does, and how many
+// bytes. A run uses the line `run % window` of each writer, and the chunk `run % chunks` if it gives more
+// than a line holds; its writer waits until all members have finished the run that used it before: the
+// position of the slowest reader is the credit.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "board/layout.h"
+#include "platform/cache.h"
+
+namespace velo::board {
+
+template <template <class> class Atom = std::atomic>
+class BasicBoard {
+ public:
+    struct Places {
+        Progress<Atom>* progress;
+        Counter<Atom>* counters;
+        Line<Atom>* lines;
+        std::byte* chunks;
+    };
+
+    // `run`: the number of the first one.
+    BasicBoard(const Places& places, const Shape& shape, std::uint32_t me, std::uint64_t run = 0)
+        : places_(places), shape_(shape), me_(me), run_(run), lowest_(run), line_(run % shape.window) {}
+
+    std::uint32_t me() const { return me_; }
+    std::uint32_t members() const { return shape_.members; }
+    const Shape& shape() const { return shape_; }
+    std::uint64_t run() const { return run_; }
+    // Of whoever was last to arrive.
+    std::uint32_t result() const { return shape_.members; }
+
+    // --- the steps of a run
+
+    // The first.
+    void begin() { places_.progress[me_].begun.store(run_ + 1, std::memory_order_relaxed); }
+
+    // Whether this run's place for so many bytes is free, and those of the `more` after it. Looks at the
+    // others only when what it knows of them does not suffice. Before anything is stored in a place.
+    bool may_publish(std::uint32_t bytes, std::uint32_t more = 0) {
+        return run_ + more < lowest_ + places_for(bytes) || look_for_slowest(places_for(bytes), more);
+    }
+    // How many runs of so many bytes may be under way.
+    std::uint32_t places_for(std::uint32_t bytes) const {
+        return bytes <= kInLine ? shape_.window : shape_.chunks;
+    }
+    // Where a writer's payload of this run is; the same at all members.
+    std::byte* place(std::uint32_t writer, std::uint32_t bytes) const {
+        if (bytes <= kInLine) return line(writer).payload;
+        return places_.chunks + (std::size_t{writer} * shape_.chunks + run_ % shape_.chunks) * shape_.chunk;
+    }
+    // When the payload is there. As the result: only who has arrived last.
+    void publish(std::uint32_t writer, std::uint32_t bytes) {
+        // release: nobody finds the word without the payload.
+        line(writer).word.store(Word::pack(run_, bytes), std::memory_order_release);
+    }
+    // Whether that writer has published so many bytes in this run.
+    bool published(std::uint32_t writer, std::uint32_t bytes) const {
+        // acquire: the payload is read after the word.
+        return line(writer).word.load(std::memory_order_acquire) == Word::pack(run_, bytes);
+    }
+
+    // A writer that is ahead may have published the next run, too: its line comes while this one is used.
+    // What it will yet write takes the line away from here in any case, as this member has read it a window
+    // ago.
+    void expect_next(std::uint32_t writer) const {
+        const std::size_t next = line_ + 1 == shape_.window ? 0 : line_ + 1;
+        platform::prefetch(&places_.lines[std::size_t{writer} * shape_.window + next]);
+    }
+
+    // Says that this member is there, and with it that what it has published is. True for the last one, who
+    // owes the others the result: to them it is the sign that all are there.
+    bool arrive() {
+        const std::uint32_t groups = groups_of(shape_.members), group = me_ / kCounted;
+        const std::uint32_t size = std::min(kCounted, shape_.members - group * kCounted);
+        if (!arrive(places_.counters[group], size)) return false;
+        return groups == 1 || arrive(places_.counters[groups], groups);
+    }
+    // All members have been seen in this run: they have finished all before it.
+    void all_are_here() { lowest_ = run_; }
+
+    // The last: nothing of this run is read or written here any more.
+    void finish() {
+        ++run_;
+        line_ = line_ + 1 == shape_.window ? 0 : line_ + 1;
+        // release: nobody overwrites what this member is still reading.
+        places_.progress[me_].finished.store(run_, std::memory_order_release);
+    }
+
+    // --- for who has waited long
+
+    // What no correct member writes; nothing: all is well so far. `bytes`: those that it is to publish.
+    std::optional<std::string> fault_of(std::uint32_t writer, std::uint32_t bytes) const {
+        const std::uint64_t word = line(writer).word.load(std::memory_order_acquire);
+        const std::uint64_t age = Word::age(word, run_);
+        if (word == 0 || (age != 0 && age % shape_.window == 0 && age < Word::kRuns / 2)) return {};
+        if (age == 0 && word == Word::pack(run_, Word::bytes_of(word))) {
+            if (Word::bytes_of(word) == bytes) return {};
+            return "rank " + std::to_string(writer) + " has " + std::to_string(Word::bytes_of(word)) +
+                   " bytes where this rank has " + std::to_string(bytes);
+        }
+        return "an impossible word in the line of rank " + std::to_string(writer);
+    }
+    // A member whose progress no correct member has.
+    std::optional<std::string> fault_of_progress() const {
+        for (std::uint32_t member = 0; member < shape_.members; ++member)
+            if (!plausible(places_.progress[member].finished.load(std::memory_order_acquire)))
+                return "an impossible position of rank " + std::to_string(member);
+        return {};
+    }
+    struct Slowest {
+        std::uint32_t member;
+        std::uint64_t run;  // that it is in, or will begin next
+    };
+    // Whoever is behind most; of several the first.
+    Slowest slowest() const {
+        Slowest last{me_, run_};
+        for (std::uint32_t member = 0; member < shape_.members; ++member) {
+            const Progress<Atom>& at = places_.progress[member];
+            const std::uint64_t finished = at.finished.load(std::memory_order_relaxed);
+            const bool behind =
+                member != me_ && finished <= run_ && at.begun.load(std::memory_order_relaxed) <= run_;
+            if (finished < last.run || (behind && finished == last.run && last.member == me_))
+                last = {member, finished};
+        }
+        return last;
+    }
+
+ private:
+    Line<Atom>& line(std::uint32_t writer) const {
+        return places_.lines[std::size_t{writer} * shape_.window + line_];
+    }
+    // A member may be ahead of another one by a window, and does not go back.
+    bool plausible(std::uint64_t finished) const {
+        return finished >= lowest_ && finished <= run_ + shape_.window;
+    }
+
+    bool look_for_slowest(std::uint32_t places, std::uint32_t more) {
+        std::uint64_t lowest = run_;
+        for (std::uint32_t member = 0; member < shape_.members; ++member) {
+            if (member == me_) continue;
+            // acquire: what it has read of those places was read before they are overwritten.
+            const std::uint64_t finished = places_.progress[member].finished.load(std::memory_order_acquire);
+            if (!plausible(finished)) return false;  // fault_of_progress says so
+            lowest = std::min(lowest, finished);
+        }
+        lowest_ = lowest;
+        return run_ + more < lowest_ + places;
+    }
+
+    // The counter is back at 0 before anybody can come to it for the next run: that is after the result.
+    bool arrive(Counter<Atom>& counter, std::uint32_t all) {
+        // release, acquire: the last one, and so whoever sees the result, has seen what all have done before.
+        if (counter.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != all) return false;
+        counter.arrived.store(0, std::memory_order_relaxed);
+        return true;
+    }
+
+    Places places_;
+    Shape shape_;
+    std::uint32_t me_;
+    std::uint64_t run_;
+    std::uint64_t lowest_;  // all members have finished all runs before this one
+    std::size_t line_;      // run_ % window
+};
+
+using Board = BasicBoard<>;
+
+// In zeroed memory of Offsets::of(shape).end bytes. Its creator calls `lay_out` first.
+void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run = 0);
+// Throws Failure unless a board of that shape lies there.
+Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32_t me);
+
+}  // namespace velo::board

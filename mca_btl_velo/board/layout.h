@@ -1,0 +1,110 @@
+// A board as it lies in shared memory: what processes of one node write for all the others of a group to
+// read.
+//
+//   Header | Progress[members] | Counter[counters] | Line[members + 1][window] | chunk[members + 1][chunks]
+//
+// Each member writes its own progress, lines and chunks; what stands behind those of the last member is for
+// the result that the last to arrive writes. Offsets only, no pointers. The atomic type is a parameter as in
+// mailbox/layout.h.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace velo::board {
+
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kInLine = kLineBytes - sizeof(std::uint64_t);  // payload
+// Two lines: neighbouring lines are prefetched in pairs, and these have different writers.
+inline constexpr std::size_t kSpacing = 128;
+
+// How large it is; the same for all members.
+struct Shape {
+    static constexpr std::uint32_t kMostMembers = 4096, kMostWindow = 1024, kMostChunk = 1U << 19;
+    static constexpr std::uint32_t kLeastPart = 8;  // bytes of a chunk for each member: elements are not cut
+
+    std::uint32_t members;  // 1..kMostMembers
+    std::uint32_t window;   // runs, 1..kMostWindow
+    std::uint32_t chunks;   // of them, those whose payload lies in no line, up to `window`
+    std::uint32_t chunk;    // bytes of such a payload at most, a multiple of 64, up to kMostChunk
+
+    bool operator==(const Shape&) const = default;
+    constexpr bool plausible() const {
+        return members >= 1 && members <= kMostMembers && window >= 1 && window <= kMostWindow &&
+               chunks >= 1 && chunks <= window && chunk >= members * kLeastPart && chunk >= kLineBytes &&
+               chunk <= kMostChunk && chunk % kLineBytes == 0;
+    }
+};
+
+struct alignas(kSpacing) Header {
+    static constexpr std::uint64_t kMagic = 0x31304452414f42;  // "BOARD01": changes with the layout
+
+    std::uint64_t magic;
+    Shape shape;
+    std::uint64_t first_run;
+};
+
+// The first word of a line: payload bytes and run. A line that nobody has written is 0.
+struct Word {
+    static constexpr std::uint64_t kPublished = 1;
+    static constexpr unsigned kRunBits = 40;  // a slot holds what is `window` runs old, or many times as much
+    static constexpr std::uint64_t kRuns = std::uint64_t{1} << kRunBits;
+
+    static constexpr std::uint64_t pack(std::uint64_t run, std::uint32_t bytes) {
+        return kPublished | static_cast<std::uint64_t>(bytes) << 4 | run << (64 - kRunBits);
+    }
+    static constexpr std::uint32_t bytes_of(std::uint64_t word) {
+        return static_cast<std::uint32_t>(word >> 4 & ((1U << 20) - 1));
+    }
+    // Runs from the one in `word` to `run`, modulo kRuns.
+    static constexpr std::uint64_t age(std::uint64_t word, std::uint64_t run) {
+        return (run - (word >> (64 - kRunBits))) % kRuns;
+    }
+};
+static_assert(Shape::kMostChunk < 1U << 20);
+
+template <template <class> class Atom = std::atomic>
+struct alignas(kLineBytes) Line {
+    // Word::pack, written last, with release: whoever finds its run here with acquire sees the payload.
+    Atom<std::uint64_t> word;
+    std::byte payload[kInLine];
+};
+static_assert(sizeof(Line<>) == kLineBytes);
+
+// Of a member, written by nobody else. finished: all runs before that one, release, so that what it has read
+// may be overwritten. begun: all runs before that one; for those who ask whom they wait for.
+template <template <class> class Atom = std::atomic>
+struct alignas(kSpacing) Progress {
+    Atom<std::uint64_t> finished;
+    Atom<std::uint64_t> begun;
+};
+
+// Arrivals in a run in which everybody waits for everybody. One for each eight members, who so take it from
+// few others, and one above them if they are several.
+inline constexpr std::uint32_t kCounted = 8;
+template <template <class> class Atom = std::atomic>
+struct alignas(kSpacing) Counter {
+    Atom<std::uint32_t> arrived;
+};
+constexpr std::uint32_t groups_of(std::uint32_t members) {
+    return (members + kCounted - 1) / kCounted;
+}
+
+// Where everything is, from the first byte on.
+struct Offsets {
+    std::size_t progress, counters, lines, chunks, end;
+
+    static constexpr Offsets of(const Shape& shape) {
+        const std::size_t writers = shape.members + 1U;
+        Offsets at{};
+        at.progress = sizeof(Header);
+        at.counters = at.progress + shape.members * sizeof(Progress<>);
+        at.lines = at.counters + (groups_of(shape.members) + 1U) * sizeof(Counter<>);
+        at.chunks = at.lines + writers * shape.window * kLineBytes;
+        at.end = at.chunks + writers * shape.chunks * shape.chunk;
+        return at;
+    }
+};
+
+}  // namespace velo::board

@@ -1,0 +1,304 @@
+#include "board/member.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "goal/combine.h"
+#include "platform/copy.h"
+#include "platform/failure.h"
+
+namespace velo::board {
+namespace {
+
+// Cuts `bytes` of each block into what one run takes; calls run(offset, bytes).
+template <typename Run>
+[[gnu::always_inline]] inline void cut(std::uint64_t bytes, std::uint32_t most, Run run) {
+    for (std::uint64_t offset = 0; offset < bytes; offset += most)
+        run(offset, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - offset)));
+}
+
+void combine(const Reduction& by, const std::byte* a, const std::byte* b, std::byte* to,
+             std::uint32_t bytes) {
+    goal::combine(by.op, by.type, by.width, a, b, to, bytes / (by.width / 8));
+}
+
+// All members of this process, and what those that are gone have counted.
+struct Register {
+    std::mutex mutex;
+    std::vector<const Member*> open;
+    Totals gone{};
+};
+Register& all() {
+    static Register all;
+    return all;
+}
+
+}  // namespace
+
+Totals& Totals::operator+=(const Totals& other) {
+    boards += other.boards;
+    published += other.published;
+    picked_up += other.picked_up;
+    credit_waits += other.credit_waits;
+    long_waits += other.long_waits;
+    return *this;
+}
+
+Totals totals() {
+    std::lock_guard lock(all().mutex);
+    Totals sum = all().gone;
+    for (const Member* member : all().open) sum += member->counted();
+    return sum;
+}
+
+Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around)
+    : board_(view(memory.data(), memory.size(), shape, me)),
+      waiting_(around),
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)) {
+    std::lock_guard lock(all().mutex);
+    all().open.push_back(this);
+}
+
+Member::~Member() {
+    std::lock_guard lock(all().mutex);
+    all().gone += counted();
+    std::erase(all().open, this);
+}
+
+void Member::fail(const std::string& what) const {
+    throw Failure(VELO_ERR_PROTOCOL, "the board of " + waiting_.name() + ", run " +
+                                         std::to_string(board_.run()) + ": " + what +
+                                         ". All ranks have to call the same collective operations with the "
+                                         "same number of bytes");
+}
+
+// Where this member may store what it gives.
+inline std::byte* Member::own_place(std::uint32_t bytes) {
+    if (!board_.may_publish(bytes)) [[unlikely]] {
+        credit_waits_ += 1;
+        // Who is ahead of its readers waits for several runs at once: each look at where they are takes a
+        // line away from them.
+        const std::uint32_t more = (board_.places_for(bytes) - 1) / 2;
+        waiting_.until([this, bytes, more] { return board_.may_publish(bytes, more); },
+                       [this] {
+                           if (auto fault = board_.fault_of_progress()) fail(*fault);
+                       },
+                       [this] { return describe_slowest(); });
+    }
+    return board_.place(board_.me(), bytes);
+}
+
+inline void Member::publish(const std::byte* data, std::uint32_t bytes) {
+    platform::copy(own_place(bytes), data, bytes);
+    board_.publish(board_.me(), bytes);
+    published_ += 1;
+}
+
+// `bytes` of each of the members' blocks, which lie `block` apart.
+void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes) {
+    std::byte* place = own_place(bytes * board_.members());
+    if (block == bytes) {
+        platform::copy(place, blocks, std::size_t{bytes} * board_.members());
+    } else {
+        for (std::uint32_t i = 0; i < board_.members(); ++i)
+            platform::copy(place + std::size_t{i} * bytes, blocks + i * block, bytes);
+    }
+    board_.publish(board_.me(), bytes * board_.members());
+    published_ += 1;
+}
+
+// What a writer gives in this run, when it is there.
+inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t bytes) {
+    waiting_.until([&] { return board_.published(writer, bytes); },
+                   [&] {
+                       if (auto fault = board_.fault_of(writer, bytes)) fail(*fault);
+                   },
+                   [this] { return describe_slowest(); });
+    picked_up_ += 1;
+    return board_.place(writer, bytes);
+}
+
+std::string Member::describe_slowest() const {
+    const Board::Slowest slowest = board_.slowest();
+    return "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
+           ", which is at " + std::to_string(slowest.run);
+}
+
+// In the order of the ranks, whoever is there first.
+template <typename Operand>
+inline void Member::fold(const Reduction& by, std::uint32_t end, std::byte* to, std::uint32_t bytes,
+                         Operand operand) {
+    const std::byte* first = operand(0);
+    if (end == 1) {
+        std::memmove(to, first, bytes);
+        return;
+    }
+    for (std::uint32_t member = 1; member < end; ++member, first = to)
+        combine(by, first, operand(member), to, bytes);
+}
+
+void Member::barrier() {
+    board_.begin();
+    if (exchanges()) {
+        publish(nullptr, 0);
+        for (std::uint32_t i = 0; i < board_.members(); ++i)
+            if (i != board_.me()) (void)pick_up(i, 0);
+    } else if (board_.arrive()) {
+        board_.publish(board_.result(), 0);
+        published_ += 1;
+    } else {
+        (void)pick_up(board_.result(), 0);
+    }
+    board_.all_are_here();
+    board_.finish();
+}
+
+void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
+    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        if (board_.me() == root) {
+            publish(data + offset, part);
+        } else {
+            platform::copy(data + offset, pick_up(root, part), part);
+            board_.expect_next(root);
+        }
+        board_.finish();
+    });
+}
+
+void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* from, std::byte* to,
+                    std::uint64_t bytes) {
+    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        if (board_.me() != root) {
+            publish(from + offset, part);
+        } else {
+            const std::byte* own = from != nullptr ? from + offset : scratch_.get();
+            if (from == nullptr) platform::copy(scratch_.get(), to + offset, part);
+            fold(by, board_.members(), to + offset, part,
+                 [&](std::uint32_t i) { return i == root ? own : pick_up(i, part); });
+        }
+        board_.finish();
+    });
+}
+
+void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
+        const auto contribution = [&](std::uint32_t i) -> const std::byte* {
+            if (i != board_.me()) return pick_up(i, part);
+            return from != nullptr ? from + offset : board_.place(i, part);
+        };
+        board_.begin();
+        publish((from != nullptr ? from : to) + offset, part);
+        if (exchanges()) {
+            fold(by, board_.members(), to + offset, part, contribution);
+        } else if (board_.arrive()) {
+            std::byte* const result = board_.place(board_.result(), part);
+            fold(by, board_.members(), result, part, contribution);
+            board_.publish(board_.result(), part);
+            published_ += 1;
+            platform::copy(to + offset, result, part);
+        } else {
+            platform::copy(to + offset, pick_up(board_.result(), part), part);
+        }
+        board_.all_are_here();
+        board_.finish();
+    });
+}
+
+// `end`: up to which rank.
+void Member::fold_lower(const Reduction& by, std::uint32_t end, const std::byte* from, std::byte* to,
+                        std::uint64_t bytes) {
+    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        publish((from != nullptr ? from : to) + offset, part);
+        if (end > 0)
+            fold(by, end, to + offset, part, [&](std::uint32_t i) {
+                return i == board_.me() ? board_.place(i, part) : pick_up(i, part);
+            });
+        board_.finish();
+    });
+}
+
+void Member::scan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+    fold_lower(by, board_.me() + 1, from, to, bytes);
+}
+
+void Member::exscan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+    fold_lower(by, board_.me(), from, to, bytes);
+}
+
+void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
+    cut(block, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        if (board_.me() != root) {
+            publish(from + offset, part);
+        } else {
+            for (std::uint32_t i = 0; i < board_.members(); ++i)
+                if (i != root) platform::copy(to + i * block + offset, pick_up(i, part), part);
+        }
+        board_.finish();
+    });
+    if (board_.me() == root && from != nullptr) platform::copy(to + root * block, from, block);
+}
+
+void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
+    const std::uint32_t all = board_.members();
+    cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        if (board_.me() == root)
+            publish_blocks(from + offset, block, part);
+        else
+            platform::copy(to + offset, pick_up(root, part * all) + std::size_t{board_.me()} * part, part);
+        board_.finish();
+    });
+    if (board_.me() == root && to != nullptr) platform::copy(to, from + root * block, block);
+}
+
+void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
+    const std::byte* own = from != nullptr ? from : to + board_.me() * block;
+    cut(block, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        publish(own + offset, part);
+        for (std::uint32_t i = 0; i < board_.members(); ++i)
+            if (i != board_.me()) platform::copy(to + i * block + offset, pick_up(i, part), part);
+        board_.all_are_here();
+        board_.finish();
+    });
+    if (from != nullptr) platform::copy(to + board_.me() * block, from, block);
+}
+
+void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
+    const std::uint32_t all = board_.members();
+    cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        publish_blocks((from != nullptr ? from : to) + offset, block, part);
+        for (std::uint32_t i = 0; i < all; ++i) {
+            if (i == board_.me()) continue;
+            const std::byte* theirs = pick_up(i, part * all);
+            platform::copy(to + i * block + offset, theirs + std::size_t{board_.me()} * part, part);
+        }
+        board_.all_are_here();
+        board_.finish();
+    });
+    if (from != nullptr) platform::copy(to + board_.me() * block, from + board_.me() * block, block);
+}
+
+void Member::reduce_scatter_block(const Reduction& by, const std::byte* from, std::byte* to,
+                                  std::uint64_t block) {
+    const std::uint32_t all = board_.members();
+    cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin();
+        publish_blocks((from != nullptr ? from : to) + offset, block, part);
+        fold(by, all, to + offset, part, [&](std::uint32_t i) {
+            const std::byte* theirs = i == board_.me() ? board_.place(i, part * all) : pick_up(i, part * all);
+            return theirs + std::size_t{board_.me()} * part;
+        });
+        board_.all_are_here();
+        board_.finish();
+    });
+}
+
+}  // namespace velo::board

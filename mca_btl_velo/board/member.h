@@ -1,0 +1,101 @@
+// A member of a board, with its way to wait: the collective operations, each until it is done here.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "board/board.h"
+#include "board/waiting.h"
+#include "goal/operation.h"
+
+namespace velo::board {
+
+// What a reduction does to its elements.
+struct Reduction {
+    goal::Operator op;
+    goal::Type type;
+    unsigned width;  // bits
+};
+
+// How often something has happened; another thread may read it.
+class Count {
+ public:
+    void operator+=(std::uint64_t more) {
+        value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    }
+    operator std::uint64_t() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+    std::atomic<std::uint64_t> value_{0};
+};
+
+// Of one board, or of all that this process has had.
+struct Totals {
+    std::uint64_t boards;
+    std::uint64_t published;
+    std::uint64_t picked_up;
+    std::uint64_t credit_waits;  // for the slowest to finish an old run
+    std::uint64_t long_waits;    // that were longer than a look
+
+    Totals& operator+=(const Totals& other);
+};
+Totals totals();
+
+// All members call the same operations in the same order, with the same bytes, root and reduction. Buffers
+// are as for MPI, without gaps; `from` null: what this member gives lies where its result is to be (in
+// place). Throws Failure: a member has done what no correct one does, and the board is of no use any more.
+class Member {
+ public:
+    // `memory`: a board of that shape; lives as long as the member.
+    Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around);
+    Member(const Member&) = delete;
+    ~Member();
+
+    void barrier();
+    void bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes);
+    void reduce(const Reduction& by, std::uint32_t root, const std::byte* from, std::byte* to,
+                std::uint64_t bytes);
+    void allreduce(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes);
+    void scan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes);
+    void exscan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes);
+    // `block`: bytes of one.
+    void gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block);
+    void scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block);
+    void allgather(const std::byte* from, std::byte* to, std::uint64_t block);
+    void alltoall(const std::byte* from, std::byte* to, std::uint64_t block);
+    void reduce_scatter_block(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t block);
+
+    const Shape& shape() const { return board_.shape(); }
+    Totals counted() const { return {1, published_, picked_up_, credit_waits_, waiting_.long_waits()}; }
+
+ private:
+    // Up to so many members everybody reads all contributions; above, the last to arrive does it for all.
+    static constexpr std::uint32_t kMostExchange = 2;
+
+    bool exchanges() const { return board_.members() <= kMostExchange; }
+    std::byte* own_place(std::uint32_t bytes);
+    void publish(const std::byte* data, std::uint32_t bytes);
+    void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes);
+    const std::byte* pick_up(std::uint32_t writer, std::uint32_t bytes);
+    template <typename Operand>
+    void fold(const Reduction& by, std::uint32_t end, std::byte* to, std::uint32_t bytes, Operand operand);
+    void fold_lower(const Reduction& by, std::uint32_t end, const std::byte* from, std::byte* to,
+                    std::uint64_t bytes);
+    // Bytes of each block, where one for each member is published.
+    std::uint32_t part_of_blocks() const {
+        return shape().chunk / board_.members() / Shape::kLeastPart * Shape::kLeastPart;
+    }
+    std::string describe_slowest() const;
+    [[noreturn]] void fail(const std::string& what) const;
+
+    Board board_;
+    Waiting waiting_;
+    std::unique_ptr<std::byte[]> scratch_;  // of a chunk
+    Count published_, picked_up_, credit_waits_;
+};
+
+}  // namespace velo::board

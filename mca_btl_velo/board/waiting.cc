@@ -1,0 +1,42 @@
+#include "board/waiting.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "platform/monotonic.h"
+
+namespace velo::board {
+
+bool are_crowded(std::uint32_t members) {
+    cpu_set_t usable;
+    CPU_ZERO(&usable);
+    long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+    // One alone says nothing: this process may be bound to it, and others to others.
+    if (::sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) > 1)
+        processors = CPU_COUNT(&usable);
+    return static_cast<long>(members) > processors;
+}
+
+void Waiting::give_up_core() {
+    (void)sched_yield();
+}
+
+// After the time of a warning, twice, four times as much, ...; counted from the first look at the clock.
+bool Waiting::is_due(std::uint64_t* began_ns, std::uint64_t* due_ns) {
+    const std::uint64_t now = platform::monotonic_ns();
+    if (*began_ns == 0) *began_ns = now;
+    if (*due_ns == 0 || now - *began_ns < *due_ns) return false;
+    *due_ns *= 2;
+    return true;
+}
+
+void Waiting::warn(std::uint64_t began_ns, const std::string& whom) const {
+    const std::uint64_t seconds = (platform::monotonic_ns() - began_ns) / 1'000'000'000;
+    const std::string line = "no progress on the board of " + around_.name + " for " +
+                             std::to_string(seconds) + " s: " + whom +
+                             ". That process may be computing without calling MPI, or be stopped. "
+                             "btl_velo_stall_warning sets the seconds until this warning, 0 for none";
+    around_.log(around_.context, line.c_str());
+}
+
+}  // namespace velo::board

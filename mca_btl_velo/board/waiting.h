@@ -1,0 +1,87 @@
+// How a member waits: it looks a while, then lets the rest of the process make progress and gives up the
+// core, over and over. Where members outnumber cores a while is short: whoever is waited for needs the core.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace velo::board {
+
+struct Surroundings {
+    // Whatever else this process has to serve, so that what others do with it goes on.
+    void (*progress)(void* context);
+    void (*log)(void* context, const char* line);
+    void* context;
+    std::string name;          // of the board, in messages
+    std::uint64_t warning_ns;  // how long a wait takes until it is told; 0: for ever
+    bool crowded;              // there are more members than processors
+};
+
+// Whether so many members have no processor each.
+bool are_crowded(std::uint32_t members);
+
+inline void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+class Waiting {
+ public:
+    explicit Waiting(const Surroundings& around)
+        : around_(around),
+          looks_(around.crowded ? kFew : kMany),
+          rounds_of_progress_(around.crowded ? kFewRounds : 1) {}
+
+    const std::string& name() const { return around_.name; }
+    std::uint64_t long_waits() const { return long_waits_.load(std::memory_order_relaxed); }
+
+    // Until `ready`. `check` is asked now and then: it throws if that can never be. `whom`: whom it waits
+    // for, in words.
+    template <typename Ready, typename Check, typename Whom>
+    [[gnu::always_inline]] void until(Ready ready, Check check, Whom whom) {
+        for (std::uint32_t look = 0; look < looks_; ++look) {
+            if (ready()) [[likely]]
+                return;
+            relax();
+        }
+        wait_long(ready, check, whom);
+    }
+
+ private:
+    // Many: some microseconds, several times what a line takes to come.
+    static constexpr std::uint32_t kFew = 4, kMany = 128;
+    // Of those that wait so many times in a row one makes progress; one asks whether this can end.
+    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 8;
+
+    template <typename Ready, typename Check, typename Whom>
+    [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, Whom whom) {
+        long_waits_.store(long_waits() + 1, std::memory_order_relaxed);
+        std::uint64_t began_ns = 0, due_ns = around_.warning_ns;
+        for (std::uint32_t round = 1;; ++round) {
+            if (round % rounds_of_progress_ == 0) around_.progress(around_.context);
+            if (round % kRoundsOfChecks == 0) {
+                check();
+                if (is_due(&began_ns, &due_ns)) warn(began_ns, whom());
+            }
+            if (ready()) return;
+            give_up_core();
+            for (std::uint32_t look = 0; look < looks_; ++look) {
+                if (ready()) return;
+                relax();
+            }
+        }
+    }
+    static bool is_due(std::uint64_t* began_ns, std::uint64_t* due_ns);
+    void warn(std::uint64_t began_ns, const std::string& whom) const;
+    static void give_up_core();
+
+    Surroundings around_;
+    std::uint32_t looks_, rounds_of_progress_;
+    std::atomic<std::uint64_t> long_waits_{0};  // another thread may read it
+};
+
+}  // namespace velo::board

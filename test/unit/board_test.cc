@@ -1,0 +1,434 @@
+// Boards: members as threads over one memory. Every operation gives what its definition says, whatever the
+// window, the chunks and the number of the run; what no correct member writes is told.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../shared/temporary_directory.h"
+#include "api/velo_board.h"
+#include "board/member.h"
+#include "platform/failure.h"
+
+namespace velo::board {
+namespace {
+
+struct Free {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{kSpacing}); }
+};
+
+class Room {
+ public:
+    explicit Room(const Shape& shape, std::uint64_t first_run = 0)
+        : shape_(shape),
+          bytes_(Offsets::of(shape).end),
+          memory_(static_cast<std::byte*>(::operator new[](bytes_, std::align_val_t{kSpacing}))) {
+        std::memset(memory_.get(), 0, bytes_);
+        lay_out(memory_.get(), shape, first_run);
+    }
+
+    std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
+        return std::make_unique<Member>(
+            memory(), shape_, me,
+            Surroundings{[](void*) {}, &Room::hear, this, "board " + std::to_string(me), warning_ns, true});
+    }
+    std::span<std::byte> memory() { return {memory_.get(), bytes_}; }
+    const Shape& shape() const { return shape_; }
+    Line<>& line(std::uint32_t writer, std::uint32_t slot) {
+        return reinterpret_cast<Line<>*>(memory_.get() +
+                                         Offsets::of(shape_).lines)[writer * shape_.window + slot];
+    }
+    Progress<>& progress(std::uint32_t member) {
+        return reinterpret_cast<Progress<>*>(memory_.get() + Offsets::of(shape_).progress)[member];
+    }
+    // What has been logged first; empty: nothing.
+    std::string said() const { return has_said_.load() ? said_ : std::string(); }
+
+    // Each in a thread of its own.
+    void all(const std::function<void(Member&, std::uint32_t)>& body) {
+        std::vector<std::thread> threads;
+        for (std::uint32_t me = 0; me < shape_.members; ++me)
+            threads.emplace_back([&, me] { body(*member(me), me); });
+        for (std::thread& thread : threads) thread.join();
+    }
+
+ private:
+    static void hear(void* context, const char* line) {
+        auto& room = *static_cast<Room*>(context);
+        if (room.has_said_.load()) return;
+        room.said_ = line;
+        room.has_said_.store(true);
+    }
+
+    Shape shape_;
+    std::size_t bytes_;
+    std::unique_ptr<std::byte, Free> memory_;
+    std::string said_;
+    std::atomic<bool> has_said_{false};
+};
+
+using Words = std::vector<std::uint32_t>;
+
+// What a rank gives in a round: known to all.
+std::uint32_t word(std::uint32_t round, std::uint32_t rank, std::uint32_t index) {
+    return (round * 2654435761U) ^ (rank * 40503U + index * 97U);
+}
+Words words(std::uint32_t round, std::uint32_t rank, std::uint32_t count) {
+    Words all(count);
+    for (std::uint32_t i = 0; i < count; ++i) all[i] = word(round, rank, i);
+    return all;
+}
+std::byte* bytes(Words& words) {
+    return reinterpret_cast<std::byte*>(words.data());
+}
+Words slice(const Words& all, std::uint32_t block, std::uint32_t count) {
+    return {all.begin() + block * count, all.begin() + (block + 1) * count};
+}
+
+constexpr Reduction kSum{goal::Operator::kAdd, goal::Type::kUint, 32};
+
+// One operation, chosen by the round, with `count` words a block.
+void operate(Member& member, std::uint32_t me, std::uint32_t all, std::uint32_t round, std::uint32_t count) {
+    const std::uint32_t root = round / 11 % all, size = 4 * count;
+    const bool in_place = round / 3 % 2 == 1;
+    const auto sum_of = [&](std::uint32_t begin, std::uint32_t end, std::uint32_t offset) {
+        Words sum(count);
+        for (std::uint32_t rank = begin; rank < end; ++rank)
+            for (std::uint32_t i = 0; i < count; ++i) sum[i] += word(round, rank, offset + i);
+        return sum;
+    };
+    const auto blocks_of = [&](const std::function<Words(std::uint32_t)>& block) {
+        Words joined;
+        for (std::uint32_t rank = 0; rank < all; ++rank) {
+            const Words one = block(rank);
+            joined.insert(joined.end(), one.begin(), one.end());
+        }
+        return joined;
+    };
+    Words one = words(round, me, count), many = words(round, me, count * all);
+    Words to(count, 7), to_many(std::size_t{count} * all, 7);
+    const std::byte* from = in_place ? nullptr : bytes(one);
+    switch (round % 11) {
+        case 0:
+            return member.barrier();
+        case 1:
+            if (me == root) to = one;
+            member.bcast(root, bytes(to), size);
+            EXPECT_EQ(to, words(round, root, count));
+            return;
+        case 2:
+            if (in_place) to = one;
+            member.reduce(kSum, root, in_place && me == root ? nullptr : bytes(one), bytes(to), size);
+            if (me == root) {
+                EXPECT_EQ(to, sum_of(0, all, 0));
+            }
+            return;
+        case 3:
+            if (in_place) to = one;
+            member.allreduce(kSum, from, bytes(to), size);
+            EXPECT_EQ(to, sum_of(0, all, 0));
+            return;
+        case 4:
+            if (in_place) to = one;
+            member.scan(kSum, from, bytes(to), size);
+            EXPECT_EQ(to, sum_of(0, me + 1, 0));
+            return;
+        case 5:
+            if (in_place) to = one;
+            member.exscan(kSum, from, bytes(to), size);
+            if (me > 0) {
+                EXPECT_EQ(to, sum_of(0, me, 0));
+            }
+            return;
+        case 6:
+            if (in_place) std::copy(one.begin(), one.end(), to_many.begin() + me * count);
+            member.gather(root, in_place && me == root ? nullptr : bytes(one), bytes(to_many), size);
+            if (me == root) {
+                EXPECT_EQ(to_many, blocks_of([&](std::uint32_t rank) { return words(round, rank, count); }));
+            }
+            return;
+        case 7:
+            member.scatter(root, bytes(many), in_place && me == root ? nullptr : bytes(to), size);
+            if (!in_place || me != root) {
+                EXPECT_EQ(to, slice(words(round, root, count * all), me, count));
+            }
+            return;
+        case 8:
+            if (in_place) std::copy(one.begin(), one.end(), to_many.begin() + me * count);
+            member.allgather(from, bytes(to_many), size);
+            EXPECT_EQ(to_many, blocks_of([&](std::uint32_t rank) { return words(round, rank, count); }));
+            return;
+        case 9:
+            if (in_place) to_many = many;
+            member.alltoall(in_place ? nullptr : bytes(many), bytes(to_many), size);
+            EXPECT_EQ(to_many, blocks_of([&](std::uint32_t rank) {
+                          return slice(words(round, rank, count * all), me, count);
+                      }));
+            return;
+        default:
+            if (in_place) to_many = many;
+            member.reduce_scatter_block(kSum, in_place ? nullptr : bytes(many),
+                                        bytes(in_place ? to_many : to), size);
+            EXPECT_EQ(slice(in_place ? to_many : to, 0, count), sum_of(0, all, me * count));
+    }
+}
+
+struct Case {
+    Shape shape;
+    std::uint64_t first_run;
+};
+
+class BoardTest : public testing::TestWithParam<Case> {};
+
+TEST_P(BoardTest, every_operation_gives_what_its_definition_says_however_late_readers_are) {
+    Room room(GetParam().shape, GetParam().first_run);
+    const std::uint32_t rounds = room.shape().members > 4 ? 66 : 132;
+    room.all([&](Member& member, std::uint32_t me) {
+        std::mt19937 random(me);
+        // In a line, in a chunk, in several.
+        const std::uint32_t whole = room.shape().chunk / 4;
+        const std::uint32_t counts[] = {1, 14, 15, whole, whole + 3, 2 * whole + 1};
+        for (std::uint32_t round = 0; round < rounds; ++round) {
+            if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+            operate(member, me, room.shape().members, round, counts[round / 7 % 6]);
+        }
+    });
+    EXPECT_EQ(room.said(), "");
+}
+
+constexpr std::uint64_t kBeforeWrap = Word::kRuns - 50;
+
+INSTANTIATE_TEST_SUITE_P(shapes, BoardTest,
+                         testing::Values(Case{{2, 8, 3, 4096}, 0}, Case{{2, 1, 1, 64}, 0},
+                                         Case{{3, 1, 1, 64}, kBeforeWrap}, Case{{3, 3, 2, 128}, kBeforeWrap},
+                                         Case{{4, 8, 8, 1024}, 5}, Case{{9, 2, 2, 512}, 0},
+                                         Case{{17, 8, 1, 1024}, kBeforeWrap}));
+
+TEST(BoardLimitsTest, a_root_is_as_far_ahead_as_the_window_and_then_waits_for_the_slowest) {
+    Room room({3, 4, 4, 64});
+    auto root = room.member(0);
+    std::uint64_t value = 1;
+    for (int i = 0; i < 4; ++i) root->bcast(0, reinterpret_cast<std::byte*>(&value), sizeof value);
+    EXPECT_EQ(root->counted().published, 4U);
+    EXPECT_EQ(root->counted().credit_waits, 0U);
+
+    auto fast = room.member(1), slow = room.member(2);
+    std::uint64_t read = 0;
+    for (int i = 0; i < 4; ++i) fast->bcast(0, reinterpret_cast<std::byte*>(&read), sizeof read);
+    std::thread waits([&] { root->bcast(0, reinterpret_cast<std::byte*>(&value), sizeof value); });
+    while (root->counted().credit_waits == 0) std::this_thread::yield();
+    EXPECT_EQ(room.progress(0).finished.load(), 4U);
+    for (int i = 0; i < 2; ++i) slow->bcast(0, reinterpret_cast<std::byte*>(&read), sizeof read);
+    waits.join();
+    EXPECT_EQ(room.progress(0).finished.load(), 5U);
+}
+
+TEST(BoardLimitsTest, sums_of_floats_are_those_of_the_ranks_in_their_order_bit_by_bit) {
+    constexpr std::uint32_t kMembers = 6, kCount = 100;
+    const auto value = [](std::uint32_t rank, std::uint32_t i) {
+        return std::ldexp(1.0 + rank * 0.3125 + i * 0.001, static_cast<int>((rank * 37 + i) % 60) - 30);
+    };
+    double expected[kCount];
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+        expected[i] = value(0, i);
+        for (std::uint32_t rank = 1; rank < kMembers; ++rank) expected[i] += value(rank, i);
+    }
+    Room room({kMembers, 2, 2, 256});
+    room.all([&](Member& member, std::uint32_t me) {
+        const Reduction sum{goal::Operator::kAdd, goal::Type::kFloat, 64};
+        double mine[kCount], all[kCount];
+        for (std::uint32_t i = 0; i < kCount; ++i) mine[i] = value(me, i);
+        for (int round = 0; round < 20; ++round) {
+            member.allreduce(sum, reinterpret_cast<std::byte*>(mine), reinterpret_cast<std::byte*>(all),
+                             sizeof all);
+            EXPECT_EQ(std::memcmp(all, expected, sizeof all), 0);
+            member.reduce(sum, 3, reinterpret_cast<std::byte*>(mine), reinterpret_cast<std::byte*>(all),
+                          sizeof all);
+            if (me == 3) {
+                EXPECT_EQ(std::memcmp(all, expected, sizeof all), 0);
+            }
+        }
+    });
+}
+
+// What the other one finds: a text.
+std::string failure_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.status(), VELO_ERR_PROTOCOL);
+        return failure.what();
+    }
+    return "nothing";
+}
+
+TEST(BoardLiesTest, another_number_of_bytes_is_told) {
+    Room room({2, 8, 8, 64});
+    std::uint64_t value[2] = {};
+    room.member(0)->bcast(0, reinterpret_cast<std::byte*>(value), 16);
+    auto reader = room.member(1);
+    const std::string text = failure_of([&] { reader->bcast(0, reinterpret_cast<std::byte*>(value), 8); });
+    EXPECT_NE(text.find("rank 0 has 16 bytes where this rank has 8"), std::string::npos) << text;
+}
+
+TEST(BoardLiesTest, an_impossible_word_is_told) {
+    for (const std::uint64_t wrong :
+         {~std::uint64_t{0}, Word::pack(3, 8), Word::pack(8, 8), Word::pack(0, 8) + 1, std::uint64_t{2}}) {
+        Room room({2, 8, 8, 64});
+        room.line(0, 0).word.store(wrong);
+        auto reader = room.member(1);
+        std::uint64_t value = 0;
+        const std::string text =
+            failure_of([&] { reader->bcast(0, reinterpret_cast<std::byte*>(&value), 8); });
+        EXPECT_NE(text.find("an impossible word in the line of rank 0"), std::string::npos) << wrong << text;
+    }
+}
+
+TEST(BoardLiesTest, an_impossible_position_is_told) {
+    Room room({2, 2, 2, 64}, 10);
+    auto root = room.member(0);
+    std::uint64_t value = 0;
+    for (int i = 0; i < 2; ++i) root->bcast(0, reinterpret_cast<std::byte*>(&value), 8);
+    for (const std::uint64_t wrong : {std::uint64_t{9}, std::uint64_t{15}, ~std::uint64_t{0}}) {
+        room.progress(1).finished.store(wrong);
+        const std::string text = failure_of([&] { root->bcast(0, reinterpret_cast<std::byte*>(&value), 8); });
+        EXPECT_NE(text.find("an impossible position of rank 1"), std::string::npos) << wrong << text;
+    }
+}
+
+TEST(BoardLiesTest, a_board_of_another_shape_or_layout_is_refused) {
+    Room room({2, 8, 8, 64});
+    const Surroundings around{[](void*) {}, [](void*, const char*) {}, nullptr, "b", 0, false};
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 4, 4, 64}), 0, around), Failure);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 2, around), Failure);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 63}), 0, around), Failure);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 9, 64}), 0, around), Failure);
+    EXPECT_THROW(Member(room.memory().first(1000), (Shape{2, 8, 8, 64}), 0, around), Failure);
+    std::memset(room.memory().data(), 1, 8);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 0, around), Failure);
+}
+
+TEST(BoardLimitsTest, a_long_wait_names_the_slowest) {
+    Room room({3, 2, 2, 64});
+    auto root = room.member(0, 1'000'000), fast = room.member(1), slow = room.member(2);
+    std::uint64_t value = 0;
+    std::byte* data = reinterpret_cast<std::byte*>(&value);
+    for (int i = 0; i < 2; ++i) root->bcast(0, data, 8);
+    for (int i = 0; i < 2; ++i) fast->bcast(0, data, 8);
+    slow->bcast(0, data, 8);
+    root->bcast(0, data, 8);
+    std::thread waits([&] { root->bcast(0, data, 8); });
+    while (room.said().empty()) std::this_thread::yield();
+    slow->bcast(0, data, 8);
+    waits.join();
+    EXPECT_NE(room.said().find("run 3 waits for rank 2, which is at 1"), std::string::npos) << room.said();
+}
+
+TEST(BoardLimitsTest, who_waits_makes_progress_for_the_rest_of_its_process) {
+    struct Process {
+        std::unique_ptr<Member> other;
+        std::uint64_t value;
+    };
+    for (const bool crowded : {false, true}) {
+        Room room({2, 2, 2, 64});
+        Process process{room.member(0), 7};
+        const auto progress = [](void* context) {
+            auto& p = *static_cast<Process*>(context);
+            p.other->bcast(0, reinterpret_cast<std::byte*>(&p.value), 8);
+        };
+        Member waits(room.memory(), room.shape(), 1,
+                     {progress, [](void*, const char*) {}, &process, "b", 0, crowded});
+        std::uint64_t value = 0;
+        waits.bcast(0, reinterpret_cast<std::byte*>(&value), 8);
+        EXPECT_EQ(value, 7U);
+        EXPECT_EQ(process.other->counted().published, 1U);
+        EXPECT_EQ(waits.counted().long_waits, 1U);
+    }
+}
+
+// Through the C interface, in files.
+struct Opened {
+    explicit Opened(const char* directory) {
+        config.size = 2;
+        config.window = config.chunks = 4;
+        config.chunk = 64;
+        config.directory = directory;
+        config.name = "b";
+        config.progress = [](void*) {};
+        config.log = [](void* context, const char* line) { static_cast<Opened*>(context)->said += line; };
+        config.context = this;
+    }
+
+    velo_board_config config{};
+    char error[512] = "";
+    std::string said;
+};
+
+TEST(BoardInterfaceTest, a_board_is_opened_by_its_address_and_outlives_its_maker) {
+    test::TemporaryDirectory directory;
+    Opened o(directory.path().c_str());
+    velo_board *made = nullptr, *opened = nullptr, *late = nullptr;
+    char address[VELO_BOARD_ADDRESS];
+    ASSERT_EQ(velo_board_create(&o.config, &made, o.error, sizeof o.error), VELO_OK) << o.error;
+    EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+    velo_board_address(made, address);
+    o.config.rank = 1;
+    ASSERT_EQ(velo_board_open(&o.config, address, &opened, o.error, sizeof o.error), VELO_OK) << o.error;
+    velo_goal_request request{};
+    request.bytes = 40;
+    char text[40] = "what the root has written", found[40] = "";
+    EXPECT_EQ(velo_board_bcast(made, &request, nullptr, text), VELO_OK);
+    velo_board_close(made);
+    EXPECT_EQ(velo_board_open(&o.config, address, &late, o.error, sizeof o.error), VELO_ERR_UNREACHABLE);
+    EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, found), VELO_OK);
+    EXPECT_STREQ(found, text);
+    velo_board_close(opened);
+}
+
+TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
+    test::TemporaryDirectory directory;
+    Opened o(directory.path().c_str());
+    velo_board *made = nullptr, *opened = nullptr;
+    char address[VELO_BOARD_ADDRESS];
+    o.config.chunks = 5;
+    EXPECT_EQ(velo_board_create(&o.config, &made, o.error, sizeof o.error), VELO_ERR_PARAMETER);
+    EXPECT_NE(std::string(o.error).find("shape"), std::string::npos) << o.error;
+    o.config.chunks = 4;
+    ASSERT_EQ(velo_board_create(&o.config, &made, o.error, sizeof o.error), VELO_OK) << o.error;
+    velo_board_address(made, address);
+    o.config.rank = 1;
+    ASSERT_EQ(velo_board_open(&o.config, address, &opened, o.error, sizeof o.error), VELO_OK) << o.error;
+    velo_goal_request request{};
+    char data[16] = "";
+    request.bytes = 8;
+    EXPECT_EQ(velo_board_bcast(made, &request, nullptr, data), VELO_OK);
+    request.bytes = 16;
+    EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, data), VELO_ERR_PROTOCOL);
+    EXPECT_NE(o.said.find("rank 0 has 8 bytes where this rank has 16"), std::string::npos) << o.said;
+    velo_board_close(made);
+    velo_board_close(opened);
+}
+
+TEST(BoardLimitsTest, what_members_have_counted_stays_when_they_are_gone) {
+    const Totals before = totals();
+    Room room({2, 8, 8, 64});
+    room.all([](Member& member, std::uint32_t) {
+        for (int i = 0; i < 10; ++i) member.barrier();
+    });
+    const Totals after = totals();
+    EXPECT_EQ(after.boards - before.boards, 2U);
+    EXPECT_EQ(after.published - before.published, 20U);
+    EXPECT_EQ(after.picked_up - before.picked_up, 20U);
+}
+
+}  // namespace
+}  // namespace velo::board
