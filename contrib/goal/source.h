@@ -14,7 +14,7 @@ struct Source {
     std::string what;     // a file, or "bcast:binomial"
     std::string choices;  // the file of rules for "bcast:auto"; empty: Velo's own
     std::uint32_t processes = 64;
-    collectives::Request collective;
+    collectives::Request collective{.bytes = 8};
 };
 
 struct Loaded {

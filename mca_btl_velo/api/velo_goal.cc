@@ -279,9 +279,9 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
             status = velo_messenger_open(opened->engine, &config->messages, &opened->messenger, error,
                                          error_bytes);
         if (status != VELO_OK) throw Failure(status, std::string(error));
-        opened->performer = std::make_unique<Performer>(
-            opened->engine->engine, velo::api::messenger_of(opened->messenger), config->schedules,
-            std::move(*choices));
+        opened->performer =
+            std::make_unique<Performer>(opened->engine->engine, velo::api::messenger_of(opened->messenger),
+                                        config->schedules, std::move(*choices));
         AddressHeader header{AddressHeader::kMagic, 0};
         std::size_t messenger_bytes = 0;
         const auto* e =

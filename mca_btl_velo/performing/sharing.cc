@@ -25,7 +25,9 @@ void Performer::listen() {
 }
 
 // Runs of persistent requests have no numbers by which they could be told apart.
-bool Performer::may_share(const LiveRun& run) const { return channel_ != nullptr && run.start.lane == 0; }
+bool Performer::may_share(const LiveRun& run) const {
+    return channel_ != nullptr && run.start.lane == 0;
+}
 
 // True: the send is done, because the data has gone, or has come, by multicast.
 bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {

@@ -126,7 +126,12 @@ def test_collectives_beside_a_communicator_that_is_being_made(mpi):
 
 @pytest.mark.parametrize("count", [8, 300000])
 def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
-    assert run(mpi, "mismatch", count, np=2).facts() == {"rounds": count}
+    assert run(mpi, "mismatch", count, np=2, params={**COLL, "coll_velo_boards": 0}).facts() == {"rounds": count}
+
+
+def test_lengths_that_differ_on_a_board_are_told_with_both(mpi):
+    result = mpi.run_any("coll", "mismatch", 8, np=2, params=COLL)  # the board is of no use any more
+    assert result.returncode != 0 and "rank 0 has 32 bytes where this rank has 16" in result.stderr, str(result)
 
 
 @pytest.mark.parametrize("np", [2, 5])

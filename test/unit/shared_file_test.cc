@@ -100,7 +100,8 @@ class SharedFileTest : public ::testing::Test {
                 EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
                 owner.wait();
                 EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
-                EXPECT_NE(why_not_opened(owner.address()).find("It has ended"), std::string::npos) << dumpable;
+                EXPECT_NE(why_not_opened(owner.address()).find("It has ended"), std::string::npos)
+                    << dumpable;
             }
         });
     }

@@ -89,7 +89,13 @@ class SharingTest : public ::testing::Test {
     }
 
     std::unique_ptr<PerformerParty> party;
-    velo_goal_request request{.operation = "bcast", .algorithm = "leaders", .multicast = true};
+    velo_goal_request request = [] {
+        velo_goal_request leaders{};
+        leaders.operation = "bcast";
+        leaders.algorithm = "leaders";
+        leaders.multicast = true;
+        return leaders;
+    }();
 };
 
 TEST_F(SharingTest, a_broadcast_goes_point_to_point_until_all_hear_its_source_and_at_once_from_then_on) {

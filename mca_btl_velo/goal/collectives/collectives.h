@@ -35,10 +35,10 @@ struct Request {
     std::uint64_t bytes = 0;    // of a block; a reduction's, a broadcast's and an allgatherv's: of all
     std::uint64_t segment = 0;  // of a pipeline, and the first one of linear_sync; 0: the algorithm's own
     bool in_place = false;      // what this rank would send lies in the receive buffer already
-    Reduction reduction;
+    Reduction reduction{};
     // Blocks that differ: of v-forms one for each rank, in their order, in a buffer that has all of them; of
     // a reduce_scatter what each rank gets of the vector, in `sends`; of an exchange any.
-    std::span<const Block> sends, receives;
+    std::span<const Block> sends{}, receives{};
 
     std::uint64_t element() const { return reduction.width / 8; }
 };

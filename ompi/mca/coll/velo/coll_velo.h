@@ -1,22 +1,20 @@
-/* The coll component "velo": thin glue between MPI's collective operations and schedules behind api/velo_goal.h. It serves
- * what it can, and hands the rest to the component that would have served it without: what decides is the same at all
- * processes of the communicator, and each call counts a run, whichever way it goes.
- * One file per concern: component, module, peers, multicast, calls (the operations), neighbours, buffers (data types), types
- * (reductions), board, request. */
+/* The coll component "velo": thin glue between MPI's collective operations and schedules behind
+ * api/velo_goal.h. It serves what it can, and hands the rest to the component that would have served it
+ * without: what decides is the same at all processes of the communicator, and each call counts a run,
+ * whichever way it goes. One file per concern: component, module, peers, multicast, calls (the operations),
+ * neighbours, buffers (data types), types (reductions), board, request. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
 
 #include <stdatomic.h>
 
+#include "api/velo_board.h"
+#include "api/velo_goal.h"
 #include "coll_velo_compat.h"
-
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/group/group.h"
 #include "ompi/op/op.h"
 #include "opal/mca/common/velo/common_velo.h"
-
-#include "api/velo_board.h"
-#include "api/velo_goal.h"
 
 BEGIN_C_DECLS
 
@@ -29,8 +27,8 @@ typedef struct mca_coll_velo_component_t {
 
 OMPI_DECLSPEC extern mca_coll_velo_component_t mca_coll_velo_component;
 
-/* Calls that wait and those that give a request count their runs apart: Open MPI itself asks for requests within progress
- * (MPI_Comm_idup), at some members before a call that waits and at others after it. */
+/* Calls that wait and those that give a request count their runs apart: Open MPI itself asks for requests
+ * within progress (MPI_Comm_idup), at some members before a call that waits and at others after it. */
 typedef enum mca_coll_velo_sequence_t {
     MCA_COLL_VELO_WAITING,
     MCA_COLL_VELO_REQUESTS,
@@ -43,13 +41,14 @@ typedef struct mca_coll_velo_module_t {
     mca_coll_base_comm_coll_t previous; /* what serves the communicator without this module; we keep the modules that we use */
     bool enabled;
     uint32_t id, rank, size;
-    ompi_communicator_t *comm;
+    ompi_communicator_t* comm;
     bool has_tried_board;
-    velo_board *board; /* NULL: there is none */
+    velo_board* board; /* NULL: there is none */
     ompi_group_t *members;
-    velo_goal_group *groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
+    velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
     atomic_int under_way; /* requests */
-    uint32_t on_node;     /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
+    uint32_t
+        on_node; /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
 } mca_coll_velo_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_module_t);
 
@@ -61,15 +60,15 @@ typedef struct mca_coll_velo_part_t {
 
 /* A buffer of a call: one part, or one for each peer. */
 typedef struct mca_coll_velo_buffer_t {
-    char *user;
+    char* user;
     uint32_t count; /* of the parts; 0: there is no buffer */
     bool is_read, is_written;
     bool is_packed, keeps_types;
-    mca_coll_velo_part_t whole, *parts; /* NULL: the whole */
+    mca_coll_velo_part_t whole, *parts;   /* NULL: the whole */
     velo_goal_block whole_block, *blocks; /* of each part: where the schedule finds it */
-    char *bytes;   /* where they begin */
-    char *ours;    /* NULL, or bytes */
-    size_t length; /* of ours */
+    char* bytes;                          /* where they begin */
+    char* ours;                           /* NULL, or bytes */
+    size_t length;                        /* of ours */
 } mca_coll_velo_buffer_t;
 
 typedef struct mca_coll_velo_call_t {
@@ -84,7 +83,7 @@ typedef struct mca_coll_velo_request_t {
     ompi_coll_base_nbc_request_t super;
     mca_coll_velo_module_t *module;
     mca_coll_velo_buffer_t send, receive;
-    velo_goal_schedule *schedule; /* of a persistent one */
+    velo_goal_schedule* schedule; /* of a persistent one */
     uint32_t lane;
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
@@ -94,7 +93,7 @@ int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result 
 
 /* module */
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
-velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module, mca_coll_velo_sequence_t sequence);
+velo_goal_group* mca_coll_velo_group(mca_coll_velo_module_t* module, mca_coll_velo_sequence_t sequence);
 
 /* multicast */
 #define MCA_COLL_VELO_MULTICAST_UNKNOWN UINT32_MAX
@@ -105,43 +104,43 @@ typedef struct mca_coll_velo_place_t {
     uint32_t address; /* of its interface; 0: it has none, or does not lead */
     uint32_t mtu;
 } mca_coll_velo_place_t;
-void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place);
+void mca_coll_velo_describe_multicast(mca_coll_velo_place_t* place);
 void mca_coll_velo_forget_multicast(void);
 /* How a broadcast goes, if by multicast. */
-void mca_coll_velo_multicast(mca_coll_velo_module_t *module, velo_goal_request *request);
+void mca_coll_velo_multicast(mca_coll_velo_module_t* module, velo_goal_request* request);
 
 /* peers */
 void mca_coll_velo_publish(void);
-void mca_coll_velo_place_of(uint32_t process, mca_coll_velo_place_t *place);
+void mca_coll_velo_place_of(uint32_t process, mca_coll_velo_place_t* place);
 velo_peer *mca_coll_velo_reach(void *module, uint32_t rank);
 
 /* calls */
 void mca_coll_velo_offer(mca_coll_base_module_t *module);
 /* What serves the communicator is kept as the previous. */
-void mca_coll_velo_take_over(mca_coll_velo_module_t *module, mca_coll_base_comm_coll_t *table);
-void mca_coll_velo_give_back(mca_coll_velo_module_t *module, mca_coll_base_comm_coll_t *table);
+void mca_coll_velo_take_over(mca_coll_velo_module_t* module, mca_coll_base_comm_coll_t* table);
+void mca_coll_velo_give_back(mca_coll_velo_module_t* module, mca_coll_base_comm_coll_t* table);
 void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
 
 /* neighbours: how many send to this process, and are sent to. False: the communicator has no topology. */
-bool mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint32_t *targets);
+bool mca_coll_velo_neighbours(ompi_communicator_t* comm, uint32_t* sources, uint32_t* targets);
 /* The peers and tags of so many blocks, and no part for those that are nobody. */
-void mca_coll_velo_address(ompi_communicator_t *comm, mca_coll_velo_buffer_t *buffer, bool to_targets);
+void mca_coll_velo_address(ompi_communicator_t* comm, mca_coll_velo_buffer_t* buffer, bool to_targets);
 
 /* buffers: first so many parts, to be filled in */
-bool mca_coll_velo_divide(mca_coll_velo_buffer_t *buffer, uint32_t count);
+bool mca_coll_velo_divide(mca_coll_velo_buffer_t* buffer, uint32_t count);
 /* Where each block will be. */
-void mca_coll_velo_lay_out(mca_coll_velo_buffer_t *buffer);
+void mca_coll_velo_lay_out(mca_coll_velo_buffer_t* buffer);
 /* Before a run and after it. */
-bool mca_coll_velo_fill(mca_coll_velo_buffer_t *buffer);
-void mca_coll_velo_empty(mca_coll_velo_buffer_t *buffer);
+bool mca_coll_velo_fill(mca_coll_velo_buffer_t* buffer);
+void mca_coll_velo_empty(mca_coll_velo_buffer_t* buffer);
 /* The types that are needed for that, until the end. */
-void mca_coll_velo_keep_types(mca_coll_velo_buffer_t *buffer);
-void mca_coll_velo_drop(mca_coll_velo_buffer_t *buffer);
+void mca_coll_velo_keep_types(mca_coll_velo_buffer_t* buffer);
+void mca_coll_velo_drop(mca_coll_velo_buffer_t* buffer);
 
 /* board */
 /* Of a blocking call; all members call it alike. */
-velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module);
-void mca_coll_velo_close_board(mca_coll_velo_module_t *module);
+velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module);
+void mca_coll_velo_close_board(mca_coll_velo_module_t* module);
 
 /* types */
 /* False: there is no schedule for such operands. */
@@ -151,8 +150,8 @@ bool mca_coll_velo_reduction(velo_goal_request *request, ompi_op_t *op, ompi_dat
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request);
-int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
-                       ompi_request_t **request);
+int mca_coll_velo_init(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
+                       ompi_request_t** request);
 
 END_C_DECLS
 

@@ -84,7 +84,8 @@ static int run_on_board(velo_board *board, mca_coll_velo_call_t *call)
     mca_coll_velo_empty(&call->receive);
     mca_coll_velo_drop(&call->send);
     mca_coll_velo_drop(&call->receive);
-    return VELO_OK == status ? OMPI_SUCCESS : OMPI_ERROR; /* the log says why */
+    /* The log says why; what no correct member does is nearly always another length. */
+    return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_PROTOCOL == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }
 
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
