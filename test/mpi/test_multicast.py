@@ -42,7 +42,7 @@ def on(nodes, command):
     return ["sh", "-c", f'case "$(hostname)" in {nodes}) {command} ;; esac; exec "$0" "$@"']
 
 
-@pytest.mark.parametrize("nodes, slots", [(2, 2), (4, 1), (4, 2)])
+@pytest.mark.parametrize("nodes, slots", [(2, 2), pytest.param(4, 1, marks=pytest.mark.slow), pytest.param(4, 2, marks=pytest.mark.slow)])
 def test_every_broadcast_comes_to_all(begin, nodes, slots):
     result = begin("check", 2, nodes=nodes, slots=slots).wait()
     assert result.facts() == {"rounds": 2}
@@ -55,11 +55,13 @@ def test_unless_it_is_asked_for_there_is_none(begin):
     assert result.facts() == {"rounds": 1} and not leaders(result)
 
 
+@pytest.mark.slow
 def test_auto_leaves_two_nodes_alone(begin):
     result = begin("check", 1, nodes=2, params={"coll_velo_multicast": "auto"}).wait()
     assert result.facts() == {"rounds": 1} and total(result, "multicasts_sent") == 0
 
 
+@pytest.mark.slow
 def test_what_is_above_the_limit_goes_to_each(begin):
     result = begin("steady", 2, params={"coll_velo_multicast_limit": 1000}).wait()
     assert result.facts() == {"finished": 1}, str(result)
@@ -67,6 +69,7 @@ def test_what_is_above_the_limit_goes_to_each(begin):
     assert 0 < total(result, "multicasts_sent") == total(result, "multicast_datagrams")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("percent", [1, 30])
 def test_lost_datagrams_are_repaired(begin, percent):
     rule = FILTER + f"meta l4proto udp numgen random mod 100 < {percent} drop"
@@ -76,6 +79,7 @@ def test_lost_datagrams_are_repaired(begin, percent):
     assert percent == 1 or total(result, "multicast_repairs") > 0, str(result)
 
 
+@pytest.mark.slow
 def test_where_a_node_does_not_hear_all_go_without_and_it_is_said_once(begin):
     rule = FILTER + "ip daddr 239.0.0.0/8 udp dport 61000-65000 drop"
     result = begin("steady", 5, before=on("node2", f'nft "{rule}"')).wait()
@@ -112,6 +116,7 @@ for i in range(300):
 """
 
 
+@pytest.mark.slow
 def test_a_stranger_who_replays_changes_and_invents_does_nothing(begin, tmp_path):
     program = tmp_path / "stranger.py"
     program.write_text(STRANGER)
@@ -121,6 +126,7 @@ def test_a_stranger_who_replays_changes_and_invents_does_nothing(begin, tmp_path
     assert total(result, "multicast_strangers") > 0 and total(result, "multicast_duplicates") > 0, str(result)
 
 
+@pytest.mark.slow
 def test_a_leader_that_stops_for_a_while_holds_up_nobody_for_ever(begin, cluster):
     job = begin("steady", 8)
     job.until_printed("steady")
@@ -132,6 +138,7 @@ def test_a_leader_that_stops_for_a_while_holds_up_nobody_for_ever(begin, cluster
     assert result.facts() == {"finished": 1}, str(result)
 
 
+@pytest.mark.slow
 def test_a_lost_node_ends_in_an_error_that_names_the_peer(begin, cluster):
     job = begin("steady", 80, params=TIMEOUT)
     job.until_printed("steady")
