@@ -25,7 +25,7 @@ using collectives::Algorithm;
 // All buffers of an operation at one rank.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 // Nothing is said of more ranks of a node than one: schedules that are made for a communicator know of none.
-constexpr std::string_view kNeedsNodes = "nodes";
+constexpr std::string_view kNeedNodes[] = {"nodes", "leaders"};
 // Its blocks are those of lists, which are no matter of a size.
 bool is_in_lists(std::string_view operation) {
     return operation == "exchange" || operation.ends_with('v');
@@ -119,7 +119,7 @@ class Bench {
     std::vector<Candidate> measure(const Case& c) {
         std::vector<Candidate> candidates;
         for (const Algorithm& a : collectives::algorithms())
-            if (a.operation == c.operation && a.name != kNeedsNodes)
+            if (a.operation == c.operation && std::ranges::find(kNeedNodes, a.name) == std::end(kNeedNodes))
                 candidates.emplace_back(&a, request_of(c, rank_, size_), group_);
         const bool synchronises = !has_sizes(c.operation);
         for (Candidate& candidate : candidates) {

@@ -149,7 +149,7 @@ def test_what_nobody_knows_is_an_error(mpi):
 
 
 def test_between_groups_the_other_way_is_gone(mpi):
-    run(mpi, "between", np=3)
+    run(mpi, "between", np=3, params={"coll_velo_boards": 0})  # who is alone has no board
 
 
 def test_beside_messages(mpi):
@@ -190,7 +190,8 @@ def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi, name
 
 def executed(mpi, np=5, **params):
     """Operations of all schedules of a run."""
-    result = run(mpi, "check", 1, np=np, params={f"coll_velo_{name}": value for name, value in params.items()})
+    params = {f"coll_velo_{name}": value for name, value in {"boards": 0, **params}.items()}
+    result = run(mpi, "check", 1, np=np, params=params)
     return sum(int(operations) for _, operations, _ in USED.findall(result.stderr))
 
 
