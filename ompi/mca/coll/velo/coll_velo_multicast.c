@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/velo/common_velo_compat.h"
-
 /* The lowest rank of the job on its node leads it. */
 static struct {
     bool known;
@@ -18,13 +16,10 @@ static struct {
 
 void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place)
 {
-    opal_process_name_t all = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
-    char *ranks = NULL;
-    int rc;
+    char *ranks = mca_common_velo_local_ranks();
     memset(place, 0, sizeof(*place));
     place->leader = OPAL_PROC_MY_NAME.vpid;
-    OPAL_MODEX_RECV_VALUE(rc, MCA_COMMON_VELO_LOCAL_PEERS, &all, &ranks, MCA_COMMON_VELO_STRING);
-    for (const char *at = OPAL_SUCCESS == rc ? ranks : NULL; NULL != at; at = strchr(at, ',')) {
+    for (const char *at = ranks; NULL != at; at = strchr(at, ',')) {
         at += ',' == *at;
         const uint32_t rank = (uint32_t) strtoul(at, NULL, 10);
         if (rank < place->leader) {

@@ -49,6 +49,9 @@ OPAL_DECLSPEC bool mca_common_velo_serves(void);
 OPAL_DECLSPEC bool mca_common_velo_is_named(const mca_base_framework_t *framework);
 /* Processes of this job; 0 if the process manager does not tell. */
 OPAL_DECLSPEC uint32_t mca_common_velo_job_size(void);
+/* The ranks of this job on this node, such as "0,1,2"; NULL if the process manager does not tell. The caller frees
+ * it. */
+OPAL_DECLSPEC char *mca_common_velo_local_ranks(void);
 OPAL_DECLSPEC void mca_common_velo_log(int level, const char *text);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
  * transport, or letting Open MPI report unreachable processes, would hide the reason. */

@@ -89,22 +89,28 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* The processes of this job on this machine, ascending, this one among them. NULL if there are no others; the caller
- * frees it. */
-static uint64_t *find_local_processes(uint32_t *count)
+char *mca_common_velo_local_ranks(void)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
     char *ranks = NULL;
     int rc;
-    *count = 0;
     OPAL_MODEX_RECV_VALUE(rc, MCA_COMMON_VELO_LOCAL_PEERS, &job, &ranks, MCA_COMMON_VELO_STRING);
-    if (OPAL_SUCCESS != rc || NULL == ranks) {
+    return OPAL_SUCCESS == rc ? ranks : NULL;
+}
+
+/* The processes of this job on this machine, ascending, this one among them. NULL if there are no others; the caller
+ * frees it. */
+static uint64_t *find_local_processes(uint32_t *count)
+{
+    char *ranks = mca_common_velo_local_ranks();
+    *count = 0;
+    if (NULL == ranks) {
         return NULL;
     }
     char **list = opal_argv_split(ranks, ',');
     uint64_t *names = calloc((size_t) opal_argv_count(list) + 1, sizeof(*names));
     for (char **rank = list; NULL != names && NULL != rank && NULL != *rank; ++rank) {
-        opal_process_name_t name = {.jobid = job.jobid, .vpid = (opal_vpid_t) strtoul(*rank, NULL, 10)};
+        opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = (opal_vpid_t) strtoul(*rank, NULL, 10)};
         names[(*count)++] = name_of(name);
     }
     qsort(names, *count, sizeof(*names), ascending);
