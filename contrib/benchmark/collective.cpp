@@ -82,6 +82,11 @@ class Allgather : public AllgatherPattern {
         MPI_Allgather(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE,
                       call.group.comm);
     }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Iallgather(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE,
+                       call.group.comm, request);
+        return true;
+    }
 };
 
 class Allgatherv : public AllgatherPattern {
@@ -152,6 +157,11 @@ class Scatter : public ScatterPattern {
     void run(const Call& call) override {
         MPI_Scatter(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE, call.root,
                     call.group.comm);
+    }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Iscatter(call.send, call.count(), MPI_BYTE, call.receive, call.count(), MPI_BYTE, call.root,
+                     call.group.comm, request);
+        return true;
     }
 };
 

@@ -48,6 +48,10 @@ PointOptions parse_points(const Words& words) {
             result.options.window = parse_int("-window", value, 1, 1 << 16);
         else if (name == "--one-buffer")
             result.effort.one_buffer = parse_int("-one-buffer", value, 0, 1) == 1;
+        else if (name == "--request")
+            result.effort.request = parse_int("-request", value, 0, 1) == 1;
+        else if (name == "--touch")
+            result.effort.touch = parse_int("-touch", value, 0, 1) == 1;
         else if (name == "--active")
             result.active = parse_int("-active", value, 2, 1 << 20);
         else if (name == "--hold") {

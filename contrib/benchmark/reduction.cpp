@@ -48,6 +48,11 @@ class Reduce : public Reduction {
     void run(const Call& call) override {
         MPI_Reduce(call.send, call.receive, elements(call), MPI_FLOAT, MPI_SUM, call.root, call.group.comm);
     }
+    bool start(const Call& call, MPI_Request* request) override {
+        MPI_Ireduce(call.send, call.receive, elements(call), MPI_FLOAT, MPI_SUM, call.root, call.group.comm,
+                    request);
+        return true;
+    }
     std::vector<Block> received(const Call& call) const override {
         return call.group.rank == call.root ? std::vector<Block>{sum(call.bytes)} : std::vector<Block>{};
     }

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "iteration_policy.h"
 
@@ -19,7 +20,60 @@ void synchronise(MPI_Comm comm) {
     MPI_Barrier(comm);
 }
 
+void perform(Benchmark& benchmark, const Call& call, bool request) {
+    if (!request) return benchmark.run(call);
+    MPI_Request begun;
+    start(benchmark, call, &begun);
+    MPI_Wait(&begun, MPI_STATUS_IGNORE);
+}
+
+// What a process does to its buffers between calls: a float of each cache line, so that lines travel and sums
+// are of numbers. Of a rooted collective the root has other ones than the rest.
+class Touching {
+ public:
+    Touching(const Benchmark& benchmark, Call call) {
+        call.stride = call.bytes;
+        for (const bool root : {false, true}) {
+            call.root = (call.group.rank + !root) % call.group.size;
+            sent_[root] = end_of(benchmark.sent(call));
+            received_[root] = end_of(benchmark.received(call));
+        }
+    }
+
+    void write(const Call& call) const {
+        const float value = static_cast<float>(call.iteration % 1024);
+        for (std::size_t at = 0; at + sizeof value <= sent_[role(call)]; at += kLine)
+            std::memcpy(call.send + at, &value, sizeof value);
+    }
+    void read(const Call& call) {
+        for (std::size_t at = 0; at + sizeof(float) <= received_[role(call)]; at += kLine) {
+            float value;
+            std::memcpy(&value, call.receive + at, sizeof value);
+            seen_ += value;
+        }
+        asm volatile("" : : "m"(seen_));  // so that it has to be read
+    }
+
+ private:
+    static constexpr std::size_t kLine = 64;
+
+    static std::size_t end_of(const std::vector<Block>& blocks) {
+        std::size_t end = 0;
+        for (const Block& block : blocks) end = std::max(end, block.offset + block.bytes);
+        return end;
+    }
+    static int role(const Call& call) { return call.root == call.group.rank; }
+
+    std::size_t sent_[2] = {0, 0}, received_[2] = {0, 0};  // bytes; of the root the second one
+    float seen_ = 0;
+};
+
 }  // namespace
+
+void start(Benchmark& benchmark, const Call& call, MPI_Request* request) {
+    if (!benchmark.start(call, request))
+        throw UsageError(std::string(benchmark.traits().name) + " has no call that does not block here");
+}
 
 int Sampler::window(std::size_t bytes) const {
     constexpr std::size_t kMaxWindowBytes = 64UL << 20;
@@ -141,14 +195,18 @@ Sample Sampler::take(Benchmark& benchmark, const ProcessGroups& groups, std::siz
 
 // The seconds of the slowest process, known to rank 0 alone. The call is made anew as little as can be: of
 // eight bytes that go to and fro, a division for each would be seen.
-double Sampler::slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls) {
+double Sampler::slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls, const Effort& effort) {
     const bool moves = benchmark.traits().rooted && options_.root_shift;
+    std::optional<Touching> touching;
+    if (effort.touch) touching.emplace(benchmark, call);
     MPI_Barrier(active);
     const double start = MPI_Wtime();
     for (long i = 0; i < calls; ++i) {
         call.iteration = static_cast<int>(next_++);
         if (moves) call.root = call.iteration / options_.root_hold % call.group.size;
-        benchmark.run(call);
+        if (touching) touching->write(call);
+        perform(benchmark, call, effort.request);
+        if (touching) touching->read(call);
     }
     const double mine = MPI_Wtime() - start;
     double all = 0;
@@ -184,7 +242,7 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
         one.corrupt = check_.corrupt();
         check_.fill(benchmark, one);
         MPI_Barrier(active);
-        benchmark.run(one);
+        perform(benchmark, one, effort.request);
         check_.verify(benchmark, one);
     };
     const auto agreed = [&](long value) {
@@ -201,12 +259,12 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     long iterations = 1;
     double took = 0;
     for (;;) {
-        took = slowest(benchmark, timed_call, active, iterations);
+        took = slowest(benchmark, timed_call, active, iterations, effort);
         if (agreed(took < share / 4 && iterations < most)) {
             iterations = std::min(2 * iterations, most);
             continue;
         }
-        const double again = slowest(benchmark, timed_call, active, iterations);
+        const double again = slowest(benchmark, timed_call, active, iterations, effort);
         took = std::min(took, again);
         if (!agreed(took < share / 4 && iterations < most)) break;
         iterations = std::min(2 * iterations, most);
@@ -219,7 +277,7 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
                    kBatches));
     std::vector<double> usec;
     for (long i = 0; i < batches; ++i)
-        usec.push_back(1e6 * slowest(benchmark, timed_call, active, iterations) /
+        usec.push_back(1e6 * slowest(benchmark, timed_call, active, iterations, effort) /
                        static_cast<double>(iterations));
     check();
 

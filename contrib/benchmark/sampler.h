@@ -43,7 +43,12 @@ struct Effort {
     double seconds = 0.5;
     long most_calls = 1L << 40;
     bool one_buffer = false;  // for all messages of a window, unless they are checked
+    bool request = false;     // a collective as a request that is waited for
+    bool touch = false;       // buffers: each call sends what was written for it, and what it brings is read
 };
+
+// Begins a call that ends with the request. Throws UsageError where there is no such call.
+void start(Benchmark& benchmark, const Call& call, MPI_Request* request);
 
 enum class Obstacle { kNone, kMemory, kIntOverflow };
 
@@ -62,7 +67,7 @@ class Sampler {
  private:
     int window(std::size_t bytes) const;
     Call call(const ProcessGroups& groups, const Traits& traits, std::size_t bytes, int iteration) const;
-    double slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls);
+    double slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls, const Effort& effort);
     double warm_up(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes);
     double timed(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int count);
     double checked(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int iteration);

@@ -44,6 +44,8 @@ Options of points:
   --repetitions N       most repetitions of a size
   --window N            messages in flight (default 1); --one-buffer 1: all in one buffer, but for those that are checked
   --active N            the benchmark's ranks, the others wait (default: all)
+  --request 1           a collective as a request that is waited for
+  --touch 1             a collective's buffers are written before each call and read after it, a float of each 64 bytes
   --hold N              a rooted collective moves its root on after N repetitions
   --line S              for two ranks, before and after each size: the time of a cache line that they bounce, measured for S seconds
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Stands in for the mpirun of Open MPI under velo-versus: answers --version and prints what the measuring program would.
 
-Without an environment a message takes 10 us with btl velo, 12 us with tcp, 20 us with vader, 40 us with pml ucx, and 5 us with a
+Without an environment a message takes 10 us with btl velo, 12 us with tcp, 20 us with vader, 40 us with pml ucx, 16 us with coll sm, and 5 us with a
 parameter btl_velo_fast or the components of a directory older; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
 FAKE_HANG, FAKE_FAIL and FAKE_DEFECT name such a point at which the contestant hangs, fails, or finds wrong data.
 FAKE_SLOWS_DOWN names a contestant whose times grow by half of the first with each call after its second.
@@ -16,7 +16,7 @@ import os
 import sys
 import time
 
-USUAL = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "before": 5.0, "given": 30.0}
+USUAL = {"velo": 10.0, "vader": 20.0, "sm": 20.0, "ucx": 40.0, "tcp": 12.0, "fast": 5.0, "before": 5.0, "given": 30.0, "coll-sm": 16.0}
 
 
 def contestant(words):
@@ -24,6 +24,8 @@ def contestant(words):
         return "before"
     if "btl_velo_fast" in words:
         return "fast"
+    if "coll_sm_priority" in words:
+        return "coll-sm"
     if "ucx" in words:
         return "ucx"
     return words[words.index("btl") + 1].partition(",")[0] if "btl" in words else "given"
@@ -64,6 +66,12 @@ def run_program(words, ranks):
         print(f"velo-time {USUAL[name] - rank} {USUAL[name] * (rank + 1) / 10}", file=sys.stderr)
 
 
+def pattern_of(arguments):
+    """As velo-versus calls it."""
+    has = dict(zip(arguments[2::2], arguments[3::2]))
+    return ("i" if has.get("--request") == "1" else "") + arguments[1] + ("-rotating" if has.get("--hold") == "1" else "")
+
+
 def main():
     words = sys.argv[1:]
     if words == ["--version"]:
@@ -74,8 +82,9 @@ def main():
         return run_program(words, int(ranks))
     program = next(i for i, word in enumerate(words) if "/measure-" in word)
     name, arguments = contestant(words[:program]), words[program + 1:]
+    pattern = "memory" if arguments == ["memory"] else pattern_of(arguments)
     with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
-        log.write(f"{name}:{arguments[-1] if arguments == ['memory'] else arguments[1]}:{ranks}\n")
+        log.write(f"{name}:{pattern}:{ranks}\n")
     print(f"bench 1 {ranks} Fake MPI 9, of the tests")
     if arguments == ["memory"]:
         print_memory(name, int(ranks))
@@ -84,7 +93,7 @@ def main():
             if "--line" in arguments:
                 lines = json.loads(os.environ.get("FAKE_LINES", "{}")).get(f"{name}:{calls_so_far(name) - 1}", [0.05, 1.0, 0.05, 1.0])
                 print("line", size, *lines)
-            print_point(name, arguments[1], size)
+            print_point(name, pattern, size)
     print("end")
 
 

@@ -391,3 +391,40 @@ def test_between_nodes_does_not_go_with_other_numbers_of_ranks_or_with_memory(ve
     for words in (["--ranks", "2,4"], ["--memory"]):
         result = versus("--between-nodes", *words)
         assert result.returncode == 2 and "--between-nodes" in result.stderr
+
+
+def test_collectives_are_each_a_call_a_request_and_with_a_root_that_moves_on(versus, installation, tmp_path):
+    installation[1]([*COMPONENTS, "coll:velo", "coll:sm"])
+    done = versus("--collectives", "--patterns", "barrier,bcast,bcast-rotating,ibcast,allgather", "--sizes", "8,64", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    assert calls(tmp_path) == [f"{name}:{pattern}:2" for pattern, names in (
+        ("barrier", "velo vader ucx coll-sm"), ("bcast", "velo vader ucx coll-sm"), ("bcast-rotating", "velo vader ucx coll-sm"),
+        ("ibcast", "velo vader ucx"), ("allgather", "velo vader ucx")) for name in names.split()], "coll/sm has neither requests nor Allgather"
+    commands = {run["contestant"]: run["command"] for run in document(tmp_path)["runs"] if run["pattern"] == "bcast-rotating"}
+    assert "--mca btl velo --mca coll velo,basic,libnbc,inter,self" in commands["velo"] and "--mca coll " not in commands["vader"]
+    assert all("--touch 1 --hold 1 --bytes 8,64" in command for command in commands.values()), "buffers are rewritten"
+    rows = points(tmp_path)
+    assert (rows["bcast", 8]["best_other"], rows["allgather", 8]["best_other"]) == ("coll-sm", "vader")
+    assert "missing: coll-adapt: Open MPI 4.1.4 has no coll component adapt" in done.stdout
+
+
+def test_collectives_have_goals_of_their_own_for_two_and_for_many_ranks(versus, installation, tmp_path):
+    installation[1]([*COMPONENTS, "coll:velo"])
+    done = versus("--collectives", "--patterns", "barrier,allreduce,alltoall", "--ranks", "2,16", "--sizes", "8,64,4096,8192", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    found = {(entry["pattern"], entry["ranks"], entry["sizes"]): entry["goal"] for entry in document(tmp_path)["classes"]}
+    assert {(name, ranks): [goal for (of, at, _), goal in found.items() if (of, at) == (name, ranks)]
+            for name in ("barrier", "allreduce", "alltoall") for ranks in (2, 16)} == {
+                ("barrier", 2): [0.7], ("barrier", 16): [0.5], ("allreduce", 2): [0.7, 0.75, 0.85], ("allreduce", 16): [0.5, 0.75, 0.85],
+                ("alltoall", 2): [0.8, 0.95], ("alltoall", 16): [0.8, 0.95]}
+    assert {size for pattern, size in points(tmp_path) if pattern == "barrier"} == {0}
+
+
+def test_collectives_need_the_component_and_go_with_their_own_patterns(versus, installation):
+    done = versus("--collectives", "--patterns", "bcast")
+    assert done.returncode == 2 and "finds no coll component velo" in done.stderr
+    for words, complaint in ((["--collectives", "--patterns", "pingpong"], "pingpong is none of --collectives"),
+                             (["--patterns", "bcast"], "bcast is one of --collectives"),
+                             (["--collectives", "--memory"], "--collectives: not with")):
+        done = versus(*words)
+        assert done.returncode == 2 and complaint in done.stderr

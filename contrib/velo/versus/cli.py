@@ -30,8 +30,8 @@ def _run(options):
         return EXIT_USAGE
     cases = [] if options.memory else _cases(options)
     if not cases and not options.memory:
-        raise NotFound("no size of --sizes fits a pattern: allreduce takes multiples of 4, touched 1024 and more bytes, "
-                       "streams 8 and more, Alltoall at most 512 MiB in all buffers")
+        raise NotFound("no size of --sizes fits a pattern: allreduce and reduce take multiples of 4, touched 1024 and more bytes, "
+                       "streams and collectives 8 and more, Alltoall and Allgather at most 512 MiB in all buffers")
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="velo-versus-") as directory:
         how = SimpleNamespace(compiler=Compiler(directory), point_ms=options.point_ms, window=options.window,
@@ -49,6 +49,8 @@ def _run(options):
 def _cases(options):
     if options.programs:
         return patterns.program_cases(options.ranks, options.programs)
+    if options.collectives:
+        return patterns.collective_cases(options.ranks, options.patterns, options.sizes, options.quick)
     if options.between_nodes:
         return patterns.network_cases(options.patterns, options.sizes, options.quick)
     return patterns.cases(options.ranks, options.patterns, options.sizes, options.quick)
@@ -69,6 +71,7 @@ def _head(options, taking_part, open_mpi):
         "velo": open_mpi.velo_version(),
         "settings": {"rounds": options.rounds, "point_ms": options.point_ms, "window": options.window,
                      "min_blocks": options.min_blocks, "ranks": options.ranks, "between_nodes": options.between_nodes,
+                     "collectives": options.collectives,
                      "timeout_seconds": options.timeout, "quick": options.quick},
         "contestants": [{"name": c.name, "library": taking_part.libraries[c.name], "layer": c.layer, "mpi": c.mpi,
                          "command": shell_line(c.command(options.ranks[0], ["measure"]))} for c in taking_part.found],

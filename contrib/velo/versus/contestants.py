@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..process import environment, run_limited
 from ..processors import cores
@@ -14,7 +14,14 @@ from ..programs import NotFound, beside, find_mpirun
 _ASK_SECONDS = 30
 _UCX = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=posix,cma,self"
 RANKS = "{np}"
-FOUND_BY_ITSELF = ("velo", "mtl", "vader", "sm", "tcp", "ucx", "mpich")
+_VELO_COLLECTIVES = "--mca coll velo,basic,libnbc,inter,self"
+_SMALL = ("barrier", "bcast", "reduce", "allreduce")
+# Components of Open MPI for collectives that it does not choose by itself on one node, and what they serve (nothing: all).
+_ASKED_FOR = {"sm": _SMALL, "adapt": ("bcast", "ibcast", "reduce", "ireduce"), "xhc": _SMALL, "acoll": ()}
+_RELEASE_GATHER = tuple(word for name in map(str.upper, _SMALL)
+                        for word in ("-genv", f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM", "release_gather"))
+COLLECTIVES_BY_THEMSELVES = tuple(f"coll-{name}" for name in _ASKED_FOR) + ("mpich-rg",)
+FOUND_BY_ITSELF = ("velo", "mtl", "vader", "sm", "tcp", "ucx", "mpich") + COLLECTIVES_BY_THEMSELVES
 _UCX_NETWORK = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=^sm"
 BEFORE = {"btl": "before", "mtl": "mtl-before"}  # names of another build of Velo, by layer
 # The nodes of contrib/nodes share the processors of one machine.
@@ -30,6 +37,7 @@ class Contestant:
     layer: str = ""  # of Velo: btl or mtl
     remark: str = ""
     mpi: str = "openmpi"  # for {mpi} in the words of a program
+    serves: tuple = ()  # names of patterns, with fixed root and rotating; empty: all
 
     @property
     def is_velo(self):
@@ -48,11 +56,13 @@ class Missing:
 
 def find(options):
     """The contestants, Velo and its variants first, and who is missing. Raises NotFound without Open MPI."""
-    open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes, options.processors)
+    open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes, options.processors, collectives=options.collectives)
     candidates = [open_mpi.velo()] + [open_mpi.variant(name, words) for name, words in options.variants]
     candidates += [open_mpi.matching("mtl")] + (open_mpi.before(options.before) if options.before else [])
     candidates += ([open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else
                    [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich(options.processors)])
+    if options.collectives:
+        candidates += [open_mpi.asked_for(name) for name in _ASKED_FOR] + [find_mpich(options.processors, release_gather=True)]
     candidates += [_given(*given) for given in options.contestants]
     wanted = [c for c in candidates if _is_wanted(c, options)]
     contestants = [c for c in wanted if isinstance(c, Contestant)]
@@ -68,7 +78,8 @@ def _is_wanted(candidate, options):
 
 
 class OpenMpi:
-    def __init__(self, mpirun, mpicc, between_nodes=False, processors=(), info=None):
+    def __init__(self, mpirun, mpicc, between_nodes=False, processors=(), info=None, collectives=False):
+        self._collectives = collectives
         self._between_nodes = between_nodes
         self._processors = processors
         self.mpirun = find_mpirun(mpirun)
@@ -110,6 +121,8 @@ class OpenMpi:
         if not self.component("btl", "velo"):
             return Missing("velo", f"Open MPI {self.version} ({self.mpirun}) finds no btl component velo; run make "
                            "install, and ompi_info --show-failed if that is done")
+        if self._collectives and not self.component("coll", "velo"):
+            return Missing("velo", f"Open MPI {self.version} ({self.mpirun}) finds no coll component velo")
         return self._contestant("velo", "--mca pml ob1 --mca btl velo", layer="btl")
 
     def matching(self, name, words=""):
@@ -123,12 +136,19 @@ class OpenMpi:
             return Missing(name, "a variant of velo, which is missing")
         return self._contestant(name, f"--mca pml ob1 --mca btl velo {words}", layer="btl")
 
-    def shared_memory(self):
+    def shared_memory(self, words=""):
         """Open MPI's own: vader, which 5.0 calls sm."""
         name = "vader" if self._major() < 5 else "sm"
         if not self.component("btl", name):
             return Missing(name, f"Open MPI {self.version} has no btl component {name}")
-        return self._contestant(name, f"--mca pml ob1 --mca btl {name},self")
+        return self._contestant(name, f"--mca pml ob1 --mca btl {name},self {words}")
+
+    def asked_for(self, component):
+        """A component for collectives, over Open MPI's own transport."""
+        own = self.shared_memory()
+        if isinstance(own, Missing) or not self.component("coll", component):
+            return Missing(f"coll-{component}", f"Open MPI {self.version} has no coll component {component}")
+        return replace(self.shared_memory(f"--mca coll_{component}_priority 90"), name=f"coll-{component}", serves=_ASKED_FOR[component])
 
     def tcp(self):
         return self._contestant("tcp", "--mca pml ob1 --mca btl tcp,self")
@@ -146,7 +166,7 @@ class OpenMpi:
     def _contestant(self, name, words, layer=""):
         many = ["--oversubscribe"] if self._major() < 5 else ["--map-by", ":OVERSUBSCRIBE"]
         start = [self.mpirun, *many, "-n", RANKS]
-        own = shlex.split(words)
+        own = shlex.split(f"{words} {_VELO_COLLECTIVES}" if layer and self._collectives else words)
         if self._between_nodes:
             return self._on_two_nodes(name, own, layer)
         pinned = self._start_pinned(many) + ["--mca", "mpi_yield_when_idle", "0"] + own
@@ -170,16 +190,19 @@ class OpenMpi:
         return Contestant(name, self.mpicc, tuple(start), tuple(start), layer)
 
 
-def find_mpich(processors=()):
+def find_mpich(processors=(), release_gather=False):
+    """With release_gather: its collectives in shared memory, whatever the size."""
+    name = "mpich-rg" if release_gather else "mpich"
     mpirun = shutil.which("mpirun.mpich") or shutil.which("mpiexec.hydra")
     mpicc = shutil.which("mpicc.mpich")
     for program, what, package in ((mpirun, "mpirun.mpich", "mpich"), (mpicc, "mpicc.mpich", "libmpich-dev")):
         if program is None:
-            return Missing("mpich", f"{what} not found; on Debian 12: apt-get install {package}; elsewhere name MPICH "
+            return Missing(name, f"{what} not found; on Debian 12: apt-get install {package}; elsewhere name MPICH "
                            "with --contestant")
-    crowded = (mpirun, "-n", RANKS, "-bind-to", "none", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
+    how = _RELEASE_GATHER if release_gather else ()
+    crowded = (mpirun, "-n", RANKS, "-bind-to", "none", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1", *how)
     place = "user:" + ",".join(map(str, processors)) if processors else "core"
-    return Contestant("mpich", mpicc, (mpirun, "-n", RANKS, "-bind-to", place), crowded,
+    return Contestant(name, mpicc, (mpirun, "-n", RANKS, "-bind-to", place, *how), crowded, serves=_SMALL if release_gather else (),
                       remark="beyond the cores not pinned; MPIR_CVAR_POLLS_BEFORE_YIELD=1 is all that it has for "
                       "yielding, and not all of its devices heed it", mpi="mpich")
 

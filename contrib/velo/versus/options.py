@@ -8,7 +8,7 @@ from pathlib import Path
 from .. import command
 from ..argument_types import choices, numbers, positive, positive_float, words
 from .contestants import BEFORE, FOUND_BY_ITSELF
-from .patterns import NAMES
+from .patterns import COLLECTIVE_NAMES, NAMES
 
 _DESCRIPTION = """\
 Measures Velo side by side with the other ways to run MPI inside a node: Open MPI with ob1 and vader (sm in 5.0),
@@ -56,6 +56,9 @@ def _add_what(parser):
     what = parser.add_argument_group("what to measure")
     what.add_argument("--patterns", type=_patterns, metavar="A,B,...", help="of " + ", ".join(NAMES) + " (default: all; "
                       "with more than 2 ranks those that are not for a pair alone)")
+    what.add_argument("--collectives", action="store_true",
+                      help="collective operations instead, Velo with its component coll/velo: " + ", ".join(COLLECTIVE_NAMES)
+                      + "; i... as a request that is waited for")
     what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0, 100 and powers of two to 4194304)")
     what.add_argument("--ranks", type=_ranks, metavar="A,B,...",
                       help="numbers of ranks (default 2; 2,16,64 with --memory); more than there are cores: not pinned, "
@@ -100,6 +103,10 @@ def _settle(options, parser):
     options.timeout = options.timeout or (600.0 if options.programs else 60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
     if options.between_nodes and (options.memory or options.ranks != [2]):
         parser.error("--between-nodes: two ranks, and not with --memory")
+    if options.collectives and (options.between_nodes or options.memory or options.programs):
+        parser.error("--collectives: not with --between-nodes, --memory or --program")
+    if wrong := [name for name in options.patterns or [] if name not in (COLLECTIVE_NAMES if options.collectives else NAMES)]:
+        parser.error(f"--patterns: {wrong[0]} is " + ("none of --collectives" if options.collectives else "one of --collectives"))
     if options.processors and (options.between_nodes or options.memory or options.ranks != [2]):
         parser.error("--processors: two ranks on one node, and not with --memory")
     if options.memory and not options.only:
@@ -150,7 +157,7 @@ def _names(text):
 
 
 def _patterns(text):
-    return choices(text, NAMES)
+    return choices(text, dict.fromkeys(NAMES + COLLECTIVE_NAMES))
 
 
 def _sizes(text):

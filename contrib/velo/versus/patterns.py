@@ -47,7 +47,13 @@ class Pattern:
     smallest: int
     goals: tuple  # for two pinned ranks
     crowded: bool = False  # also measured with more ranks than that
+    crowded_goals: tuple = ()  # for them; empty: to lose to nobody
     program: tuple = ()  # words of a whole program that is timed; {mpi} stands for the MPI that it is built with
+    benchmark: str = ""  # of the measuring program, if it has another name there
+    words: tuple = ()  # its options
+
+    def arguments(self):
+        return ["points", self.benchmark or self.name, *self.words]
 
 
 PATTERNS = (
@@ -74,12 +80,42 @@ PATTERNS = (
     Pattern("alltoall", "Alltoall", "a call", 1, crowded=True, goals=(Goal(1, _LARGEST, _BOTH_WAYS),)),
     Pattern("allreduce", "Allreduce", "a call", 4, crowded=True, goals=(Goal(4, _LARGEST, _BOTH_WAYS),)),
 )
+
+
+def _collective(name, title, goals, crowded_goals=(), smallest=8):
+    """The call, as a request, and of a rooted one also with a root that moves on; buffers are written and read each time."""
+    def pattern(own_name, own_title, *words):
+        return Pattern(own_name, own_title, "a call", smallest, goals, crowded=True, crowded_goals=crowded_goals or goals,
+                       benchmark=name, words=("--touch", 1, *words))
+
+    yield pattern(name, title)
+    if name in _ROOTED:
+        yield pattern(name + _ROTATING, f"{title}, root rotating", "--hold", 1)
+    yield pattern(f"i{name}", f"I{title.lower()}", "--request", 1)
+
+
+_ROTATING = "-rotating"
+_ROOTED = ("bcast", "reduce", "gather", "scatter")
+_COLLECTIVE_LARGEST = 1 * MIB
+_TO_ALL = (Goal(64, 4 * KIB, (0.75,)), Goal(8 * KIB, _LARGEST, (0.85,)))
+_BLOCKS = (Goal(1, 4 * KIB, (0.80,)), Goal(8 * KIB, _LARGEST, (0.95,)))
+COLLECTIVES = (
+    *_collective("barrier", "Barrier", (Goal(0, 0, (0.70,)),), (Goal(0, 0, (0.50,)),), smallest=0),
+    *_collective("bcast", "Bcast", (Goal(1, 56, (0.70,)), *_TO_ALL), (Goal(1, 56, (0.50,)), *_TO_ALL)),
+    *_collective("allreduce", "Allreduce", (Goal(4, 56, (0.70,)), *_TO_ALL), (Goal(4, 56, (0.50,)), *_TO_ALL)),
+    *_collective("reduce", "Reduce", (Goal(4, 4 * KIB, (0.75,)), Goal(8 * KIB, _LARGEST, (0.85,)))),
+    *_collective("gather", "Gather", _BLOCKS),
+    *_collective("scatter", "Scatter", _BLOCKS),
+    *_collective("allgather", "Allgather", _BLOCKS),
+    *_collective("alltoall", "Alltoall", _BLOCKS),
+)
 _NETWORK_GOALS = {
     "pingpong": (Goal(0, 4 * KIB, (0.90,)), Goal(8 * KIB, _LARGEST, (1.0,))),
     "uniband": (Goal(8, 4 * KIB, (0.90,)), Goal(8 * KIB, _LARGEST, (1.0,))),
 }
 BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
 NAMES = tuple(BY_NAME)
+COLLECTIVE_NAMES = tuple(pattern.name for pattern in COLLECTIVES)
 
 
 @dataclass(frozen=True)
@@ -91,11 +127,15 @@ class Case:
     sizes: tuple
 
     def goals(self):
-        """More ranks than two share the cores; the aim is then to lose to nobody."""
-        return self.pattern.goals if self.ranks == 2 else (Goal(self.sizes[0], self.sizes[-1], (1.0,)),)
+        """More ranks than two share the cores; the aim is then to lose to nobody, unless there is another one."""
+        if self.ranks == 2:
+            return self.pattern.goals
+        return self.pattern.crowded_goals or (Goal(self.sizes[0], self.sizes[-1], (1.0,)),)
 
     def suits(self, contestant):
         """A program that does not say for which MPI it is built is one for Open MPI."""
+        if contestant.serves and self.pattern.name.removesuffix(_ROTATING) not in contestant.serves:
+            return False
         words = self.pattern.program
         return not words or contestant.mpi == "openmpi" or any(MPI in word for word in words)
 
@@ -115,6 +155,12 @@ def cases(ranks, names, sizes, quick):
     return result
 
 
+def collective_cases(ranks, names, sizes, quick):
+    chosen = [pattern for pattern in COLLECTIVES if not names or pattern.name in names]
+    found = [(count, pattern, _collective_sizes(pattern, count, sizes, quick)) for count in ranks for pattern in chosen]
+    return [Case(*case) for case in found if case[-1]]
+
+
 def program_cases(ranks, programs):
     return [Case(count, program(name, words), (0,)) for count in ranks for name, words in programs]
 
@@ -130,9 +176,16 @@ def network_cases(names, sizes, quick):
             for case in found]
 
 
-def _sizes(pattern, ranks, given, quick):
-    largest = _LARGEST
-    if pattern.name == "alltoall":
+def _collective_sizes(pattern, ranks, given, quick):
+    if pattern.smallest == 0:
+        return (0,)
+    # 56 bytes are the payload of a line that has a word of its own.
+    return _sizes(pattern, ranks, given, quick, _COLLECTIVE_LARGEST, (56,))
+
+
+def _sizes(pattern, ranks, given, quick, largest=_LARGEST, beside=(0, 100)):
+    name = pattern.arguments()[1]
+    if name in ("alltoall", "allgather"):
         largest = min(largest, _ALLTOALL_BYTES // (2 * ranks * ranks))
     if given:
         return tuple(size for size in sorted(given) if _fits(pattern, size) and size <= largest)
@@ -142,11 +195,11 @@ def _sizes(pattern, ranks, given, quick):
         largest = min(largest, 64 * KIB)
     powers = [1 << exponent for exponent in range(0, 23, step)]
     # 100 bytes and a header of MPI's need two cache lines.
-    return tuple(size for size in sorted([0, 100] + powers) if _fits(pattern, size) and size <= largest)
+    return tuple(size for size in sorted([*beside, *powers]) if _fits(pattern, size) and size <= largest)
 
 
 def _fits(pattern, size):
-    return size >= pattern.smallest and (pattern.name != "allreduce" or size % 4 == 0)
+    return size >= pattern.smallest and (pattern.arguments()[1] not in ("allreduce", "reduce") or size % 4 == 0)
 
 
 def goal_at(case, size) -> Optional[Goal]:

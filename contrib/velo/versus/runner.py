@@ -42,7 +42,7 @@ def execute(run, how):
     contestant, case = run.setup, run.case
     if case.pattern.program:
         return _execute_program(run, how)
-    arguments = ["points", case.pattern.name, "--bytes", ",".join(map(str, case.sizes)), "--seconds", how.point_ms / 1e3, "--window",
+    arguments = [*case.pattern.arguments(), "--bytes", ",".join(map(str, case.sizes)), "--seconds", how.point_ms / 1e3, "--window",
                  how.window, "--one-buffer", 1]
     if case.ranks == 2:
         arguments += ["--line", how.point_ms / 1e3 * _LINE_SHARE]
