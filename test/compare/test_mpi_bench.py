@@ -166,7 +166,20 @@ def test_calls_one_by_one_are_those_of_all_ranks(bench):
     assert point.repetitions >= 10 and 0 < point.min_usec <= point.usec <= point.max_usec and point.defects == 0
 
 
+@pytest.mark.parametrize("benchmark, sizes", [("Barrier", "0"), *((name, "8,4096") for name in (
+    "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall"))])
+def test_requests_are_measured_and_their_data_checked_with_buffers_that_are_touched(bench, benchmark, sizes):
+    words = ("points", benchmark, "--bytes", sizes, "--seconds", "0.001", "--request", "1", "--touch", "1", "--hold", "1")
+    done = bench(3, *words)
+    assert done.status == 0, done.stderr
+    output = measuring.parse(done.stdout)
+    assert output.complete and ",".join(map(str, output.points)) == sizes and output.defects == 0
+    if benchmark in ("Allreduce", "Allgather", "Alltoall"):
+        assert measuring.parse(bench(3, *words, VELO_MPI_BENCH_CORRUPT="1:5").stdout).defects > 0
+
+
 @pytest.mark.parametrize("words, told", [
+    (("points", "Scatterv", "--request", "1"), "Scatterv has no call that does not block here"),
     (("overlap", "Scatterv"), "Scatterv has no call that does not block here"), (("calls", "PingPong"), "calls is for collectives"),
     (("overlap", "Barrier", "--matrix", "30"), "--matrix has to be a multiple of --block"),
     (("overlap", "Barrier", "--rows", "3"), "unknown option --rows")])

@@ -39,7 +39,7 @@ def installation(tmp_path):
 
 @pytest.fixture
 def command(installation, velo_versus, tmp_path):
-    return [sys.executable, str(velo_versus), "--mpirun", str(installation[0] / "mpirun"), "--without", "mpich,mtl",
+    return [sys.executable, str(velo_versus), "--mpirun", str(installation[0] / "mpirun"), "--without", "mpich,mpich-rg,mtl",
             "--output", str(tmp_path / "out"), "--rounds", "2", "--min-blocks", "1", "--timeout", "30"]
 
 
