@@ -171,11 +171,23 @@ velo_status velo_board_alltoall(velo_board* board, const velo_goal_request* requ
         board, [&](Member& member) { member.alltoall(source(from, request), target(to), request->bytes); });
 }
 
+velo_status velo_board_reduce_scatter(velo_board* board, const velo_goal_request* request, const void* from,
+                                      void* to) {
+    return guarded(board, [&](Member& member) {
+        std::uint64_t bytes = 0, begin = 0;
+        for (std::uint32_t i = 0; i < request->send_count; bytes += request->sends[i++].bytes)
+            if (i == member.me()) begin = bytes;
+        member.reduce_scatter(reduction_of(*request), source(from, request), target(to), bytes, begin,
+                              begin + request->sends[member.me()].bytes);
+    });
+}
+
 velo_status velo_board_reduce_scatter_block(velo_board* board, const velo_goal_request* request,
                                             const void* from, void* to) {
     return guarded(board, [&](Member& member) {
-        member.reduce_scatter_block(reduction_of(*request), source(from, request), target(to),
-                                    request->bytes);
+        const std::uint64_t block = request->bytes, begin = member.me() * block;
+        member.reduce_scatter(reduction_of(*request), source(from, request), target(to),
+                              member.shape().members * block, begin, begin + block);
     });
 }
 

@@ -76,6 +76,8 @@ velo_status velo_board_allgather(velo_board* board, const velo_goal_request* req
                                  void* to);
 velo_status velo_board_alltoall(velo_board* board, const velo_goal_request* request, const void* from,
                                 void* to);
+velo_status velo_board_reduce_scatter(velo_board* board, const velo_goal_request* request, const void* from,
+                                      void* to);
 velo_status velo_board_reduce_scatter_block(velo_board* board, const velo_goal_request* request,
                                             const void* from, void* to);
 

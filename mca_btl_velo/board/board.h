@@ -39,8 +39,13 @@ class BasicBoard {
 
     // --- the steps of a run
 
-    // The first.
-    void begin() { places_.progress[me_].begun.store(run_ + 1, std::memory_order_relaxed); }
+    // The first. By turns: everybody waits for everybody, and nobody publishes more than a line. Of each
+    // writer two lines then take turns: where those of a window are read one after the other, a processor
+    // fetches the next one before it is written, and delays its writer.
+    void begin(bool by_turns = false) {
+        by_turns_ = by_turns;
+        places_.progress[me_].begun.store(run_ + 1, std::memory_order_relaxed);
+    }
 
     // Whether this run's place for so many bytes is free, and those of the `more` after it. Looks at the
     // others only when what it knows of them does not suffice. Before anything is stored in a place.
@@ -49,17 +54,30 @@ class BasicBoard {
     }
     // How many runs of so many bytes may be under way.
     std::uint32_t places_for(std::uint32_t bytes) const {
+        if (by_turns_) return Shape::kTurns;
         return bytes <= kInLine ? shape_.window : shape_.chunks;
     }
-    // Where a writer's payload of this run is; the same at all members.
-    std::byte* place(std::uint32_t writer, std::uint32_t bytes) const {
-        if (bytes <= kInLine) return line(writer).payload;
-        return places_.chunks + (std::size_t{writer} * shape_.chunks + run_ % shape_.chunks) * shape_.chunk;
+    // So many runs after this one may be published along with it, and nobody has to look for the slowest as
+    // long as that goes on: whoever is seen in a run has finished all until so many before it.
+    std::uint32_t most_ahead() const { return std::max(shape_.chunks, 2U) / 2 - 1; }
+    // Where a writer's payload of this run is, or of one after it; the same at all members.
+    std::byte* place(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0) const {
+        if (bytes <= kInLine) return line(writer, ahead).payload;
+        const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
+        return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
+    }
+    // The same of this member, to be stored in. Readers have its lines from when it was used before: all are
+    // asked back at once, instead of one after the other by the stores.
+    std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead) const {
+        std::byte* const mine = place(me_, bytes, ahead);
+        for (std::uint32_t at = 0; bytes > kInLine && at < bytes; at += kLineBytes)
+            platform::prefetch_for_write(mine + at);
+        return mine;
     }
     // When the payload is there. As the result: only who has arrived last.
-    void publish(std::uint32_t writer, std::uint32_t bytes) {
+    void publish(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0) {
         // release: nobody finds the word without the payload.
-        line(writer).word.store(Word::pack(run_, bytes), std::memory_order_release);
+        line(writer, ahead).word.store(Word::pack(run_ + ahead, bytes), std::memory_order_release);
     }
     // Whether that writer has published so many bytes in this run.
     bool published(std::uint32_t writer, std::uint32_t bytes) const {
@@ -70,10 +88,7 @@ class BasicBoard {
     // A writer that is ahead may have published the next run, too: its line comes while this one is used.
     // What it will yet write takes the line away from here in any case, as this member has read it a window
     // ago.
-    void expect_next(std::uint32_t writer) const {
-        const std::size_t next = line_ + 1 == shape_.window ? 0 : line_ + 1;
-        platform::prefetch(&places_.lines[std::size_t{writer} * shape_.window + next]);
-    }
+    void expect_next(std::uint32_t writer) const { platform::prefetch(&line(writer, 1)); }
 
     // Says that this member is there, and with it that what it has published is. True for the last one, who
     // owes the others the result: to them it is the sign that all are there.
@@ -83,8 +98,8 @@ class BasicBoard {
         if (!arrive(places_.counters[group], size)) return false;
         return groups == 1 || arrive(places_.counters[groups], groups);
     }
-    // All members have been seen in this run: they have finished all before it.
-    void all_are_here() { lowest_ = run_; }
+    // All members have published this run, so many before it at most: they have finished all before those.
+    void all_are_here(std::uint32_t ahead = 0) { lowest_ = std::max(lowest_, run_ - ahead); }
 
     // The last: nothing of this run is read or written here any more.
     void finish() {
@@ -100,7 +115,8 @@ class BasicBoard {
     std::optional<std::string> fault_of(std::uint32_t writer, std::uint32_t bytes) const {
         const std::uint64_t word = line(writer).word.load(std::memory_order_acquire);
         const std::uint64_t age = Word::age(word, run_);
-        if (word == 0 || (age != 0 && age % shape_.window == 0 && age < Word::kRuns / 2)) return {};
+        const std::uint32_t places = by_turns_ ? Shape::kTurns : shape_.window;
+        if (word == 0 || (age != 0 && age % places == 0 && age < Word::kRuns / 2)) return {};
         if (age == 0 && word == Word::pack(run_, Word::bytes_of(word))) {
             if (Word::bytes_of(word) == bytes) return {};
             return "rank " + std::to_string(writer) + " has " + std::to_string(Word::bytes_of(word)) +
@@ -134,8 +150,13 @@ class BasicBoard {
     }
 
  private:
-    Line<Atom>& line(std::uint32_t writer) const {
-        return places_.lines[std::size_t{writer} * shape_.window + line_];
+    // Of this run, or of one after it, up to `window` - 1.
+    Line<Atom>& line(std::uint32_t writer, std::size_t ahead = 0) const {
+        const std::size_t at = line_ + ahead;
+        const std::size_t slot = by_turns_            ? shape_.window + run_ % Shape::kTurns
+                                 : at < shape_.window ? at
+                                                      : at - shape_.window;
+        return places_.lines[writer * shape_.lines() + slot];
     }
     // A member may be ahead of another one by a window, and does not go back.
     bool plausible(std::uint64_t finished) const {
@@ -169,6 +190,7 @@ class BasicBoard {
     std::uint64_t run_;
     std::uint64_t lowest_;  // all members have finished all runs before this one
     std::size_t line_;      // run_ % window
+    bool by_turns_ = false;
 };
 
 using Board = BasicBoard<>;

@@ -1,7 +1,8 @@
 // A board as it lies in shared memory: what processes of one node write for all the others of a group to
 // read.
 //
-//   Header | Progress[members] | Counter[counters] | Line[members + 1][window] | chunk[members + 1][chunks]
+//   Header | Progress[members] | Counter[counters] | Line[members + 1][window + 2]
+//          | chunk[members + 1][chunks]
 //
 // Each member writes its own progress, lines and chunks; what stands behind those of the last member is for
 // the result that the last to arrive writes. Offsets only, no pointers. The atomic type is a parameter as in
@@ -29,6 +30,10 @@ struct Shape {
     std::uint32_t chunks;   // of them, those whose payload lies in no line, up to `window`
     std::uint32_t chunk;    // bytes of such a payload at most, a multiple of 64, up to kMostChunk
 
+    // Of a writer: those of the window, and two for runs in which two members wait for each other.
+    static constexpr std::uint32_t kTurns = 2;
+    constexpr std::size_t lines() const { return std::size_t{window} + kTurns; }
+
     bool operator==(const Shape&) const = default;
     constexpr bool plausible() const {
         return members >= 1 && members <= kMostMembers && window >= 1 && window <= kMostWindow &&
@@ -38,7 +43,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x31304452414f42;  // "BOARD01": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x32304452414f42;  // "BOARD02": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
@@ -101,7 +106,7 @@ struct Offsets {
         at.progress = sizeof(Header);
         at.counters = at.progress + shape.members * sizeof(Progress<>);
         at.lines = at.counters + (groups_of(shape.members) + 1U) * sizeof(Counter<>);
-        at.chunks = at.lines + writers * shape.window * kLineBytes;
+        at.chunks = at.lines + writers * shape.lines() * kLineBytes;
         at.end = at.chunks + writers * shape.chunks * shape.chunk;
         return at;
     }

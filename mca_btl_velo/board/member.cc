@@ -75,37 +75,41 @@ void Member::fail(const std::string& what) const {
 }
 
 // Where this member may store what it gives.
-inline std::byte* Member::own_place(std::uint32_t bytes) {
-    if (!board_.may_publish(bytes)) [[unlikely]] {
+inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
+    if (!board_.may_publish(bytes, ahead)) [[unlikely]] {
         credit_waits_ += 1;
         // Who is ahead of its readers waits for several runs at once: each look at where they are takes a
         // line away from them.
-        const std::uint32_t more = (board_.places_for(bytes) - 1) / 2;
+        const std::uint32_t more = std::max(ahead, (board_.places_for(bytes) - 1) / 2);
         waiting_.until([this, bytes, more] { return board_.may_publish(bytes, more); },
                        [this] {
                            if (auto fault = board_.fault_of_progress()) fail(*fault);
                        },
                        [this] { return describe_slowest(); });
     }
-    return board_.place(board_.me(), bytes);
+    return board_.own_place(bytes, ahead);
 }
 
-inline void Member::publish(const std::byte* data, std::uint32_t bytes) {
-    platform::copy(own_place(bytes), data, bytes);
-    board_.publish(board_.me(), bytes);
+inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
+    platform::copy(own_place(bytes, ahead), data, bytes);
+    board_.publish(board_.me(), bytes, ahead);
     published_ += 1;
 }
 
-// `bytes` of each of the members' blocks, which lie `block` apart.
-void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes) {
-    std::byte* place = own_place(bytes * board_.members());
+// `bytes` of each of the other members' blocks, which lie `block` apart.
+void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
+                            std::uint32_t ahead) {
+    const std::uint32_t others = board_.members() - 1, me = board_.me();
+    std::byte* place = own_place(bytes * others, ahead);
     if (block == bytes) {
-        platform::copy(place, blocks, std::size_t{bytes} * board_.members());
+        platform::copy(place, blocks, std::size_t{bytes} * me);
+        platform::copy(place + std::size_t{bytes} * me, blocks + (me + 1) * block,
+                       std::size_t{bytes} * (others - me));
     } else {
         for (std::uint32_t i = 0; i < board_.members(); ++i)
-            platform::copy(place + std::size_t{i} * bytes, blocks + i * block, bytes);
+            if (i != me) platform::copy(place + slot(i, me) * bytes, blocks + i * block, bytes);
     }
-    board_.publish(board_.me(), bytes * board_.members());
+    board_.publish(me, bytes * others, ahead);
     published_ += 1;
 }
 
@@ -120,10 +124,34 @@ inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t byte
     return board_.place(writer, bytes);
 }
 
+// This member's block among those of `writer`.
+const std::byte* Member::pick_up_block(std::uint32_t writer, std::uint32_t bytes) {
+    return pick_up(writer, bytes * (board_.members() - 1)) + slot(board_.me(), writer) * bytes;
+}
+
 std::string Member::describe_slowest() const {
     const Board::Slowest slowest = board_.slowest();
     return "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
            ", which is at " + std::to_string(slowest.run);
+}
+
+// An operation in which each needs what all others give, in runs of up to `most` bytes. Each gives that of
+// some runs at once, so that nobody waits for everybody in every run.
+template <typename Give, typename Take>
+[[gnu::always_inline]] inline void Member::exchange(std::uint64_t bytes, std::uint32_t most, Give give,
+                                                    Take take) {
+    const std::uint32_t most_ahead = board_.most_ahead();
+    std::uint64_t given = 0;
+    std::uint32_t ahead = 0, before = 0;  // runs of this operation
+    cut(bytes, most, [&](std::uint64_t offset, std::uint32_t part) {
+        board_.begin(exchanges() && bytes <= std::min<std::uint64_t>(most, kInLine));
+        for (; given < bytes && ahead <= most_ahead; ++ahead, given += most)
+            give(given, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - given)), ahead);
+        take(offset, part);
+        board_.all_are_here(std::min(before++, most_ahead));
+        board_.finish();
+        --ahead;
+    });
 }
 
 // In the order of the ranks, whoever is there first.
@@ -140,7 +168,7 @@ inline void Member::fold(const Reduction& by, std::uint32_t end, std::byte* to, 
 }
 
 void Member::barrier() {
-    board_.begin();
+    board_.begin(exchanges());
     if (exchanges()) {
         publish(nullptr, 0);
         for (std::uint32_t i = 0; i < board_.members(); ++i)
@@ -185,18 +213,25 @@ void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* fr
 }
 
 void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        const auto contribution = [&](std::uint32_t i) -> const std::byte* {
+    const auto fold_all = [&](std::byte* into, std::uint64_t offset, std::uint32_t part) {
+        fold(by, board_.members(), into, part, [&](std::uint32_t i) -> const std::byte* {
             if (i != board_.me()) return pick_up(i, part);
             return from != nullptr ? from + offset : board_.place(i, part);
-        };
+        });
+    };
+    const auto give = [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+        publish((from != nullptr ? from : to) + offset, part, ahead);
+    };
+    if (exchanges())
+        return exchange(bytes, shape().chunk, give, [&](std::uint64_t offset, std::uint32_t part) {
+            fold_all(to + offset, offset, part);
+        });
+    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin();
-        publish((from != nullptr ? from : to) + offset, part);
-        if (exchanges()) {
-            fold(by, board_.members(), to + offset, part, contribution);
-        } else if (board_.arrive()) {
+        give(offset, part, 0);
+        if (board_.arrive()) {
             std::byte* const result = board_.place(board_.result(), part);
-            fold(by, board_.members(), result, part, contribution);
+            fold_all(result, offset, part);
             board_.publish(board_.result(), part);
             published_ += 1;
             platform::copy(to + offset, result, part);
@@ -245,13 +280,12 @@ void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, st
 }
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
-    const std::uint32_t all = board_.members();
     cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin();
         if (board_.me() == root)
             publish_blocks(from + offset, block, part);
         else
-            platform::copy(to + offset, pick_up(root, part * all) + std::size_t{board_.me()} * part, part);
+            platform::copy(to + offset, pick_up_block(root, part), part);
         board_.finish();
     });
     if (board_.me() == root && to != nullptr) platform::copy(to, from + root * block, block);
@@ -259,44 +293,45 @@ void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, s
 
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
-    cut(block, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
-        publish(own + offset, part);
-        for (std::uint32_t i = 0; i < board_.members(); ++i)
-            if (i != board_.me()) platform::copy(to + i * block + offset, pick_up(i, part), part);
-        board_.all_are_here();
-        board_.finish();
-    });
+    exchange(
+        block, shape().chunk,
+        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+            publish(own + offset, part, ahead);
+        },
+        [&](std::uint64_t offset, std::uint32_t part) {
+            for (std::uint32_t i = 0; i < board_.members(); ++i)
+                if (i != board_.me()) platform::copy(to + i * block + offset, pick_up(i, part), part);
+        });
     if (from != nullptr) platform::copy(to + board_.me() * block, from, block);
 }
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
-    const std::uint32_t all = board_.members();
-    cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
-        publish_blocks((from != nullptr ? from : to) + offset, block, part);
-        for (std::uint32_t i = 0; i < all; ++i) {
-            if (i == board_.me()) continue;
-            const std::byte* theirs = pick_up(i, part * all);
-            platform::copy(to + i * block + offset, theirs + std::size_t{board_.me()} * part, part);
-        }
-        board_.all_are_here();
-        board_.finish();
-    });
+    exchange(
+        block, part_of_blocks(),
+        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+            publish_blocks((from != nullptr ? from : to) + offset, block, part, ahead);
+        },
+        [&](std::uint64_t offset, std::uint32_t part) {
+            for (std::uint32_t i = 0; i < board_.members(); ++i)
+                if (i != board_.me()) platform::copy(to + i * block + offset, pick_up_block(i, part), part);
+        });
     if (from != nullptr) platform::copy(to + board_.me() * block, from + board_.me() * block, block);
 }
 
-void Member::reduce_scatter_block(const Reduction& by, const std::byte* from, std::byte* to,
-                                  std::uint64_t block) {
-    const std::uint32_t all = board_.members();
-    cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
+void Member::reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,
+                            std::uint64_t begin, std::uint64_t end) {
+    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin();
-        publish_blocks((from != nullptr ? from : to) + offset, block, part);
-        fold(by, all, to + offset, part, [&](std::uint32_t i) {
-            const std::byte* theirs = i == board_.me() ? board_.place(i, part * all) : pick_up(i, part * all);
-            return theirs + std::size_t{board_.me()} * part;
-        });
-        board_.all_are_here();
+        publish((from != nullptr ? from : to) + offset, part);
+        const std::uint64_t first = std::max(begin, offset), last = std::min(end, offset + part);
+        if (first < last) {
+            fold(by, board_.members(), to + (first - begin), static_cast<std::uint32_t>(last - first),
+                 [&](std::uint32_t i) {
+                     const std::byte* theirs = i == board_.me() ? board_.place(i, part) : pick_up(i, part);
+                     return theirs + (first - offset);
+                 });
+            board_.all_are_here();
+        }
         board_.finish();
     });
 }

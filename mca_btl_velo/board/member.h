@@ -1,6 +1,7 @@
 // A member of a board, with its way to wait: the collective operations, each until it is done here.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -67,9 +68,12 @@ class Member {
     void scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block);
     void allgather(const std::byte* from, std::byte* to, std::uint64_t block);
     void alltoall(const std::byte* from, std::byte* to, std::uint64_t block);
-    void reduce_scatter_block(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t block);
+    // Of the sum of vectors of `bytes` each what lies from `begin` to `end`; these are not alike.
+    void reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,
+                        std::uint64_t begin, std::uint64_t end);
 
     const Shape& shape() const { return board_.shape(); }
+    std::uint32_t me() const { return board_.me(); }
     Totals counted() const { return {1, published_, picked_up_, credit_waits_, waiting_.long_waits()}; }
 
  private:
@@ -77,18 +81,24 @@ class Member {
     static constexpr std::uint32_t kMostExchange = 2;
 
     bool exchanges() const { return board_.members() <= kMostExchange; }
-    std::byte* own_place(std::uint32_t bytes);
-    void publish(const std::byte* data, std::uint32_t bytes);
-    void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes);
+    std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
+    void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
+    void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
+                        std::uint32_t ahead = 0);
+    template <typename Give, typename Take>
+    void exchange(std::uint64_t bytes, std::uint32_t most, Give give, Take take);
     const std::byte* pick_up(std::uint32_t writer, std::uint32_t bytes);
+    const std::byte* pick_up_block(std::uint32_t writer, std::uint32_t bytes);
     template <typename Operand>
     void fold(const Reduction& by, std::uint32_t end, std::byte* to, std::uint32_t bytes, Operand operand);
     void fold_lower(const Reduction& by, std::uint32_t end, const std::byte* from, std::byte* to,
                     std::uint64_t bytes);
-    // Bytes of each block, where one for each member is published.
+    // Bytes of each block, where one for each other member is published.
     std::uint32_t part_of_blocks() const {
-        return shape().chunk / board_.members() / Shape::kLeastPart * Shape::kLeastPart;
+        return shape().chunk / std::max(board_.members() - 1, 1U) / Shape::kLeastPart * Shape::kLeastPart;
     }
+    // Where a writer, which keeps its own, has the block of `member`.
+    static std::size_t slot(std::uint32_t member, std::uint32_t writer) { return member - (member > writer); }
     std::string describe_slowest() const;
     [[noreturn]] void fail(const std::string& what) const;
 

@@ -207,7 +207,7 @@ static bool describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM
 /* The vector is where the operands are. */
 static bool describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, COMM)
 {
-    BEGIN(call, reduce_scatter);
+    BEGIN_ON_BOARD(call, reduce_scatter, 1);
     if (!mca_coll_velo_reduction(&call->request, op, type)) {
         return false;
     }
@@ -222,6 +222,7 @@ static bool describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, C
         vector->parts[i] = (mca_coll_velo_part_t){(ptrdiff_t) before * size, count, type};
         before += count;
     }
+    call->request.bytes = before * (size_t)size;
     if (!call->request.in_place) {
         set(&call->receive, to, MCA_COLL_VELO_COUNT(counts, ompi_comm_rank(comm)), type);
     }
