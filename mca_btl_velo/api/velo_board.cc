@@ -31,6 +31,7 @@ struct velo_board {
     Member member;
     void (*log)(void*, const char*);
     void* context;
+    bool failed = false;
 };
 
 namespace {
@@ -43,11 +44,17 @@ Shape shape_of(const velo_board_config& config) {
 
 static_assert(VELO_BOARD_MOST_MEMBERS == Shape::kMostMembers);
 
-// An operation; the log says what has gone wrong.
+// An operation; the log says what has gone wrong. After that the members do not agree on the run any more,
+// and would wait for each other.
 template <typename Action>
 [[gnu::always_inline]] inline velo_status guarded(velo_board* board, Action action) {
+    if (board->failed) [[unlikely]]
+        return VELO_ERR_PROTOCOL;
     return velo::contained([&] { action(board->member); },
-                           [board](velo_status, const char* text) { board->log(board->context, text); });
+                           [board](velo_status, const char* text) {
+                               board->failed = true;
+                               board->log(board->context, text);
+                           });
 }
 
 const std::byte* source(const void* from, const velo_goal_request* request) {

@@ -459,6 +459,8 @@ TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
     request.bytes = 16;
     EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, data), VELO_ERR_PROTOCOL);
     EXPECT_NE(o.said.find("rank 0 has 8 bytes where this rank has 16"), std::string::npos) << o.said;
+    request.root = 1;
+    EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, data), VELO_ERR_PROTOCOL) << "of no use any more";
     velo_board_close(made);
     velo_board_close(opened);
 }
