@@ -387,6 +387,18 @@ def test_between_nodes_the_others_are_tcp_and_ucx_and_the_goals_are_the_networks
     assert "0 B to 4 KiB    0.90" in result.stdout and "8 KiB to 4 MiB  1.00" in result.stdout
 
 
+def test_between_nodes_broadcasts_by_multicast_are_held_against_everybodys_without(versus, installation, tmp_path):
+    installation[1]([*COMPONENTS, "coll:velo"])
+    done = versus("--collectives", "--between-nodes", "--only", "velo,tree,tcp,ucx", "--sizes", "8,4096", "--rounds", "1", "--min-blocks", "1")
+    assert done.returncode == 0, done.stderr
+    assert calls(tmp_path) == [f"{name}:{pattern}:8" for pattern in ("bcast", "bcast-rotating") for name in ("velo", "tree", "tcp", "ucx")]
+    commands = {run["contestant"]: run["command"] for run in document(tmp_path)["runs"]}
+    assert {name: [word for word in ("auto", "off") if f"coll_velo_multicast {word}" in command]
+            for name, command in commands.items()} == {"velo": ["auto"], "tree": ["off"], "tcp": [], "ucx": []}
+    assert sorted(entry["goal"] for entry in document(tmp_path)["classes"] if entry["pattern"] == "bcast") == [0.6, 0.8]
+    assert points(tmp_path)["bcast", 8]["best_other"] == "tree"
+
+
 def test_between_nodes_does_not_go_with_other_numbers_of_ranks_or_with_memory(versus):
     for words in (["--ranks", "2,4"], ["--memory"]):
         result = versus("--between-nodes", *words)

@@ -49,6 +49,8 @@ def _run(options):
 def _cases(options):
     if options.programs:
         return patterns.program_cases(options.ranks, options.programs)
+    if options.collectives and options.between_nodes:
+        return patterns.network_collective_cases(options.ranks, options.patterns, options.sizes, options.quick)
     if options.collectives:
         return patterns.collective_cases(options.ranks, options.patterns, options.sizes, options.quick)
     if options.between_nodes:

@@ -15,13 +15,14 @@ _ASK_SECONDS = 30
 _UCX = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=posix,cma,self"
 RANKS = "{np}"
 _VELO_COLLECTIVES = "--mca coll velo,basic,libnbc,inter,self"
+_MULTICAST = "--mca coll_velo_multicast"
 _SMALL = ("barrier", "bcast", "reduce", "allreduce")
 # Components of Open MPI for collectives that it does not choose by itself on one node, and what they serve (nothing: all).
 _ASKED_FOR = {"sm": _SMALL, "adapt": ("bcast", "ibcast", "reduce", "ireduce"), "xhc": _SMALL, "acoll": ()}
 _RELEASE_GATHER = tuple(word for name in map(str.upper, _SMALL)
                         for word in ("-genv", f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM", "release_gather"))
 COLLECTIVES_BY_THEMSELVES = tuple(f"coll-{name}" for name in _ASKED_FOR) + ("mpich-rg",)
-FOUND_BY_ITSELF = ("velo", "mtl", "vader", "sm", "tcp", "ucx", "mpich") + COLLECTIVES_BY_THEMSELVES
+FOUND_BY_ITSELF = ("velo", "mtl", "vader", "sm", "tcp", "ucx", "mpich", "tree") + COLLECTIVES_BY_THEMSELVES
 _UCX_NETWORK = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=^sm"
 BEFORE = {"btl": "before", "mtl": "mtl-before"}  # names of another build of Velo, by layer
 # The nodes of contrib/nodes share the processors of one machine.
@@ -61,7 +62,9 @@ def find(options):
     candidates += [open_mpi.matching("mtl")] + (open_mpi.before(options.before) if options.before else [])
     candidates += ([open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else
                    [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich(options.processors)])
-    if options.collectives:
+    if options.collectives and options.between_nodes:
+        candidates.append(open_mpi.tree())
+    elif options.collectives:
         candidates += [open_mpi.asked_for(name) for name in _ASKED_FOR] + [find_mpich(options.processors, release_gather=True)]
     candidates += [_given(*given) for given in options.contestants]
     wanted = [c for c in candidates if _is_wanted(c, options)]
@@ -150,6 +153,12 @@ class OpenMpi:
             return Missing(f"coll-{component}", f"Open MPI {self.version} has no coll component {component}")
         return replace(self.shared_memory(f"--mca coll_{component}_priority 90"), name=f"coll-{component}", serves=_ASKED_FOR[component])
 
+    def tree(self):
+        """Velo's collectives without multicast, as one of those that it is held against."""
+        if not self.component("coll", "velo"):
+            return Missing("tree", "there is no coll component velo")
+        return self._contestant("tree", f"--mca pml ob1 --mca btl velo {_VELO_COLLECTIVES} {_MULTICAST} off")
+
     def tcp(self):
         return self._contestant("tcp", "--mca pml ob1 --mca btl tcp,self")
 
@@ -166,9 +175,12 @@ class OpenMpi:
     def _contestant(self, name, words, layer=""):
         many = ["--oversubscribe"] if self._major() < 5 else ["--map-by", ":OVERSUBSCRIBE"]
         start = [self.mpirun, *many, "-n", RANKS]
-        own = shlex.split(f"{words} {_VELO_COLLECTIVES}" if layer and self._collectives else words)
+        if layer and self._collectives:
+            words += f" {_VELO_COLLECTIVES}"
+            words += f" {_MULTICAST} auto" if self._between_nodes and _MULTICAST not in words else ""
+        own = shlex.split(words)
         if self._between_nodes:
-            return self._on_two_nodes(name, own, layer)
+            return self._on_nodes(name, own, layer)
         pinned = self._start_pinned(many) + ["--mca", "mpi_yield_when_idle", "0"] + own
         crowded = start + ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"] + own
         return Contestant(name, self.mpicc, tuple(pinned), tuple(crowded), layer,
@@ -182,12 +194,14 @@ class OpenMpi:
             return [self.mpirun, *many, "-n", RANKS, "--cpu-list", listed, "--bind-to", "cpu-list:ordered"]
         return [self.mpirun, "--map-by", f"pe-list={listed}:ordered", "-n", RANKS]
 
-    def _on_two_nodes(self, name, own, layer):
-        start = [self.mpirun, "-n", RANKS, "--map-by", "node", "--mca", "mpi_yield_when_idle", "0", *own]
-        if "UCX_NET_DEVICES" in os.environ:
-            start += ["-x", "UCX_NET_DEVICES"]
-        start += ["--bind-to", "none", *_ONE_MACHINE] if "VELO_NODES" in os.environ else ["--bind-to", "core"]
-        return Contestant(name, self.mpicc, tuple(start), tuple(start), layer)
+    def _on_nodes(self, name, own, layer):
+        def start(yields, *place):
+            return (self.mpirun, "-n", RANKS, "--map-by", "node", "--mca", "mpi_yield_when_idle", yields, *own, *device, "--bind-to", *place)
+
+        device = ["-x", "UCX_NET_DEVICES"] if "UCX_NET_DEVICES" in os.environ else []
+        if "VELO_NODES" not in os.environ:
+            return Contestant(name, self.mpicc, start("0", "core"), start("0", "core"), layer)
+        return Contestant(name, self.mpicc, start("0", "none", *_ONE_MACHINE), start("1", "none"), layer)
 
 
 def find_mpich(processors=(), release_gather=False):

@@ -97,14 +97,14 @@ def _settle(options, parser):
     options.rounds = options.rounds or (2 if options.quick else 10)
     options.min_blocks = options.min_blocks or (1 if options.quick else 8)
     options.point_ms = options.point_ms or (5 if options.quick else 20)
-    options.ranks = options.ranks or ([2, 16, 64] if options.memory else [2])
+    options.ranks = options.ranks or ([2, 16, 64] if options.memory else [8] if options.collectives and options.between_nodes else [2])
     if options.programs and (options.between_nodes or options.memory or options.patterns):
         parser.error("--program: not with --patterns, --between-nodes or --memory")
     options.timeout = options.timeout or (600.0 if options.programs else 60.0 if max(options.ranks) == 2 else max(180.0, 3.0 * max(options.ranks)))
-    if options.between_nodes and (options.memory or options.ranks != [2]):
-        parser.error("--between-nodes: two ranks, and not with --memory")
-    if options.collectives and (options.between_nodes or options.memory or options.programs):
-        parser.error("--collectives: not with --between-nodes, --memory or --program")
+    if options.between_nodes and (options.memory or (options.ranks != [2] and not options.collectives)):
+        parser.error("--between-nodes: two ranks, unless with --collectives, and not with --memory")
+    if options.collectives and (options.memory or options.programs):
+        parser.error("--collectives: not with --memory or --program")
     if wrong := [name for name in options.patterns or [] if name not in (COLLECTIVE_NAMES if options.collectives else NAMES)]:
         parser.error(f"--patterns: {wrong[0]} is " + ("none of --collectives" if options.collectives else "one of --collectives"))
     if options.processors and (options.between_nodes or options.memory or options.ranks != [2]):

@@ -113,6 +113,7 @@ _NETWORK_GOALS = {
     "pingpong": (Goal(0, 4 * KIB, (0.90,)), Goal(8 * KIB, _LARGEST, (1.0,))),
     "uniband": (Goal(8, 4 * KIB, (0.90,)), Goal(8 * KIB, _LARGEST, (1.0,))),
 }
+_MULTICAST_GOALS = (Goal(1, 1 * KIB, (0.80,)), Goal(2 * KIB, 64 * KIB, (0.60,)))
 BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
 NAMES = tuple(BY_NAME)
 COLLECTIVE_NAMES = tuple(pattern.name for pattern in COLLECTIVES)
@@ -174,6 +175,13 @@ def network_cases(names, sizes, quick):
     found = cases([2], names or tuple(_NETWORK_GOALS), sizes, quick)
     return [replace(case, pattern=replace(case.pattern, goals=_NETWORK_GOALS.get(case.pattern.name, case.pattern.goals)))
             for case in found]
+
+
+def network_collective_cases(ranks, names, sizes, quick):
+    """Between nodes: broadcasts, unless others are named."""
+    return [replace(case, pattern=replace(case.pattern, goals=_MULTICAST_GOALS, crowded_goals=_MULTICAST_GOALS))
+            if case.pattern.benchmark == "bcast" else case
+            for case in collective_cases(ranks, names or ("bcast", "bcast" + _ROTATING), sizes, quick)]
 
 
 def _collective_sizes(pattern, ranks, given, quick):
