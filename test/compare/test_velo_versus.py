@@ -389,7 +389,7 @@ def test_between_nodes_the_others_are_tcp_and_ucx_and_the_goals_are_the_networks
 
 def test_between_nodes_broadcasts_by_multicast_are_held_against_everybodys_without(versus, installation, tmp_path):
     installation[1]([*COMPONENTS, "coll:velo"])
-    done = versus("--collectives", "--between-nodes", "--only", "velo,tree,tcp,ucx", "--sizes", "8,4096", "--rounds", "1", "--min-blocks", "1")
+    done = versus("--collectives", "--between-nodes", "--only", "velo,tree,tcp,ucx", "--patterns", "bcast,bcast-rotating", "--sizes", "8,4096", "--rounds", "1", "--min-blocks", "1")
     assert done.returncode == 0, done.stderr
     assert calls(tmp_path) == [f"{name}:{pattern}:8" for pattern in ("bcast", "bcast-rotating") for name in ("velo", "tree", "tcp", "ucx")]
     commands = {run["contestant"]: run["command"] for run in document(tmp_path)["runs"]}

@@ -94,7 +94,7 @@ def test_suite_runs_every_benchmark_and_averages_them(lab, data):
     assert "average static 8: " in done.stdout
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("incast", "by-reference", *GROUPS["goal"])])
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("incast", "by-reference", *GROUPS["goal"], *GROUPS["multicast"])])
 def test_what_is_held_against_a_paper_goes_in_packets(lab, tmp_path, name):
     done = lab(name, "--quick", "--slots", "57", "--rounds", "1", FAKE_POLICIES=ALL_POLICIES,
                FAKE_PARAMETERS="slots_per_peer,credit_slots,preposted_buffers,piggyback,packet_trains,limic,ranks_per_node,trace,by_reference")
@@ -321,6 +321,37 @@ def test_schedules_that_win_nothing_are_not_said_to(lab, tmp_path):
     assert verdicts(tmp_path, "E3") == ["shown", "not shown", "shown"]  # as fast is not slower
     assert verdicts(tmp_path, "E4") == ["shown", "not shown", "not shown", "not shown", "not shown", "not shown"]
     assert verdicts(tmp_path, "E5")[0] == "not shown"
+
+
+NETWORK = {"FAKE_COMPONENTS": "btl:velo,coll:velo,pml:ucx"}
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    (tmp_path / "hostfile").write_text("".join(f"10.77.0.{i} slots=1\n" for i in range(1, 9)))
+    return {"VELO_NODES": str(tmp_path), **NETWORK}
+
+
+def test_multicast_is_held_against_trees_of_messages_by_the_number_of_nodes(lab, data, nodes, tmp_path):
+    done = lab("multicast", "--quick", **nodes)
+    assert done.returncode == 0, done.stderr
+    assert {name: verdicts(tmp_path, name) for name in GROUPS["multicast"]} == {"S1": ["shown", "shown"], "S2": ["shown", "shown"]}
+    assert [data("S1")["roots in turn 8", series, "8"]["time_usec"] for series in ("multicast", "tree", "tcp", "ucx")] == ["1.25", "4.5", "7.5", "7.5"]
+    assert {x for _, _, x in data("S1")} == {"2", "4", "8"} and {x for _, _, x in data("S2")} == {"8"}
+    by_multicast = [call for call in calls(tmp_path) if "--mca coll_velo_multicast always" in call]
+    assert len(by_multicast) == 4 and all("--map-by node" in call for call in calls(tmp_path))
+    assert [call.count("--hold 1") for call in by_multicast] == [1, 1, 1, 0], "the roots of S1 take turns"
+
+
+def test_multicast_that_wins_nothing_is_not_said_to(lab, nodes, tmp_path):
+    assert lab("multicast", "--quick", FAKE_FLAT="1", **nodes).returncode == 0
+    assert {name: verdicts(tmp_path, name) for name in GROUPS["multicast"]} == {"S1": ["not shown", "not shown"], "S2": ["not shown", "not shown"]}
+
+
+def test_without_nodes_multicast_is_skipped_and_the_way_to_have_some_is_told(lab, tmp_path):
+    done = lab("S1", "--quick", **NETWORK)
+    assert done.returncode == 0 and "SKIPPED S1: it needs nodes: contrib/nodes run" in done.stdout, done.stdout + done.stderr
+    assert verdicts(tmp_path, "S1") == []
 
 
 def test_each_contestant_is_started_its_own_way(lab, tmp_path):

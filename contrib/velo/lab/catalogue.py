@@ -1,7 +1,7 @@
 """All experiments, in the order of the papers."""
 
-from .experiments import (bandwidth, benchmark_suite, by_reference, incast, local_peers, localised, overhead_parts, paired, piggybacking,
-                          reallocation, schedules, static_parameters)
+from .experiments import (bandwidth, benchmark_suite, by_reference, incast, local_peers, localised, multicast, overhead_parts, paired,
+                          piggybacking, reallocation, schedules, static_parameters)
 
 EXPERIMENTS = (
     static_parameters.EXPERIMENT,
@@ -18,7 +18,9 @@ EXPERIMENTS = (
     paired.EXPERIMENT,
     by_reference.EXPERIMENT,
     *schedules.EXPERIMENTS,
+    *multicast.EXPERIMENTS,
 )
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 # Words that stand for several names.
-GROUPS = {"goal": tuple(experiment.name for experiment in schedules.EXPERIMENTS), "all": tuple(BY_NAME)}
+GROUPS = {"goal": tuple(experiment.name for experiment in schedules.EXPERIMENTS),
+          "multicast": tuple(experiment.name for experiment in multicast.EXPERIMENTS), "all": tuple(BY_NAME)}

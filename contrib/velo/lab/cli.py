@@ -57,6 +57,7 @@ def _context(options):
         slots=tuple(sorted(options.slots)) if options.slots else None,
         reference_slots=options.reference_slots,
         seconds=options.time,
+        network=functools.cache(lambda: contestants.find_network(mpirun, info)),
         contestants=functools.cache(lambda: contestants.find(mpirun, info, options.processors, options.contestants)),
     )
 

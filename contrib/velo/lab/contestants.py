@@ -6,6 +6,8 @@ from ..versus.contestants import Missing, OpenMpi, find_mpich
 
 # Schedules; Open MPI's own (tuned, libnbc) over the same transport and over vader (sm of 5.0); MPICH.
 VELO, SAME, VADER, MPICH = NAMES = ("coll/velo", "libnbc over velo", "libnbc over vader", "mpich")
+# Between nodes: coll/velo with multicast, and without.
+MULTICAST, TREE = "multicast", "tree"
 
 
 def find(mpirun, ompi_info, processors=(), wanted=NAMES):
@@ -18,3 +20,12 @@ def find(mpirun, ompi_info, processors=(), wanted=NAMES):
     found = {name: all_of_them[name]() for name in NAMES if name in wanted}
     missing = [f"{name}: {found.pop(name).reason}" for name in list(found) if isinstance(found[name], Missing)]
     return found, missing + [f"{name}: not among --contestants" for name in NAMES if name not in wanted]
+
+
+def find_network(mpirun, ompi_info):
+    """The same between nodes."""
+    open_mpi = OpenMpi(mpirun, None, between_nodes=True, info=ompi_info, collectives=True)
+    found = {contestant.name: contestant for contestant in (open_mpi.variant(MULTICAST, "--mca coll_velo_multicast always"), open_mpi.tree(),
+                                                            open_mpi.tcp(), open_mpi.ucx())}
+    missing = [f"{name}: {found.pop(name).reason}" for name in list(found) if isinstance(found[name], Missing)]
+    return found, missing

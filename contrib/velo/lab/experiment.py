@@ -23,6 +23,7 @@ class Context:
     seconds: float = 0.5
     directory: object = None  # for traces
     contestants: Callable = lambda: ({}, [])  # by name, and in words who is missing: see contestants.py
+    network: Callable = lambda: ({}, [])  # those between nodes
 
     def choose(self, full, quick):
         return quick if self.quick else full

@@ -12,6 +12,7 @@ _EPILOG = """\
 examples:
   velo-lab list                names the experiments
   velo-lab run goal            those on schedules, E1 to E5
+  contrib/nodes run -n 8 --slots 1 -- velo-lab run multicast   those between nodes, S1 and S2
   velo-lab run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
   velo-lab report results/lab  collects all that was run into results/lab/report.html
 
@@ -38,7 +39,7 @@ def parse_options(arguments):
 
 
 def _add_run(run):
-    run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-lab list, goal, or all")
+    run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-lab list, goal, multicast, or all")
     run.add_argument("--ranks", type=positive, default=64, metavar="N", help="default 64; bandwidth and E1 to E5 have numbers of their own")
     run.add_argument("--quick", action="store_true", help="fewer sizes, one round, shorter measurements")
     run.add_argument("--policies", type=words, metavar="A,B,...", help="instead of those of the paper")
