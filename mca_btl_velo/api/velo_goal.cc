@@ -343,11 +343,16 @@ velo_status velo_performer_multicast(velo_performer* performer, const velo_multi
         channel.members.assign(config->addresses, config->addresses + config->count);
         channel.ranks.assign(config->ranks, config->ranks + config->count);
         channel.mtu = config->mtu;
+        channel.silence_ns = std::uint64_t{config->stall_warning} * 1'000'000'000;
         channel.log = performer->log;
         channel.context = performer->log_context;
         if (config->me >= config->count || config->count < 2)
             throw Failure(VELO_ERR_PARAMETER, "a multicast group has two members at least");
-        performer->performer->multicast(channel);
+        channel.attached = config->led;
+        if (!config->led)
+            performer->performer->multicast(channel);
+        else if (config->attach_after_us > 0)
+            performer->performer->be_led(channel, std::uint64_t{config->attach_after_us} * 1000);
     });
 }
 

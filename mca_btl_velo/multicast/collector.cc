@@ -7,7 +7,7 @@ namespace velo::multicast {
 Collector::Collector(const std::vector<std::uint32_t>& set, const Config& config)
     : low_(config.first), at_low_(set.size()), asked_(set.empty() ? 0 : config.window) {
     set_.reserve(set.size());
-    for (const std::uint32_t member : set) set_.push_back({member, config.first});
+    for (const std::uint32_t member : set) set_.push_back({member, config.first, member});
 }
 
 std::size_t Collector::find(std::uint32_t member) const {
@@ -16,10 +16,12 @@ std::size_t Collector::find(std::uint32_t member) const {
                                                           : static_cast<std::size_t>(found - set_.begin());
 }
 
-Collector::Heard Collector::acknowledge(std::uint32_t member, Sequence next, Sequence most) {
+Collector::Heard Collector::acknowledge(std::uint32_t member, Sequence next, Sequence most,
+                                        std::uint32_t slowest) {
     const std::size_t index = find(member);
     if (index == set_.size() || distance(next, most) < 0) return Heard::kImpossible;
     Position& position = set_[index];
+    if (distance(position.next, next) >= 0) position.slowest = slowest;
     if (distance(position.next, next) <= 0) return Heard::kNothingNew;
     const bool was_last = position.next == low_ && --at_low_ == 0;
     position.next = next;

@@ -19,15 +19,15 @@ class Collector {
     Sequence low(Sequence own) const { return set_.empty() || distance(low_, own) < 0 ? own : low_; }
 
     enum class Heard { kNothingNew, kProgress, kImpossible };
-    // `most`: one past the last that can have been received.
-    Heard acknowledge(std::uint32_t member, Sequence next, Sequence most);
+    // `most`: one past the last that can have been received. `slowest`: of those that `member` speaks for.
+    Heard acknowledge(std::uint32_t member, Sequence next, Sequence most, std::uint32_t slowest);
 
-    // The set has somebody.
+    // Somebody of the set is behind.
     std::uint32_t slowest() const {
         std::size_t least = 0;
         for (std::size_t i = 1; i < set_.size(); ++i)
             if (distance(set_[i].next, set_[least].next) > 0) least = i;
-        return set_[least].member;
+        return set_[least].slowest;
     }
 
     template <typename Visit>
@@ -50,6 +50,7 @@ class Collector {
     struct Position {
         std::uint32_t member;
         Sequence next;
+        std::uint32_t slowest;
     };
     std::size_t find(std::uint32_t member) const;
     std::size_t slot(Sequence sequence) const { return sequence & (asked_.size() - 1); }

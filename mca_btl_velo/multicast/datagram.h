@@ -27,6 +27,7 @@ struct Ack {
     std::uint32_t to = 0;
     std::uint32_t stream = 0;
     Sequence next = 0;
+    std::uint32_t slowest = 0;  // of them: who lacks that one, for words alone
 
     friend bool operator==(const Ack&, const Ack&) = default;
 };

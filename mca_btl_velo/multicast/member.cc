@@ -81,7 +81,7 @@ std::size_t Member::take_acks(std::uint32_t to, Ack* room, std::size_t most) {
         stream.acked = low(stream);
         stream.owes = false;
         stream.owed.disarm();
-        room[taken++] = {stream.collector, owing_[i], stream.acked};
+        room[taken++] = {stream.collector, owing_[i], stream.acked, slowest(stream)};
         owing_[i] = owing_.back();
         owing_.pop_back();
     }
@@ -352,7 +352,8 @@ void Member::hear_ack(std::uint32_t from, const Ack& ack, std::uint64_t now_ns) 
     // Nobody has what has not been sent; of what the set has not acknowledged a window has been sent at most.
     const Sequence most =
         stream.own ? stream.sender.next() : stream.set.low(stream.receiver.expected()) + config_.window;
-    switch (stream.set.acknowledge(from, ack.next, most)) {
+    switch (
+        stream.set.acknowledge(from, ack.next, most, ack.slowest < config_.members ? ack.slowest : from)) {
         case Collector::Heard::kImpossible:
             ++counters_.strange;
             return;

@@ -58,8 +58,8 @@ class Member {
     bool has_room() const { return streams_[own_].sender.has_room(); }
     // All have what is before it: buffers that datagrams were sent from may be written again.
     Sequence freed() const { return streams_[own_].sender.low(); }
-    // Who of the own set has got on least.
-    std::uint32_t slowest() const { return streams_[own_].set.slowest(); }
+    // Of the own stream: who has got on least, as far as those who collect for others have said.
+    std::uint32_t slowest() const { return slowest(streams_[own_]); }
     // Sends what lies in the slot of next(). None: the window is full, which counts as a time-out some time
     // after.
     std::optional<Sequence> broadcast(std::uint64_t now_ns, Carrier& out);
@@ -125,8 +125,12 @@ class Member {
     void time_is_over(std::uint32_t stream, std::uint64_t now_ns, Carrier& out);
     void probe_set(std::uint32_t stream, Sequence end, Carrier& out);
     // All of the set, and this member itself, have what is before it.
-    static Sequence low(const Stream& stream) {
-        return stream.set.low(stream.own ? stream.sender.next() : stream.receiver.expected());
+    static Sequence low(const Stream& stream) { return stream.set.low(position(stream)); }
+    static Sequence position(const Stream& stream) {
+        return stream.own ? stream.sender.next() : stream.receiver.expected();
+    }
+    std::uint32_t slowest(const Stream& stream) const {
+        return low(stream) == position(stream) ? config_.me : stream.set.slowest();
     }
     void progress(Stream& stream, std::uint64_t now_ns);
     void owe(Stream& stream, std::uint64_t at_ns);

@@ -22,6 +22,7 @@ struct Compiled {
     std::uint32_t arguments = 0;           // that a run is started with, at least
     std::uint32_t most_tag = 0;            // of its messages
     std::uint32_t shared_tag = kNoTag;     // messages with it are the same to all of their receivers
+    bool led = false;                      // they come from, or by, who leads this process's node
     std::uint64_t nowhere = 0;             // bytes of data that is nobody's, at most
     std::unique_ptr<std::byte[]> nobodys;  // so many, once there is a run
     std::vector<std::unique_ptr<LiveRun>> idle;

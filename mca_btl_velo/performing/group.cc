@@ -66,7 +66,13 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     if (!fits(sends) || !fits(receives))
         throw Failure(VELO_ERR_PARAMETER, "the blocks are not those of the ranks");
     std::shared_ptr<Compiled> made = compiled(algorithm->make(request));
-    if (asked.multicast) made->shared_tag = collectives::nodes::kBetweenLeaders;
+    if (asked.multicast) {
+        made->led = request.rank % request.on_node != 0;
+        const bool at_root = request.rank / request.on_node == request.root / request.on_node;
+        made->shared_tag = !made->led ? collectives::nodes::kBetweenLeaders
+                           : at_root  ? kNoTag
+                                      : collectives::nodes::kFromLeaders;
+    }
     return made;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "performing/performer.h"
 #include "platform/copy.h"
@@ -120,6 +121,21 @@ void Performer::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) 
     news_.push_back({&run, v});
 }
 
+// The message of a receive that has been cancelled still comes.
+void Performer::pass_over(Slot& slot) {
+    const goal::Operation& o = slot.run->schedule().operation(slot.vertex);
+    Slot& other = take_slot(*slot.run, slot.vertex, slot.peer);
+    other.run = nullptr;
+    other.led = std::exchange(slot.led, false);
+    other.receive = {};
+    other.receive.capacity = o.bytes;
+    other.receive.unpack = [](velo_message_receive*, const void*, std::size_t) {};
+    other.receive.done = [](velo_message_receive* received, velo_status status) {
+        told(slot_of(received), status);
+    };
+    messenger_.receive(key_of(*slot.run, o.peer, o.tag), &other.receive);
+}
+
 void Performer::unpack(velo_message_receive* receive, const void* data, std::size_t bytes) {
     Slot& slot = slot_of(receive);
     const goal::Memory& memory = slot.run->memory();
@@ -158,7 +174,7 @@ Slot& Performer::take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer) {
     slot->run = &run;
     slot->vertex = v;
     slot->peer = peer;
-    slot->receives = slot->shared = false;
+    slot->receives = slot->shared = slot->led = false;
     return *slot;
 }
 
@@ -169,6 +185,8 @@ void Performer::release(Slot& slot) {
         if (slot.shared) [[unlikely]]
             channel_->forget(name_of(*slot.run), &slot);
     }
+    if (slot.led) [[unlikely]]
+        hear_from_leader();
     slot.packed.reset();
     slot.next = free_;
     free_ = &slot;

@@ -175,8 +175,11 @@ velo_performer_state Performer::observe() {
     std::lock_guard lock(turn_);
     velo_performer_state state = state_;
     state.messages = messenger_.observe();
-    if (channel_ != nullptr) state.multicast = channel_->observe();
-    state.multicasts = channel_ != nullptr;
+    if (led_ != nullptr)
+        observe_led(state);
+    else if (channel_ != nullptr)
+        state.multicast = channel_->observe();
+    state.multicasts = led_ != nullptr ? led_->attachment.joins() > 0 : channel_ != nullptr;
     state.choices = choices_.digest();
     return state;
 }
@@ -219,6 +222,8 @@ std::uint32_t Performer::collect() {
 }
 
 void Performer::settle(Slot& slot) {
+    if (slot.run == nullptr) [[unlikely]]
+        return release(slot);
     LiveRun& run = *slot.run;
     const goal::Vertex v = slot.vertex;
     const velo_status status = slot.status;

@@ -17,6 +17,7 @@
 #include "endpoint/gate.h"
 #include "fabric/udp/channel.h"
 #include "messaging/messenger.h"
+#include "multicast/attachment.h"
 #include "performing/group.h"
 #include "performing/run.h"
 
@@ -64,6 +65,8 @@ class Performer final : private goal::Executor {
     velo_performer_state observe();
     // What all leaders of nodes get goes to them at once from then on, where that can be.
     void multicast(const fabric::udp::ChannelConfig& config);
+    // This process gets it from one of them, and joins them when that one is late too often.
+    void be_led(const fabric::udp::ChannelConfig& config, std::uint64_t late_after_ns);
 
  private:
     static constexpr std::uint32_t kMost = 256;   // operations that are started at a time
@@ -103,6 +106,15 @@ class Performer final : private goal::Executor {
     bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
     void want(Slot& slot);
     std::uint32_t collect_shared();
+    // Of a process that is led.
+    void follow(Slot& slot);
+    void want_led(Slot& slot);
+    void mind_leader();
+    void join();
+    void part();
+    void hear_from_leader();
+    void pass_over(Slot& slot);
+    void observe_led(velo_performer_state& state) const;
 
     std::uint32_t tell();
     // From anywhere.
@@ -135,7 +147,14 @@ class Performer final : private goal::Executor {
         std::weak_ptr<Group> group;
     };
     std::vector<Sharing> sharing_;         // groups that have waited for something by it
-    std::atomic<bool> multicasts_{false};  // there is a channel
+    struct Led {
+        fabric::udp::ChannelConfig config;
+        multicast::Attachment attachment;
+        std::uint64_t overheard = 0;
+        unsigned looks = 0;
+    };
+    std::unique_ptr<Led> led_;             // another process leads this one's node
+    std::atomic<bool> multicasts_{false};  // there is a channel, or could be
     velo_performer_state state_{};
 };
 

@@ -22,7 +22,7 @@ struct Slot {
         velo_message_send send;
     };
     Performer* performer;
-    LiveRun* run;
+    LiveRun* run;  // none: what comes has been had by multicast
     goal::Vertex vertex;
     velo_status status;  // when it has been told
     endpoint::Peer* peer;
@@ -30,6 +30,7 @@ struct Slot {
     Slot* told;             // that were told before
     bool receives;
     bool shared;                          // of a receive: it may come by multicast, too
+    bool led;                             // of a receive: it comes from who leads, or by him
     const goal::Piece* piece;             // of a receive in pieces: where it goes on
     std::uint64_t position;               // in that piece
     std::unique_ptr<std::byte[]> packed;  // of a send in pieces

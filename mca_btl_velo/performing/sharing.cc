@@ -1,6 +1,8 @@
 // What all leaders of nodes get: by multicast, if its source finds that all hear it and that there is room,
 // and else to each. A receive takes what comes first; nothing comes twice.
 #include "performing/performer.h"
+#include "platform/failure.h"
+#include "platform/monotonic.h"
 
 namespace velo::performing {
 
@@ -11,9 +13,20 @@ void Performer::multicast(const fabric::udp::ChannelConfig& config) {
     multicasts_.store(true, std::memory_order_release);
 }
 
+void Performer::be_led(const fabric::udp::ChannelConfig& config, std::uint64_t late_after_ns) {
+    std::lock_guard lock(turn_);
+    if (led_ != nullptr) return;
+    multicast::Attachment::Config policy;
+    policy.attach_after_ns = late_after_ns;
+    led_ = std::make_unique<Led>(Led{config, multicast::Attachment(policy)});
+    multicasts_.store(true, std::memory_order_release);
+}
+
 void Performer::listen() {
     std::unique_lock lock(turn_, std::try_to_lock);
     if (!lock.owns_lock()) return;
+    if (led_ != nullptr) mind_leader();
+    if (channel_ == nullptr) return;
     // What is left of groups that are no more, before the next one with that id is heard of.
     std::erase_if(sharing_, [this](const Sharing& sharing) {
         const bool over = sharing.group.expired();
@@ -31,6 +44,7 @@ bool Performer::may_share(const LiveRun& run) const {
 
 // True: the send is done, because the data has gone, or has come, by multicast.
 bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
+    if (run.compiled->led) return false;
     if (run.way == LiveRun::Way::kOpen) {
         run.way = LiveRun::Way::kEach;
         if (may_share(run)) {
@@ -49,6 +63,7 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
 void Performer::want(Slot& slot) {
     LiveRun& run = *slot.run;
     run.way = LiveRun::Way::kEach;
+    if (run.compiled->led) return follow(slot);
     if (!may_share(run)) return;
     if (!run.group->shares) sharing_.push_back({run.group->id, run.group});
     run.group->shares = true;
@@ -63,11 +78,73 @@ std::uint32_t Performer::collect_shared() {
         channel_->arrived().pop_back();
         Slot& slot = *static_cast<Slot*>(arrived.who);
         if (!messenger_.cancel(&slot.receive)) continue;  // it is told of
+        if (slot.run->compiled->led) {
+            ++led_->overheard;
+            pass_over(slot);
+        }
         slot.run->way = LiveRun::Way::kMulticast;
         slot.status = arrived.fits ? VELO_OK : VELO_ERR_MISMATCH;
         settle(slot);
     }
     return count;
+}
+
+// ---- of a process that is led
+
+void Performer::follow(Slot& slot) {
+    if (led_ == nullptr || slot.run->start.lane != 0) return;
+    slot.led = led_->attachment.entered(platform::monotonic_ns());
+    if (channel_ != nullptr) want_led(slot);
+}
+
+// Whoever is too far ahead of its leader waits for it.
+void Performer::want_led(Slot& slot) {
+    LiveRun& run = *slot.run;
+    if (!slot.led) return channel_->pass(name_of(run));
+    if (!run.group->shares) sharing_.push_back({run.group->id, run.group});
+    run.group->shares = true;
+    slot.shared = true;
+    channel_->want(name_of(run), slot.receive.buffer, slot.receive.capacity, &slot);
+}
+
+void Performer::mind_leader() {
+    constexpr unsigned kEvery = 16;  // a look at the clock costs as much as a few calls of progress
+    multicast::Attachment& attachment = led_->attachment;
+    if (attachment.deadline() != multicast::kNever && ++led_->looks % kEvery == 0)
+        (void)attachment.tick(platform::monotonic_ns());
+    if (attachment.attached() == (channel_ != nullptr)) return;
+    attachment.attached() ? join() : part();
+}
+
+void Performer::join() {
+    try {
+        channel_ = std::make_unique<fabric::udp::Channel>(led_->config);
+    } catch (const Failure& failure) {
+        if (led_->config.log != nullptr) led_->config.log(led_->config.context, 1, failure.what());
+        led_.reset();
+        multicasts_.store(false, std::memory_order_relaxed);
+        return;
+    }
+    for (LiveRun* run = runs_; run != nullptr; run = run->following)
+        for (Slot* slot = run->receives; slot != nullptr; slot = slot->next)
+            if (slot->led) want_led(*slot);
+}
+
+void Performer::part() {
+    for (LiveRun* run = runs_; run != nullptr; run = run->following)
+        for (Slot* slot = run->receives; slot != nullptr; slot = slot->next) slot->shared = false;
+    channel_.reset();
+}
+
+void Performer::hear_from_leader() {
+    if (led_ != nullptr) (void)led_->attachment.led(platform::monotonic_ns());
+}
+
+void Performer::observe_led(velo_performer_state& state) const {
+    state.multicast.multicast_late = led_->attachment.late();
+    state.multicast.multicast_joins = led_->attachment.joins();
+    state.multicast.multicast_leaves = led_->attachment.leaves();
+    state.multicast.multicasts_overheard = led_->overheard;
 }
 
 }  // namespace velo::performing

@@ -150,13 +150,16 @@ typedef struct velo_performer_config {
 } velo_performer_config;
 
 /* The processes that lead the nodes of a job, and multicast to each other; alike in all of them but for `me`.
- */
+ * A process that one of them leads joins them when that one is late too often. */
 typedef struct velo_multicast_config {
     uint8_t key[16];           /* of the job, a secret: what is not sealed with it is not heard */
-    uint32_t me, count;        /* which of them this process is */
+    uint32_t me, count;        /* which of them this process is, or is led by */
+    bool led;                  /* the latter */
+    uint32_t attach_after_us;  /* led: a leader that takes longer is late; 0: it never is */
     const uint32_t* addresses; /* IPv4, in the order of the network */
     const uint32_t* ranks;     /* who they are, for messages */
     uint32_t mtu;              /* the least of their interfaces' */
+    uint32_t stall_warning;    /* seconds until a wait is told; 0: never */
 } velo_multicast_config;
 
 /* The rows VELO_MULTICAST_COUNTER of types/counters.inc. */

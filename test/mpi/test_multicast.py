@@ -29,6 +29,11 @@ def begin(start, cluster):
 
 def leaders(result):
     """The counters of each process that leads a node."""
+    return [counters for counters in everybody(result) if counters["multicast_joins"] == 0]
+
+
+def everybody(result):
+    """And of those that have joined beside them."""
     lines = re.findall(r"multicast: (multicasts_sent .*)", result.stderr)
     return [{words[i]: int(words[i + 1]) for i in range(0, len(words), 2)} for words in map(str.split, lines)]
 
@@ -136,6 +141,23 @@ def test_a_leader_that_stops_for_a_while_holds_up_nobody_for_ever(begin, cluster
     os.kill(leader, signal.SIGCONT)
     result = job.wait()
     assert result.facts() == {"finished": 1}, str(result)
+
+
+@pytest.mark.slow
+def test_late_leaders_are_passed_by(begin):
+    result = begin("late", 60, slots=2).wait()
+    assert result.facts() == {"rounds": 60}, str(result)
+    joined = [counters for counters in everybody(result) if counters["multicast_joins"] > 0]
+    assert 1 <= len(joined) <= 3, "one on each node but the root's"
+    assert all(counters["multicast_late"] > 3 for counters in joined), str(result)
+    assert sum(counters["multicasts_overheard"] for counters in joined) > 0, str(result)
+
+
+@pytest.mark.slow
+def test_without_a_time_from_which_on_they_are_late_they_are_waited_for(begin):
+    result = begin("late", 20, slots=2, params={"coll_velo_multicast_attach_after": 0}).wait()
+    assert result.facts() == {"rounds": 20}, str(result)
+    assert len(everybody(result)) == len(leaders(result)) == 4, str(result)
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ TEST(MulticastMember, one_acknowledgement_for_every_tenth_datagram_each_member_a
             member.arrived(0, data(s, s), s, said);
             for (const Said::Message& message : said.take()) {
                 EXPECT_EQ(message.to, 0U);
-                EXPECT_EQ(message.datagram.ack[0], (Ack{0, 0, s + 1}));
+                EXPECT_EQ(message.datagram.ack[0], (Ack{0, 0, s + 1, me}));
                 ++at[s];
                 ++acks;
             }
@@ -153,13 +153,13 @@ TEST(MulticastMember, acknowledgements_ride_on_what_leaves_for_their_collector) 
     ASSERT_EQ(said.messages.size(), 1U);
     EXPECT_EQ(said.messages[0].datagram.kind, Kind::kData);
     ASSERT_EQ(said.messages[0].datagram.acks, 1);
-    EXPECT_EQ(said.messages[0].datagram.ack[0], (Ack{0, 0, 1}));
+    EXPECT_EQ(said.messages[0].datagram.ack[0], (Ack{0, 0, 1, 1}));
     // And on what others send.
     member.arrived(0, data(1), 20, said);
     Ack room[2];
     EXPECT_EQ(member.ride(3, room, 2), 0U) << "3 does not collect it";
     EXPECT_EQ(member.ride(0, room, 2), 1U);
-    EXPECT_EQ(room[0], (Ack{0, 0, 2}));
+    EXPECT_EQ(room[0], (Ack{0, 0, 2, 1}));
     EXPECT_EQ(member.counters().acks_piggybacked, 2U);
     EXPECT_EQ(member.counters().ack_datagrams, 0U);
 }
@@ -329,7 +329,7 @@ TEST(MulticastMember, a_co_root_repairs_its_set_and_reports_the_slowest) {
     member.arrived(8, acknowledgement(5, 1), 1, said);
     ASSERT_EQ(said.messages.size(), 1U);
     EXPECT_EQ(said.messages[0].to, 0U);
-    EXPECT_EQ(said.messages[0].datagram.ack[0], (Ack{0, 0, 1}));
+    EXPECT_EQ(said.messages[0].datagram.ack[0], (Ack{0, 0, 1, 5}));
 }
 
 TEST(MulticastMember, a_co_root_passes_on_what_it_gets_whichever_way_it_comes_first) {

@@ -24,8 +24,8 @@ class SharingTest : public ::testing::Test {
         party = std::make_unique<PerformerParty>(config);
     }
 
-    // The first of each `on_node` ranks leads.
-    void multicast(std::uint32_t on_node) {
+    // The first of each `on_node` ranks leads; `late_after_us`: the others join when it is late.
+    void multicast(std::uint32_t on_node, std::uint32_t late_after_us = 0) {
         velo_multicast_config config{};
         ASSERT_TRUE(velo_multicast_new_key(config.key));
         std::vector<std::uint32_t> addresses, ranks;
@@ -38,10 +38,12 @@ class SharingTest : public ::testing::Test {
         config.count = static_cast<std::uint32_t>(ranks.size());
         config.mtu = 1500;
         request.on_node = on_node;
-        for (; config.me < config.count; ++config.me) {
+        config.attach_after_us = late_after_us;
+        for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+            config.me = rank / on_node;
+            config.led = rank % on_node != 0;
             char error[512] = "";
-            ASSERT_EQ(velo_performer_multicast(party->at(ranks[config.me]), &config, error, sizeof error),
-                      VELO_OK)
+            ASSERT_EQ(velo_performer_multicast(party->at(rank), &config, error, sizeof error), VELO_OK)
                 << error;
         }
     }
@@ -80,6 +82,11 @@ class SharingTest : public ::testing::Test {
         for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
         for (const auto& each : data) EXPECT_EQ(each, data[root]);
     }
+    // Until 3 has joined.
+    void make_late() {
+        for (unsigned i = 0; i < 100 && party->state(3).multicast.multicast_joins == 0; ++i)
+            broadcast(100, 0, i);
+    }
     std::uint64_t sent(std::uint32_t rank) const { return party->state(rank).multicast.multicasts_sent; }
     // Until that leader multicasts. False: the loopback interface does not.
     bool opened(std::uint32_t leader) {
@@ -116,6 +123,65 @@ TEST_F(SharingTest, a_broadcast_goes_point_to_point_until_all_hear_its_source_an
     EXPECT_FALSE(party->state(1).multicasts);
     EXPECT_EQ(velo_performer_counter(party->at(0), "multicasts_sent"), sent(0));
     EXPECT_EQ(velo_performer_counter(party->at(0), "no_such"), 0U);
+}
+
+// 3 is led by 2. Every broadcast that it waits for is a late one.
+TEST_F(SharingTest, who_is_led_by_a_late_one_joins_and_gets_the_next_ones_without) {
+    multicast(2, 1);
+    if (!opened(0)) GTEST_SKIP() << "no multicast on the loopback interface here";
+    const auto joins = [&](std::uint32_t rank) { return party->state(rank).multicast.multicast_joins; };
+    make_late();
+    ASSERT_EQ(joins(3), 1U);
+    EXPECT_TRUE(party->state(3).multicasts);
+    EXPECT_EQ(joins(1), 0U) << "that one is on the root's node";
+    EXPECT_EQ(joins(2), 0U) << "that one leads";
+    for (const std::uint64_t bytes : {8, 20'000, 8}) {
+        const std::uint64_t before = party->state(3).multicast.multicasts_overheard;
+        std::vector<std::vector<std::uint8_t>> data(kRanks, std::vector<std::uint8_t>(bytes, 0xee));
+        for (std::size_t i = 0; i < bytes; ++i) data[0][i] = static_cast<std::uint8_t>(i + bytes);
+        velo_goal_run* runs[kRanks];
+        for (const std::uint32_t rank : {0U, 1U, 3U})
+            runs[rank] = begin((*party)[rank], data[rank].data(), bytes, 0);
+        ASSERT_TRUE(until([&] { return velo_goal_run_is_over(runs[3]); })) << "2 has not begun";
+        EXPECT_EQ(data[3], data[0]);
+        EXPECT_EQ(party->state(3).multicast.multicasts_overheard, before + 1);
+        // What 2 passes on in the end is for nobody.
+        std::ranges::fill(data[3], std::uint8_t{0x11});
+        runs[2] = begin((*party)[2], data[2].data(), bytes, 0);
+        for (velo_goal_run* run : runs) {
+            ASSERT_TRUE(until([&] { return velo_goal_run_is_over(run); }));
+            EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+        }
+        party->settle();
+        EXPECT_EQ(data[3], std::vector<std::uint8_t>(bytes, 0x11));
+    }
+    for (unsigned i = 0; i < 20; ++i) broadcast(1 + 700 * i, i % kRanks, i);
+    EXPECT_EQ(joins(3), 1U);
+}
+
+// A window of broadcasts is as far as it may be ahead.
+TEST_F(SharingTest, who_has_joined_waits_for_its_leader_when_it_is_too_far_ahead) {
+    constexpr std::uint32_t kAhead = 8, kMore = 12;
+    multicast(2, 1);
+    if (!opened(0)) GTEST_SKIP() << "no multicast on the loopback interface here";
+    make_late();
+    party->settle();
+    std::uint8_t data[kRanks][kMore] = {};
+    std::vector<velo_goal_run*> led, others;
+    for (unsigned i = 0; i < kMore; ++i) {
+        data[0][i] = static_cast<std::uint8_t>(i + 1);
+        for (const std::uint32_t rank : {0U, 1U, 3U})
+            (rank == 3 ? led : others).push_back(begin((*party)[rank], &data[rank][i], 1, 0));
+    }
+    const auto over = [&] { return std::ranges::count_if(led, velo_goal_run_is_over); };
+    ASSERT_TRUE(until([&] { return over() == kAhead; }));
+    party->settle();
+    EXPECT_EQ(over(), kAhead);
+    for (unsigned i = 0; i < kMore; ++i) others.push_back(begin((*party)[2], &data[2][i], 1, 0));
+    others.insert(others.end(), led.begin(), led.end());
+    ASSERT_TRUE(until([&] { return std::ranges::all_of(others, velo_goal_run_is_over); }));
+    for (velo_goal_run* run : others) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    EXPECT_EQ(std::memcmp(data[3], data[0], kMore), 0);
 }
 
 TEST_F(SharingTest, another_length_than_the_source_sends_is_an_error) {

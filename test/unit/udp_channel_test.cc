@@ -299,6 +299,79 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
     EXPECT_EQ(party.said.size(), 1U);
 }
 
+// Whose acknowledgements somebody else collects: sets are of two.
+TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedAndNotWhoCollectsForIt) {
+    ChannelConfig with;
+    with.silence_ns = 20'000'000;
+    Party party(4, with);
+    NEEDS_LOOPBACK(party);
+    const std::uint64_t end = platform::monotonic_ns() + kPatience;
+    for (std::uint64_t run = 0; party.said.empty() && platform::monotonic_ns() < end; ++run) {
+        (void)party.all[0].send({run, 1}, "x", 1);
+        for (const unsigned i : {0U, 1U, 2U}) party.all[i].poll();
+    }
+    ASSERT_EQ(party.said.size(), 1U);
+    EXPECT_NE(party.said[0].find("127.0.0.4 (rank 30) has not got on"), std::string::npos) << party.said[0];
+}
+
+TEST(UdpChannelTest, WithoutATimeUntilThatNobodyIsNamed) {
+    ChannelConfig with;
+    with.silence_ns = 0;
+    Party party(2, with);
+    NEEDS_LOOPBACK(party);
+    for (unsigned run = 0; run < 3 * party.config.window; ++run) (void)party.all[0].send({run, 1}, "x", 1);
+    EXPECT_GT(party.all[0].observe().multicasts_refused, party.config.window);
+    EXPECT_TRUE(party.said.empty());
+}
+
+// A process that 1 leads, and which has only now joined.
+TEST(UdpChannelTest, WhoIsAttachedHearsWhatItWantsAndKeepsNothingThatIsOver) {
+    Party party(2);
+    NEEDS_LOOPBACK(party);
+    const std::vector<std::byte> data = text(3000, 1);
+    std::vector<std::byte> got(data.size());
+    std::uint64_t run = 0;
+    const auto broadcast = [&] {
+        ASSERT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
+        party.all[1].want({run, 1}, got.data(), got.size(), &got);
+        ASSERT_TRUE(
+            party.until([&] { return !party.all[1].arrived().empty() && !party.all[0].owes(1, run); }));
+        party.all[1].arrived().clear();
+        ++run;
+    };
+    while (party.all[0].reliability().sent < 2 * party.config.window) broadcast();
+    party.config.attached = true;
+    party.config.me = 1;
+    party.all.emplace_back(party.config);
+    Channel& attached = party.all[2];
+    std::vector<std::byte> heard(data.size());
+    const auto comes = [&](std::uint64_t which) {
+        std::ranges::fill(heard, std::byte{0});
+        attached.want({which, 1}, heard.data(), heard.size(), &heard);
+        if (which == run) broadcast();
+        ASSERT_TRUE(party.until([&] { return !attached.arrived().empty(); }));
+        attached.arrived().clear();
+        EXPECT_EQ(heard, data);
+    };
+    broadcast();
+    EXPECT_EQ(attached.observe().multicast_kept_bytes, 0U) << "of a group that it has wanted nothing of";
+    comes(run);
+    broadcast();
+    broadcast();
+    ASSERT_TRUE(party.until([&] { return attached.observe().multicast_kept_bytes > 2 * data.size(); }));
+    const std::uint64_t kept = attached.observe().multicast_kept_bytes;
+    comes(run - 2);
+    attached.pass({run - 1, 1});
+    broadcast();
+    comes(run - 1);
+    attached.pass({run + 50, 1});
+    for (unsigned i = 0; i < 20; ++i) broadcast();
+    EXPECT_TRUE(party.until([polls = 0]() mutable { return polls++ == 200; }));
+    EXPECT_LE(attached.observe().multicast_kept_bytes, kept);
+    EXPECT_EQ(attached.observe().multicast_strangers, 0U);
+    EXPECT_EQ(attached.reliability().acks + attached.reliability().nacks, 0U) << "its leader answers for it";
+}
+
 TEST(UdpChannelTest, WhatIsForgottenIsNotWrittenTo) {
     Party party(2);
     NEEDS_LOOPBACK(party);

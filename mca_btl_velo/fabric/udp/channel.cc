@@ -19,9 +19,12 @@ using multicast::Sequence;
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillisecondNs,
                         kMostBetweenCalls = 1000 * kMillisecondNs;
-// Calls of poll() for a look at what goes to all while something is waited for; at all sockets while anything
-// is expected, and while nothing is. A look costs as much as many calls of progress.
+// Calls of poll() for a look at what goes to all while something is waited for that may as well come by
+// messages; at all sockets while anything is expected, and while nothing is. A look costs as much as many
+// calls of progress. Where the last one came by multicast, each call looks.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
+constexpr std::size_t kAtOnce =
+    8;  // datagrams: receivers check what has come while the source seals the rest
 constexpr std::size_t kEntryBytes = 128;  // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
@@ -31,6 +34,8 @@ multicast::Config group_of(const ChannelConfig& config) {
     group.sources.resize(config.members.size());
     std::iota(group.sources.begin(), group.sources.end(), 0U);
     group.window = config.window;
+    group.ack_every = config.window / 4;
+    group.attached = config.attached;
     if (const std::string wrong = multicast::Member::objection(group); !wrong.empty())
         throw Failure(VELO_ERR_PARAMETER, wrong);
     return group;
@@ -48,7 +53,7 @@ Channel::Channel(const ChannelConfig& config)
     : config_(config),
       hash_(config.key),
       payload_(payload_of(config.mtu)),
-      socket_(config.members.at(config.me), place_of(config.key)),
+      socket_(config.members.at(config.me), place_of(config.key), config.attached),
       member_(group_of(config)),
       rings_(config.members.size()) {
     for (const in_addr_t address : config.members) peers_.push_back({address});
@@ -80,6 +85,7 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
         put(config_.me, member_.next(), content,
             all.subspan(at, std::min<std::size_t>(payload_, bytes - at)));
         (void)member_.broadcast(now_ns_, *this);
+        if (socket_.queued() == kAtOnce) socket_.flush();
     }
     ++counters_.multicasts_sent;
     socket_.flush();
@@ -90,6 +96,11 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
 // ---- what is wanted
 
 void Channel::want(const Name& name, void* into, std::size_t bytes, void* who) {
+    if (config_.attached) {
+        pass({std::max(name.run, std::uint64_t{1}) - 1, name.group});
+        std::uint64_t& newest = newest_[name.group];
+        newest = std::max(newest, name.run);
+    }
     const auto [at, is_new] = entries_.try_emplace(name);
     Entry& entry = at->second;
     entry.into = static_cast<std::byte*>(into);
@@ -105,12 +116,26 @@ void Channel::want(const Name& name, void* into, std::size_t bytes, void* who) {
 }
 
 void Channel::forget(const Name& name, const void* who) {
-    if (const auto found = entries_.find(name); found != entries_.end() && found->second.who == who)
+    if (const auto found = entries_.find(name); found != entries_.end() && found->second.who == who) {
         forget(found);
+        came_here_ = false;
+    }
     std::erase_if(arrived_, [who](const Arrived& arrived) { return arrived.who == who; });
 }
 
+void Channel::pass(const Name& name) {
+    std::uint64_t& newest = newest_[name.group];
+    newest = std::max(newest, name.run);
+    std::erase_if(entries_, [&](const Entries::value_type& at) {
+        const bool over =
+            at.first.group == name.group && at.first.run <= name.run && at.second.who == nullptr;
+        if (over) stored_ -= at.second.total + kEntryBytes;
+        return over;
+    });
+}
+
 void Channel::forget_group(std::uint32_t group) {
+    newest_.erase(group);
     for (auto at = entries_.begin(); at != entries_.end();) {
         const auto next = std::next(at);
         if (at->first.group == group && at->second.who == nullptr) forget(at);
@@ -129,6 +154,7 @@ void Channel::forget(Entries::iterator at) {
 void Channel::finish(Entries::iterator at) {
     arrived_.push_back({at->second.who, at->second.total == at->second.capacity});
     forget(at);
+    came_here_ = true;
     ++counters_.multicasts_taken;
 }
 
@@ -162,6 +188,11 @@ bool Channel::is_welcome(const Content& content, std::span<const std::byte> payl
         const bool agrees = entry.total == 0 || entry.total == content.total;
         counters_.multicast_strangers += !agrees;
         return agrees;
+    }
+    // What its leader has handed on comes here as well.
+    if (config_.attached) {
+        const auto newest = newest_.find(content.group);
+        if (newest == newest_.end() || content.run <= newest->second) return false;
     }
     if (stored_ + content.total + kEntryBytes <= config_.stored_bytes) return true;
     ++counters_.multicast_dropped;
@@ -218,7 +249,7 @@ void Channel::keep(std::uint32_t stream, Sequence sequence) {
 
 void Channel::poll() {
     ++looks_;
-    const bool waits = wanted_ > 0 && (look_now_ || looks_ % kEvery == 0),
+    const bool waits = wanted_ > 0 && (look_now_ || came_here_ || looks_ % kEvery == 0),
                works = looks_ % (is_calm() ? kSeldom : kOften) == 0;
     if (!waits && !works) return;
     look_now_ = false;
@@ -244,10 +275,17 @@ void Channel::hear(std::span<const std::byte> bytes) {
         return;
     }
     if (letter->from == config_.me) return;
+    const Datagram& datagram = letter->datagram;
+    if (config_.attached) {
+        // Its leader answers for it: what the source has freed does not come any more.
+        if (letter->call != Call::kNone || datagram.kind != Kind::kData || datagram.stream >= peers_.size())
+            return;
+        member_.skip_to(datagram.stream, datagram.low, now_ns_, *this);
+    }
     if (letter->call != Call::kNone) return hear_call(*letter);
-    if (letter->datagram.kind == Kind::kData && !is_welcome(letter->content, letter->payload)) return;
+    if (datagram.kind == Kind::kData && !is_welcome(letter->content, letter->payload)) return;
     arriving_ = &*letter;
-    member_.arrived(letter->from, letter->datagram, now_ns_, *this);
+    member_.arrived(letter->from, datagram, now_ns_, *this);
     arriving_ = nullptr;
 }
 
@@ -269,7 +307,7 @@ void Channel::call() {
     if (now_ns_ - began_calling_ns_ > 10 * call_every_ns_)
         call_every_ns_ = std::min(2 * call_every_ns_, kMostBetweenCalls);
     call_ns_ = now_ns_ + call_every_ns_;
-    if (told_silence_ || now_ns_ - began_calling_ns_ < config_.silence_ns) return;
+    if (told_silence_ || !is_long(now_ns_ - began_calling_ns_)) return;
     told_silence_ = true;
     for (std::uint32_t i = 0; i < peers_.size(); ++i)
         if (!peers_[i].hears && i != config_.me)
@@ -326,11 +364,12 @@ void Channel::complain() {
         freed_ = member_.freed();
         full_since_ns_ = now_ns_;
         told_stall_ = false;
-    } else if (!told_stall_ && now_ns_ - full_since_ns_ >= config_.silence_ns) {
+    } else if (!told_stall_ && is_long(now_ns_ - full_since_ns_)) {
         told_stall_ = true;
-        log(0, "multicast: " + name_of(member_.slowest()) +
-                   " has not got on for long; meanwhile broadcasts go "
-                   "without");
+        log(0, "multicast: " + name_of(member_.slowest()) + " has not got on for " +
+                   std::to_string((now_ns_ - full_since_ns_) / 1'000'000'000) +
+                   " s; meanwhile broadcasts go without. That process may be computing without calling MPI, "
+                   "or be stopped. btl_velo_stall_warning sets the seconds until this warning, 0 for none");
     }
 }
 

@@ -18,13 +18,14 @@ namespace velo::fabric::udp {
 struct ChannelConfig {
     Key key{};
     std::uint32_t me = 0;
+    bool attached = false;  // `me` leads this process's node: it hears what that one hears, and says nothing
     std::vector<in_addr_t> members;    // the addresses of their interfaces
     std::vector<std::uint32_t> ranks;  // who they are
     std::uint32_t mtu = 1500;          // the least of them
     std::uint32_t window = 128;
     std::uint64_t stored_bytes = 4U << 20;  // of what nobody has asked for, at most
-    std::uint64_t silence_ns =
-        10'000'000'000;  // of a member that does not answer or get on, until it is told
+    // Of a member that does not answer or get on, until it is told; 0: never.
+    std::uint64_t silence_ns = 10'000'000'000;
     void (*log)(void* context, int level, const char* text) = nullptr;
     void* context = nullptr;
 };
@@ -47,6 +48,9 @@ class Channel final : private multicast::Carrier {
 
     // So many bytes of that broadcast are wanted there, and told to `who` in arrived().
     void want(const Name& name, void* into, std::size_t bytes, void* who);
+    // Attached: that broadcast is not wanted from here, nor are older ones of the group that nobody waits
+    // for.
+    void pass(const Name& name);
     // That is not to be told to `who` any more.
     void forget(const Name& name, const void* who);
     // What has come for nobody who waits.
@@ -123,6 +127,7 @@ class Channel final : private multicast::Carrier {
     void call();
     void complain();
     bool is_calm() const;
+    bool is_long(std::uint64_t ns) const { return config_.silence_ns > 0 && ns >= config_.silence_ns; }
     std::string name_of(std::uint32_t member) const;
     void log(int level, const std::string& text) const;
 
@@ -135,6 +140,8 @@ class Channel final : private multicast::Carrier {
     std::vector<Ring> rings_;    // by stream
     std::vector<bool> repairs_;  // by stream: this member may be asked for its data
     Entries entries_;
+    std::unordered_map<std::uint32_t, std::uint64_t>
+        newest_;  // attached: run of a group that was wanted or passed
     std::uint64_t stored_ = 0, wanted_ = 0;
     std::vector<Arrived> arrived_;
     const Letter* arriving_ = nullptr;
@@ -146,7 +153,8 @@ class Channel final : private multicast::Carrier {
     multicast::Sequence freed_ = 0;
     bool told_silence_ = false, told_stall_ = false;
     unsigned looks_ = 0;
-    bool look_now_ = false;  // something has just become wanted
+    bool look_now_ = false;   // something has just become wanted
+    bool came_here_ = false;  // what was wanted last, and not as a message
     velo_multicast_state counters_{};
 };
 

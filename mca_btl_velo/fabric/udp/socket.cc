@@ -57,13 +57,13 @@ FileDescriptor::~FileDescriptor() {
     close(fd_);
 }
 
-Socket::Socket(in_addr_t own, const Place& place)
+Socket::Socket(in_addr_t own, const Place& place, bool listens)
     : place_(place),
       ours_(open_socket()),
       all_(open_socket()),
       outgoing_(kBatch),
       buffers_(std::make_unique_for_overwrite<std::byte[]>(kBuffers * kBufferBytes)) {
-    bind_to(ours_.get(), own, place.port);
+    bind_to(ours_.get(), own, listens ? 0 : place.port);
     set(ours_.get(), IPPROTO_IP, IP_MULTICAST_TTL, std::uint8_t{1}, "IP_MULTICAST_TTL");
     set(ours_.get(), IPPROTO_IP, IP_MULTICAST_IF, in_addr{own}, "IP_MULTICAST_IF");
     set(ours_.get(), IPPROTO_IP, IP_MULTICAST_LOOP, std::uint8_t{0}, "IP_MULTICAST_LOOP");

@@ -33,12 +33,14 @@ class Socket {
     static constexpr std::uint32_t kProtocolBytes = 28;
 
     // Throws Failure.
-    Socket(in_addr_t own, const Place& place);
+    // `listens`: beside another one of that address, to what goes to all.
+    Socket(in_addr_t own, const Place& place, bool listens);
 
     in_addr_t group() const { return place_.group; }
     // Goes with flush(), or before. The payload has to stay until then.
     void send(in_addr_t to, const SipHash& hash, const Letter& letter);
     void flush();
+    std::size_t queued() const { return queued_; }
 
     // Whatever is there of what goes to all, in bounded amounts: `take(bytes)` of each datagram. How many.
     template <typename Take>

@@ -6,7 +6,7 @@ namespace velo::goal::collectives::nodes {
 namespace {
 
 // Each part of an operation has tags of its own.
-enum Tag : std::uint32_t { kUp = 0, kBetween = kBetweenLeaders, kDown = 4, kAway = 5 };
+enum Tag : std::uint32_t { kUp = 0, kBetween = kBetweenLeaders, kDown = kFromLeaders, kAway = 5 };
 
 struct Places {
     explicit Places(const Request& request)

@@ -8,8 +8,8 @@ namespace velo::goal::collectives::nodes {
 Graph barrier(const Request&);
 Graph broadcast(const Request&);
 // The first ranks lead, that of the root's node too: what goes between them has one tag of its own, and could
-// go to all of them at once.
-inline constexpr std::uint32_t kBetweenLeaders = 1;
+// go to all of them at once; what they pass on has another one.
+inline constexpr std::uint32_t kBetweenLeaders = 1, kFromLeaders = 4;
 Graph broadcast_by_leaders(const Request&);
 Graph reduce(const Request&);
 Graph allreduce(const Request&);

@@ -1,6 +1,7 @@
 /* Broadcasts between nodes, by roots in turn, of all sizes, blocking and as requests, on several communicators.
  *
  *   broadcasts check ROUNDS        everything below, each time with other data
+ *   broadcasts late ROUNDS         from rank 0, of 1000 bytes; ranks that lead a node, which has two, come 5 ms late
  *   broadcasts steady SECONDS      8-byte and 20000-byte ones for so long; says "steady" when it has begun */
 #include "common.h"
 
@@ -91,6 +92,18 @@ static void check(long rounds) {
     if (my_rank == 0) printf("rounds=%ld\n", rounds);
 }
 
+static void late(long rounds) {
+    char data[1000];
+    for (long round = 0; round < rounds; ++round) {
+        fill(data, sizeof data, (uint64_t)round, my_rank == 0);
+        if (my_rank > 0 && my_rank % 2 == 0) usleep(5000);
+        MPI_Bcast(data, sizeof data, MPI_BYTE, 0, MPI_COMM_WORLD);
+        pattern_check(data, sizeof data, (uint64_t)round, "a broadcast past a late leader");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (my_rank == 0) printf("rounds=%ld\n", rounds);
+}
+
 static void steady(double seconds) {
     char* data = allocate(20000);
     const double begin = MPI_Wtime();
@@ -118,6 +131,8 @@ int main(int argc, char** argv) {
     CHECK(argc > 2, "what?");
     if (strcmp(argv[1], "check") == 0)
         check(atol(argv[2]));
+    else if (strcmp(argv[1], "late") == 0)
+        late(atol(argv[2]));
     else
         steady((double)atol(argv[2]));
     MPI_Finalize();

@@ -39,7 +39,13 @@ void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place)
 /* What those who lead have published; false if one of them cannot multicast. */
 static bool open_channel(void)
 {
-    velo_multicast_config config = {.count = job.leaders, .me = UINT32_MAX, .mtu = UINT32_MAX};
+    const uint32_t leader = job.leader[OPAL_PROC_MY_NAME.vpid];
+    velo_multicast_config config = {.count = job.leaders,
+                                    .me = UINT32_MAX,
+                                    .mtu = UINT32_MAX,
+                                    .led = leader != OPAL_PROC_MY_NAME.vpid,
+                                    .attach_after_us = mca_coll_velo_component.config.multicast_attach_after,
+                                    .stall_warning = mca_common_velo_config().stall_warning};
     uint32_t *addresses = calloc(job.leaders, sizeof(*addresses)), *ranks = calloc(job.leaders, sizeof(*ranks)), next = 0;
     char error[512] = "out of memory";
     bool possible = NULL != addresses && NULL != ranks;
@@ -52,7 +58,7 @@ static bool open_channel(void)
         if (0 == next) {
             memcpy(config.key, place.key, sizeof(config.key));
         }
-        if (rank == OPAL_PROC_MY_NAME.vpid) {
+        if (rank == leader) {
             config.me = next;
         }
         addresses[next] = place.address;

@@ -1,6 +1,7 @@
 /* Runs of calls: waited for, or as a request. */
-#include "coll_velo.h"
+#include <sched.h>
 
+#include "coll_velo.h"
 #include "opal/runtime/opal_progress.h"
 
 static int request_free(ompi_request_t **request)
@@ -103,10 +104,11 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
     }
     velo_goal_run *run = begin(group, schedule, &call->send, &call->receive, (velo_goal_start){.done = NULL});
     for (unsigned looks = 0; !velo_goal_run_is_over(run); ++looks) {
-        if (looks % LOOKS < LOOKS - 1) {
-            (void) velo_goal_progress(mca_coll_velo_component.performer);
-        } else {
+        if (looks % LOOKS == LOOKS - 1) {
             opal_progress();
+        } else if (0 >= velo_goal_progress(mca_coll_velo_component.performer) &&
+                   opal_progress_yield_when_idle) {
+            (void)sched_yield(); /* a look at a network takes as long */
         }
     }
     const int rc = mca_coll_velo_report(module, velo_goal_run_end(run));

@@ -86,7 +86,7 @@ velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, siz
 static void log_state(velo_performer *performer)
 {
     velo_performer_state state;
-    char line[640];
+    char line[1024];
     velo_performer_observe(performer, &state);
     snprintf(line, sizeof(line),
              "schedules: %llu runs of %llu operations, %llu schedules built; sent %llu eager, %llu by rendezvous; received "
