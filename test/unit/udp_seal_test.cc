@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -92,32 +91,16 @@ TEST(SealTest, WhatIsSealedIsOpenedAsItWas) {
     EXPECT_TRUE(opened(hash, sealed(hash, answer))->heard);
 }
 
-// Long ones are hashed by halves.
 TEST(SealTest, OneBitOfDamageAnywhereIsSeen) {
     const SipHash hash(counted_key());
-    for (const std::size_t size : {19U, 279U}) {
-        const std::vector<std::byte> payload = counted(size);
-        std::vector<std::byte> bytes = sealed(hash, data_letter(payload));
-        for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-            bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-            EXPECT_FALSE(opened(hash, bytes).has_value()) << "bit " << bit;
-            bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-        }
-        EXPECT_TRUE(opened(hash, bytes).has_value());
-        for (std::size_t length = 0; length < bytes.size(); ++length)
-            EXPECT_FALSE(opened(hash, std::span(bytes).first(length)).has_value()) << length;
-    }
-}
-
-TEST(SealTest, HalvesThatHaveChangedPlacesDoNotOpen) {
-    const SipHash hash(counted_key());
-    std::vector<std::byte> payload = counted(512);
-    payload[0] = std::byte{99};
+    const std::vector<std::byte> payload = counted(19);
     std::vector<std::byte> bytes = sealed(hash, data_letter(payload));
-    std::rotate(bytes.end() - 512, bytes.end() - 256, bytes.end());
-    EXPECT_FALSE(opened(hash, bytes).has_value());
-    const auto same = hash.halves(std::vector<std::byte>(512, std::byte{7}));
-    EXPECT_NE(same[0], same[1]) << "each has a key of its own";
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+        bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+        EXPECT_FALSE(opened(hash, bytes).has_value()) << "bit " << bit;
+        bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    }
+    EXPECT_TRUE(opened(hash, bytes).has_value());
 }
 
 TEST(SealTest, NeitherAnotherKeyNorAnotherLengthOpens) {

@@ -23,8 +23,6 @@ constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillis
 // messages; at all sockets while anything is expected, and while nothing is. A look costs as much as many
 // calls of progress. Where the last one came by multicast, each call looks.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
-constexpr std::size_t kAtOnce =
-    8;  // datagrams: receivers check what has come while the source seals the rest
 constexpr std::size_t kEntryBytes = 128;  // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
@@ -85,7 +83,6 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
         put(config_.me, member_.next(), content,
             all.subspan(at, std::min<std::size_t>(payload_, bytes - at)));
         (void)member_.broadcast(now_ns_, *this);
-        if (socket_.queued() == kAtOnce) socket_.flush();
     }
     ++counters_.multicasts_sent;
     socket_.flush();

@@ -1,7 +1,5 @@
 #include "fabric/udp/seal.h"
 
-#include <utility>
-
 namespace velo::fabric::udp {
 namespace {
 
@@ -12,7 +10,7 @@ using multicast::Kind;
 // In the order of this machine: all processes of a job have the same.
 struct Header {
     static constexpr std::uint32_t kMagic = 0x4d4c4556;  // "VELM"
-    static constexpr std::uint8_t kVersion = 2;
+    static constexpr std::uint8_t kVersion = 1;
 
     std::uint32_t magic = kMagic;
     std::uint8_t version = kVersion;
@@ -32,15 +30,6 @@ struct Entry {
     std::uint32_t to, stream, next, slowest;
 };
 static_assert(sizeof(Entry) == kAckBytes && sizeof(Content) % 8 == 0);
-
-// Of everything before the payload, and it.
-std::uint64_t tag_of(const SipHash& hash, std::span<const std::byte> before, std::span<const std::byte> rest,
-                     std::span<const std::byte> payload) {
-    constexpr std::size_t kShort = 256;
-    if (payload.size() < kShort) return hash({before, rest, payload});
-    const std::array<std::uint64_t, 2> halves = hash.halves(payload);
-    return hash({before, rest, std::as_bytes(std::span(halves))});
-}
 
 bool has_data(const Letter& letter) {
     return letter.call == Call::kNone && letter.datagram.kind == Kind::kData;
@@ -70,7 +59,7 @@ std::size_t seal(const SipHash& hash, const Letter& letter, std::byte* room) {
         bytes += sizeof letter.content;
     }
     std::memcpy(room, &header, sizeof header);
-    header.tag = tag_of(hash, {room, bytes}, {}, letter.payload);
+    header.tag = hash({{room, bytes}, letter.payload});
     std::memcpy(room, &header, sizeof header);
     return bytes;
 }
@@ -80,6 +69,10 @@ std::optional<Letter> opened(const SipHash& hash, std::span<const std::byte> byt
     if (bytes.size() < sizeof header) return std::nullopt;
     std::memcpy(&header, bytes.data(), sizeof header);
     if (header.magic != Header::kMagic || header.version != Header::kVersion) return std::nullopt;
+    const std::uint64_t tag = header.tag;
+    header.tag = 0;
+    const auto* first = reinterpret_cast<const std::byte*>(&header);
+    if (hash({{first, sizeof header}, bytes.subspan(sizeof header)}) != tag) return std::nullopt;
     if (header.acks > Datagram::kMostAcks || header.kind > static_cast<std::uint8_t>(Kind::kProbe) ||
         header.flags >> 1 > static_cast<unsigned>(Call::kNoUse))
         return std::nullopt;
@@ -95,11 +88,8 @@ std::optional<Letter> opened(const SipHash& hash, std::span<const std::byte> byt
     d.low = header.low;
     d.missing = header.missing;
     std::size_t at = sizeof header;
-    const std::size_t before = at + d.acks * sizeof(Entry) + (has_data(letter) ? sizeof letter.content : 0);
-    if (bytes.size() < before) return std::nullopt;
-    const std::uint64_t tag = std::exchange(header.tag, 0);
-    const std::span<const std::byte> rest = bytes.subspan(at, before - at), payload = bytes.subspan(before);
-    if (tag_of(hash, std::as_bytes(std::span(&header, 1)), rest, payload) != tag) return std::nullopt;
+    if (bytes.size() < at + d.acks * sizeof(Entry) + (has_data(letter) ? sizeof letter.content : 0))
+        return std::nullopt;
     for (std::size_t i = 0; i < d.acks; ++i, at += sizeof(Entry)) {
         Entry entry;
         std::memcpy(&entry, bytes.data() + at, sizeof entry);
@@ -107,7 +97,7 @@ std::optional<Letter> opened(const SipHash& hash, std::span<const std::byte> byt
     }
     if (has_data(letter)) {
         std::memcpy(&letter.content, bytes.data() + at, sizeof letter.content);
-        letter.payload = payload;
+        letter.payload = bytes.subspan(at + sizeof letter.content);
     }
     return letter;
 }

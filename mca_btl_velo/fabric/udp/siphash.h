@@ -25,27 +25,7 @@ class SipHash {
 
     // Of all parts, one behind the other. Every part but the last is a multiple of 8 bytes long.
     std::uint64_t operator()(std::initializer_list<std::span<const std::byte>> parts) const {
-        return of(v_, parts);
-    }
-
-    // Two hashes with different keys, of the first and of the second half, in the time of one: each is a
-    // chain of instructions that waits for itself.
-    std::array<std::uint64_t, 2> halves(std::span<const std::byte> bytes) const {
-        const std::size_t half = bytes.size() / 16 * 8;
-        State one = v_, other = v_;
-        other[1] ^= 0xee;
-        for (std::size_t at = 0; at < half; at += 8) {
-            absorb(one, word(bytes.data() + at, 8));
-            absorb(other, word(bytes.data() + half + at, 8));
-        }
-        const std::uint64_t first = finished(one, std::uint64_t{half} << 56);
-        return {first, of(other, {bytes.subspan(2 * half)})};
-    }
-
- private:
-    using State = std::array<std::uint64_t, 4>;
-
-    static std::uint64_t of(State v, std::initializer_list<std::span<const std::byte>> parts) {
+        State v = v_;
         std::uint64_t total = 0, tail = 0;
         for (const std::span<const std::byte> part : parts) {
             const std::size_t whole = part.size() / 8 * 8;
@@ -53,14 +33,15 @@ class SipHash {
             if (part.size() > whole) tail = word(part.data() + whole, part.size() - whole);
             total += part.size();
         }
-        return finished(v, tail | total << 56);
-    }
-    static std::uint64_t finished(State v, std::uint64_t last) {
-        absorb(v, last);
+        absorb(v, tail | total << 56);
         v[2] ^= 0xff;
         for (int i = 0; i < 4; ++i) round(v);
         return v[0] ^ v[1] ^ v[2] ^ v[3];
     }
+
+ private:
+    using State = std::array<std::uint64_t, 4>;
+
     static std::uint64_t word(const std::byte* from, std::size_t bytes) {
         static_assert(std::endian::native == std::endian::little);
         std::uint64_t word = 0;

@@ -40,7 +40,6 @@ class Socket {
     // Goes with flush(), or before. The payload has to stay until then.
     void send(in_addr_t to, const SipHash& hash, const Letter& letter);
     void flush();
-    std::size_t queued() const { return queued_; }
 
     // Whatever is there of what goes to all, in bounded amounts: `take(bytes)` of each datagram. How many.
     template <typename Take>
