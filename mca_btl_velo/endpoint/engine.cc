@@ -59,8 +59,22 @@ std::uint32_t resolve_limic_slots(const velo_config& config) {
     return config.limic_slots == 0 ? kAutomaticLimicSlots : config.limic_slots;
 }
 
+// A packet names its sender by 16 bits.
+void require_names_for(const velo_config& config, std::uint32_t peers, bool here) {
+    constexpr std::uint64_t kMost = wire::Header::kMaxSource;
+    if (std::uint64_t{peers} + config.spare_peers <= kMost) return;
+    throw Failure(VELO_ERR_PARAMETER,
+                  std::to_string(peers) + " peers on " + (here ? "this node" : "other nodes") +
+                      " and btl_velo_spare_peers " + std::to_string(config.spare_peers) +
+                      " are more than the " + std::to_string(kMost) +
+                      " that a mailbox tells apart: leave them to another transport, " +
+                      (here ? "--mca pml ob1 --mca btl ^velo"
+                            : "--mca pml ob1 --mca btl velo,tcp,self --mca btl_velo_network none"));
+}
+
 // `doorbell`: the fabric has one. Shared memory does.
 flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, bool doorbell) {
+    require_names_for(config, peers, doorbell);
     std::uint32_t slots =
         resolve_slots_per_peer(config, peers, doorbell ? kAutomaticMailbox : kAutomaticNetworkMailbox);
     std::uint64_t total = std::uint64_t{slots} * peers;

@@ -519,5 +519,38 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
     }
 }
 
+TEST(EngineSetupTest, more_peers_than_a_packet_can_name_are_refused_with_a_way_out) {
+    constexpr std::uint32_t kMost = 65'535, kSpare = 16;
+    std::vector<std::uint64_t> peers(kMost + 1);
+    for (std::size_t i = 0; i < peers.size(); ++i) peers[i] = i + 1;
+    struct Job {
+        std::uint32_t here, elsewhere;
+        std::vector<const char*> says;  // nothing: it opens
+    };
+    for (const Job& job :
+         {Job{kMost - kSpare, 0, {}},
+          Job{kMost - kSpare + 1, 0, {"65520 peers on this node", "btl_velo_spare_peers 16", "--mca btl ^velo"}},
+          Job{kMost + 1, 0, {"65536 peers on this node", "--mca btl ^velo"}},
+          Job{1, kMost + 1, {"65536 peers on other nodes", "--mca btl_velo_network none"}}}) {
+        SCOPED_TRACE(job.here);
+        velo_config config = velo_default_config();
+        config.process_name = 1 << 20;
+        config.flow_control = "lazy";
+        config.backing_directory = "/dev/shm";
+        config.max_message_bytes = 1024;
+        config.spare_peers = kSpare;
+        config.node_peers = config.remote_peers = peers.data();
+        config.node_peer_count = job.here;
+        config.remote_peer_count = job.elsewhere;
+        config.log = [](void*, int, const char*) {};
+        velo_engine* engine = nullptr;
+        char error[512] = "";
+        const velo_status status = velo_engine_open(&config, &engine, error, sizeof error);
+        EXPECT_EQ(status, job.says.empty() ? VELO_OK : VELO_ERR_PARAMETER) << error;
+        for (const char* words : job.says) EXPECT_NE(std::strstr(error, words), nullptr) << error;
+        velo_engine_close(engine);
+    }
+}
+
 }  // namespace
 }  // namespace velo::test
