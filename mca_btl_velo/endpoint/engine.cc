@@ -250,9 +250,21 @@ flow::PeerIndex Engine::expect(const fabric::shm::Address& address) {
         mailbox_.introduce(index, address);
         if (known != nullptr) introduce_to_rma(*known, address);
     } else {
-        attach(peer_at(index), address);
+        attach_expected(peer_at(index), address);
     }
     return index;
+}
+
+// Whoever has no place for this process is out of reach, and keeps the one here until it ends: it may yet
+// find one.
+void Engine::attach_expected(Peer& peer, const fabric::shm::Address& address) {
+    try {
+        attach(peer, address);
+    } catch (const Failure&) {
+        place_patience_ = {};
+        if (is_stranger(peer)) mailbox_.introduce(peer.index, address);
+        throw;
+    }
 }
 
 bool Engine::is_same_departed(const Peer& peer, const fabric::shm::Address& address) {
@@ -301,7 +313,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
 
     introduce_to_rma(peer, address);
     if (mechanisms_.forced()) rma_.memory_of(peer.index);
-    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatience.count());
+    flow::PeerIndex here = segment.claim(config_.process_name, static_cast<int>(place_patience_.count()));
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");

@@ -182,6 +182,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     const char* take(const fabric::Delivery& delivery) override;
     bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
+    void attach_expected(Peer& peer, const fabric::shm::Address& address);
     fabric::shm::Segment open_segment(const Peer& peer, const fabric::shm::Address& address);
     void log_missing_outbox(const fabric::shm::Segment& segment) const;
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
@@ -361,6 +362,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint64_t next_look_for_departed_ns_ = 0;
     bool outboxes_are_missing_ = false;  // one could not be mapped, and that has been told
     std::vector<Peer*> ending_;          // who have ended and not been cleared up after; under the gate
+    // None after a wait in vain, until a place is free again.
+    std::chrono::milliseconds place_patience_{kPlacePatience};
     std::vector<fabric::shm::Segment> segments_of_departed_;  // for the report
     std::uint64_t lost_packets_ = 0;                          // to nobody
     std::optional<Domain> nowhere_;
