@@ -85,6 +85,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
+    // Of the progress that calls back.
+    void linger(std::uint32_t looks) noexcept {
+        if (looks > looks_left_) looks_left_ = looks;
+    }
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const noexcept { return arriving_; }
     bool is_remote(flow::PeerIndex index) const noexcept { return index >= remote_first_; }
@@ -243,6 +247,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void flush_stalled();
     void report_sent(velo_send* send);
     void run_completions();
+    int look_on();
     void withdraw_name();
 
     // observing.cc
@@ -377,6 +382,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
     SendQueue completed_;  // user messages whose callback is due
+    std::uint32_t looks_left_ = 0;  // of this progress
     std::vector<flow::PeerIndex>
         awaited_;  // peers that cannot look into this process and have yet to open the named mailbox
     // kWork: one of the lists above is not empty, or a contact is pending.

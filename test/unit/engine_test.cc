@@ -442,6 +442,49 @@ TEST(EngineNameTest, a_mailbox_has_no_name_once_its_process_leaves_without_closi
     EXPECT_FALSE(has_name(addresses[1])) << "all have attached";
 }
 
+struct Lingering {
+    velo_send send{};
+    std::uint64_t content = 0;
+    Party* party = nullptr;
+    std::uint32_t looks = 0;
+    int* left = nullptr;
+};
+
+TEST(LingeringTest, one_progress_sends_all_that_waits_while_its_receiver_keeps_up) {
+    constexpr int kMessages = 300;
+    for (const std::uint32_t looks : {0U, 1000U}) {
+        SCOPED_TRACE(looks);
+        PartyConfig config;
+        config.by_reference = "never";
+        Party party(config);
+        int left = kMessages;
+        std::vector<Lingering> messages(kMessages);
+        for (Lingering& message : messages) {
+            message.party = &party, message.looks = looks, message.left = &left;
+            message.send.part[0] = &message.content;
+            message.send.bytes[0] = sizeof message.content;
+            message.send.tag = 1;
+            message.send.done = [](velo_send* send, velo_status) {
+                const auto& done = *reinterpret_cast<Lingering*>(send);
+                --*done.left;
+                velo_linger((*done.party)[0].engine, done.looks);
+                velo_progress((*done.party)[1].engine);
+            };
+            if (velo_send_start(party[0].engine, party[0].peers[1], &message.send) == VELO_OK) --left;
+        }
+        const int waiting = left;
+        velo_progress(party[1].engine);
+        velo_progress(party[0].engine);
+        const int gone = waiting - left;
+        if (looks == 0)
+            EXPECT_LE(gone, 8) << "as many as there are slots";
+        else
+            EXPECT_EQ(left, 0);
+        while (left > 0) party.step();
+        party.step();
+    }
+}
+
 TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
     PartyConfig config;
     config.slots_per_peer = 0;
