@@ -272,6 +272,11 @@ int velo_progress(velo_engine* engine) {
     return engine->engine.progress();
 }
 
+void velo_linger(velo_engine* engine, uint32_t looks) {
+    static_assert(noexcept(engine->engine.linger(looks)));
+    engine->engine.linger(looks);
+}
+
 const velo_counter* velo_counter_at(unsigned index) {
     static_assert(noexcept(velo::endpoint::counter_at(index)));
     return velo::endpoint::counter_at(index);

@@ -133,6 +133,7 @@ std::vector<rma::Completion> Engine::give_up_transfers(Peer& peer) {
 bool Engine::vacate(Peer& peer) {
     std::lock_guard lock(mutex_);
     if (!mailbox_.vacate(peer.index)) return false;
+    place_patience_ = kPlacePatience;
     std::erase(awaited_, peer.index);
     if (reports()) segments_of_departed_.push_back(std::move(peer.segment));
     peer.segment = fabric::shm::Segment();
@@ -143,10 +144,13 @@ bool Engine::vacate(Peer& peer) {
 
 // The own entry for a process; the mutex is free meanwhile. Whoever ended may not have been noticed.
 flow::PeerIndex Engine::place_for(std::uint64_t name, std::unique_lock<OptionalMutex>& lock) {
-    const auto deadline = std::chrono::steady_clock::now() + kPlacePatience;
+    const auto deadline = std::chrono::steady_clock::now() + place_patience_;
     for (;;) {
         if (const auto place = mailbox_.find_place(name)) return *place;
-        if (std::chrono::steady_clock::now() >= deadline) mailbox_.fail_to_claim(name);
+        if (std::chrono::steady_clock::now() >= deadline) {
+            place_patience_ = {};
+            mailbox_.fail_to_claim(name);
+        }
         lock.unlock();
         if (gate_.try_enter()) {
             notice_ended(SIZE_MAX, SIZE_MAX);

@@ -59,8 +59,22 @@ std::uint32_t resolve_limic_slots(const velo_config& config) {
     return config.limic_slots == 0 ? kAutomaticLimicSlots : config.limic_slots;
 }
 
+// A packet names its sender by 16 bits.
+void require_names_for(const velo_config& config, std::uint32_t peers, bool here) {
+    constexpr std::uint64_t kMost = wire::Header::kMaxSource;
+    if (std::uint64_t{peers} + config.spare_peers <= kMost) return;
+    throw Failure(VELO_ERR_PARAMETER,
+                  std::to_string(peers) + " peers on " + (here ? "this node" : "other nodes") +
+                      " and btl_velo_spare_peers " + std::to_string(config.spare_peers) +
+                      " are more than the " + std::to_string(kMost) +
+                      " that a mailbox tells apart: leave them to another transport, " +
+                      (here ? "--mca pml ob1 --mca btl ^velo"
+                            : "--mca pml ob1 --mca btl velo,tcp,self --mca btl_velo_network none"));
+}
+
 // `doorbell`: the fabric has one. Shared memory does.
 flow::PolicyConfig flow_config(const velo_config& config, std::uint32_t peers, bool doorbell) {
+    require_names_for(config, peers, doorbell);
     std::uint32_t slots =
         resolve_slots_per_peer(config, peers, doorbell ? kAutomaticMailbox : kAutomaticNetworkMailbox);
     std::uint64_t total = std::uint64_t{slots} * peers;
@@ -236,9 +250,21 @@ flow::PeerIndex Engine::expect(const fabric::shm::Address& address) {
         mailbox_.introduce(index, address);
         if (known != nullptr) introduce_to_rma(*known, address);
     } else {
-        attach(peer_at(index), address);
+        attach_expected(peer_at(index), address);
     }
     return index;
+}
+
+// Whoever has no place for this process is out of reach, and keeps the one here until it ends: it may yet
+// find one.
+void Engine::attach_expected(Peer& peer, const fabric::shm::Address& address) {
+    try {
+        attach(peer, address);
+    } catch (const Failure&) {
+        place_patience_ = {};
+        if (is_stranger(peer)) mailbox_.introduce(peer.index, address);
+        throw;
+    }
 }
 
 bool Engine::is_same_departed(const Peer& peer, const fabric::shm::Address& address) {
@@ -287,7 +313,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
 
     introduce_to_rma(peer, address);
     if (mechanisms_.forced()) rma_.memory_of(peer.index);
-    flow::PeerIndex here = segment.claim(config_.process_name, kPlacePatience.count());
+    flow::PeerIndex here = segment.claim(config_.process_name, static_cast<int>(place_patience_.count()));
     if ((here >= segment.flow().total_peers()) != (&peer.domain != &velo_))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");

@@ -85,6 +85,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     int progress();
+    // Of the progress that calls back.
+    void linger(std::uint32_t looks) noexcept {
+        if (looks > looks_left_) looks_left_ = looks;
+    }
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const noexcept { return arriving_; }
     bool is_remote(flow::PeerIndex index) const noexcept { return index >= remote_first_; }
@@ -182,6 +186,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     const char* take(const fabric::Delivery& delivery) override;
     bool goes_past_mailbox(const Peer& peer, const velo_send& message) const;
     void attach(Peer& peer, const fabric::shm::Address& address);
+    void attach_expected(Peer& peer, const fabric::shm::Address& address);
     fabric::shm::Segment open_segment(const Peer& peer, const fabric::shm::Address& address);
     void log_missing_outbox(const fabric::shm::Segment& segment) const;
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
@@ -242,6 +247,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void flush_stalled();
     void report_sent(velo_send* send);
     void run_completions();
+    int look_on();
     void withdraw_name();
 
     // observing.cc
@@ -361,6 +367,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint64_t next_look_for_departed_ns_ = 0;
     bool outboxes_are_missing_ = false;  // one could not be mapped, and that has been told
     std::vector<Peer*> ending_;          // who have ended and not been cleared up after; under the gate
+    // None after a wait in vain, until a place is free again.
+    std::chrono::milliseconds place_patience_{kPlacePatience};
     std::vector<fabric::shm::Segment> segments_of_departed_;  // for the report
     std::uint64_t lost_packets_ = 0;                          // to nobody
     std::optional<Domain> nowhere_;
@@ -374,6 +382,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
     SendQueue completed_;  // user messages whose callback is due
+    std::uint32_t looks_left_ = 0;  // of this progress
     std::vector<flow::PeerIndex>
         awaited_;  // peers that cannot look into this process and have yet to open the named mailbox
     // kWork: one of the lists above is not empty, or a contact is pending.

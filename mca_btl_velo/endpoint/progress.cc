@@ -438,7 +438,24 @@ int Engine::housekeep(int handled) {
         housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
     }
     run_completions();
+    if (looks_left_ > 0) handled += look_on();
     if (handled == 0 && ++work_polls_ % kWorkPollsBetweenLooks == 0) look_around();
+    return handled;
+}
+
+// What the callbacks have sent waits behind what has left, and leaves with the next credits.
+int Engine::look_on() {
+    int handled = 0;
+    for (; looks_left_ > 0 && stalls_.any() && !failed_; --looks_left_) {
+        handled += drain_other(velo_);
+        if (remote_) handled += progress_remote(true);
+        {
+            std::lock_guard lock(mutex_);
+            flush_stalled();
+        }
+        run_completions();
+    }
+    looks_left_ = 0;
     return handled;
 }
 

@@ -27,7 +27,7 @@ constexpr std::size_t kLeastBulkBytes = 4096;
 
 void Engine::open_remote(const flow::PolicyConfig& flow) {
     remote_first_ = mailbox_.directory_entries();
-    if (config_.remote_peer_count == 0) return;
+    if (config_.remote_peer_count == 0 && config_.network != std::string_view("always")) return;
     std::string reason;
     auto policy = open_policy(config_.flow_control, flow);
     fabric::NetworkConfig network{};

@@ -14,7 +14,7 @@ namespace velo::parameters {
 namespace {
 
 constexpr const char* kSingleCopy[] = {"auto", "xpmem", "cma", "copy"};
-constexpr const char* kNetworks[] = {"ucx", "none"};
+constexpr const char* kNetworks[] = {"ucx", "always", "none"};
 constexpr const char* kByReference[] = {"auto", "never", "always"};
 constexpr const char* kDistances[] = {"auto", "near", "far"};
 constexpr const char* kMulticasts[] = {"off", "auto", "always"};

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 
 import excuses
@@ -22,12 +23,13 @@ def lost_by_mpirun(hang):
                for process in hang.left)
 
 
-def spawn(mpi, params, *way, time_limit=60):
+def spawn(mpi, params, *way, time_limit=60, **keywords):
     """If it hangs, a process that waits for Velo tells of that before the time is over. mpirun of Open MPI 4.1 loses a spawn
     now and then, with any transport: the parent waits in PMIx_Lookup, a child in PMIx_Init."""
     for _ in range(TRIES):
         try:
-            return mpi.run("dynamic", *way, np=2, params={**params, "btl_velo_stall_warning": 10}, time_limit=time_limit)
+            return mpi.run("dynamic", *way, np=2, params={**params, "btl_velo_stall_warning": 10},
+                           time_limit=time_limit, **keywords)
         except Hang as hang:
             if not lost_by_mpirun(hang) or "no progress towards" in str(hang):
                 raise
@@ -59,6 +61,16 @@ def test_more_processes_than_there_are_places_come_and_go(mpi, policy):
         params["btl_velo_spare_peers"] = 6
     result = spawn(mpi, params, "guests", guests, time_limit=15 + guests)
     assert result.facts() == {"guests": guests}
+
+
+@velo_only
+def test_processes_for_which_there_is_no_place_are_left_to_another_transport(mpi):
+    options = ["--mca", "btl", "velo,tcp,self", "--mca", "btl_base_verbose", "1"]
+    result = spawn(mpi, {"btl_velo_spare_peers": 3}, "crowd", 5, time_limit=90, options=options, transport_btl=False)
+    assert result.facts() == {"spawned": 5}
+    assert "raise btl_velo_spare_peers (now 3)" in result.stderr
+    chosen = re.findall(r"bml: Using (\w+) btl for send to", result.stderr)
+    assert 0 < chosen.count("tcp") < chosen.count("velo")
 
 
 @flows(8)

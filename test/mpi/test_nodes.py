@@ -115,6 +115,13 @@ def test_shared_memory_inside_a_node_and_the_network_between(run, flow):
         assert all(rank["network_packets"] > 0 and rank["data_packets"] > 0 for rank in node["per_rank"])
 
 
+@every_flow(8, 64)
+def test_jobs_that_are_spawned_on_other_nodes_are_reached(run, flow):
+    """The job fills the first node, and each of those that it spawns another one."""
+    params = {**flow.params, "btl_velo_network": "always"}
+    assert run("dynamic", "spawn", 2, np=2, nodes=3, params=params).facts() == {"spawned": 4}
+
+
 @flows(64, policies=("dynamic",))
 def test_one_node_opens_no_network(mpi, flow):
     result = mpi.run("collectives", 1, 3000, np=2, params={**flow.params, "btl_velo_verbose": 5})

@@ -162,6 +162,59 @@ TEST(DelayedCredits, HoldInEveryStateThatSmallSystemsReach) {
     }
 }
 
+Scenario successive_system(const std::string& policy, const Traffic& traffic, std::uint32_t credit_slots) {
+    if (policy == "lazy") return lazy_system(traffic, credit_slots, 3, 2);
+    Scenario scenario;
+    scenario.policy = policy;
+    scenario.processes = traffic.processes;
+    scenario.credit_slots = credit_slots;
+    scenario.data_slots = (traffic.processes - 1) * 2 + 1;
+    scenario.parameters.preposted_buffers = 3;
+    scenario.parameters.initial_buffers = 2;
+    scenario.parameters.growth_buffers = 1;
+    return scenario;
+}
+
+// An entry of a mailbox serves one process after the other. A packet does not say of which of them it is: the
+// entry is free when the last one of its owner has been retrieved, and not before.
+class Successors : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Successors, FindTheirPlacesAsTheFirstOnesDidInEveryStateOfSmallSystems) {
+    std::uint64_t states = 0, systems = 0, exhausted = 0, successors = 0;
+    for (const Traffic* traffic : {&kBothWays, &kTwoSenders, &kTwoReceivers, &kAnswered})
+        for (const std::uint32_t n : {1U, 2U})
+            for (std::uint32_t mortal = 0; mortal < traffic->processes; ++mortal) {
+                Explorer explorer(successive_system(GetParam(), *traffic, n), traffic->pairs);
+                explorer.may_end({mortal});
+                explorer.have_successors();
+
+                const Exploration found = explorer.run(max_states());
+
+                ASSERT_EQ(found.violation, "")
+                    << traffic->name << ", " << mortal << " may end, after " << found.length << " events";
+                EXPECT_TRUE(found.exhausted || found.states >= max_states());
+                EXPECT_GT(found.successors, 0U);
+                states += found.states;
+                exhausted += found.exhausted;
+                successors += found.successors;
+                ++systems;
+            }
+    std::cout << GetParam() << ": " << states << " states of " << systems << " systems, " << exhausted
+              << " of them completely, " << successors << " successors" << std::endl;
+}
+
+TEST_P(Successors, TakePacketsOfTheOthersForTheirOwnIfTheirPlacesWereFreeTooSoon) {
+    Explorer explorer(successive_system(GetParam(), kTwoSenders, 1), kTwoSenders.pairs, {}, true, false);
+    explorer.may_end({1});
+    explorer.have_successors();
+
+    EXPECT_NE(explorer.run(100'000).violation, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, Successors,
+                         ::testing::Values("static", "dynamic", "lazy", "mvapich_static", "mvapich_dynamic"),
+                         [](const auto& test) { return test.param; });
+
 TEST(LiuAndPanda, HoldInEveryStateOfTwoProcesses) {
     for (const char* policy : {"mvapich_static", "mvapich_dynamic"})
         for (std::uint32_t buffers : {1U, 2U, 3U})

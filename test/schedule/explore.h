@@ -27,6 +27,7 @@ struct Exploration {
     std::uint64_t full = 0;        // messages for which an outbox had no chunk, likewise
     std::uint64_t enclosed = 0;    // messages that shared a chunk, likewise
     std::uint64_t ended = 0;       // states in which somebody has ended
+    std::uint64_t successors = 0;  // events with which one took the place of an ended one
 };
 
 class Explorer {
@@ -36,9 +37,12 @@ class Explorer {
 
     // Only `senders` send DATA, each while nothing of it waits. Before that, one packet for each pair
     // of `prelude`, one after the other. `in_order`: no kind of packet overtakes another one of its pair.
-    Explorer(const Scenario& scenario, Pairs senders, const Pairs& prelude = {}, bool in_order = true)
+    // `patient`: nobody clears up after an ended process while packets of it are under way.
+    Explorer(const Scenario& scenario, Pairs senders, const Pairs& prelude = {}, bool in_order = true,
+             bool patient = true)
         : scenario_(scenario), senders_(std::move(senders)), in_order_(in_order) {
         Model world(scenario);
+        if (!patient) world.hurry();
         for (auto [from, to] : prelude) {
             world.send(from, to, 1, true);
             settle(world);
@@ -52,6 +56,8 @@ class Explorer {
     void may_wait(std::size_t messages) { waiting_ = messages; }
     // One of these may end at any moment.
     void may_end(std::vector<std::uint32_t> mortals) { mortals_ = std::move(mortals); }
+    // And another one may take its place as soon as all have cleared up after it.
+    void have_successors() { successors_ = true; }
 
     Exploration run(std::uint64_t max_states) {
         while (result_.violation.empty() && !frontier_.exhausted() && frontier_.states() < max_states)
@@ -97,6 +103,11 @@ class Explorer {
         for (std::uint32_t p = 0; p < n; ++p) all_live &= !node.world.ended(p);
         if (all_live)
             for (const std::uint32_t p : mortals_) after(node, [p](Model& world) { world.end(p); });
+        for (const std::uint32_t p : mortals_)
+            if (successors_ && node.world.may_replace(p)) {
+                after(node, [p](Model& world) { world.replace(p); });
+                ++result_.successors;
+            }
         for (std::uint32_t p = 0; p < n; ++p) {
             for (std::uint32_t chunk = 0; chunk < node.world.untold(p); ++chunk)
                 after(node, [p, chunk](Model& world) { world.tell(p, chunk); });
@@ -159,6 +170,7 @@ class Explorer {
     Pairs senders_;
     bool in_order_;
     std::vector<std::uint32_t> messages_{1}, mortals_;
+    bool successors_ = false;
     std::size_t waiting_ = 0;
     Frontier<Node> frontier_;
     Exploration result_;

@@ -442,6 +442,49 @@ TEST(EngineNameTest, a_mailbox_has_no_name_once_its_process_leaves_without_closi
     EXPECT_FALSE(has_name(addresses[1])) << "all have attached";
 }
 
+struct Lingering {
+    velo_send send{};
+    std::uint64_t content = 0;
+    Party* party = nullptr;
+    std::uint32_t looks = 0;
+    int* left = nullptr;
+};
+
+TEST(LingeringTest, one_progress_sends_all_that_waits_while_its_receiver_keeps_up) {
+    constexpr int kMessages = 300;
+    for (const std::uint32_t looks : {0U, 1000U}) {
+        SCOPED_TRACE(looks);
+        PartyConfig config;
+        config.by_reference = "never";
+        Party party(config);
+        int left = kMessages;
+        std::vector<Lingering> messages(kMessages);
+        for (Lingering& message : messages) {
+            message.party = &party, message.looks = looks, message.left = &left;
+            message.send.part[0] = &message.content;
+            message.send.bytes[0] = sizeof message.content;
+            message.send.tag = 1;
+            message.send.done = [](velo_send* send, velo_status) {
+                const auto& done = *reinterpret_cast<Lingering*>(send);
+                --*done.left;
+                velo_linger((*done.party)[0].engine, done.looks);
+                velo_progress((*done.party)[1].engine);
+            };
+            if (velo_send_start(party[0].engine, party[0].peers[1], &message.send) == VELO_OK) --left;
+        }
+        const int waiting = left;
+        velo_progress(party[1].engine);
+        velo_progress(party[0].engine);
+        const int gone = waiting - left;
+        if (looks == 0)
+            EXPECT_LE(gone, 8) << "as many as there are slots";
+        else
+            EXPECT_EQ(left, 0);
+        while (left > 0) party.step();
+        party.step();
+    }
+}
+
 TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
     PartyConfig config;
     config.slots_per_peer = 0;
@@ -516,6 +559,39 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
         EXPECT_EQ(velo_engine_open(&config, &engine, error, sizeof error), VELO_ERR_PARAMETER);
         EXPECT_EQ(engine, nullptr);
         EXPECT_NE(std::strstr(error, bad.parameter), nullptr) << bad.parameter << ": " << error;
+    }
+}
+
+TEST(EngineSetupTest, more_peers_than_a_packet_can_name_are_refused_with_a_way_out) {
+    constexpr std::uint32_t kMost = 65'535, kSpare = 16;
+    std::vector<std::uint64_t> peers(kMost + 1);
+    for (std::size_t i = 0; i < peers.size(); ++i) peers[i] = i + 1;
+    struct Job {
+        std::uint32_t here, elsewhere;
+        std::vector<const char*> says;  // nothing: it opens
+    };
+    for (const Job& job :
+         {Job{kMost - kSpare, 0, {}},
+          Job{kMost - kSpare + 1, 0, {"65520 peers on this node", "btl_velo_spare_peers 16", "--mca btl ^velo"}},
+          Job{kMost + 1, 0, {"65536 peers on this node", "--mca btl ^velo"}},
+          Job{1, kMost + 1, {"65536 peers on other nodes", "--mca btl_velo_network none"}}}) {
+        SCOPED_TRACE(job.here);
+        velo_config config = velo_default_config();
+        config.process_name = 1 << 20;
+        config.flow_control = "lazy";
+        config.backing_directory = "/dev/shm";
+        config.max_message_bytes = 1024;
+        config.spare_peers = kSpare;
+        config.node_peers = config.remote_peers = peers.data();
+        config.node_peer_count = job.here;
+        config.remote_peer_count = job.elsewhere;
+        config.log = [](void*, int, const char*) {};
+        velo_engine* engine = nullptr;
+        char error[512] = "";
+        const velo_status status = velo_engine_open(&config, &engine, error, sizeof error);
+        EXPECT_EQ(status, job.says.empty() ? VELO_OK : VELO_ERR_PARAMETER) << error;
+        for (const char* words : job.says) EXPECT_NE(std::strstr(error, words), nullptr) << error;
+        velo_engine_close(engine);
     }
 }
 

@@ -256,7 +256,7 @@ bool Segment::vacate(flow::PeerIndex index) {
 }
 
 void Segment::fail_to_claim(std::uint64_t name) const {
-    throw Failure(VELO_ERR_RESOURCE,
+    throw Failure(VELO_ERR_UNREACHABLE,
                   "the mailbox of process " + platform::process_text(address_.process_name) +
                       " has no entry left for process " + platform::process_text(name) +
                       ": raise btl_velo_spare_peers (now " + std::to_string(flow_.spare_peers) +

@@ -187,7 +187,7 @@ flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
     if (!reason.empty()) throw Failure(VELO_ERR_MISMATCH, reason);
     flow::PeerIndex index = index_of(address.name, true);
     if (index == remotes_.size()) {
-        throw Failure(VELO_ERR_RESOURCE,
+        throw Failure(VELO_ERR_UNREACHABLE,
                       "no place is left for a process of another job: raise "
                       "btl_velo_spare_peers (now " +
                           std::to_string(config_.flow.spare_peers) + ")");

@@ -1,6 +1,7 @@
 /* Processes of several jobs talk to each other.
  * dynamic spawn CHILDREN          spawns twice, talks to the children, merges and talks again
  * dynamic leave CHILDREN          spawns once, merges, sums up, and finalizes without having disconnected
+ * dynamic crowd CHILDREN           spawns so many at one time, talks to them and disconnects
  * dynamic guests ROUNDS CHILDREN  spawns so many, talks to them and disconnects, again and again: no trace of them is left
  * dynamic owing                   a process has packets to send, without a credit, while it waits for the other half to connect or
  *                                 disconnect
@@ -86,6 +87,15 @@ static void leave(char* program, int children) {
     char* arguments[] = {"leaver", NULL};
     MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge, MPI_ERRCODES_IGNORE);
     sum_up_and_leave(bridge, 0, ranks + children);
+    if (my_rank == 0) printf("spawned=%d\n", children);
+}
+
+static void crowd(char* program, int children) {
+    MPI_Comm bridge;
+    char* arguments[] = {"guest", NULL};
+    MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridge, MPI_ERRCODES_IGNORE);
+    talk(bridge, 0);
+    MPI_Comm_disconnect(&bridge);
     if (my_rank == 0) printf("spawned=%d\n", children);
 }
 
@@ -316,6 +326,8 @@ int main(int argc, char** argv) {
         spawn(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "leave") == 0) {
         leave(argv[0], (int)argument(argc, argv, 2, 2));
+    } else if (strcmp(way, "crowd") == 0) {
+        crowd(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "guests") == 0) {
         guests(argv[0], (int)argument(argc, argv, 2, 2), (int)argument(argc, argv, 3, 1));
     } else if (strcmp(way, "owing") == 0) {

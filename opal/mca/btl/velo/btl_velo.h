@@ -21,6 +21,7 @@ enum { MCA_BTL_VELO_DESCRIPTOR_SIZES = 4 };
 typedef struct mca_btl_velo_module_t {
     mca_btl_base_module_t super;
     velo_engine *engine;
+    bool threads; /* several call it */
     mca_btl_base_module_error_cb_fn_t error_callback;
     /* Descriptors with room for a control header or a small message, an eager message, a fragment, an eager message to
      * another node. */
@@ -36,6 +37,7 @@ struct mca_btl_base_endpoint_t {
     struct mca_btl_base_endpoint_t *next;
     mca_btl_base_module_t *btl; /* that ob1 knows it by */
     uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
+    uint32_t refused; /* sends, since something that waited left for it; not counted where there are threads */
 };
 
 #define MCA_BTL_VELO_NOWHERE (UINT32_MAX - 1)

@@ -67,6 +67,7 @@ int mca_btl_velo_finalize(mca_btl_base_module_t *btl)
 static void open_module(mca_btl_velo_module_t *module, bool threads)
 {
     module->engine = mca_common_velo_acquire(&user, threads);
+    module->threads = threads;
     if (OPAL_SUCCESS != mca_btl_velo_module_prepare(module)) {
         mca_common_velo_give_up("out of memory");
     }

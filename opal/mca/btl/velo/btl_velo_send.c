@@ -19,9 +19,20 @@ static void complete(mca_btl_velo_descriptor_t *descriptor, int status)
     }
 }
 
+/* ob1 tries all that was refused again on each progress: n messages, of which k have left since, come to n * n / (2 * k) tries
+ * in all. So each progress that lets something leave goes on for one look at the mailbox for so many refusals, and what ob1
+ * has pending leaves as it completes the rest, without such a round. */
+enum { TRIES_PER_LOOK = 4, MOST_LOOKS = 16384 };
+
 static void queued_send_done(velo_send *send, velo_status status)
 {
-    complete(descriptor_of(send), VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
+    mca_btl_velo_descriptor_t *descriptor = descriptor_of(send);
+    const uint32_t looks = descriptor->endpoint->refused / TRIES_PER_LOOK;
+    if (OPAL_UNLIKELY(0 < looks)) {
+        descriptor->endpoint->refused = 0;
+        velo_linger(mca_btl_velo_module.engine, looks < MOST_LOOKS ? looks : MOST_LOOKS);
+    }
+    complete(descriptor, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
 }
 
 /* To this process: not through the mailbox. As with BTL self the upper layer takes the message within the call, so that
@@ -121,6 +132,7 @@ RARE static int refuse_now(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 {
     if (NULL != descriptor) {
         *descriptor = may_queue(mca_btl_velo_peer(endpoint)) ? mca_btl_velo_alloc(btl, endpoint, order, size, flags) : NULL;
+        endpoint->refused += NULL == *descriptor && !mca_btl_velo_module.threads;
     }
     return OPAL_ERR_OUT_OF_RESOURCE;
 }

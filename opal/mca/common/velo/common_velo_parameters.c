@@ -114,7 +114,7 @@ velo_config mca_common_velo_config(void)
 
 bool mca_common_velo_spans_nodes(void)
 {
-    return 0 == strcmp("ucx", mca_common_velo_config().network);
+    return 0 != strcmp("none", mca_common_velo_config().network);
 }
 
 bool mca_common_velo_is_default(const char *name)

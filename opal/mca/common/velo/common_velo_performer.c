@@ -39,6 +39,7 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     }
     /* It serves the processes of this job, and does not sleep: what the other engine gets would not wake it. */
     config.engine.spare_peers = 0;
+    config.engine.network = "ucx";
     config.engine.idle_sleep = 0;
     /* One report and one trace for each process. */
     config.engine.report = "none";

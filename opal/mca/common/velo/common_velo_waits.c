@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "opal/runtime/opal_progress.h"
 
@@ -62,8 +63,14 @@ static int progress_during(wait_t *wait)
     if (0 != refused) {
         return wait->call(wait); /* as Open MPI does by itself */
     }
-    while (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
+    /* What takes this long takes milliseconds, and those who have to bring it about may need the processor. */
+    enum { FIRST_POLLS = 1000 };
+    const struct timespec nap = {.tv_nsec = 50 * 1000};
+    for (unsigned polls = 0; !atomic_load_explicit(&wait->done, memory_order_acquire); ++polls) {
         opal_progress();
+        if (polls >= FIRST_POLLS) {
+            nanosleep(&nap, NULL);
+        }
     }
     pthread_join(thread, NULL);
     return wait->status;
