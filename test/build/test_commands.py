@@ -11,7 +11,7 @@ import pytest
 CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib"
 COMMAND = (CONTRIB / "velo/command").read_bytes()
 COMMANDS = sorted(path for path in CONTRIB.glob("*/*") if path.is_file() and path != CONTRIB / "velo/command" and path.read_bytes() == COMMAND)
-USERS = {"velo-compare", "velo-flood", "velo-lab", "velo-pvars", "velo-sim-plot", "velo-trace", "velo-versus"}
+USERS = {"velo-compare", "velo-flood", "velo-info", "velo-lab", "velo-pvars", "velo-sim-plot", "velo-trace", "velo-versus"}
 DEVELOPERS = {"applications", "measured", "mutate", "oversubscription", "velo-mpich-suite", "velo-prove"}
 
 
@@ -33,3 +33,11 @@ def test_a_command_answers_by_its_name_as_a_link_and_as_a_copy(command, tmp_path
     shutil.copy(command, copied)
     (tmp_path / "contrib" / "velo").symlink_to(CONTRIB / "velo")
     assert usage(copied).startswith(f"Usage: {command.name} ")
+
+
+def test_a_python_package_that_is_missing_is_named_and_not_traced(tmp_path):
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')\n")
+    run = subprocess.run([sys.executable, CONTRIB / "lab/velo-lab", "--help"], capture_output=True, text=True, timeout=60,
+                         env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"})
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "velo-lab: No module named 'numpy'; on Debian: apt-get install python3-numpy\n"

@@ -1,0 +1,247 @@
+"""velo-info: its answers are those of the kernel, the loader and Open MPI, which each test makes what it needs them to be."""
+
+import ctypes
+import json
+import os
+import pathlib
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from velo.counters import find_report
+from velo.info import machine
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+INFO = SOURCE / "contrib/info/velo-info"
+PLUGIN = os.environ.get("VELO_COMPONENT_DIR")
+BUILD = os.environ.get("VELO_BUILD_DIR")
+needs_plugin = pytest.mark.skipif(not PLUGIN, reason="VELO_COMPONENT_DIR is not set; run by make check-mpi")
+SYSCALLS = {"x86_64": 310, "aarch64": 270}  # process_vm_readv
+
+
+def environment(**changed):
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**os.environ, **as_root, "PYTHONDONTWRITEBYTECODE": "1", **changed}
+
+
+def run(*words, before=None, prefix=(), **changed):
+    return subprocess.run([*prefix, sys.executable, INFO, *words], capture_output=True, text=True, timeout=150, env=environment(**changed),
+                          preexec_fn=before)
+
+
+def told(*words, status=0, **how):
+    finished = run("--json", *words, **how)
+    assert finished.returncode == status, finished.stdout + finished.stderr
+    answer = json.loads(finished.stdout)
+    answer["mechanisms"] = {each["name"]: each for each in answer["mechanisms"]}
+    return answer
+
+
+def forbid_reading_memory():
+    """A seccomp filter, as containers have it: process_vm_readv is refused with EPERM."""
+    load, jump_if_equal, give_back, allow, refuse = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050001
+    code = [(load, 0, 0, 0), (jump_if_equal, 0, 1, SYSCALLS[platform.machine()]), (give_back, 0, 0, refuse), (give_back, 0, 0, allow)]
+    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in code))
+    program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, set_seccomp, mode_filter = 38, 22, 2
+    assert libc.prctl(no_new_privileges, 1, 0, 0, 0) == 0
+    assert libc.prctl(set_seccomp, mode_filter, program) == 0, os.strerror(ctypes.get_errno())
+
+
+def job_over_cma(before):
+    """Whether Velo itself can read the memory of a peer."""
+    words = [os.environ.get("MPIRUN", "mpirun.openmpi"), "--oversubscribe", "-np", "2", "--mca", "pml", "ob1", "--mca", "btl", "velo",
+             "--mca", "btl_velo_single_copy_mechanism", "cma", f"{BUILD}/contrib/benchmark/velo-mpi-bench", "-iter", "2", "-msglog", "0:2", "PingPong"]
+    finished = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment(), preexec_fn=before)
+    return finished.returncode == 0
+
+
+@needs_plugin
+@pytest.mark.parametrize("before", [None, pytest.param(forbid_reading_memory, marks=pytest.mark.skipif(
+    platform.machine() not in SYSCALLS, reason="the number of process_vm_readv is not known here"))], ids=["as it is", "forbidden"])
+def test_cma_works_where_the_plugin_can_use_it_and_nowhere_else(before):
+    answer = told(before=before)
+    cma = answer["mechanisms"]["CMA"]
+    assert cma["works"] == job_over_cma(before)
+    if before:
+        assert not cma["works"]
+        assert "Operation not permitted" in cma["detail"] and "a seccomp filter is in force" in cma["detail"] and "SYS_PTRACE" in cma["remedy"]
+    assert answer["command_lines"], "Velo works without, too"
+
+
+@needs_plugin
+def test_it_says_which_plugin_this_open_mpi_finds_and_a_job_goes_over_it():
+    answer = told("--try", "--bench", f"{BUILD}/contrib/benchmark/velo-mpi-bench")
+    version = subprocess.run([os.environ.get("OMPI_INFO", "ompi_info"), "--parsable", "--version"], capture_output=True, text=True,
+                             check=True).stdout.strip()
+    assert answer["open_mpi"]["version"] in version
+    assert answer["velo"]["plugin"] == f"{PLUGIN}/mca_btl_velo.so" and answer["velo"]["components"] == ["btl", "mtl", "coll"]
+    assert answer["velo"]["built_for"].split(".")[:2] == answer["open_mpi"]["version"].split(".")[:2]
+    assert answer["job"]["failure"] is None and answer["velo"]["troubles"] == []
+    assert answer["command_lines"][0]["line"] == "mpirun --mca pml ob1 --mca btl velo ./program"
+
+
+@needs_plugin
+def test_a_job_that_fails_is_told_with_what_it_said():
+    finished = run("--try", "--bench", f"{BUILD}/contrib/benchmark/velo-mpi-bench", OMPI_MCA_btl_velo_slots_per_peer="1")
+    assert finished.returncode == 1
+    assert "FAILED: exit status" in finished.stdout and "btl_velo_slots_per_peer is 1" in finished.stdout
+
+
+@needs_plugin
+def test_for_people_it_says_the_same_in_lines():
+    answer, text = told(), run().stdout
+    for line in answer["command_lines"]:
+        assert f"  {line['line']} " in text
+    for name, each in answer["mechanisms"].items():
+        assert f"  {name:14}{'yes' if each['works'] else 'no '}  {each['detail']}\n" in text
+
+
+@needs_plugin
+@pytest.mark.parametrize("settings, words", [({"UCX_TLS": "self"}, "finds no network"), ({"UCX_TLS": "nosuch"}, "")])
+def test_without_a_network_for_ucx_it_names_another_transport(settings, words):
+    ucx = told(**settings)["mechanisms"]["UCX"]
+    if "built without" in ucx["detail"]:
+        pytest.skip("the plugin was built without UCX")
+    assert not ucx["works"] and words in ucx["detail"]
+    assert "velo,tcp" in "".join(line["line"] for line in told(**settings)["command_lines"])
+
+
+@needs_plugin
+def test_a_directory_for_shared_memory_that_is_not_there_does_not_work():
+    memory = told(OMPI_MCA_btl_velo_backing_directory="/nowhere")["mechanisms"]["shared memory"]
+    assert not memory["works"] and "No such file" in memory["detail"] and "btl_velo_backing_directory" in memory["remedy"]
+
+
+@needs_plugin
+def test_the_room_that_a_process_takes_is_what_one_takes():
+    words = [os.environ.get("MPIRUN", "mpirun.openmpi"), "--oversubscribe", "-np", "2", "--mca", "pml", "ob1", "--mca", "btl", "velo", "--mca",
+             "btl_velo_report", "json", f"{BUILD}/contrib/benchmark/velo-mpi-bench", "-iter", "2", "-msglog", "0:2", "PingPong"]
+    finished = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment(), check=True)
+    taken = max(rank["mailbox_bytes"] for rank in find_report(finished.stderr)["per_rank"])
+    assert taken <= machine.MAILBOX_BYTES <= 1.1 * taken
+
+
+def in_namespaces(*flags):
+    """Words before a command that give it namespaces of its own."""
+    words = ["unshare", "--map-root-user", *flags] if os.geteuid() else ["unshare", *flags]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces permitted here")
+    return words
+
+
+def test_without_an_interface_there_is_no_multicast(stand_in):
+    multicast = stand_in.told(prefix=in_namespaces("--net"))["mechanisms"]["IP multicast"]
+    assert not multicast["works"] and "no interface" in multicast["detail"]
+
+
+def test_a_shared_memory_that_is_too_small_does_not_work(stand_in, tmp_path):
+    small = [*in_namespaces("--mount"), "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && exec "$@"', tmp_path]
+    stand_in.plugin()
+    memory = stand_in.told(prefix=small, FAKE_PARAMETERS=f"backing_directory={tmp_path},outbox=262144")["mechanisms"]["shared memory"]
+    assert not memory["works"] and "64 KiB free of 64 KiB; a process takes 772 KiB, which is too little" in memory["detail"]
+
+
+class StandIn:
+    """An Open MPI that is only its ompi_info, and plugins that are only what the loader and velo-info look at."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.components = directory / "components"
+        self.components.mkdir()
+        for name in ("mpirun", "ompi_info"):
+            (directory / name).write_text(f'#!/bin/sh\nexec {sys.executable} {SOURCE}/test/shared/fake_ompi_info.py\n')
+            (directory / name).chmod(0o755)
+
+    def compile(self, file, code, *words):
+        source = self.directory / f"{file.name}.c"
+        source.write_text(code)
+        subprocess.run(["cc", "-shared", "-fPIC", source, "-o", file, *words], check=True)
+
+    def plugin(self, series="4, 1, 4", libraries=()):
+        """Linked with `libraries`: name to code in C."""
+        for name, code in dict(libraries).items():
+            self.compile(self.directory / f"lib{name}.so", code, f"-Wl,-soname,lib{name}.so.9")
+            shutil.copy(self.directory / f"lib{name}.so", self.directory / f"lib{name}.so.9")
+        self.compile(self.components / "mca_btl_velo.so",
+                     f'struct {{ int mca[3]; char project[16]; int version[3]; }} mca_btl_velo_component = {{{{2, 1, 0}}, "opal", {{{series}}}}};',
+                     "-Wl,--no-as-needed", f"-L{self.directory}", f"-Wl,-rpath,{self.directory}", *(f"-l{name}" for name in dict(libraries)))
+
+    def told(self, status=None, **how):
+        changed = {"FAKE_PATH": str(self.components), "FAKE_VERSION": "4.1.4", **how}
+        finished = run("--json", "--mpirun", str(self.directory / "mpirun"), **changed)
+        assert finished.returncode in ((0, 1) if status is None else (status,)), finished.stdout + finished.stderr
+        answer = json.loads(finished.stdout)
+        answer["mechanisms"] = {each["name"]: each for each in answer["mechanisms"]}
+        return answer
+
+
+@pytest.fixture
+def stand_in(tmp_path_factory):
+    return StandIn(tmp_path_factory.mktemp("open-mpi"))
+
+
+def test_a_plugin_that_is_nowhere(stand_in):
+    answer = stand_in.told(status=1)
+    assert "make install" in answer["velo"]["troubles"][0] and str(stand_in.components) in answer["velo"]["troubles"][0]
+    assert answer["command_lines"] == []
+
+
+def test_a_plugin_that_was_built_without(stand_in):
+    stand_in.plugin()
+    works = stand_in.told(status=0)["mechanisms"]
+    for name in ("UCX", "XPMEM", "hwloc"):
+        assert not works[name]["works"] and works[name]["detail"] == f"this Velo was built without {name}"
+
+
+def test_a_library_that_is_missing_is_named(stand_in):
+    stand_in.plugin(libraries={"ucp": "int x;"})
+    (stand_in.directory / "libucp.so.9").unlink()
+    trouble = stand_in.told(status=1)["velo"]["troubles"][0]
+    assert "cannot be loaded: libucp.so.9: cannot open shared object file" in trouble
+
+
+def test_a_plugin_for_another_series(stand_in):
+    stand_in.plugin(series="9, 8, 7")
+    assert "built for Open MPI 9.8.7 and does not serve 4.1.4" in stand_in.told(status=1)["velo"]["troubles"][0]
+
+
+def test_a_plugin_that_open_mpi_does_not_take(stand_in):
+    stand_in.plugin()
+    assert "finds no btl component velo" in stand_in.told(status=1, FAKE_NO_PLUGIN="1")["velo"]["troubles"][0]
+
+
+@pytest.mark.parametrize("code, works, detail", [
+    ("long long xpmem_make(void *a, long b, int c, void *d) { return c == 1 && d == (void *)0600 ? 7 : -1; }", True, "attachable"),
+    ("#include <errno.h>\nlong long xpmem_make(void) { errno = ENOENT; return -1; }", False, "xpmem_make: No such file or directory"),
+    ("#include <stdlib.h>\nlong long xpmem_make(void) { abort(); }", False, "ended with SIGABRT")], ids=["works", "no module", "crashes"])
+def test_xpmem_works_where_its_library_says_so(stand_in, code, works, detail):
+    stand_in.plugin(libraries={"xpmem": code})
+    xpmem = stand_in.told(status=0)["mechanisms"]["XPMEM"]
+    assert xpmem["works"] is works and detail in xpmem["detail"]
+
+
+@needs_plugin
+def test_an_mpirun_that_loses_the_path_of_components_is_found_out(tmp_path):
+    """As that of Debian 13, which gives the processes another's."""
+    components = tmp_path / ".openmpi/components"
+    components.mkdir(parents=True)
+    for file in pathlib.Path(PLUGIN).iterdir():
+        (components / file.name).symlink_to(file)
+    mpirun = tmp_path / "mpirun"
+    real = shutil.which(os.environ.get("MPIRUN", "mpirun.openmpi"))
+    mpirun.write_text('#!/bin/sh\n[ -n "$OMPI_MCA_mca_base_component_path" ] || { echo "A requested component was not\nfound, or was unable to be opened." >&2; '
+                      f'exit 1; }}\nexec {real} --oversubscribe "$@"\n')
+    mpirun.chmod(0o755)
+    bench = f"{BUILD}/contrib/benchmark/velo-mpi-bench"
+    # Without the variable that make check-mpi sets, the home directory is on the path.
+    finished = subprocess.run(["env", "-u", "OMPI_MCA_mca_base_component_path", f"HOME={tmp_path}", sys.executable, INFO, "--json", "--try", "--bench",
+                               bench, "--mpirun", mpirun], capture_output=True, text=True, timeout=150, env=environment())
+    answer = json.loads(finished.stdout)
+    assert answer["job"]["failure"] is None and str(components) in answer["job"]["needs_component_path"]
+    assert answer["command_lines"][0]["line"].startswith("export OMPI_MCA_mca_base_component_path=")
