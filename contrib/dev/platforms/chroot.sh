@@ -30,6 +30,14 @@ chroot_packages="
 # chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already with all packages, and goes on where it failed.
 chroot_make() {
     [ ! -e "$2/.complete" ] || [ "$(cat "$2/.complete")" != "$(echo $chroot_packages)" ] || return 0
+    chroot_base "$@" || return 1
+    chroot_run "$2" DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $chroot_packages || return 1
+    rm -f "$2"/var/cache/apt/archives/*.deb
+    echo $chroot_packages >"$2/.complete"
+}
+
+# chroot_base SERIES DIRECTORY [MIRROR]: the same without packages, but with their index.
+chroot_base() {
     if [ ! -e "$2/.base" ]; then
         rm -rf "$2"
         mkdir -p "$2"
@@ -37,10 +45,7 @@ chroot_make() {
         chroot_settings "$2"
         touch "$2/.base"
     fi
-    chroot_run "$2" apt-get update -q || return 1
-    chroot_run "$2" DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $chroot_packages || return 1
-    rm -f "$2"/var/cache/apt/archives/*.deb
-    echo $chroot_packages >"$2/.complete"
+    chroot_run "$2" apt-get update -q
 }
 
 # How the host resolves names and downloads packages. Service starts of packages make no sense in a chroot.
