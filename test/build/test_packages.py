@@ -107,6 +107,11 @@ def test_recipes_say_what_is_missing(tmp_path):
     assert refused.returncode == 2 and "make dist" in refused.stderr
 
 
+def test_packages_are_built_for_series_that_there_are():
+    refused = subprocess.run([ROOT / "contrib/dev/package", "3.9"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "3.9 is neither" in refused.stderr
+
+
 def test_the_container_installs_packages_that_debian_control_makes():
     made = re.findall(r"^Package: (.*)$", (ROOT / "debian/control").read_text(), re.MULTILINE)
     installed = re.findall(r"/packages/([a-z0-9-]+)_", (ROOT / "contrib/packages/Containerfile").read_text())

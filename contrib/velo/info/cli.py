@@ -2,17 +2,19 @@
 
 import dataclasses
 import json
-import os
 import shutil
+import sys
+from pathlib import Path
 
 from .. import command
 from ..command import EXIT_FAILED, EXIT_OK
 from ..counters import find_report
 from ..process import attempt, environment, mca_words, run_limited, shell_line
-from ..programs import NotFound, find_own
+from ..programs import find_own
 from . import installed, machine
 
 _TRY_SECONDS = 60
+_HERE = Path(sys.argv[0]).absolute().parent
 _OTHER_COMMANDS = ("velo-compare", "velo-goal", "velo-lab", "velo-mpi-bench", "velo-pvars", "velo-sim", "velo-trace", "velo-versus")
 EPILOG = """examples:
   velo-info             what is there, what works, and what to put on the command line
@@ -47,7 +49,7 @@ def _run(options):
     told = {
         "velo": {"version": plugin.version, "plugin": plugin.file and str(plugin.file), "components": plugin.components,
                  "built_for": plugin.built_for, "troubles": plugin.troubles,
-                 "commands": [name for name in _OTHER_COMMANDS if shutil.which(name)]},
+                 "commands": [name for name in _OTHER_COMMANDS if shutil.which(name) or (_HERE / name).is_file()]},
         "open_mpi": {"version": mpi.version, "prefix": mpi.prefix, "mpirun": mpi.mpirun, "choices": mpi.choices},
         "mechanisms": [dataclasses.asdict(each) for each in works],
         "job": job,

@@ -47,7 +47,11 @@ def open_mpi(given):
     if ompi_info is None:
         raise NotFound(f"there is no ompi_info beside {mpirun}; on Debian 12: apt-get install openmpi-bin")
     told = run_limited([ompi_info, "--all", "--parsable", "--level", "9"], environment(), _ASK_SECONDS).stdout
-    value = lambda key: (re.search(rf"^{key}:\"?(.*?)\"?$", told, re.MULTILINE) or [None, ""])[1]
+
+    def value(key):
+        found = re.search(rf"^{key}:\"?(.*?)\"?$", told, re.MULTILINE)
+        return found[1] if found else ""
+
     return OpenMpi(mpirun, ompi_info, value("ompi:version:full"), value("path:prefix"),
                    [place for place in value("mca:mca:base:param:mca_base_component_path:value").split(":") if place],
                    {name: chosen for name in ("pml", "btl", "mtl", "coll") if (chosen := value(f"mca:{name}:base:param:{name}:value"))})
