@@ -35,6 +35,15 @@ def test_a_command_answers_by_its_name_as_a_link_and_as_a_copy(command, tmp_path
     assert usage(copied).startswith(f"Usage: {command.name} ")
 
 
+def test_a_command_leaves_nothing_beside_its_package(tmp_path):
+    shutil.copytree(CONTRIB / "velo", tmp_path / "velo", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "bin").mkdir()
+    shutil.copy(CONTRIB / "velo/command", tmp_path / "bin/velo-info")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, tmp_path / "bin/velo-info", "--help"], capture_output=True, check=True, timeout=60, env=environment)
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
 def test_a_python_package_that_is_missing_is_named_and_not_traced(tmp_path):
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')\n")
     run = subprocess.run([sys.executable, CONTRIB / "lab/velo-lab", "--help"], capture_output=True, text=True, timeout=60,
