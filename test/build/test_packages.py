@@ -58,6 +58,15 @@ def test_a_source_package_in_somebody_elses_git_tree_keeps_its_version(tree):
     assert version(inner) == PACKAGED
 
 
+def test_open_mpis_own_tree_gets_the_version_too(tmp_path):
+    (tmp_path / "opal/mca/btl").mkdir(parents=True)
+    for file, text in {"VERSION": "major=4\nminor=1\nrelease=4\n", "autogen.pl": "", "opal/mca/btl/btl.h": ""}.items():
+        (tmp_path / file).write_text(text)
+    subprocess.run([ROOT / "contrib/graft", tmp_path], check=True, capture_output=True)
+    header = (tmp_path / "opal/mca/common/velo/velo_config.h").read_text()
+    assert re.findall(r"^#define VELO_VERSION_\w+ (.*)$", header, re.MULTILINE) == version(ROOT).partition("+")[0].split(".")
+
+
 def test_the_version_is_the_same_wherever_it_is_written():
     assert re.match(r"velo \((.*?)\)", (ROOT / "debian/changelog").read_text())[1] == PACKAGED
     assert re.search(r"^version: (.*)$", (ROOT / "docs/CITATION.cff").read_text(), re.MULTILINE)[1] == PACKAGED
