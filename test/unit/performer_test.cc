@@ -1009,14 +1009,18 @@ TEST_F(PerformerTest, threads_start_runs_side_by_side) {
     for (std::size_t t = 0; t < groups.size(); ++t) {
         threads.emplace_back([&, t] {
             velo_performer* const performer = party.at(static_cast<std::uint32_t>(t / 2));
-            velo_goal_request request{};
-            request.operation = "allreduce";
-            request.bytes = 2048;
-            request.op = VELO_GOAL_MAX;
-            request.type = VELO_GOAL_UINT;
-            request.width = 32;
+            const auto rank = static_cast<std::uint32_t>(t / 2);
             for (std::uint32_t i = 0; i < kRuns; ++i) {
-                std::vector<std::uint32_t> in(512, i + static_cast<std::uint32_t>(t / 2)), out(512);
+                // Small; large and announced in both directions, and in one.
+                velo_goal_request request{};
+                request.operation = i % 3 < 2 ? "allreduce" : "bcast";
+                request.bytes = i % 3 == 0 ? 2048 : 65536;
+                request.op = VELO_GOAL_MAX;
+                request.type = VELO_GOAL_UINT;
+                request.width = 32;
+                request.root = 1;
+                const std::size_t count = request.bytes / 4;
+                std::vector<std::uint32_t> in(count, i + rank), out(in);
                 void* const arguments[] = {in.data(), out.data()};
                 velo_goal_start start{};
                 start.arguments = arguments;
@@ -1030,7 +1034,7 @@ TEST_F(PerformerTest, threads_start_runs_side_by_side) {
                     std::this_thread::yield();
                 }
                 wrong += velo_goal_run_end(run).status != VELO_OK;
-                wrong += std::ranges::count(out, i + 1) != 512;
+                wrong += std::ranges::count(out, i + 1) != static_cast<std::ptrdiff_t>(count);
             }
         });
     }
