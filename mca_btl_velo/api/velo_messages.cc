@@ -134,6 +134,7 @@ velo_message* velo_message_take(velo_messenger* messenger, velo_key pattern, vel
 velo_status velo_message_receive_taken(velo_messenger* messenger, velo_message* message,
                                        velo_message_receive* receive) {
     return guarded(messenger->engine, [&] {
+        receive->announced = 0;
         messenger->messenger.consume(parked(message), receive);
         return VELO_OK;
     });

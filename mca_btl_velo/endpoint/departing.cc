@@ -124,7 +124,11 @@ void Engine::drop_queue(Peer& peer) {
 std::vector<rma::Completion> Engine::give_up_transfers(Peer& peer) {
     std::vector<rma::Completion> lost;
     if (const singlecopy::RemoteMemory* memory = rma_.known_memory(peer.index))
-        std::erase_if(helps_, [memory](const rma::Help& help) { return help.memory == memory; });
+        std::erase_if(helps_, [&](const rma::Help& help) {
+            if (help.memory != memory) return false;
+            if (help.completion.done != nullptr) lost.push_back(help.completion);
+            return true;
+        });
     rma_.departed(peer.index, &lost);
     return lost;
 }

@@ -79,11 +79,29 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
-    // `local` is only read by a put.
+    // `local` is only read by a put. Who copies: whoever makes it fastest, or this process alone if there is
+    // single copy, because its peer has as much to copy of its own.
+    enum class By : std::uint8_t { kFastest, kOneself };
     velo_status transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                         std::size_t bytes, const rma::Completion& completion);
+                         std::size_t bytes, const rma::Completion& completion, By by = By::kFastest);
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
+    // A get whose data are not there yet: the peer may copy them as soon as they are, whatever this process
+    // does then. Returns a ticket for the peer; nullopt: there is no such way. It has to end in one of two:
+    std::optional<std::uint32_t> announce(Peer& peer, std::size_t bytes);
+    // ... the data are there: as `transfer`.
+    velo_status transfer_announced(Peer& peer, std::uint32_t ticket, void* local, std::uint64_t remote,
+                                   std::size_t bytes, const rma::Completion& completion, By by);
+    // ... or they will not be: nothing is written any more, or (false) nothing will be when `completion` is
+    // told of an error.
+    bool withdraw(Peer& peer, std::uint32_t ticket, std::size_t bytes, const rma::Completion& completion);
+    // The peer's side, with a ticket whose cell there is. nullopt: this process cannot help.
+    std::optional<rma::Help> helping(Peer& peer, std::uint32_t ticket, const std::byte* data,
+                                     std::uint64_t remote, std::size_t bytes);
+    // From `first` on, which has been claimed.
+    void help_now(Peer& peer, rma::Help& help, const rma::Share::Range& first);
+    // As long as nothing waits in the mailbox; the completion is told at the end.
+    void help_when_idle(const rma::Help& help);
     int progress();
     // Of the progress that calls back.
     void linger(std::uint32_t looks) noexcept {
@@ -307,10 +325,15 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
-                            singlecopy::RemoteMemory& memory);
+                            singlecopy::RemoteMemory& memory, bool chosen);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
                              singlecopy::RemoteMemory& memory);
+    std::optional<rma::Help> help_with(Peer& peer, std::uint32_t ticket, std::uint64_t bytes,
+                                       const std::byte* data, std::uint64_t remote, rma::Share::First first);
+    velo_status share(std::unique_lock<OptionalMutex>& lock, rma::SharedGet& get, Peer& peer);
+    rma::SharedGet announced(const Peer& peer, std::uint32_t ticket, std::size_t bytes,
+                             const rma::Completion& completion);
     void give_help();
     void await_shared_gets();
     void finish_shared_gets();

@@ -1,4 +1,5 @@
 // RMA transfers: which way each takes, and the ones that two processes carry out together.
+#include <cerrno>
 #include <mutex>
 
 #include "endpoint/engine.h"
@@ -15,15 +16,16 @@ constexpr int kPatience = 20000;
 }  // namespace
 
 velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                             std::size_t bytes, const rma::Completion& completion) {
+                             std::size_t bytes, const rma::Completion& completion, By by) {
     std::unique_lock lock(mutex_);
     if (peer.departed) [[unlikely]]
         return VELO_ERR_REMOTE;
     singlecopy::RemoteMemory* memory = rma_.memory_of(peer.index);
     auto route = rma::Route::kSingleCopy;
+    const bool chosen = direction == rma::Direction::kGet && by == By::kFastest;
     if (memory == nullptr) {
         route = rma::Route::kMailbox;
-    } else if (direction == rma::Direction::kGet && !single_copy_only_) {
+    } else if (chosen && !single_copy_only_) {
         route = rma_.route(bytes, peer.distance.far());
     }
     if (route == rma::Route::kMailbox) {
@@ -36,19 +38,19 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
-    return single_copy(peer, direction, local, remote, bytes, completion, *memory);
+    return single_copy(peer, direction, local, remote, bytes, completion, *memory, chosen);
 }
 
 velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                                 std::size_t bytes, const rma::Completion& completion,
-                                singlecopy::RemoteMemory& memory) {
+                                singlecopy::RemoteMemory& memory, bool chosen) {
     std::uint64_t started = platform::ticks();
     int error = direction == rma::Direction::kGet ? memory.read(local, remote, bytes)
                                                   : memory.write(local, remote, bytes);
     {
         std::lock_guard lock(mutex_);
         --peer.copying;
-        if (error == 0 && direction == rma::Direction::kGet) rma_.measured(bytes, started);
+        if (error == 0 && chosen) rma_.measured(bytes, started);
     }
     if (error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
@@ -58,10 +60,10 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
 velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                                  std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
                                  singlecopy::RemoteMemory& memory) {
-    std::optional<unsigned> cell = share_cells_.take();
+    std::optional<unsigned> cell = share_cells_.take(0, fabric::shm::kGetCells);
     if (!cell) {
         lock.unlock();
-        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, memory);
+        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, memory, true);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
     rma::SharedGet get{*cell,      rma::Share(share_cells_.at(*cell), generation, bytes),
@@ -71,16 +73,105 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
     get.share.open();
     rma_.together_started(bytes);
     rma_.ask_for_help(peer.index, local, remote, bytes, *cell, generation);
+    return share(lock, get, peer);
+}
+
+// The own part; the peer's is waited for in progress.
+velo_status Engine::share(std::unique_lock<OptionalMutex>& lock, rma::SharedGet& get, Peer& peer) {
     lock.unlock();
-
     get.copy_own_part();
-
     await_shared_gets();
     lock.lock();
     --peer.copying;
     shared_gets_.push_back(get);
     want_housekeeping();
     return VELO_QUEUED;
+}
+
+std::optional<std::uint32_t> Engine::announce(Peer& peer, std::size_t bytes) {
+    std::lock_guard lock(mutex_);
+    if (peer.departed || rma_.memory_of(peer.index) == nullptr) return std::nullopt;
+    const auto cell = share_cells_.take(fabric::shm::kGetCells, fabric::shm::kShareCells);
+    if (!cell) return std::nullopt;
+    const std::uint32_t generation = share_cells_.next_generation(*cell);
+    rma::Share(share_cells_.at(*cell), generation, bytes, rma::Share::First::kPeer).open();
+    return rma::ticket_of(*cell, generation);
+}
+
+rma::SharedGet Engine::announced(const Peer& peer, std::uint32_t ticket, std::size_t bytes,
+                                 const rma::Completion& completion) {
+    const unsigned cell = rma::cell_of(ticket);
+    return {cell,
+            rma::Share(share_cells_.at(cell), rma::generation_of(ticket), bytes, rma::Share::First::kPeer),
+            nullptr,
+            nullptr,
+            0,
+            bytes,
+            completion,
+            peer.index,
+            true};
+}
+
+velo_status Engine::transfer_announced(Peer& peer, std::uint32_t ticket, void* local, std::uint64_t remote,
+                                       std::size_t bytes, const rma::Completion& completion, By by) {
+    std::unique_lock lock(mutex_);
+    rma::SharedGet get = announced(peer, ticket, bytes, completion);
+    get.memory = peer.departed ? nullptr : rma_.memory_of(peer.index);
+    if (get.memory == nullptr || get.share.claim_all()) {
+        share_cells_.give_back(get.cell);
+        lock.unlock();
+        return transfer(peer, rma::Direction::kGet, local, remote, bytes, completion, by);
+    }
+    get.local = static_cast<std::byte*>(local);
+    get.remote = remote;
+    statistics_.rma_single_copy_bytes += bytes;
+    ++peer.copying;
+    return share(lock, get, peer);
+}
+
+bool Engine::withdraw(Peer& peer, std::uint32_t ticket, std::size_t bytes,
+                      const rma::Completion& completion) {
+    std::unique_lock lock(mutex_);
+    rma::SharedGet get = announced(peer, ticket, bytes, completion);
+    if (get.share.claim_all()) {
+        share_cells_.give_back(get.cell);
+        return true;
+    }
+    get.error = ECANCELED;
+    ++peer.copying;
+    share(lock, get, peer);
+    return false;
+}
+
+std::optional<rma::Help> Engine::helping(Peer& peer, std::uint32_t ticket, const std::byte* data,
+                                         std::uint64_t remote, std::size_t bytes) {
+    std::lock_guard lock(mutex_);
+    return help_with(peer, ticket, bytes, data, remote, rma::Share::First::kPeer);
+}
+
+std::optional<rma::Help> Engine::help_with(Peer& peer, std::uint32_t ticket, std::uint64_t bytes,
+                                           const std::byte* data, std::uint64_t remote,
+                                           rma::Share::First first) {
+    singlecopy::RemoteMemory* memory = peer.departed ? nullptr : rma_.memory_of(peer.index);
+    if (memory == nullptr) return std::nullopt;
+    rma::ShareCell* cell = peer.segment.header().shares + rma::cell_of(ticket);
+    return rma::Help{rma::Share(cell, rma::generation_of(ticket), bytes, first), memory, data, remote};
+}
+
+void Engine::help_now(Peer& peer, rma::Help& help, const rma::Share::Range& first) {
+    {
+        std::lock_guard lock(mutex_);
+        ++peer.copying;
+    }
+    for (bool more = help.copy(first); more;) more = help.copy();
+    std::lock_guard lock(mutex_);
+    --peer.copying;
+}
+
+void Engine::help_when_idle(const rma::Help& help) {
+    std::lock_guard lock(mutex_);
+    helps_.push_back(help);
+    want_housekeeping();
 }
 
 // The peer's part of a get is waited for after the own part of the next, so that neither waits for the other
@@ -104,7 +195,7 @@ void Engine::finish_shared_gets() {
             const bool complete = get.complete();
             if (!complete && !peers_.find(get.peer)->ending) return false;
             share_cells_.give_back(get.cell);
-            rma_.together_completed(get.bytes);
+            if (!get.announced) rma_.together_completed(get.bytes);
             done.push_back(get.completion);
             done.back().status = complete && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
             return true;
@@ -114,13 +205,11 @@ void Engine::finish_shared_gets() {
 }
 
 void Engine::help(flow::PeerIndex index, const rma::MessageHeader& request) {
-    Peer& peer = reachable_peer(index);
-    singlecopy::RemoteMemory* memory = rma_.memory_of(index);
-    if (memory == nullptr) return;
-    auto generation = static_cast<std::uint32_t>(request.compare >> 8);
-    rma::ShareCell* cell = peer.segment.header().shares + (request.compare & 0xff);
-    helps_.push_back(rma::Help{rma::Share(cell, generation, request.bytes), memory,
-                               reinterpret_cast<std::byte*>(request.address), request.position});
+    const auto help = help_with(reachable_peer(index), static_cast<std::uint32_t>(request.compare),
+                                request.bytes, reinterpret_cast<const std::byte*>(request.address),
+                                request.position, rma::Share::First::kInitiator);
+    if (!help) return;
+    helps_.push_back(*help);
     want_housekeeping();
 }
 
@@ -132,7 +221,13 @@ void Engine::give_help() {
         lock.unlock();
         bool more = help.copy();
         lock.lock();
-        if (!more) helps_.pop_front();
+        helps_.front().completion = help.completion;
+        if (more) continue;
+        helps_.pop_front();
+        if (help.completion.done == nullptr) continue;
+        lock.unlock();
+        help.completion.done(help.completion.argument, VELO_OK, help.completion.result);
+        lock.lock();
     }
 }
 

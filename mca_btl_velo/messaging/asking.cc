@@ -64,7 +64,7 @@ void Messenger::offer_arrived(Peer& from, const OfferHeader& offer) {
         if (answer.verdict == Answer::kAccepted) {
             forget_peeks(share, like.id);
             ++state_.matched_at_once;
-            receive = receive_of(match(like.key));
+            receive = fetching(match(like.key));
         }
         say(from, answer.header, answer);
     }

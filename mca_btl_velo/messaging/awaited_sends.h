@@ -42,6 +42,14 @@ class AwaitedSends {
         return send;
     }
 
+    // The first that waits for this peer and satisfies the condition; nullptr: none.
+    template <typename Condition>
+    velo_message_send** find(std::uint32_t peer, Condition condition) {
+        for (Entry& entry : entries_)
+            if (entry.send != nullptr && entry.peer == peer && condition(*entry.send)) return &entry.send;
+        return nullptr;
+    }
+
     // All that wait for this peer.
     std::vector<velo_message_send*> remove_all(std::uint32_t peer) {
         std::vector<velo_message_send*> sends;

@@ -32,6 +32,7 @@ velo_status Messenger::hold(Peer& to, const matching::Key& key, const std::byte*
     // The receiver's DONE, unless it leaves in its turn.
     expect(send, 1);
     send->takes_header = false;
+    send->placement = nullptr;
     if (share.backlog == nullptr) {
         share.backlog = std::make_unique<Backlog>();
         Header begin{{0, 0, 1}, 0, Kind::kHolding, 0};
@@ -54,6 +55,7 @@ void Messenger::drain(Peer& to) {
         release_held(to, held, backlog);
         --share.headers;
         send->takes_header = true;
+        send->placement = nullptr;
         expect(send, 2);
         std::memcpy(send->header, &rendezvous, sizeof rendezvous);
         // Its DONE is not heard before the mutex is free, so it cannot be complete now.

@@ -100,7 +100,7 @@ void Messenger::departed(Peer& peer) {
         share = Share();
         share.peeks = std::move(peeks);
     }
-    for (velo_message_send* send : unanswered) settle(send, VELO_ERR_REMOTE);
+    for (velo_message_send* send : unanswered) answered(send, VELO_ERR_REMOTE);
     if (hear_ != nullptr) hear_(hearer_, peer);
 }
 
@@ -197,6 +197,8 @@ void Messenger::control_arrived(Peer& from, const Header& header, const std::byt
             return take_arrived(from, read<ProbeHeader>(data, bytes));
         case Kind::kTaken:
             return taken_arrived(from, read<ProbeHeader>(data, bytes));
+        case Kind::kAnnounce:
+            return announcement_arrived(from, read<AnnounceHeader>(data, bytes));
         default:
             throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
     }
@@ -237,7 +239,7 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
         matching::Posted* posted = match(like.key);
         if (posted == nullptr) return park(like, nullptr, 0);
         ++state_.matched_at_once;
-        receive = receive_of(posted);
+        receive = fetching(posted);
     }
     fetch(receive, like);
 }
@@ -256,7 +258,7 @@ void Messenger::done_arrived(Peer& from, const DoneHeader& done) {
         }
     }
     if (send == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a message was acknowledged that was not sent");
-    settle(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
+    answered(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
 }
 
 velo_messenger_state Messenger::observe() const {
@@ -266,6 +268,7 @@ velo_messenger_state Messenger::observe() const {
     state.share_bytes = std::uint64_t{share_cells_} * kCellBytes;
     state.share_headers = share_headers_;
     state.memory_bytes = pool_.memory();
+    state.placed = placed_.load(std::memory_order_relaxed);
     return state;
 }
 

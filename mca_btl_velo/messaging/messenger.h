@@ -16,19 +16,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
+#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "endpoint/gate.h"
 #include "endpoint/send_now.h"
 #include "matching/posted_queue.h"
 #include "matching/unexpected_queue.h"
+#include "messaging/announcements.h"
 #include "messaging/awaited_sends.h"
 #include "messaging/backlog.h"
 #include "messaging/pool.h"
@@ -41,7 +46,7 @@ using endpoint::Peer;
 
 // What a messenger needs to know about a peer's, carried by the job's start-up exchange.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x324d6f6c6556;  // "VeloM2"
+    static constexpr std::uint64_t kMagic = 0x334d6f6c6556;  // "VeloM3"
     std::uint64_t magic;
     std::uint32_t share;    // cells
     std::uint32_t headers;  // rendezvous that may be under way
@@ -86,8 +91,19 @@ class Messenger final : private endpoint::Listener {
                                               std::size_t bytes) noexcept;
     velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
-    [[gnu::always_inline]] void receive(matching::Key pattern, velo_message_receive* receive);
+    using By = endpoint::Engine::By;
+    [[gnu::always_inline]] void receive(matching::Key pattern, velo_message_receive* receive,
+                                        By by = By::kFastest);
     bool cancel(velo_message_receive* receive);
+    // After receive(), of a large receive without wildcards and with a key that no other receive has while it
+    // lasts: its sender may copy the data to it, when it has nothing else to do if each is to copy its own.
+    void announce(Peer& from, const matching::Key& key, velo_message_receive* receive);
+    // Only if somebody has broken the rules is this so when `done` is called; withdraw has to follow then.
+    static bool is_announced(const velo_message_receive* receive) {
+        return (receive->announced & ~kByOneself) != 0;
+    }
+    // Nobody writes to it any more. False: nobody will when `done` is called, possibly once more.
+    bool withdraw(velo_message_receive* receive);
     // The message stays.
     bool probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes);
     Parked* take(const matching::Key& pattern);
@@ -122,6 +138,22 @@ class Messenger final : private endpoint::Listener {
         std::uint32_t headers = 0;         // rendezvous that this process may still start
         std::unique_ptr<Backlog> backlog;  // of messages to the peer, if any are held back
         std::vector<Peek> peeks;           // while the peer holds something back
+        std::unique_ptr<Announcements> announcements;  // of the peer
+    };
+    // A message whose receive has been announced. It is answered, and it is copied; either may be over first.
+    struct Placement {
+        velo_message_send answer;  // in the place of the send among those that are awaited
+        Messenger* messenger;
+        std::atomic<velo_message_send*> send;  // nullptr: complete
+        std::uint64_t bytes;
+        std::optional<rma::Help> help;
+        rma::Share::Range first;
+        bool when_idle;
+
+        void complete(velo_status status) {
+            if (velo_message_send* whole = send.exchange(nullptr, std::memory_order_acq_rel))
+                settle(whole, status);
+        }
     };
     // Messages of the messenger itself that wait in the engine, and memory that transfers under way fill,
     // possibly longer than the messenger lives.
@@ -198,6 +230,14 @@ class Messenger final : private endpoint::Listener {
     static void forget_peeks(Share& share, std::uint64_t id);
     Parked* take_held(const matching::Key& pattern);
 
+    // placing.cc
+    void announcement_arrived(Peer& from, const AnnounceHeader& header);
+    Placement* begin_placing(Peer& to, const Announcement& announcement, const std::byte* data,
+                             velo_message_send* send, bool when_idle);
+    void place(Peer& to, Placement& placement);
+    static void copied(void* placement, velo_status status, std::uint64_t bytes);
+    static void answered(velo_message_send* send, velo_status status);
+
     // receiving.cc
     static void deliver(velo_message_receive* receive, matching::Key key, const std::byte* data,
                         std::size_t bytes);
@@ -210,14 +250,29 @@ class Messenger final : private endpoint::Listener {
     void drop_part(void* part);
 
     // velo_message_receive::turn: whether a receive may be cancelled, and later who goes on with its parts.
-    enum Turn : std::uint32_t { kWaiting, kMatched, kFirst, kSecond };
+    enum Turn : std::uint32_t { kWaiting, kMatched, kFirst, kSecond, kAnnounced, kMatchedAnnounced };
     static constexpr std::uint64_t kFailed = UINT64_MAX;  // velo_message_receive::position
+    // velo_message_receive::announced: the ticket, or 0, and this.
+    static constexpr std::uint32_t kByOneself = 1U << 7;
+    static_assert(fabric::shm::kShareCells <= kByOneself);
+    static std::uint32_t take_ticket(velo_message_receive* receive) {
+        return std::exchange(receive->announced, receive->announced & kByOneself) & ~kByOneself;
+    }
 
+    static velo_message_receive* waiting_of(matching::Posted* posted) {
+        return reinterpret_cast<velo_message_receive*>(reinterpret_cast<std::byte*>(posted) -
+                                                       offsetof(velo_message_receive, posted));
+    }
     // The receive that has matched.
     static velo_message_receive* receive_of(matching::Posted* posted) {
-        auto* receive = reinterpret_cast<velo_message_receive*>(reinterpret_cast<std::byte*>(posted) -
-                                                                offsetof(velo_message_receive, posted));
+        velo_message_receive* receive = waiting_of(posted);
         receive->turn = kMatched;
+        return receive;
+    }
+    // The same of a message that will be fetched.
+    static velo_message_receive* fetching(matching::Posted* posted) {
+        velo_message_receive* receive = waiting_of(posted);
+        receive->turn = receive->turn == kAnnounced ? kMatchedAnnounced : kMatched;
         return receive;
     }
     Share& share_of(const Peer& peer) {
@@ -274,6 +329,9 @@ class Messenger final : private endpoint::Listener {
     std::vector<Share> shares_;  // by index of the peer
     Share own_;                  // of this process in its own pool
     AwaitedSends awaited_;
+    std::deque<Placement> placements_;
+    std::vector<Placement*> free_placements_;
+    std::atomic<std::uint64_t> placed_{0};
     std::shared_ptr<Notes> notes_;  // the engine has it too
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
     void (*hear_)(void*, Peer&) = nullptr;
@@ -308,16 +366,17 @@ inline bool Messenger::send_by(Way way, Peer& to, matching::Key key, const std::
     return true;
 }
 
-inline void Messenger::receive(matching::Key pattern, velo_message_receive* receive) {
+inline void Messenger::receive(matching::Key pattern, velo_message_receive* receive, By by) {
     static_assert(sizeof receive->posted >= sizeof(matching::Posted));
     receive->messenger = reinterpret_cast<velo_messenger*>(this);
+    receive->turn = kWaiting;
+    receive->announced = by == By::kOneself ? kByOneself : 0;
     Parked* message;
     {
         std::lock_guard lock(mutex_);
         message =
             unexpected_.size() == 0 ? nullptr : static_cast<Parked*>(unexpected_.find(in_memory(pattern)));
         if (message == nullptr) {
-            receive->turn = kWaiting;
             auto* posted = new (receive->posted) matching::Posted;
             posted_.push(posted, pattern);
             if (!holders_.empty() && posted_.front(pattern) == posted) [[unlikely]]

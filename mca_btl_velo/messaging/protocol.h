@@ -22,7 +22,9 @@ enum class Kind : std::uint8_t {
     kPeek = 10,    // a probe waits
     kSeen = 11,    // the held message that it would find; without an id: none
     kTake = 12,    // takes that message out
-    kTaken = 13    // the message; without an id: it was no longer there
+    kTaken = 13,   // the message; without an id: it was no longer there
+    // Of receives that no other could be taken for.
+    kAnnounce = 14  // it waits for a large message: see placing.cc
 };
 
 struct Header {
@@ -69,6 +71,14 @@ struct AnswerHeader {
     Answer verdict;
 };
 
+struct AnnounceHeader {
+    Header header;  // key: of the message; unused: not 0 if its sender is to copy when it is idle
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint32_t ticket;
+    std::uint32_t unused;
+};
+
 struct ProbeHeader {
     Header header;  // key: the pattern of the probe
     std::int32_t source, tag;
@@ -86,6 +96,7 @@ static_assert(sizeof(Header) == 16, "MPI's header in the thesis: 2 KB take 37 pa
 static_assert(sizeof(RendezvousHeader) <= wire::kPiggybackOffset &&
                   sizeof(OfferHeader) <= wire::kPiggybackOffset &&
                   sizeof(AnswerHeader) <= wire::kPiggybackOffset &&
+                  sizeof(AnnounceHeader) <= wire::kPiggybackOffset &&
                   sizeof(ProbeHeader) <= wire::kPiggybackOffset,
               "a header and a piggyback share one packet");
 

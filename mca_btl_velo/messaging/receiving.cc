@@ -20,7 +20,7 @@ std::size_t wanted(const velo_message_receive* receive) {
     return std::min(receive->bytes, receive->capacity);
 }
 
-void announce(velo_message_receive* receive, const matching::Key& key, std::size_t bytes) {
+void note_match(velo_message_receive* receive, const matching::Key& key, std::size_t bytes) {
     receive->matched = {key.context, key.source, key.tag};
     receive->bytes = bytes;
 }
@@ -28,13 +28,17 @@ void announce(velo_message_receive* receive, const matching::Key& key, std::size
 }  // namespace
 
 bool Messenger::cancel(velo_message_receive* receive) {
-    std::lock_guard lock(mutex_);
-    if (receive->turn != kWaiting) return false;
-    receive->turn = kMatched;
-    auto* posted = reinterpret_cast<matching::Posted*>(receive->posted);
-    posted_.remove(posted);
-    if (!holders_.empty()) ask_for_next(posted->pattern);
-    return true;
+    bool announced;
+    {
+        std::lock_guard lock(mutex_);
+        announced = receive->turn == kAnnounced;
+        if (!announced && receive->turn != kWaiting) return false;
+        receive->turn = kMatched;
+        auto* posted = reinterpret_cast<matching::Posted*>(receive->posted);
+        posted_.remove(posted);
+        if (!holders_.empty()) ask_for_next(posted->pattern);
+    }
+    return !announced || withdraw(receive);
 }
 
 bool Messenger::probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes) {
@@ -125,7 +129,7 @@ void Messenger::forget(std::uint32_t context) {
 
 void Messenger::deliver(velo_message_receive* receive, matching::Key key, const std::byte* data,
                         std::size_t bytes) {
-    announce(receive, key, bytes);
+    note_match(receive, key, bytes);
     const std::size_t kept = wanted(receive);
     if (receive->unpack != nullptr) {
         if (kept > 0) receive->unpack(receive, data, kept);
@@ -136,7 +140,7 @@ void Messenger::deliver(velo_message_receive* receive, matching::Key key, const 
 }
 
 void Messenger::copy_out(velo_message_receive* receive, const Parked& message) {
-    announce(receive, message.key, message.bytes);
+    note_match(receive, message.key, message.bytes);
     std::size_t left = wanted(receive);
     auto* to = static_cast<std::byte*>(receive->buffer);
     Pool::for_each_piece(message, [&](const std::byte* data, std::size_t bytes) {
@@ -150,12 +154,19 @@ void Messenger::copy_out(velo_message_receive* receive, const Parked& message) {
 }
 
 void Messenger::fetch(velo_message_receive* receive, const Parked& rendezvous) {
-    announce(receive, rendezvous.key, rendezvous.bytes);
+    note_match(receive, rendezvous.key, rendezvous.bytes);
     if (rendezvous.from == nullptr) {
         auto* send = reinterpret_cast<velo_message_send*>(rendezvous.id);
         deliver(receive, rendezvous.key, reinterpret_cast<const std::byte*>(rendezvous.address),
                 rendezvous.bytes);
         return settle(send, VELO_OK);
+    }
+    std::uint32_t ticket = 0;
+    if (receive->turn == kMatchedAnnounced) [[unlikely]] {
+        if (receive->peer == rendezvous.from && receive->capacity == rendezvous.bytes)
+            ticket = take_ticket(receive);
+        else if (!withdraw(receive))
+            return;
     }
     receive->peer = rendezvous.from;
     receive->remote = rendezvous.address;
@@ -169,8 +180,12 @@ void Messenger::fetch(velo_message_receive* receive, const Parked& rendezvous) {
         auto* whole = static_cast<velo_message_receive*>(argument);
         reinterpret_cast<Messenger*>(whole->messenger)->fetched(whole, status);
     };
-    const velo_status status = engine_.transfer(*receive->peer, rma::Direction::kGet, receive->buffer,
-                                                receive->remote, kept, {done, receive});
+    const By by = receive->announced == 0 ? By::kFastest : By::kOneself;
+    const velo_status status = ticket == 0
+                                   ? engine_.transfer(*receive->peer, rma::Direction::kGet, receive->buffer,
+                                                      receive->remote, kept, {done, receive}, by)
+                                   : engine_.transfer_announced(*receive->peer, ticket, receive->buffer,
+                                                                receive->remote, kept, {done, receive}, by);
     if (status < VELO_OK) fetched(receive, status);
 }
 

@@ -35,6 +35,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     std::uint16_t returned;
     bool eager;
     std::uint64_t id = 0;
+    Placement* placement = nullptr;
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
@@ -53,13 +54,28 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         }
         if (!eager || mode != VELO_SEND_STANDARD) {
             send->takes_header = !eager;
+            send->placement = nullptr;
             expect(send, 2);
-            id = awaited_.add(send, to->index);
+            if (share.announcements != nullptr && !eager) [[unlikely]]
+                if (const auto announced = share.announcements->take(in_memory(key), bytes))
+                    placement = begin_placing(*to, *announced, data, send, announced->when_idle);
+            id = awaited_.add(placement == nullptr ? send : &placement->answer, to->index);
         }
         returned = take_owed(share);
+        if (!eager) {
+            const RendezvousHeader rendezvous{header_of(key, returned, Kind::kRendezvous), id,
+                                              reinterpret_cast<std::uint64_t>(data), bytes};
+            static_assert(sizeof rendezvous <= sizeof send->header);
+            std::memcpy(send->header, &rendezvous, sizeof rendezvous);
+        }
+    }
+    if (!eager) {
+        const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
+        if (placement != nullptr) place(*to, *placement);
+        return status;
     }
     Header header = header_of(key, returned, Kind::kEager);
-    if (eager && mode == VELO_SEND_STANDARD) [[likely]] {
+    if (mode == VELO_SEND_STANDARD) [[likely]] {
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
         const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
         if (status != VELO_WOULD_BLOCK) return status;
@@ -67,17 +83,10 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         expect(send, 1);
         return queue(*to, sizeof header, data, bytes, send);
     }
-    if (eager) {
-        header.kind = Kind::kSynchronous;
-        const SynchronousHeader synchronous{header, id};
-        std::memcpy(send->header, &synchronous, sizeof synchronous);
-        return queue(*to, sizeof synchronous, data, bytes, send);
-    }
-    header.kind = Kind::kRendezvous;
-    const RendezvousHeader rendezvous{header, id, reinterpret_cast<std::uint64_t>(data), bytes};
-    static_assert(sizeof rendezvous <= sizeof send->header);
-    std::memcpy(send->header, &rendezvous, sizeof rendezvous);
-    return queue(*to, sizeof rendezvous, nullptr, 0, send);
+    header.kind = Kind::kSynchronous;
+    const SynchronousHeader synchronous{header, id};
+    std::memcpy(send->header, &synchronous, sizeof synchronous);
+    return queue(*to, sizeof synchronous, data, bytes, send);
 }
 
 // `events`: 1 if the send is complete when it has left, 2 if the receiver will say when.

@@ -72,10 +72,46 @@ class Places {
     Vertex at_ = 0;
 };
 
+// Receives that no other could be taken for.
+void find_large(Compiled& of) {
+    const goal::Schedule& schedule = of.schedule;
+    const auto is_large = [&](const Operation& o) {
+        return o.bytes >= kLeastAnnounced && o.pieces == 0 && o.peer != schedule.rank();
+    };
+    const auto key = [&](Vertex v) {
+        const Operation& o = schedule.operation(v);
+        return std::uint64_t{o.peer} << 32 | o.tag;
+    };
+    std::vector<Vertex> receives;
+    std::vector<std::uint32_t> receivers;  // of something that is large as well
+    bool some = false;
+    for (Vertex v = 0; v < schedule.count(); ++v) {
+        const Operation& o = schedule.operation(v);
+        if (o.kind == goal::Kind::kSend && is_large(o)) receivers.push_back(o.peer);
+        if (o.kind != goal::Kind::kReceive) continue;
+        if (o.peer == goal::kAny || o.tag == goal::kAny) return;
+        receives.push_back(v);
+        some = some || is_large(o);
+    }
+    if (!some) return;
+    of.large.resize(schedule.count());
+    std::ranges::sort(receives, {}, key);
+    std::ranges::sort(receivers);
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+        const Operation& o = schedule.operation(receives[i]);
+        const bool alone = (i == 0 || key(receives[i - 1]) != key(receives[i])) &&
+                           (i + 1 == receives.size() || key(receives[i + 1]) != key(receives[i]));
+        if (alone && is_large(o))
+            of.large[receives[i]] = std::ranges::binary_search(receivers, o.peer) ? Compiled::Large::kBothWays
+                                                                                  : Compiled::Large::kOneWay;
+    }
+}
+
 }  // namespace
 
 Compiled::Compiled(goal::Schedule made) : schedule(std::move(made)) {
     Places(*this).look();
+    find_large(*this);
 }
 Compiled::~Compiled() = default;
 

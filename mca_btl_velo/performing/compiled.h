@@ -14,6 +14,8 @@ struct LiveRun;
 // Of no operation.
 inline constexpr std::uint32_t kNoTag = std::uint32_t{1} << 31;
 
+inline constexpr std::uint64_t kLeastAnnounced = std::uint64_t{16} * 1024;
+
 struct Compiled {
     explicit Compiled(goal::Schedule made);
     ~Compiled();
@@ -23,6 +25,9 @@ struct Compiled {
     std::uint32_t most_tag = 0;            // of its messages
     std::uint32_t shared_tag = kNoTag;     // messages with it are the same to all of their receivers
     bool led = false;                      // they come from, or by, who leads this process's node
+    // Receives that are worth an announcement: whether as much goes to the sender, too.
+    enum class Large : std::uint8_t { kNo, kOneWay, kBothWays };
+    std::vector<Large> large;              // by operation; empty: none
     std::uint64_t nowhere = 0;             // bytes of data that is nobody's, at most
     std::unique_ptr<std::byte[]> nobodys;  // so many, once there is a run
     std::vector<std::unique_ptr<LiveRun>> idle;

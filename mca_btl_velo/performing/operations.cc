@@ -93,9 +93,16 @@ void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& 
     slot.next = run.receives;
     if (run.receives != nullptr) run.receives->previous = &slot;
     run.receives = &slot;
-    messenger_.receive(key_of(run, o.peer, o.tag), &slot.receive);
-    if (o.tag == run.compiled->shared_tag) [[unlikely]]
+    const matching::Key key = key_of(run, o.peer, o.tag);
+    const Compiled& compiled = *run.compiled;
+    const Compiled::Large large = compiled.large.empty() ? Compiled::Large::kNo : compiled.large[v];
+    messenger_.receive(key, &slot.receive,
+                       large == Compiled::Large::kBothWays ? messaging::Messenger::By::kOneself
+                                                           : messaging::Messenger::By::kFastest);
+    if (o.tag == compiled.shared_tag) [[unlikely]]
         want(slot);
+    else if (large != Compiled::Large::kNo)
+        messenger_.announce(*peer, key, &slot.receive);
     // All that it has sent has come.
     if (peer == nullptr || !has_departed(peer)) [[likely]]
         return;

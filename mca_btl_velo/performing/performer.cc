@@ -224,6 +224,8 @@ std::uint32_t Performer::collect() {
 void Performer::settle(Slot& slot) {
     if (slot.run == nullptr) [[unlikely]]
         return release(slot);
+    if (slot.receives && messaging::Messenger::is_announced(&slot.receive)) [[unlikely]]
+        if (!messenger_.withdraw(&slot.receive)) return;
     LiveRun& run = *slot.run;
     const goal::Vertex v = slot.vertex;
     const velo_status status = slot.status;

@@ -3,7 +3,6 @@
 namespace velo::rma {
 
 void SharedGet::copy_own_part() {
-    // After an error the rest is claimed and left, so that the peer does not go on.
     while (auto range = share.claim_front()) {
         if (error == 0) error = memory->read(local + range->offset, remote + range->offset, range->bytes);
     }
@@ -19,18 +18,22 @@ bool SharedGet::complete() {
 }
 
 bool Help::copy() {
-    auto range = share.claim_back();
-    if (!range) return false;
-    if (memory->write(source + range->offset, destination + range->offset, range->bytes) == 0) {
-        share.finish(*range);
-        return true;
-    }
-    share.give_up();
-    return false;
+    const auto range = share.claim_back();
+    return range && copy(*range);
 }
 
-std::optional<unsigned> ShareCells::take() {
-    for (unsigned cell = 0; cell < fabric::shm::kShareCells; ++cell) {
+bool Help::copy(const Share::Range& range) {
+    if (memory->write(source + range.offset, destination + range.offset, range.bytes) != 0) {
+        share.give_up();
+        return false;
+    }
+    share.finish(range);
+    completion.result += range.bytes;
+    return true;
+}
+
+std::optional<unsigned> ShareCells::take(unsigned first, unsigned end) {
+    for (unsigned cell = first; cell < end; ++cell) {
         if ((busy_ & 1U << cell) != 0) continue;
         busy_ |= 1U << cell;
         return cell;

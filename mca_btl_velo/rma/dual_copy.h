@@ -23,8 +23,9 @@ struct SharedGet {
     std::uint64_t remote, bytes;
     Completion completion;
     PeerIndex peer;
+    bool announced = false;
 
-    // Copies what the peer does not claim.
+    // Copies what the peer does not claim; after an error claims it all the same.
     void copy_own_part();
     // After that: true once the peer's part is in place too. A part that the peer could not write is copied
     // here.
@@ -36,11 +37,13 @@ struct SharedGet {
 struct Help {
     Share share;
     singlecopy::RemoteMemory* memory;  // of the initiator
-    std::byte* source;
+    const std::byte* source;
     std::uint64_t destination;
+    Completion completion{};  // of an announced get: told how many bytes have been copied here
 
     // Copies the next part. False if there is nothing left to do.
     bool copy();
+    bool copy(const Share::Range& range);
 };
 
 // Hands out the cells of this process's segment. Under the engine's lock.
@@ -48,8 +51,8 @@ class ShareCells {
  public:
     explicit ShareCells(ShareCell* cells) : cells_(cells) {}
 
-    // nullopt: all are in use.
-    std::optional<unsigned> take();
+    // One of those from `first` to `end`; nullopt: all are in use.
+    std::optional<unsigned> take(unsigned first, unsigned end);
     void give_back(unsigned cell) { busy_ &= ~(1U << cell); }
     // A new generation of the cell, never equal to the one before.
     std::uint32_t next_generation(unsigned cell) { return ++generations_[cell] % Share::kGenerations; }

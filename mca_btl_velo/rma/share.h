@@ -1,6 +1,7 @@
 // A transfer that two processes carry out together (dual copy): the initiator of a get reads from the front,
 // its peer writes from the back, each claims the next units with a compare-and-swap. A peer that comes late,
-// or never, costs nothing; one that comes after the end finds another generation and does nothing.
+// or never, costs nothing; one that comes after the end finds another generation and does nothing. An
+// announced get is open before its data are there: the peer, who knows when they are, goes first.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,17 @@
 namespace velo::rma {
 
 using fabric::shm::ShareCell;
+
+// What a peer is told of a shared transfer: generation 24 bits | cell 8.
+constexpr std::uint32_t ticket_of(unsigned cell, std::uint32_t generation) {
+    return generation << 8 | cell;
+}
+constexpr unsigned cell_of(std::uint32_t ticket) {
+    return ticket & 0xff;
+}
+constexpr std::uint32_t generation_of(std::uint32_t ticket) {
+    return ticket >> 8;
+}
 
 // One side's view of a shared transfer.
 template <template <class> class Atom>
@@ -29,13 +41,17 @@ class BasicShare {
         return unit;
     }
 
-    BasicShare(fabric::shm::BasicShareCell<Atom>* cell, std::uint32_t generation, std::uint64_t bytes)
+    enum class First : std::uint8_t { kInitiator, kPeer };
+    BasicShare(fabric::shm::BasicShareCell<Atom>* cell, std::uint32_t generation, std::uint64_t bytes,
+               First first = First::kInitiator)
         : cell_(cell),
           generation_(generation % kGenerations),
           bytes_(bytes),
           unit_(unit_for(bytes)),
           units_((bytes + unit_ - 1) / unit_),
-          initiators_part_(std::min(units_, units_ / 2 + kHeadStartUnits)) {}
+          initiators_part_(std::min(units_, units_ / 2 + kHeadStartUnits)) {
+        if (first == First::kPeer) initiators_part_ = units_ - initiators_part_;
+    }
 
     // Initiator: opens the cell. The message that tells the peer orders it before the peer's claims. Claims
     // order nothing, they only must not overlap: relaxed, throughout.
@@ -43,6 +59,12 @@ class BasicShare {
         cell_->helped.store(0, std::memory_order_relaxed);
         cell_->failed.store(0, std::memory_order_relaxed);
         cell_->claims.store(pack(0, 0), std::memory_order_relaxed);
+    }
+    // Initiator: true if the peer has claimed nothing. It cannot any more.
+    bool claim_all() {
+        std::uint64_t nothing = pack(0, 0);
+        return cell_->claims.compare_exchange_strong(nothing, pack(units_, 0), std::memory_order_relaxed,
+                                                     std::memory_order_relaxed);
     }
     std::optional<Range> claim_front() { return claim(true); }
     std::optional<Range> claim_back() { return claim(false); }
@@ -64,8 +86,9 @@ class BasicShare {
  private:
     static constexpr std::uint64_t kUnitLimit = (1U << 20) - 1;
     // Each side has a part of its own, the same in each transfer of that size, so that the lines of either
-    // part stay in the cache of the processor that moves them. The initiator's is larger by what it copies
-    // before its peer has seen the request. A part is claimed in pieces that are worth a system call.
+    // part stay in the cache of the processor that moves them. It is larger for the one who goes first, by
+    // what he copies before the other has seen the message. A part is claimed in pieces that are worth a
+    // system call.
     static constexpr std::uint64_t kPieceUnits = 64, kHeadStartUnits = 2;
     // Whoever has done his part takes a share of what the other has not claimed, within these bounds.
     static constexpr std::uint64_t kShare = 4, kLeastUnits = 2, kMostUnits = 32;

@@ -39,6 +39,7 @@ typedef struct velo_message_send {
     uint32_t awaited;
     velo_status status;
     bool takes_header;
+    void* placement;
 } velo_message_send;
 
 /* A receive, owned by the caller until it is complete. */
@@ -60,6 +61,7 @@ typedef struct velo_message_receive {
     uint64_t remote, id, position;
     void* part;
     uint32_t turn;
+    uint32_t announced;
 } velo_message_receive;
 
 /* A message that velo_message_take has taken out of the queue. */
@@ -82,6 +84,8 @@ typedef struct velo_messenger_state {
     uint64_t degraded;     /* of them, those that were short enough but met a full pool */
     uint64_t matched_at_once; /* messages that met a receive */
     uint64_t unexpected;      /* messages that did not */
+    uint64_t announced;       /* receives that have told their senders where the data go */
+    uint64_t placed;          /* messages that the sender has copied all alone to such a receive */
 } velo_messenger_state;
 
 #ifdef __cplusplus

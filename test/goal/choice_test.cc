@@ -48,6 +48,14 @@ TEST(ChoicesTest, size_bytes_and_order_decide) {
     EXPECT_EQ(chosen(own, "allreduce", 16, 65535), "recursive_doubling");
     EXPECT_EQ(chosen(own, "allreduce", 16, 65536), "rabenseifner");
     EXPECT_EQ(chosen(own, "allreduce", 12, 65536), "ring");
+    EXPECT_EQ(chosen(own, "allreduce", 2, 1 << 20), "recursive_doubling");
+    EXPECT_EQ(chosen(own, "allreduce", 3, 16384), "ring");
+    EXPECT_EQ(chosen(own, "allreduce", 4, 16384), "rabenseifner");
+    EXPECT_EQ(chosen(own, "allreduce", 4, 1 << 20), "rabenseifner");
+    EXPECT_EQ(chosen(own, "allreduce", 4, 1 << 20, false), "recursive_doubling");
+    EXPECT_EQ(chosen(own, "scan", 2, 8), "linear");
+    EXPECT_EQ(chosen(own, "scan", 4, 8), "recursive_doubling");
+    EXPECT_EQ(chosen(own, "exscan", 4, 16384), "linear");
     EXPECT_EQ(chosen(own, "allreduce", 12, 65536, false), "recursive_doubling");
     EXPECT_EQ(chosen(own, "alltoall", 9, 256), "bruck");
     EXPECT_EQ(chosen(own, "alltoall", 9, 257), "pairwise");

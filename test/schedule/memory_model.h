@@ -126,6 +126,10 @@ class ModelAtom {
         expected = static_cast<T>(value);
         return done;
     }
+    bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure,
+                                 Where where = Where::current()) {
+        return compare_exchange_weak(expected, desired, success, failure, where);
+    }
 
     At at(Where where) const { return {this, static_cast<std::uint64_t>(initial_), where}; }
 

@@ -326,6 +326,58 @@ Program shared_get(bool refused) {
             node};
 }
 
+// A get that is announced before its data are there. The peer copies first and says then that they are.
+// The initiator, who may have lost patience, gets from there on what is left; or withdraws, and whatever the
+// peer does, it owns its memory then.
+Program announced_get(bool withdrawn) {
+    constexpr std::uint64_t kUnit = 4096, kUnits = 5;
+    using Share = rma::BasicShare<ModelAtom>;
+    struct Node {
+        fabric::shm::BasicShareCell<ModelAtom> cell;
+        Mailbox<2> announcements, headers;
+        std::array<std::uint64_t, kUnits> target;
+
+        void copy(const Share::Range& range, std::uint64_t content) {
+            for (std::uint64_t at = range.offset; at < range.offset + range.bytes; at += kUnit)
+                write(&target[at / kUnit], content);
+        }
+    };
+    auto node = std::make_shared<Node>();
+    auto get = [node = node.get(), withdrawn] {
+        Share share(&node->cell, 1, kUnits * kUnit, Share::First::kPeer);
+        share.open();
+        Writer writer = node->announcements.writer();
+        send(writer, writer.reserve(1), 0, 1);
+        Reader reader = node->headers.reader();
+        if (!withdrawn) {
+            take(reader, 1);
+            reader.advance(1);
+        }
+        if (share.claim_all()) return node->copy({0, kUnits * kUnit}, 2);
+        while (auto range = share.claim_front()) {
+            if (!withdrawn) node->copy(*range, 2);
+        }
+        const std::uint64_t theirs = share.peers_bytes();
+        await([&] { return share.helped() == theirs; });
+        if (withdrawn) return node->copy({0, kUnits * kUnit}, 3);
+        for (std::uint64_t& word : node->target) require(read(&word) == 2, "another content than was copied");
+    };
+    auto place = [node = node.get()] {
+        Reader reader = node->announcements.reader();
+        take(reader, 1);
+        reader.advance(1);
+        Share share(&node->cell, 1, kUnits * kUnit, Share::First::kPeer);
+        const auto first = share.claim_back();
+        Writer writer = node->headers.writer();
+        send(writer, writer.reserve(1), 0, 1);
+        for (auto range = first; range; range = share.claim_back()) {
+            node->copy(*range, 2);
+            share.finish(*range);
+        }
+    };
+    return {withdrawn ? "announced get, withdrawn" : "announced get", {}, {get, place}, {}, node};
+}
+
 using Board = board::BasicBoard<ModelAtom>;
 
 // Of up to eight members.
@@ -457,6 +509,8 @@ std::vector<Program> programs() {
             board_barriers(),
             shared_get(true),
             shared_get(false),
+            announced_get(false),
+            announced_get(true),
             sleeper(2)};
 }
 

@@ -6,12 +6,16 @@
 
 #include "exact_memory.h"
 #include "lying_peer.h"
+#include "messaging/announcements.h"
 #include "messaging/protocol.h"
 #include "messenger_party.h"
 
 namespace velo::test {
 namespace {
 
+using messaging::AnnounceHeader;
+using messaging::Announcement;
+using messaging::Announcements;
 using messaging::Answer;
 using messaging::AnswerHeader;
 using messaging::AskHeader;
@@ -30,14 +34,16 @@ class MessengerLies : public ::testing::Test {
     static constexpr velo_messenger_config kTight{8192, 0, 0, 4};
     static constexpr int kUnderWay = 4;
 
-    MessengerLies()
-        : party_(config(), kTight), first_(party_.party[0].engine, 0), other_(party_.party[0].engine, 1) {}
+    explicit MessengerLies(const char* single_copy = "copy")
+        : party_(config(single_copy), kTight),
+          first_(party_.party[0].engine, 0),
+          other_(party_.party[0].engine, 1) {}
 
-    static PartyConfig config() {
+    static PartyConfig config(const char* single_copy) {
         PartyConfig config;
         config.size = 3;
         config.slots_per_peer = 64;
-        config.single_copy = "copy";
+        config.single_copy = single_copy;
         return config;
     }
     template <typename Message>
@@ -215,6 +221,61 @@ TEST_F(MessengerLies, no_more_is_fetched_than_there_is_room_for) {
     EXPECT_EQ(receive.text(), sent);
 }
 
+TEST_F(MessengerLies, a_receive_in_a_cell_that_does_not_exist_is_refused) {
+    const std::string text(10000, 'x');
+    say(first_, AnnounceHeader{header(Kind::kAnnounce, {0, 0, 5}), 8, text.size(),
+                               rma::ticket_of(fabric::shm::kShareCells - 1, 1), 0});
+    EXPECT_EQ(failures(), 0U);
+    const Transfer& send = party_.send(0, 1, 5, text);
+    EXPECT_FALSE(send.done);
+    say(first_, AnnounceHeader{header(Kind::kAnnounce, {0, 0, 5}), 8, text.size(),
+                               rma::ticket_of(fabric::shm::kShareCells, 1), 0});
+    EXPECT_EQ(failures(), 1U);
+}
+
+class MessengerLiesReached : public MessengerLies {
+ protected:
+    MessengerLiesReached() : MessengerLies("auto") {}
+};
+
+// A cell that nobody has opened, and addresses that cannot be: the message waits for its acknowledgement.
+TEST_F(MessengerLiesReached, an_announcement_that_is_a_lie_is_worth_nothing) {
+    const std::string text(10000, 'x');
+    std::uint64_t sends = 0;
+    for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{8}, ~std::uint64_t{0}})
+        for (const std::uint64_t bytes : {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{10000}})
+            for (const std::uint32_t generation : {0U, 1U}) {
+                const auto cell = static_cast<unsigned>(sends) % fabric::shm::kShareCells;
+                say(first_, AnnounceHeader{header(Kind::kAnnounce, {0, 0, 5}), address, bytes,
+                                           rma::ticket_of(cell, generation), 0});
+                const Transfer& send = party_.send(0, 1, 5, text);
+                party_.settle();
+                EXPECT_FALSE(send.done);
+                say(first_, DoneHeader{header(Kind::kDone, {0, 0, 0}), (sends + 1) << 32});
+                ASSERT_TRUE(send.done) << sends << ' ' << (failures() > 0 ? party_.party[0].fatal[0] : "");
+                ++sends;
+            }
+    EXPECT_EQ(failures(), 0U);
+    EXPECT_EQ(party_.state(0).placed, 0U);
+}
+
+TEST(AnnouncementsTest, one_of_a_cell_and_one_of_a_key_are_kept) {
+    Announcements announcements;
+    for (std::int32_t tag = 0; tag < 1000; ++tag)
+        announcements.put({{0, 0, tag},
+                           0,
+                           100,
+                           rma::ticket_of(static_cast<unsigned>(tag) % fabric::shm::kShareCells, 1),
+                           false});
+    EXPECT_EQ(announcements.size(), fabric::shm::kShareCells);
+    EXPECT_FALSE(announcements.take({0, 0, 1}, 100)) << "its cell has another";
+    EXPECT_FALSE(announcements.take({0, 0, 999}, 99)) << "another length";
+    EXPECT_FALSE(announcements.take({0, 0, 999}, 100)) << "it is taken";
+    EXPECT_TRUE(announcements.take({0, 0, 998}, 100));
+    announcements.put({{0, 0, 997}, 0, 50, rma::ticket_of(3, 2), false});
+    EXPECT_FALSE(announcements.take({0, 0, 997}, 100)) << "the older one";
+}
+
 struct CutOff {
     Kind kind;
     std::size_t bytes;
@@ -241,11 +302,12 @@ INSTANTIATE_TEST_SUITE_P(
                       CutOff{Kind::kHolding, sizeof(Header)}, CutOff{Kind::kAsk, sizeof(AskHeader)},
                       CutOff{Kind::kOffer, sizeof(OfferHeader)}, CutOff{Kind::kAnswer, sizeof(AnswerHeader)},
                       CutOff{Kind::kPeek, sizeof(ProbeHeader)}, CutOff{Kind::kSeen, sizeof(ProbeHeader)},
-                      CutOff{Kind::kTake, sizeof(ProbeHeader)}, CutOff{Kind::kTaken, sizeof(ProbeHeader)}),
+                      CutOff{Kind::kTake, sizeof(ProbeHeader)}, CutOff{Kind::kTaken, sizeof(ProbeHeader)},
+                      CutOff{Kind::kAnnounce, sizeof(AnnounceHeader)}),
     [](const auto& info) { return "kind" + std::to_string(static_cast<int>(info.param.kind)); });
 
 TEST_F(MessengerLies, a_kind_that_does_not_exist_is_refused) {
-    say(first_, header(static_cast<Kind>(14)));
+    say(first_, header(static_cast<Kind>(15)));
     EXPECT_EQ(failures(), 1U);
 }
 

@@ -22,6 +22,7 @@ struct PerformerPartyConfig {
     std::size_t headers = std::size_t{1} << 16;
     std::uint32_t schedules = 64;
     bool threads = false;
+    const char* single_copy = "auto";
 };
 
 class PerformerParty {
@@ -106,6 +107,7 @@ class PerformerParty {
         config.engine.node_peers = others.data();
         config.engine.node_peer_count = static_cast<std::uint32_t>(others.size());
         config.engine.threads = config_.threads;
+        config.engine.single_copy_mechanism = config_.single_copy;
         config.engine.context = &member;
         config.engine.fatal = [](void* context, velo_status, const char* text) {
             static_cast<Member*>(context)->fatal.emplace_back(text);

@@ -1,5 +1,7 @@
 // Schedules over engines: data beside the same schedules interpreted without any, runs that overlap, what
 // comes early, what fails.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -113,9 +115,9 @@ struct Twin {
 class RandomProgram {
  public:
     static constexpr std::uint64_t kBlock = 3000, kInitial = 4, kMost = 40;
-    static constexpr std::uint64_t kBytes = kBlock * (kInitial + kMost);
 
-    RandomProgram(std::uint32_t size, unsigned seed) : random_(seed), blocks_(size) {
+    RandomProgram(std::uint32_t size, unsigned seed, std::uint64_t block = kBlock)
+        : random_(seed), block_(block), blocks_(size) {
         for (std::uint32_t rank = 0; rank < size; ++rank) {
             twins.emplace_back(rank, size);
             for (std::uint64_t i = 0; i < kInitial; ++i) blocks_[rank].push_back(goal::kNoVertex);
@@ -129,6 +131,13 @@ class RandomProgram {
         }
     }
 
+    Bytes initial(std::uint32_t rank, unsigned round) const {
+        Bytes bytes(block_ * (kInitial + kMost), std::byte{0});
+        for (std::uint64_t i = 0; i < block_ * kInitial; ++i)
+            bytes[i] = static_cast<std::byte>(rank * 31 + i * 7 + i / 256 + round * 13);
+        return bytes;
+    }
+
     std::vector<Twin> twins;
 
  private:
@@ -138,17 +147,17 @@ class RandomProgram {
     };
     Source source(std::uint32_t rank, std::uint64_t bytes) {
         const std::uint64_t block = random_() % blocks_[rank].size();
-        return {{{block * kBlock, 0}, bytes}, blocks_[rank][block]};
+        return {{{block * block_, 0}, bytes}, blocks_[rank][block]};
     }
     // A new block, which has to be filled; the rest of it stays as it is.
     goal::Piece target(std::uint32_t rank, std::uint64_t bytes) {
         const std::uint64_t block = blocks_[rank].size();
-        return {{block * kBlock, 0}, bytes};
+        return {{block * block_, 0}, bytes};
     }
     bool is_full(std::uint32_t rank) const { return blocks_[rank].size() == kInitial + kMost; }
     std::uint64_t some_bytes() {
-        constexpr std::uint64_t kSizes[] = {0, 1, 8, 56, 100, 1000, 1025, kBlock};
-        return kSizes[random_() % std::size(kSizes)];
+        const std::uint64_t sizes[] = {0, 1, 8, 56, 100, 1000, 1025, block_};
+        return sizes[random_() % std::size(sizes)];
     }
     std::vector<goal::Piece> cut(const goal::Piece& whole) {
         std::vector<goal::Piece> pieces{whole};
@@ -188,16 +197,66 @@ class RandomProgram {
     }
 
     std::mt19937 random_;
+    std::uint64_t block_;
     std::vector<std::vector<goal::Vertex>> blocks_;  // by rank: what writes each
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::pair<goal::Vertex, goal::Vertex>>
         last_;
 };
 
-Bytes initial(std::uint32_t rank, unsigned round) {
-    Bytes bytes(RandomProgram::kBytes, std::byte{0});
-    for (std::uint64_t i = 0; i < RandomProgram::kBlock * RandomProgram::kInitial; ++i)
-        bytes[i] = static_cast<std::byte>(rank * 31 + i * 7 + i / 256 + round * 13);
-    return bytes;
+// Some runs of a program at once, each member starting its own when it likes. What members have announced and
+// placed is added up.
+void run_beside_the_interpreter(const PerformerPartyConfig& config, unsigned seed, std::uint64_t block,
+                                velo_messenger_state* sum = nullptr) {
+    constexpr unsigned kRounds = 3;
+    const std::uint32_t size = config.size;
+    RandomProgram program(size, seed, block);
+    PerformerParty party(config);
+    std::vector<Schedule> schedules;
+    std::vector<std::vector<Bytes>> memory(kRounds), expected(kRounds);
+    goal::Program core;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+        schedules.push_back(compiled(program.twins[rank].live));
+        std::string error;
+        auto schedule = goal::compile(program.twins[rank].core, &error);
+        ASSERT_TRUE(schedule) << error;
+        core.schedules.push_back(std::move(*schedule));
+    }
+    std::vector<velo_goal_run*> runs;
+    std::mt19937 random(seed);
+    for (unsigned round = 0; round < kRounds; ++round) {
+        goal::Party oracle(core, seed + round);
+        for (std::uint32_t rank = 0; rank < size; ++rank)
+            oracle.argument(rank, 0) = program.initial(rank, round);
+        ASSERT_TRUE(oracle.run());
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+            expected[round].push_back(oracle.argument(rank, 0));
+            memory[round].push_back(program.initial(rank, round));
+        }
+    }
+    // Each rank starts its runs when it likes.
+    std::vector<unsigned> next(size, 0);
+    while (runs.size() < std::size_t{kRounds} * size) {
+        const std::uint32_t rank = random() % size;
+        if (next[rank] == kRounds) continue;
+        runs.push_back(started(party[rank], schedules[rank], {memory[next[rank]++][rank].data()}));
+        for (unsigned i = random() % 3; i > 0; --i) velo_goal_progress(party.at(random() % size));
+    }
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); })) << seed;
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    for (unsigned round = 0; round < kRounds; ++round)
+        for (std::uint32_t rank = 0; rank < size; ++rank)
+            ASSERT_EQ(memory[round][rank], expected[round][rank])
+                << "seed " << seed << " round " << round << " rank " << rank;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+        const velo_performer_state state = party.state(rank);
+        EXPECT_TRUE(party.fatal(rank).empty());
+        EXPECT_EQ(state.ended, kRounds);
+        EXPECT_EQ(state.operations, kRounds * core.schedules[rank].count());
+        EXPECT_EQ(state.messages.pool_used_bytes, 0U);
+        if (sum == nullptr) continue;
+        sum->announced += state.messages.announced;
+        sum->placed += state.messages.placed;
+    }
 }
 
 class EveryPolicy : public ::testing::TestWithParam<const char*> {
@@ -212,53 +271,16 @@ class EveryPolicy : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(PerformerTest, EveryPolicy, ::testing::Values("none", "static", "dynamic", "lazy"));
 
 TEST_P(EveryPolicy, random_schedules_leave_what_the_interpreter_leaves_also_when_three_runs_overlap) {
-    constexpr unsigned kRounds = 3;
-    for (unsigned seed = 0; seed < 40; ++seed) {
-        const std::uint32_t size = 1 + seed % 5;
-        RandomProgram program(size, seed);
-        PerformerParty party(config(size));
-        std::vector<Schedule> schedules;
-        std::vector<std::vector<Bytes>> memory(kRounds), expected(kRounds);
-        goal::Program core;
-        for (std::uint32_t rank = 0; rank < size; ++rank) {
-            schedules.push_back(compiled(program.twins[rank].live));
-            std::string error;
-            auto schedule = goal::compile(program.twins[rank].core, &error);
-            ASSERT_TRUE(schedule) << error;
-            core.schedules.push_back(std::move(*schedule));
-        }
-        std::vector<velo_goal_run*> runs;
-        std::mt19937 random(seed);
-        for (unsigned round = 0; round < kRounds; ++round) {
-            goal::Party oracle(core, seed + round);
-            for (std::uint32_t rank = 0; rank < size; ++rank) oracle.argument(rank, 0) = initial(rank, round);
-            ASSERT_TRUE(oracle.run());
-            for (std::uint32_t rank = 0; rank < size; ++rank) {
-                expected[round].push_back(oracle.argument(rank, 0));
-                memory[round].push_back(initial(rank, round));
-            }
-        }
-        // Each rank starts its runs when it likes.
-        std::vector<unsigned> next(size, 0);
-        while (runs.size() < std::size_t{kRounds} * size) {
-            const std::uint32_t rank = random() % size;
-            if (next[rank] == kRounds) continue;
-            runs.push_back(started(party[rank], schedules[rank], {memory[next[rank]++][rank].data()}));
-            for (unsigned i = random() % 3; i > 0; --i) velo_goal_progress(party.at(random() % size));
-        }
-        ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); })) << seed;
-        for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
-        for (unsigned round = 0; round < kRounds; ++round)
-            for (std::uint32_t rank = 0; rank < size; ++rank)
-                ASSERT_EQ(memory[round][rank], expected[round][rank])
-                    << "seed " << seed << " round " << round << " rank " << rank;
-        for (std::uint32_t rank = 0; rank < size; ++rank) {
-            EXPECT_TRUE(party.fatal(rank).empty());
-            EXPECT_EQ(party.state(rank).ended, kRounds);
-            EXPECT_EQ(party.state(rank).operations, kRounds * core.schedules[rank].count());
-            EXPECT_EQ(party.state(rank).messages.pool_used_bytes, 0U);
-        }
-    }
+    for (unsigned seed = 0; seed < 40; ++seed)
+        run_beside_the_interpreter(config(1 + seed % 5), seed, RandomProgram::kBlock);
+}
+
+TEST_P(EveryPolicy, random_schedules_with_large_messages_leave_the_same) {
+    velo_messenger_state sum{};
+    for (unsigned seed = 0; seed < 12; ++seed)
+        run_beside_the_interpreter(config(2 + seed % 3), seed, 20000, &sum);
+    EXPECT_GT(sum.announced, 20U);
+    EXPECT_GT(sum.placed, 5U);
 }
 
 TEST_P(EveryPolicy, collective_operations_run_one_after_the_other_and_all_at_once) {
@@ -655,6 +677,228 @@ TEST_F(PerformerTest, a_message_of_another_length_ends_the_run_and_what_comes_la
     }
 }
 
+// Large messages whose receivers announce them.
+class AnnouncedTest : public ::testing::Test {
+ protected:
+    static constexpr std::uint64_t kLarge = 100'000;
+    enum Way : std::uint8_t { kOneWay, kBothWays };
+
+    AnnouncedTest() {
+        for (std::size_t i = 0; i < kLarge; ++i) sent_[i] = static_cast<std::byte>(i * 7 + i / 256);
+    }
+    // Rank 0 sends, rank 1 receives, and likewise in the other direction. Then each waits for `calls` calls.
+    static Schedule exchange(std::uint32_t rank, Way way, std::uint64_t bytes = kLarge, unsigned calls = 0) {
+        const Graph graph = graph_of(rank, 2);
+        if (rank == 0 || way == kBothWays) velo_goal_send(graph.get(), kSent, bytes, 1 - rank, 5);
+        if (rank == 1 || way == kBothWays) velo_goal_receive(graph.get(), kReceived, bytes, 1 - rank, 5);
+        for (; calls > 0; --calls) velo_goal_call(graph.get(), calls);
+        return compiled(graph);
+    }
+    static void progress(PerformerParty& party, std::uint32_t rank) {
+        for (int i = 0; i < 1000; ++i) velo_goal_progress(party.at(rank));
+    }
+    static velo_messenger_state messages(const PerformerParty& party, std::uint32_t rank) {
+        return party.state(rank).messages;
+    }
+
+    Bytes sent_ = Bytes(kLarge), received_[2] = {Bytes(kLarge), Bytes(kLarge)};
+};
+
+// The receiver has started its run, and does nothing more until the end. The sender comes later, or earlier.
+TEST_F(AnnouncedTest, the_sender_copies_to_a_process_that_computes) {
+    for (const bool sender_first : {false, true}) {
+        PerformerParty party({});
+        std::ranges::fill(received_[1], std::byte{0});
+        const auto send = [&] { return started(party[0], exchange(0, kOneWay), {sent_.data()}); };
+        velo_goal_run* sender = sender_first ? send() : nullptr;
+        velo_goal_run* const receiver =
+            started(party[1], exchange(1, kOneWay), {nullptr, received_[1].data()});
+        progress(party, 0);
+        if (sender == nullptr) sender = send();
+        progress(party, 0);
+        EXPECT_TRUE(velo_goal_run_is_over(sender));
+        EXPECT_EQ(received_[1], sent_);
+        EXPECT_EQ(messages(party, 1).announced, 1U);
+        EXPECT_EQ(messages(party, 0).placed, 1U);
+        EXPECT_FALSE(velo_goal_run_is_over(receiver));
+        party.settle();
+        ASSERT_TRUE(velo_goal_run_is_over(receiver));
+        EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_OK);
+        EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    }
+}
+
+TEST_F(AnnouncedTest, who_waits_copies_for_who_computes_also_if_both_have_something_to_copy) {
+    PerformerParty party({});
+    velo_goal_run* runs[2];
+    for (std::uint32_t rank = 0; rank < 2; ++rank)
+        runs[rank] = started(party[rank], exchange(rank, kBothWays), {sent_.data(), received_[rank].data()});
+    progress(party, 0);
+    EXPECT_TRUE(velo_goal_run_is_over(runs[0]));
+    EXPECT_EQ(received_[0], sent_);
+    EXPECT_EQ(received_[1], sent_);
+    EXPECT_FALSE(velo_goal_run_is_over(runs[1]));
+    party.settle();
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+}
+
+// Who starts late finds the other's data and fetches them, but leaves it to the other to fetch its own.
+TEST_F(AnnouncedTest, who_starts_late_does_not_copy_what_the_other_has_to) {
+    PerformerParty party({});
+    velo_goal_run* runs[2];
+    runs[0] = started(party[0], exchange(0, kBothWays), {sent_.data(), received_[0].data()});
+    velo_goal_progress(party.at(1));  // the announcement is there
+    std::ranges::fill(received_[0], std::byte{0});
+    runs[1] = started(party[1], exchange(1, kBothWays), {sent_.data(), received_[1].data()});
+    EXPECT_EQ(received_[1], sent_);
+    EXPECT_EQ(received_[0], Bytes(kLarge));
+    party.settle();
+    EXPECT_EQ(received_[0], sent_);
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+}
+
+// Its run has failed, and its memory is the program's again.
+TEST_F(AnnouncedTest, nothing_is_written_to_a_receive_that_has_been_withdrawn) {
+    PerformerParty party({});
+    velo_goal_start start{};
+    start.call = [](void*, std::uint32_t) { return VELO_ERR_UNSUPPORTED; };
+    velo_goal_run* const receiver =
+        started(party[1], exchange(1, kOneWay, kLarge, 1), {nullptr, received_[1].data()}, start);
+    progress(party, 1);
+    ASSERT_TRUE(velo_goal_run_is_over(receiver));
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_ERR_UNSUPPORTED);
+    ASSERT_EQ(messages(party, 1).announced, 1U);
+    progress(party, 0);
+    velo_goal_run* const sender = started(party[0], exchange(0, kOneWay), {sent_.data()});
+    progress(party, 0);
+    EXPECT_EQ(messages(party, 0).placed, 0U);
+    EXPECT_EQ(received_[1], Bytes(kLarge));
+    ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(sender); }));
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    EXPECT_EQ(received_[1], Bytes(kLarge));
+}
+
+TEST_F(AnnouncedTest, a_message_of_another_length_is_not_copied) {
+    PerformerParty party({});
+    velo_goal_run* const receiver = started(party[1], exchange(1, kOneWay), {nullptr, received_[1].data()});
+    progress(party, 0);
+    velo_goal_run* const sender = started(party[0], exchange(0, kOneWay, kLarge - 1), {sent_.data()});
+    EXPECT_EQ(messages(party, 0).placed, 0U);
+    party.settle();
+    ASSERT_TRUE(velo_goal_run_is_over(receiver) && velo_goal_run_is_over(sender));
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_ERR_MISMATCH);
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+}
+
+TEST_F(AnnouncedTest, nothing_is_announced_where_no_memory_can_be_reached) {
+    PerformerPartyConfig config;
+    config.single_copy = "copy";
+    PerformerParty party(config);
+    velo_goal_run* const receiver = started(party[1], exchange(1, kOneWay), {nullptr, received_[1].data()});
+    progress(party, 0);
+    velo_goal_run* const sender = started(party[0], exchange(0, kOneWay), {sent_.data()});
+    party.settle();
+    EXPECT_EQ(messages(party, 1).announced, 0U);
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_OK);
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    EXPECT_EQ(received_[1], sent_);
+}
+
+// Here: because the page may not be written. The receiver can fetch afterwards.
+TEST_F(AnnouncedTest, the_receiver_fetches_what_its_sender_may_not_write) {
+    PerformerParty party({});
+    constexpr std::size_t kPage = 4096, kPages = (kLarge + kPage - 1) / kPage;
+    void* const memory =
+        mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    velo_goal_run* const receiver = started(party[1], exchange(1, kOneWay), {nullptr, memory});
+    progress(party, 0);
+    ASSERT_EQ(mprotect(memory, kPages * kPage, PROT_READ), 0);
+    velo_goal_run* const sender = started(party[0], exchange(0, kOneWay), {sent_.data()});
+    progress(party, 0);
+    EXPECT_FALSE(velo_goal_run_is_over(sender));
+    EXPECT_EQ(messages(party, 0).placed, 0U);
+    ASSERT_EQ(mprotect(memory, kPages * kPage, PROT_READ | PROT_WRITE), 0);
+    party.settle();
+    ASSERT_TRUE(velo_goal_run_is_over(receiver) && velo_goal_run_is_over(sender));
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_OK);
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    EXPECT_EQ(std::memcmp(memory, sent_.data(), kLarge), 0);
+    munmap(memory, kPages * kPage);
+}
+
+// Those that have no cell left are fetched as ever.
+TEST_F(AnnouncedTest, so_many_receives_are_announced_at_a_time) {
+    constexpr std::uint32_t kReceives = 100;
+    PerformerParty party({});
+    Graph graphs[2] = {graph_of(0, 2), graph_of(1, 2)};
+    for (std::uint32_t i = 0; i < kReceives; ++i) {
+        velo_goal_send(graphs[0].get(), kSent, kLarge, 1, i);
+        velo_goal_receive(graphs[1].get(), {i * kLarge, 1}, kLarge, 0, i);
+    }
+    Bytes received(kReceives * kLarge);
+    velo_goal_run* const receiver = started(party[1], compiled(graphs[1]), {nullptr, received.data()});
+    party.settle();
+    EXPECT_GT(messages(party, 1).announced, 0U);
+    EXPECT_LT(messages(party, 1).announced, kReceives / 2);
+    velo_goal_run* const sender = started(party[0], compiled(graphs[0]), {sent_.data()});
+    progress(party, 0);
+    EXPECT_EQ(messages(party, 0).placed, messages(party, 1).announced);
+    party.settle();
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_OK);
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    for (std::uint32_t i = 0; i < kReceives; ++i)
+        ASSERT_EQ(std::memcmp(&received[i * kLarge], sent_.data(), kLarge), 0) << i;
+    // All cells are free again.
+    velo_goal_run* const again = started(party[1], exchange(1, kOneWay), {nullptr, received_[1].data()});
+    EXPECT_EQ(messages(party, 1).announced, messages(party, 0).placed + 1);
+    velo_goal_run* const last = started(party[0], exchange(0, kOneWay), {sent_.data()});
+    party.settle();
+    EXPECT_EQ(velo_goal_run_end(again).status, VELO_OK);
+    EXPECT_EQ(velo_goal_run_end(last).status, VELO_OK);
+}
+
+// Two messages with one key: only their order tells them apart.
+TEST_F(AnnouncedTest, receives_that_could_be_taken_for_each_other_are_not_announced) {
+    PerformerParty party({});
+    Graph graphs[2] = {graph_of(0, 2), graph_of(1, 2)};
+    for (std::uint64_t i = 0; i < 2; ++i) {
+        velo_goal_send(graphs[0].get(), {i * kLarge / 2, 0}, kLarge / 2, 1, 7);
+        velo_goal_receive(graphs[1].get(), {i * kLarge / 2, 1}, kLarge / 2, 0, 7);
+    }
+    velo_goal_run* const receiver = started(party[1], compiled(graphs[1]), {nullptr, received_[1].data()});
+    velo_goal_run* const sender = started(party[0], compiled(graphs[0]), {sent_.data()});
+    party.settle();
+    EXPECT_EQ(messages(party, 1).announced, 0U);
+    EXPECT_EQ(velo_goal_run_end(receiver).status, VELO_OK);
+    EXPECT_EQ(velo_goal_run_end(sender).status, VELO_OK);
+    EXPECT_EQ(received_[1], sent_);
+}
+
+// Both receives are withdrawn: from the one that has ended, and from the one that has not.
+TEST_F(AnnouncedTest, a_sender_that_ends_ends_the_run) {
+    PerformerPartyConfig config;
+    config.size = 3;
+    PerformerParty party(config);
+    const Graph graph = graph_of(1, 3);
+    velo_goal_receive(graph.get(), kReceived, kLarge, 0, 5);
+    velo_goal_receive(graph.get(), kSent, kLarge, 2, 5);
+    velo_goal_run* const run = started(party[1], compiled(graph), {received_[0].data(), received_[1].data()});
+    party.settle();
+    EXPECT_EQ(messages(party, 1).announced, 2U);
+    party.close(0);
+    ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(run); }));
+    const velo_goal_result result = velo_goal_run_end(run);
+    EXPECT_EQ(result.status, VELO_ERR_UNREACHABLE);
+    EXPECT_EQ(result.peer, 0U);
+    const Graph sending = graph_of(2, 3);
+    velo_goal_send(sending.get(), kSent, kLarge, 1, 5);
+    velo_goal_run* const late = started(party[2], compiled(sending), {sent_.data()});
+    ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(late); }));
+    EXPECT_EQ(velo_goal_run_end(late).status, VELO_OK);
+    EXPECT_EQ(received_[0], Bytes(kLarge));
+}
+
 TEST_F(PerformerTest, a_member_out_of_reach_ends_the_run) {
     PerformerParty party({});
     party.hide(1);
@@ -765,14 +1009,18 @@ TEST_F(PerformerTest, threads_start_runs_side_by_side) {
     for (std::size_t t = 0; t < groups.size(); ++t) {
         threads.emplace_back([&, t] {
             velo_performer* const performer = party.at(static_cast<std::uint32_t>(t / 2));
-            velo_goal_request request{};
-            request.operation = "allreduce";
-            request.bytes = 2048;
-            request.op = VELO_GOAL_MAX;
-            request.type = VELO_GOAL_UINT;
-            request.width = 32;
+            const auto rank = static_cast<std::uint32_t>(t / 2);
             for (std::uint32_t i = 0; i < kRuns; ++i) {
-                std::vector<std::uint32_t> in(512, i + static_cast<std::uint32_t>(t / 2)), out(512);
+                // Small; large and announced in both directions, and in one.
+                velo_goal_request request{};
+                request.operation = i % 3 < 2 ? "allreduce" : "bcast";
+                request.bytes = i % 3 == 0 ? 2048 : 65536;
+                request.op = VELO_GOAL_MAX;
+                request.type = VELO_GOAL_UINT;
+                request.width = 32;
+                request.root = 1;
+                const std::size_t count = request.bytes / 4;
+                std::vector<std::uint32_t> in(count, i + rank), out(in);
                 void* const arguments[] = {in.data(), out.data()};
                 velo_goal_start start{};
                 start.arguments = arguments;
@@ -786,7 +1034,7 @@ TEST_F(PerformerTest, threads_start_runs_side_by_side) {
                     std::this_thread::yield();
                 }
                 wrong += velo_goal_run_end(run).status != VELO_OK;
-                wrong += std::ranges::count(out, i + 1) != 512;
+                wrong += std::ranges::count(out, i + 1) != static_cast<std::ptrdiff_t>(count);
             }
         });
     }

@@ -16,6 +16,8 @@ struct alignas(128) BasicShareCell {
 
 using ShareCell = BasicShareCell<std::atomic>;
 
-inline constexpr unsigned kShareCells = 8;
+// The first ones are for gets, which end soon; the others for announced ones.
+inline constexpr unsigned kGetCells = 8;
+inline constexpr unsigned kShareCells = 32;
 
 }  // namespace velo::fabric::shm
