@@ -305,6 +305,15 @@ void velo_performer_abandon(velo_performer* performer) {
     attempted([&] { performer->engine->engine.abandon(); });
 }
 
+void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine) {
+    attempted([&] { performer->engine->engine.sleep_with(engine->engine); });
+}
+
+void velo_performer_stay_awake(velo_performer* performer) {
+    static_assert(noexcept(performer->engine->engine.stay_awake()));
+    performer->engine->engine.stay_awake();
+}
+
 const void* velo_performer_address(const velo_performer* performer, size_t* bytes) {
     static_assert(noexcept(performer->address.data()));
     *bytes = performer->address.size();

@@ -142,11 +142,14 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
 
 int Performer::progress() {
     std::uint32_t events = static_cast<std::uint32_t>(engine_.progress());
-    if (multicasts_.load(std::memory_order_acquire)) [[unlikely]]
+    if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
         listen();
+        engine_.stay_awake();  // a datagram wakes nobody
+    }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
         !some_departed_.load(std::memory_order_relaxed)) [[likely]]
         return static_cast<int>(events);
+    engine_.stay_awake();
     {
         std::unique_lock lock(turn_, std::try_to_lock);
         if (!lock.owns_lock()) return static_cast<int>(events);

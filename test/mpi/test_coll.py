@@ -238,6 +238,13 @@ def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
     assert result.returncode != 0 and f"coll_velo_{name}" in result.stderr, str(result)
 
 
+@velo_only
+def test_ranks_that_outnumber_the_processors_sleep_while_they_wait(mpi):
+    np = os.cpu_count() + 1
+    params = {"btl_velo_idle_sleep": -1, "coll_velo_boards": 0}
+    assert run(mpi, "asleep", np=np, params=params).facts()["slept"] == np
+
+
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
     shm = private_shm()

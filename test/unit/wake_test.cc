@@ -1,8 +1,11 @@
 // Whoever stores something into the mailbox of a process that sleeps wakes it.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
+#include "api/handle.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "platform/doze.h"
@@ -20,6 +23,7 @@ class Sleeper {
         std::memcpy(&address, velo_engine_address(member.engine, &bytes), sizeof address);
         segment_ = fabric::shm::Segment::attach(address);
     }
+    bool is_asleep() { return segment_.header().pointers.doze != 0; }
     bool woken_by(const std::function<void()>& action) {
         std::atomic<std::uint32_t>& word = segment_.header().pointers.doze;
         word = 1;
@@ -100,6 +104,48 @@ TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
         velo_progress(party[0].engine);
     }));
     party.settle();
+}
+
+// The second engine of a process, which would not sleep by itself.
+struct Companions {
+    explicit Companions(std::uint32_t idle_sleep_us)
+        : one(config(idle_sleep_us)), two(config(0)), first(one[1]), second(two[1]) {
+        two[1].engine->engine.sleep_with(one[1].engine->engine);
+    }
+    static PartyConfig config(std::uint32_t idle_sleep_us) {
+        PartyConfig config{.flow_control = "dynamic"};
+        config.delay_credits = false;
+        config.idle_sleep_us = idle_sleep_us;
+        return config;
+    }
+
+    Party one, two;
+    Sleeper first, second;
+};
+
+TEST(WakeRules, who_sleeps_with_another_engine_is_woken_for_either) {
+    Companions both(1);
+    EXPECT_TRUE(both.first.woken_by([&] { both.one.send(0, 1, 1, "text"); }));
+    EXPECT_TRUE(both.second.woken_by([&] { both.two.send(0, 1, 1, "text"); }));
+}
+
+TEST(WakeRules, who_drives_one_of_two_engines_sleeps_on_both_mailboxes) {
+    Companions both(1'000'000);
+    std::thread owner([&] {
+        while (both.one[1].received.empty() || both.two[1].received.empty())
+            for (Party* each : {&both.two, &both.one}) velo_progress((*each)[1].engine);
+    });
+    for (Party* each : {&both.one, &both.two}) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        bool asleep = false;
+        while (!asleep && std::chrono::steady_clock::now() < end) {
+            asleep = both.first.is_asleep() && both.second.is_asleep();
+            std::this_thread::yield();
+        }
+        EXPECT_TRUE(asleep);
+        each->send(0, 1, 1, "text");
+    }
+    owner.join();
 }
 
 // A process with nothing to do comes back from each poll; one with something to do does not sleep before.
