@@ -109,8 +109,10 @@ TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
 // The second engine of a process, which would not sleep by itself.
 struct Companions {
     explicit Companions(std::uint32_t idle_sleep_us)
-        : one(config(idle_sleep_us)), two(config(0)), first(one[1]), second(two[1]) {
+        : one(config(idle_sleep_us)), two(config(0), false), first(one[1]), second(two[1]) {
         two[1].engine->engine.sleep_with(one[1].engine->engine);
+        two.connect(0, 1);
+        two.connect(1, 0);
     }
     static PartyConfig config(std::uint32_t idle_sleep_us) {
         PartyConfig config{.flow_control = "dynamic"};
