@@ -1,5 +1,6 @@
 // Whoever stores something into the mailbox of a process that sleeps wakes it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <functional>
@@ -148,6 +149,22 @@ TEST(WakeRules, who_drives_one_of_two_engines_sleeps_on_both_mailboxes) {
         each->send(0, 1, 1, "text");
     }
     owner.join();
+}
+
+TEST(WakeRules, who_waits_for_what_wakes_nobody_does_not_sleep) {
+    Companions both(100);
+    const auto sleeps_while = [&](bool stays_awake) {
+        rusage before, after;
+        getrusage(RUSAGE_THREAD, &before);
+        for (unsigned i = 0; i < 2000; ++i) {
+            if (stays_awake) both.two[1].engine->engine.stay_awake();
+            for (Party* each : {&both.two, &both.one}) velo_progress((*each)[1].engine);
+        }
+        getrusage(RUSAGE_THREAD, &after);
+        return after.ru_nvcsw - before.ru_nvcsw;
+    };
+    EXPECT_GE(sleeps_while(false), 20);
+    EXPECT_LT(sleeps_while(true), 5);
 }
 
 // A process with nothing to do comes back from each poll; one with something to do does not sleep before.
