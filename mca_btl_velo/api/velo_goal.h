@@ -141,6 +141,8 @@ void velo_goal_run_skip(velo_goal_group* group);
 bool velo_goal_run_is_over(const velo_goal_run* run);
 /* Of a run that is over: gives it back. */
 velo_goal_result velo_goal_run_end(velo_goal_run* run);
+/* In words what a status below VELO_OK in a result says. */
+const char* velo_goal_reason(velo_status status);
 
 /* Handles packets and starts what is ready, at most 256 operations of it; calls back. Returns the number of
  * events; 0 also when called from inside a callback. Call it as often as velo_progress. */
@@ -181,6 +183,7 @@ typedef void (*velo_performer_release_fn)(void);
     FUNCTION(velo_goal_run_skip)       \
     FUNCTION(velo_goal_run_is_over)    \
     FUNCTION(velo_goal_run_end)        \
+    FUNCTION(velo_goal_reason)         \
     FUNCTION(velo_goal_progress)
 
 typedef struct velo_goal_table {

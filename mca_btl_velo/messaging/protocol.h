@@ -1,6 +1,7 @@
 // What messengers say to each other: each message of the engine begins with one of these headers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "matching/key.h"
@@ -22,7 +23,8 @@ enum class Kind : std::uint8_t {
     kPeek = 10,    // a probe waits
     kSeen = 11,    // the held message that it would find; without an id: none
     kTake = 12,    // takes that message out
-    kTaken = 13    // the message; without an id: it was no longer there
+    kTaken = 13,   // the message; without an id: it was no longer there
+    kNotice = 14   // words of those who use the messenger
 };
 
 struct Header {
@@ -77,6 +79,13 @@ struct ProbeHeader {
     std::uint64_t address;  // kTaken
 };
 
+using Notice = std::array<std::uint64_t, 4>;
+
+struct NoticeHeader {
+    Header header;
+    Notice notice;
+};
+
 struct DoneHeader {
     Header header;  // key.tag: velo_status of the transfer
     std::uint64_t id;
@@ -86,7 +95,8 @@ static_assert(sizeof(Header) == 16, "MPI's header in the thesis: 2 KB take 37 pa
 static_assert(sizeof(RendezvousHeader) <= wire::kPiggybackOffset &&
                   sizeof(OfferHeader) <= wire::kPiggybackOffset &&
                   sizeof(AnswerHeader) <= wire::kPiggybackOffset &&
-                  sizeof(ProbeHeader) <= wire::kPiggybackOffset,
+                  sizeof(ProbeHeader) <= wire::kPiggybackOffset &&
+                  sizeof(NoticeHeader) <= wire::kPiggybackOffset,
               "a header and a piggyback share one packet");
 
 }  // namespace velo::messaging
