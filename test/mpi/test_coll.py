@@ -238,13 +238,6 @@ def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
     assert result.returncode != 0 and f"coll_velo_{name}" in result.stderr, str(result)
 
 
-@velo_only
-def test_ranks_that_outnumber_the_processors_sleep_while_they_wait(mpi):
-    np = os.cpu_count() + 1
-    params = {"btl_velo_idle_sleep": -1, "coll_velo_boards": 0}
-    assert run(mpi, "asleep", np=np, params=params).facts()["slept"] == np
-
-
 def test_an_operation_that_fails_at_one_rank_fails_at_all_who_wait_for_it(mpi):
     result = run(mpi, "shorter", np=4, params={"coll_velo_bcast_algorithm": "chain"})
     told = re.findall(r"rank (\d): a collective operation of communicator 0 has failed at rank 1 \(operation 0 of its schedule, with rank 0\): "

@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | shorter | asleep | endless
+ *      mismatch COUNT | shorter | endless
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
 #include <pthread.h>
@@ -455,36 +455,6 @@ static void late(int seconds) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* How often the main thread of a process on this machine has given its processor away because it slept. */
-static long sleeps_of(int pid) {
-    char path[60], line[200];
-    long sleeps = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, pid);
-    FILE* status = fopen(path, "r");
-    CHECK(status != NULL, "no %s", path);
-    while (fgets(line, sizeof line, status) != NULL && sscanf(line, "voluntary_ctxt_switches: %ld", &sleeps) != 1) {
-    }
-    fclose(status);
-    return sleeps;
-}
-
-/* The first rank comes when each other one has slept a hundred times, or after 20 s. */
-static void asleep(void) {
-    const int pid = (int)getpid();
-    int pids[ranks];
-    MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
-    if (my_rank == 0) {
-        int slept = 1;
-        for (int looks = 0; slept < ranks; ++slept) {
-            const long enough = sleeps_of(pids[slept]) + 100;
-            while (sleeps_of(pids[slept]) < enough && ++looks < 2000) usleep(10000);
-            if (looks == 2000) break;
-        }
-        printf("slept=%d\n", slept);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-}
-
 /* Along a chain: the second rank expects less than it gets, so that nobody behind it gets anything. */
 static void shorter(void) {
     uint32_t data[8] = {0};
@@ -518,7 +488,6 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
-    if (strcmp(mode, "asleep") == 0) asleep();
     if (strcmp(mode, "order") == 0) order(count);
     if (strcmp(mode, "ahead") == 0) ahead(count);
     if (strcmp(mode, "boards") == 0) boards(count);
