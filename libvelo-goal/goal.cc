@@ -104,25 +104,13 @@ void end(_GOAL_Run& run) {
     free_runs().give_back(&run);
 }
 
-void require_success(const velo_goal_result& result) {
+void require_success(const velo_goal_table& velo, const velo_goal_result& result, std::uint32_t rank) {
     if (result.status == VELO_OK) return;
     std::string text = "the run has failed";
     if (result.vertex != VELO_GOAL_NO_VERTEX) text += " at vertex " + std::to_string(result.vertex);
+    if (result.rank != rank) text += " of rank " + std::to_string(result.rank);
     if (result.peer != VELO_GOAL_ANY) text += ", with rank " + std::to_string(result.peer);
-    switch (result.status) {
-        case VELO_ERR_MISMATCH:
-            text += ": the message was longer or shorter than its receive";
-            break;
-        case VELO_ERR_UNREACHABLE:
-            text += ": there is no way to that rank";
-            break;
-        case VELO_ERR_RESOURCE:
-            text += ": there is no more memory";
-            break;
-        default:
-            text += ": the transfer has failed, with status " + std::to_string(result.status);
-    }
-    throw Misuse{GOAL_ERR_RUN, "handle", text};
+    throw Misuse{GOAL_ERR_RUN, "handle", text + ": " + velo.velo_goal_reason(result.status)};
 }
 
 velo_status call(void* schedule, std::uint32_t number) {
@@ -315,7 +303,7 @@ int GOAL_Test(GOAL_Handle handle) {
         const Group& group = *run.schedule->group;
         if (!is_over(run)) group.velo().velo_goal_progress(group.performer());
         if (!is_over(run)) return 0;
-        require_success(run.result);
+        require_success(group.velo(), run.result, group.rank());
         return 1;
     });
 }
@@ -327,7 +315,7 @@ int GOAL_Wait(GOAL_Handle handle) {
         while (!is_over(run)) group.progress();
         const velo_goal_result result = run.result;
         end(run);
-        require_success(result);
+        require_success(group.velo(), result, group.rank());
         return GOAL_SUCCESS;
     });
 }

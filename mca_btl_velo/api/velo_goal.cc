@@ -143,6 +143,21 @@ velo_status connect(velo_performer* performer, const void* address, size_t bytes
     return status;
 }
 
+const char* reason_of(velo_status status) noexcept {
+    switch (status) {
+        case VELO_ERR_MISMATCH:
+            return "the message was longer or shorter than its receive";
+        case VELO_ERR_UNREACHABLE:
+            return "there is no way to that rank";
+        case VELO_ERR_RESOURCE:
+            return "there is no more memory";
+        case VELO_ERR_REMOTE:
+            return "the transfer has failed";
+        default:
+            return "a call of the schedule has failed";
+    }
+}
+
 }  // namespace
 
 extern "C" {
@@ -305,6 +320,15 @@ void velo_performer_abandon(velo_performer* performer) {
     attempted([&] { performer->engine->engine.abandon(); });
 }
 
+void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine) {
+    attempted([&] { performer->engine->engine.sleep_with(engine->engine); });
+}
+
+void velo_performer_stay_awake(velo_performer* performer) {
+    static_assert(noexcept(performer->engine->engine.stay_awake()));
+    performer->engine->engine.stay_awake();
+}
+
 const void* velo_performer_address(const velo_performer* performer, size_t* bytes) {
     static_assert(noexcept(performer->address.data()));
     *bytes = performer->address.size();
@@ -337,6 +361,8 @@ bool velo_multicast_new_key(uint8_t key[16]) {
 velo_status velo_performer_multicast(velo_performer* performer, const velo_multicast_config* config,
                                      char* error, size_t error_bytes) {
     return guarded(error, error_bytes, [&] {
+        if (config->me >= config->count || config->count < 2)
+            throw Failure(VELO_ERR_PARAMETER, "a multicast group has two members at least");
         velo::fabric::udp::ChannelConfig channel;
         std::memcpy(channel.key.data(), config->key, channel.key.size());
         channel.me = config->me;
@@ -346,8 +372,6 @@ velo_status velo_performer_multicast(velo_performer* performer, const velo_multi
         channel.silence_ns = std::uint64_t{config->stall_warning} * 1'000'000'000;
         channel.log = performer->log;
         channel.context = performer->log_context;
-        if (config->me >= config->count || config->count < 2)
-            throw Failure(VELO_ERR_PARAMETER, "a multicast group has two members at least");
         channel.attached = config->led;
         if (!config->led)
             performer->performer->multicast(channel);
@@ -389,6 +413,8 @@ velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_
 
 void velo_goal_group_close(velo_goal_group* group) {
     static_assert(std::is_nothrow_destructible_v<velo_goal_group>);
+    if (group == nullptr) return;
+    attempted([&] { group->performer->performer->close(*group->group); });
     delete group;
 }
 
@@ -442,8 +468,13 @@ bool velo_goal_run_is_over(const velo_goal_run* run) {
     return reinterpret_cast<const LiveRun*>(run)->over.load(std::memory_order_acquire);
 }
 
+const char* velo_goal_reason(velo_status status) {
+    static_assert(noexcept(reason_of(status)));
+    return reason_of(status);
+}
+
 velo_goal_result velo_goal_run_end(velo_goal_run* run) {
-    velo_goal_result result{VELO_ERR_RESOURCE, VELO_GOAL_NO_VERTEX, VELO_GOAL_ANY};
+    velo_goal_result result{VELO_ERR_RESOURCE, VELO_GOAL_NO_VERTEX, VELO_GOAL_ANY, VELO_GOAL_ANY};
     attempted([&] { result = run_of(run)->performer->end(run_of(run)); });
     return result;
 }

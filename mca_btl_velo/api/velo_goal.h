@@ -74,6 +74,11 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
  * more. NULL is allowed. */
 void velo_performer_close(velo_performer* performer);
 void velo_performer_abandon(velo_performer* performer); /* velo_engine_abandon */
+/* Where the engine, which the process drives as well, sleeps when its mailbox stays empty, the performer does
+ * so too, and both only if neither has anything. Before anything is sent; until either is closed. */
+void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine);
+/* Neither sleeps within the next few calls of progress: the process waits for something that would not wake it. */
+void velo_performer_stay_awake(velo_performer* performer);
 
 /* What the others need in order to reach this process. Valid until close. */
 const void* velo_performer_address(const velo_performer* performer, size_t* bytes);
@@ -136,6 +141,8 @@ void velo_goal_run_skip(velo_goal_group* group);
 bool velo_goal_run_is_over(const velo_goal_run* run);
 /* Of a run that is over: gives it back. */
 velo_goal_result velo_goal_run_end(velo_goal_run* run);
+/* In words what a status below VELO_OK in a result says. */
+const char* velo_goal_reason(velo_status status);
 
 /* Handles packets and starts what is ready, at most 256 operations of it; calls back. Returns the number of
  * events; 0 also when called from inside a callback. Call it as often as velo_progress. */
@@ -176,6 +183,7 @@ typedef void (*velo_performer_release_fn)(void);
     FUNCTION(velo_goal_run_skip)       \
     FUNCTION(velo_goal_run_is_over)    \
     FUNCTION(velo_goal_run_end)        \
+    FUNCTION(velo_goal_reason)         \
     FUNCTION(velo_goal_progress)
 
 typedef struct velo_goal_table {

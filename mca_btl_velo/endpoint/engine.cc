@@ -214,8 +214,21 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
 }
 
 Engine::~Engine() {
+    if (companion_ != nullptr) {
+        if (companion_->config_.idle_sleep == 0) companion_->sleep_us_ = 0;
+        companion_->companion_ = nullptr;
+    }
     if (interceptor_.active())
         config_.log(config_.context, 1, ("intercepted: " + interceptor_.text()).c_str());
+}
+
+void Engine::sleep_with(Engine& other) {
+    sleep_us_ = config_.threads ? 0 : other.sleep_us_;
+    other.sleep_us_ = sleep_us_;
+    mailbox_.header().may_doze = sleep_us_ > 0;
+    if (sleep_us_ == 0) return;
+    companion_ = &other;
+    other.companion_ = this;
 }
 
 void Engine::open_nowhere() {

@@ -107,6 +107,13 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void linger(std::uint32_t looks) noexcept {
         if (looks > looks_left_) looks_left_ = looks;
     }
+    // Another engine of this process, which is driven as well: this one sleeps as that one does, and each
+    // only when neither has anything to do, until something comes for either. Before the first peer connects.
+    void sleep_with(Engine& other);
+    // Whoever uses the engine has something to do, or waits for what would not wake it.
+    void stay_awake() noexcept {
+        if (sleep_us_ > 0) polls_to_sleep_ = 0;
+    }
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const noexcept { return arriving_; }
     bool is_remote(flow::PeerIndex index) const noexcept { return index >= remote_first_; }
@@ -364,6 +371,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     Gate gate_;
     std::uint32_t sleep_us_;            // at most, 0: never
     std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
+    Engine* companion_ = nullptr;       // sleep_with
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     singlecopy::Mechanisms mechanisms_;

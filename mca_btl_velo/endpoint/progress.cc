@@ -84,7 +84,15 @@ inline std::uint64_t Engine::count_empty_poll() {
 void Engine::doze() {
     if (++polls_to_sleep_ < kPollsToSleep) return;
     polls_to_sleep_ = 0;
-    platform::doze(mailbox_.header().pointers.doze, sleep_us_, [this] { return idle(); });
+    std::atomic<std::uint32_t>& word = mailbox_.header().pointers.doze;
+    if (companion_ == nullptr) {
+        platform::doze(word, sleep_us_, [this] { return idle(); });
+    } else {
+        Engine& other = *companion_;
+        if (other.polls_to_sleep_ < kPollsToSleep / 2 || other.housekeeping_ == Housekeeping::kWork) return;
+        platform::doze(word, other.mailbox_.header().pointers.doze, std::min(sleep_us_, other.sleep_us_),
+                       [&] { return idle() && other.idle(); });
+    }
     look_around();
 }
 

@@ -15,6 +15,11 @@ Vertex Run::following() {
     return counted(batch_[0]);
 }
 
+void Run::stop() {
+    for (Vertex v; (v = next()) != kNoVertex; --started_) counters_[v] = 1;
+    stopped_ = true;
+}
+
 std::vector<Vertex> Run::take() {
     std::vector<Vertex> taken;
     if (position_ < first_.size()) {

@@ -31,7 +31,7 @@ class Run {
         batch_.clear();
         position_ = 0;
         started_ = finished_ = 0;
-        failed_ = kNoVertex;
+        stopped_ = false;
     }
 
     const Schedule& schedule() const { return *schedule_; }
@@ -59,18 +59,11 @@ class Run {
         ++finished_;
         release(schedule_->dependents(v));
     }
-    // Instead of finished(): nothing more is started, what is under way may end. The first failure counts.
-    void failed(Vertex v) {
-        ++finished_;
-        if (failed_ == kNoVertex) failed_ = v;
-        first_ = {};
-        batch_.clear();
-        ready_.clear();
-        position_ = 0;
-    }
+    // Nothing more is started, what is under way may end. What has not been started waits for ever.
+    void stop();
 
     // Nothing is under way, and nothing more will be.
-    bool done() const { return finished_ == (failed_ == kNoVertex ? schedule_->count() : started_); }
+    bool done() const { return finished_ == (stopped_ ? started_ : schedule_->count()); }
     // Whoever finishes an operation may drain: the first one does, for those who come meanwhile.
     class Draining {
      public:
@@ -89,7 +82,7 @@ class Run {
 
     bool has_ready() const { return position_ < first_.size() + batch_.size() || !ready_.empty(); }
     std::uint32_t finished_count() const { return finished_; }
-    Vertex failure() const { return failed_; }  // kNoVertex: none
+    bool stopped() const { return stopped_; }
     bool waits(Vertex v) const { return counters_[v] > 0; }
 
  private:
@@ -100,7 +93,7 @@ class Run {
     Vertex following();
     void release(std::span<const Vertex> dependents) {
         for (const Vertex d : dependents)
-            if (--counters_[d] == 0 && failed_ == kNoVertex) ready_.push_back(d);
+            if (--counters_[d] == 0 && !stopped_) ready_.push_back(d);
     }
 
     const Schedule* schedule_;
@@ -111,14 +104,14 @@ class Run {
     std::size_t position_ = 0;       // in first_ and batch_, one after the other
     std::uint32_t started_ = 0;      // handed out
     std::uint32_t finished_ = 0;
-    Vertex failed_ = kNoVertex;
+    bool stopped_ = false;
     bool draining_ = false;
     Memory memory_;
 };
 
 // The seam between runs and what carries messages: a simulated machine, an engine. Each function starts an
 // operation and returns. When it has finished, be it before the return or long after it, the executor calls
-// run.finished(v), or run.failed(v), and later drain().
+// run.finished(v), and later drain(). If it has failed, run.stop() comes before.
 class Executor {
  public:
     virtual void send(Run& run, Vertex v, const Operation& operation) = 0;

@@ -101,7 +101,7 @@ void Messenger::departed(Peer& peer) {
         share.peeks = std::move(peeks);
     }
     for (velo_message_send* send : unanswered) answered(send, VELO_ERR_REMOTE);
-    if (hear_ != nullptr) hear_(hearer_, peer);
+    if (hearer_ != nullptr) hearer_->departed(peer);
 }
 
 bool Messenger::give_back(Peer* from, std::uint32_t cells) {
@@ -199,6 +199,9 @@ void Messenger::control_arrived(Peer& from, const Header& header, const std::byt
             return taken_arrived(from, read<ProbeHeader>(data, bytes));
         case Kind::kAnnounce:
             return announcement_arrived(from, read<AnnounceHeader>(data, bytes));
+        case Kind::kNotice:
+            if (hearer_ != nullptr) return hearer_->noticed(read<NoticeHeader>(data, bytes).notice);
+            [[fallthrough]];
         default:
             throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");
     }

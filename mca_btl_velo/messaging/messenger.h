@@ -75,6 +75,17 @@ inline Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
     return std::bit_cast<Header>(words);
 }
 
+// Who uses a messenger, and hears of more than messages. Called as Listener::departed is.
+class Hearer {
+ public:
+    virtual void departed(Peer& peer) = 0;
+    // Comes after the messages that the peer has sent before.
+    virtual void noticed(const Notice& notice) = 0;
+
+ protected:
+    ~Hearer() = default;
+};
+
 class Messenger final : private endpoint::Listener {
  public:
     Messenger(endpoint::Engine& engine, const velo_messenger_config& config);
@@ -111,11 +122,10 @@ class Messenger final : private endpoint::Listener {
     void consume(Parked* message, velo_message_receive* receive);
     void forget(std::uint32_t context);
     velo_messenger_state observe() const;
-    // Who hears of processes that have ended, called as Listener::departed is. Before the first message.
-    void tell_departures(void (*hear)(void* context, Peer& peer), void* context) {
-        hear_ = hear;
-        hearer_ = context;
-    }
+    // In one packet, of no share.
+    void notify(Peer& peer, const Notice& notice);
+    // Before the first message.
+    void tell(Hearer* hearer) { hearer_ = hearer; }
 
  private:
     // What a probe has asked a peer that holds messages back.
@@ -334,8 +344,7 @@ class Messenger final : private endpoint::Listener {
     std::atomic<std::uint64_t> placed_{0};
     std::shared_ptr<Notes> notes_;  // the engine has it too
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
-    void (*hear_)(void*, Peer&) = nullptr;
-    void* hearer_ = nullptr;
+    Hearer* hearer_ = nullptr;
     std::uint32_t evictions_ = 0;  // of peeks, as a random number
     velo_messenger_state state_{};
 };

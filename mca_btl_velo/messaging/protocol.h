@@ -1,6 +1,7 @@
 // What messengers say to each other: each message of the engine begins with one of these headers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "matching/key.h"
@@ -23,8 +24,9 @@ enum class Kind : std::uint8_t {
     kSeen = 11,    // the held message that it would find; without an id: none
     kTake = 12,    // takes that message out
     kTaken = 13,   // the message; without an id: it was no longer there
+    kNotice = 14,  // words of those who use the messenger
     // Of receives that no other could be taken for.
-    kAnnounce = 14  // it waits for a large message: see placing.cc
+    kAnnounce = 15  // it waits for a large message: see placing.cc
 };
 
 struct Header {
@@ -87,6 +89,13 @@ struct ProbeHeader {
     std::uint64_t address;  // kTaken
 };
 
+using Notice = std::array<std::uint64_t, 4>;
+
+struct NoticeHeader {
+    Header header;
+    Notice notice;
+};
+
 struct DoneHeader {
     Header header;  // key.tag: velo_status of the transfer
     std::uint64_t id;
@@ -97,7 +106,8 @@ static_assert(sizeof(RendezvousHeader) <= wire::kPiggybackOffset &&
                   sizeof(OfferHeader) <= wire::kPiggybackOffset &&
                   sizeof(AnswerHeader) <= wire::kPiggybackOffset &&
                   sizeof(AnnounceHeader) <= wire::kPiggybackOffset &&
-                  sizeof(ProbeHeader) <= wire::kPiggybackOffset,
+                  sizeof(ProbeHeader) <= wire::kPiggybackOffset &&
+                  sizeof(NoticeHeader) <= wire::kPiggybackOffset,
               "a header and a piggyback share one packet");
 
 }  // namespace velo::messaging

@@ -155,6 +155,12 @@ void Messenger::say_done(Peer& to, std::uint64_t id, velo_status status) {
     say(to, done.header, done);
 }
 
+void Messenger::notify(Peer& to, const Notice& notice) {
+    NoticeHeader text{{{}, 0, Kind::kNotice, 0}, notice};
+    std::lock_guard lock(mutex_);
+    say(to, text.header, text);
+}
+
 void Messenger::say(Peer& to, Header& header, const void* text, std::size_t bytes) {
     header.returned = take_owed(reached_share_of(to));
     const fabric::MessageView message{{bytes_of(text), nullptr}, {bytes, 0}};

@@ -2,6 +2,7 @@
 #include "performing/performer.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "platform/failure.h"
@@ -10,6 +11,11 @@ namespace velo::performing {
 namespace {
 
 using goal::kNoVertex;
+
+std::uint32_t context_of(std::uint32_t group, std::uint32_t lane, std::uint64_t number) {
+    const std::uint64_t low = lane == 0 ? number % kWindow : kWindow + lane % kWindow;
+    return group << 16 | static_cast<std::uint32_t>(low);
+}
 
 constexpr std::size_t kLine = 64;
 
@@ -40,7 +46,7 @@ Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger, 
       threads_(engine.threads()),
       turn_(threads_),
       telling_(threads_) {
-    messenger_.tell_departures(hear_of_departure, this);
+    messenger_.tell(this);
 }
 
 Performer::~Performer() {
@@ -70,7 +76,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
         run->restart();
     }
     if (compiled->idle.capacity() < kMostIdle) compiled->idle.reserve(kMostIdle);
-    run->number = start.lane == 0 ? group->take_number() : 0;
+    run->number = start.lane == 0 ? group->take_number() : start.lane_number;
     run->begun = run->active = run->concluded = false;
     run->way = LiveRun::Way::kOpen;
     run->waits = start.lane == 0 && !group->may_begin(run->number);
@@ -85,7 +91,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
     run->start = start;
     std::copy_n(start.arguments, start.argument_count, reinterpret_cast<void**>(run->memory().base));
     run->start.arguments = nullptr;
-    run->result = {VELO_OK, kNoVertex, goal::kAny};
+    run->result = {VELO_OK, kNoVertex, goal::kAny, group->rank};
     run->over.store(false, std::memory_order_relaxed);
     run->previous = nullptr;
     run->following = runs_;
@@ -104,12 +110,22 @@ void Performer::begin(LiveRun* run) {
 
 void Performer::open(LiveRun& run) {
     run.begun = true;
-    const std::uint32_t lane = run.start.lane;
-    run.context = run.group->id << 16 |
-                  (lane == 0 ? static_cast<std::uint32_t>(run.number % kWindow) : kWindow + lane % kWindow);
-    run.first_tag = lane / kWindow * kLaneTag;
-    if (!spoiled_.empty()) std::erase(spoiled_, run.context);
+    run.context = context_of(run.group->id, run.start.lane, run.number);
+    run.first_tag = run.start.lane / kWindow * kLaneTag;
     activate(run);
+    if (!spoiled_.empty() || !endings_.empty()) [[unlikely]]
+        open_after_failures(run);
+}
+
+// What comes late for the n-th run of a lane looks like what comes early for the next one: a lane has ended
+// with its first run that failed anywhere.
+void Performer::open_after_failures(LiveRun& run) {
+    std::erase_if(spoiled_, [&](const Spoiled& s) { return s.context == run.context; });
+    const auto ending = std::ranges::find_if(endings_, [&](const Ending& e) { return e.concerns(run); });
+    if (ending == endings_.end()) return;
+    const velo_goal_result why = ending->result;
+    if (run.start.lane == 0) endings_.erase(ending);
+    stop(run, why);
 }
 
 velo_goal_result Performer::end(LiveRun* run) {
@@ -135,6 +151,12 @@ std::uint32_t Performer::take_lane(Group& group) {
     return group.take_lane();
 }
 
+// Another group may have the id.
+void Performer::close(const Group& group) {
+    std::lock_guard lock(turn_);
+    std::erase_if(endings_, [&](const Ending& e) { return e.group == group.id; });
+}
+
 std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
     std::lock_guard lock(turn_);
     return group.schedule(request, choices_, schedules_, &state_.compiled);
@@ -142,16 +164,19 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
 
 int Performer::progress() {
     std::uint32_t events = static_cast<std::uint32_t>(engine_.progress());
-    if (multicasts_.load(std::memory_order_acquire)) [[unlikely]]
+    if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
         listen();
+        engine_.stay_awake();  // a datagram wakes nobody
+    }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
-        !some_departed_.load(std::memory_order_relaxed)) [[likely]]
+        !heard_.load(std::memory_order_relaxed)) [[likely]]
         return static_cast<int>(events);
+    engine_.stay_awake();
     {
         std::unique_lock lock(turn_, std::try_to_lock);
         if (!lock.owns_lock()) return static_cast<int>(events);
-        if (some_departed_.load(std::memory_order_acquire)) look_for_departed();
-        for (const std::uint32_t context : spoiled_) messenger_.forget(context);
+        if (heard_.load(std::memory_order_acquire)) attend();
+        for (const Spoiled& spoiled : spoiled_) messenger_.forget(spoiled.context);
         events += perform(kMost);
         note_work();
     }
@@ -237,31 +262,97 @@ void Performer::settle(Slot& slot) {
     touch(run);
 }
 
-// The first failure is told; the receives that still wait would do so for ever.
+// The first failure is told.
 void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
-    if (run.failure() == kNoVertex) {
+    if (!run.stopped()) {
         const goal::Operation& o = run.schedule().operation(v);
-        run.result = {status, v, o.communicates() ? o.peer : goal::kAny};
+        stop(run, {status, v, o.communicates() ? o.peer : goal::kAny, run.group->rank});
     }
-    run.failed(v);
+    run.finished(v);
+}
+
+// The receives that still wait would do so for ever, here and at others.
+void Performer::stop(LiveRun& run, const velo_goal_result& why) {
+    const Ending ending{run.number, run.group->id, run.start.lane, why};
+    run.result = why;
+    run.stop();
+    if (ending.lane != 0) keep(ending);
+    tell_who_waits(run, ending);
     for (Slot* slot = run.receives; slot != nullptr;) {
         Slot* next = slot->next;
         if (messenger_.cancel(&slot->receive)) {
-            run.failed(slot->vertex);
+            run.finished(slot->vertex);
             release(*slot);
         }
         slot = next;
     }
 }
 
-// Receives from processes that have ended.
-void Performer::look_for_departed() {
+// Each member for whom the run had something yet, once: a packet each, whatever the schedule. They tell those
+// who wait for them.
+void Performer::tell_who_waits(LiveRun& run, const Ending& ending) {
+    const goal::Schedule& schedule = run.schedule();
+    static_assert(sizeof ending == sizeof(messaging::Notice));
+    std::vector<bool> told(schedule.size());
+    told[schedule.rank()] = true;
+    for (goal::Vertex v = 0; v < schedule.count(); ++v) {
+        const goal::Operation& o = schedule.operation(v);
+        if (o.kind != goal::Kind::kSend || !run.goal::Run::waits(v) || told[o.peer]) continue;
+        told[o.peer] = true;
+        endpoint::Peer* const peer = run.group->peer(o.peer);
+        if (peer == nullptr || has_departed(peer)) continue;
+        messenger_.notify(*peer, std::bit_cast<messaging::Notice>(ending));
+        ++state_.told;
+    }
+}
+
+void Performer::attend() {
+    std::vector<Ending> endings;
+    bool some_departed;
     {
-        std::lock_guard lock(departed_mutex_);
+        std::lock_guard lock(heard_mutex_);
+        some_departed = !departed_news_.empty();
         departed_.insert(departed_.end(), departed_news_.begin(), departed_news_.end());
         departed_news_.clear();
-        some_departed_.store(false, std::memory_order_relaxed);
+        endings.swap(ending_news_);
+        heard_.store(false, std::memory_order_relaxed);
     }
+    if (some_departed) look_for_departed();
+    for (const Ending& ending : endings) heed(ending);
+}
+
+bool Performer::Ending::concerns(const LiveRun& run) const {
+    return group == run.group->id && lane == run.start.lane &&
+           (lane == 0 ? number == run.number : number <= run.number);
+}
+
+// Of a lane the first one counts.
+void Performer::keep(const Ending& ending) {
+    const auto like = std::ranges::find_if(endings_, [&](const Ending& e) {
+        return e.group == ending.group && e.lane == ending.lane && (e.lane != 0 || e.number == ending.number);
+    });
+    if (like == endings_.end())
+        endings_.push_back(ending);
+    else if (ending.number < like->number)
+        *like = ending;
+}
+
+void Performer::heed(const Ending& ending) {
+    for (LiveRun* run = runs_; run != nullptr; run = run->following) {
+        if (!run->begun || !ending.concerns(*run)) continue;
+        if (run->stopped() || run->concluded) return;
+        stop(*run, ending.result);
+        return touch(*run);
+    }
+    const std::uint32_t context = context_of(ending.group, ending.lane, ending.number);
+    const auto has_failed = [&](const Spoiled& s) {
+        return s.context == context && s.number >= ending.number;
+    };
+    if (std::ranges::none_of(spoiled_, has_failed)) keep(ending);
+}
+
+// Receives from processes that have ended.
+void Performer::look_for_departed() {
     for (LiveRun* run = runs_; run != nullptr; run = run->following) {
         const auto waits_in_vain = [this](const Slot* slot) {
             return slot->peer != nullptr && has_departed(slot->peer);
@@ -292,10 +383,10 @@ void Performer::activate(LiveRun& run) {
 void Performer::conclude(LiveRun& run) {
     run.concluded = true;
     ++state_.ended;
-    if (run.failure() != kNoVertex) {
+    if (run.stopped()) {
         ++state_.failed;
         messenger_.forget(run.context);
-        spoiled_.push_back(run.context);
+        spoiled_.push_back({run.context, run.number});
     }
     Group& group = *run.group;
     if (run.start.lane == 0) group.is_over(run.number);
@@ -344,11 +435,16 @@ std::uint32_t Performer::tell() {
     return static_cast<std::uint32_t>(count);
 }
 
-void Performer::hear_of_departure(void* performer, endpoint::Peer& peer) {
-    auto& self = *static_cast<Performer*>(performer);
-    std::lock_guard lock(self.departed_mutex_);
-    self.departed_news_.push_back(&peer);
-    self.some_departed_.store(true, std::memory_order_release);
+void Performer::departed(endpoint::Peer& peer) {
+    std::lock_guard lock(heard_mutex_);
+    departed_news_.push_back(&peer);
+    heard_.store(true, std::memory_order_release);
+}
+
+void Performer::noticed(const messaging::Notice& notice) {
+    std::lock_guard lock(heard_mutex_);
+    ending_news_.push_back(std::bit_cast<Ending>(notice));
+    heard_.store(true, std::memory_order_release);
 }
 
 }  // namespace velo::performing

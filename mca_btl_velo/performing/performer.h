@@ -46,7 +46,7 @@ class Turn {
     std::mutex mutex_;
 };
 
-class Performer final : private goal::Executor {
+class Performer final : private goal::Executor, private messaging::Hearer {
  public:
     Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules,
               goal::collectives::Choices choices);
@@ -60,6 +60,8 @@ class Performer final : private goal::Executor {
     velo_goal_result end(LiveRun* run);
     void skip(Group& group);
     std::uint32_t take_lane(Group& group);
+    // No run of it is started any more.
+    void close(const Group& group);
     std::shared_ptr<Compiled>* schedule(Group& group, const velo_goal_request& request);
     int progress();
     velo_performer_state observe();
@@ -78,6 +80,20 @@ class Performer final : private goal::Executor {
         goal::Vertex vertex;  // kNoVertex: over
     };
 
+    // A run that a member cannot bring to its end, as it tells those who wait for something from it: why, at
+    // whom, and by which number.
+    struct Ending {
+        std::uint64_t number;
+        std::uint32_t group, lane;
+        velo_goal_result result;
+
+        bool concerns(const LiveRun& run) const;
+    };
+    struct Spoiled {
+        std::uint32_t context;
+        std::uint64_t number;
+    };
+
     // goal::Executor
     void send(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
     void receive(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
@@ -85,11 +101,17 @@ class Performer final : private goal::Executor {
 
     // All with the turn.
     void open(LiveRun& run);
+    void open_after_failures(LiveRun& run);
     std::uint32_t perform(std::uint32_t most);
     std::uint32_t collect();
     void settle(Slot& slot);
     void fail(LiveRun& run, goal::Vertex v, velo_status status);
+    void stop(LiveRun& run, const velo_goal_result& why);
+    void tell_who_waits(LiveRun& run, const Ending& ending);
+    void keep(const Ending& ending);
+    void attend();
     void look_for_departed();
+    void heed(const Ending& ending);
     void touch(LiveRun& run);
     void activate(LiveRun& run);
     void conclude(LiveRun& run);
@@ -120,7 +142,8 @@ class Performer final : private goal::Executor {
     // From anywhere.
     static void told(Slot& slot, velo_status status);
     static void unpack(velo_message_receive* receive, const void* data, std::size_t bytes);
-    static void hear_of_departure(void* performer, endpoint::Peer& peer);
+    void departed(endpoint::Peer& peer) override;
+    void noticed(const messaging::Notice& notice) override;
 
     endpoint::Engine& engine_;
     messaging::Messenger& messenger_;
@@ -136,11 +159,13 @@ class Performer final : private goal::Executor {
     std::deque<Slot> slots_;
     Slot* free_ = nullptr;
     std::deque<News> news_;
-    std::vector<std::uint32_t> spoiled_;  // contexts of failed runs: what still comes there is dropped
-    std::mutex departed_mutex_;
-    std::vector<endpoint::Peer*> departed_news_;  // under departed_mutex_
-    std::atomic<bool> some_departed_{false};
+    std::vector<Spoiled> spoiled_;  // failed runs: what still comes for them is dropped
+    std::vector<Ending> endings_;   // of runs that are not begun here, and of lanes
     std::vector<endpoint::Peer*> departed_;
+    std::atomic<bool> heard_{false};  // one of the following:
+    std::mutex heard_mutex_;
+    std::vector<endpoint::Peer*> departed_news_;  // under heard_mutex_
+    std::vector<Ending> ending_news_;             // under heard_mutex_
     std::unique_ptr<fabric::udp::Channel> channel_;
     struct Sharing {
         std::uint32_t id;

@@ -1,9 +1,12 @@
 #include "platform/doze.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "platform/monotonic.h"
 
@@ -36,6 +39,26 @@ void Machine::wait_for_stores() {
 void Machine::sleep(Word& word, std::uint32_t limit_us) {
     timespec limit{static_cast<time_t>(limit_us / 1'000'000), static_cast<long>(limit_us % 1'000'000) * 1000};
     (void)futex(word, FUTEX_WAIT, 1, &limit);
+}
+
+void Machine::sleep(Word& word, Word& other, std::uint32_t limit_us) {
+#ifdef SYS_futex_waitv
+    futex_waitv words[2]{};
+    for (Word* each : {&word, &other}) {
+        futex_waitv& waiter = words[each == &other];
+        waiter.val = 1;
+        waiter.uaddr = reinterpret_cast<std::uintptr_t>(each);
+        waiter.flags = FUTEX_32;
+    }
+    timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const std::uint64_t ns = static_cast<std::uint64_t>(end.tv_nsec) + std::uint64_t{limit_us} * 1000;
+    end.tv_sec += static_cast<time_t>(ns / 1'000'000'000);
+    end.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+    if (::syscall(SYS_futex_waitv, words, 2, 0, &end, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS) return;
+#endif
+    constexpr std::uint32_t kShort = 50;
+    if (other.load(std::memory_order_relaxed) != 0) sleep(word, std::min(limit_us, kShort));
 }
 
 void Machine::wake_one(Word& word) {

@@ -22,6 +22,8 @@ struct DozeMachine<std::atomic> {
     static void wait_for_stores();
     // While the word is 1, until `wake_one`, at most `limit_us` microseconds.
     static void sleep(Word& word, std::uint32_t limit_us);
+    // While both are; where the kernel cannot, the first one, for a short time.
+    static void sleep(Word& word, Word& other, std::uint32_t limit_us);
     static void wake_one(Word& word);
 };
 
@@ -31,8 +33,8 @@ struct DozeMachine<std::atomic> {
 // fence on both sides, and a sender's waits for all of its stores. So the owner, who has the time, waits
 // instead until they have left any sender's store buffer. (Should a store take longer than that, the limit is
 // how long it goes unnoticed.)
-template <template <class> class Atom, class Idle>
-void doze(Atom<std::uint32_t>& word, std::uint32_t limit_us, Idle idle) {
+template <template <class> class Atom, class Idle, class Sleep>
+void doze_by(Atom<std::uint32_t>& word, Idle idle, Sleep sleep) {
     using Machine = DozeMachine<Atom>;
     word.store(1, std::memory_order_relaxed);
     // Of two full fences the first sends our store off before the wait begins, the second keeps the look
@@ -41,8 +43,21 @@ void doze(Atom<std::uint32_t>& word, std::uint32_t limit_us, Idle idle) {
     Machine::wait_for_stores();
     Machine::full_fence();
     // A wake-up, a word that is 0 already, a signal or the limit: the caller looks again in each case.
-    if (idle()) Machine::sleep(word, limit_us);
+    if (idle()) sleep();
     word.store(0, std::memory_order_relaxed);
+}
+
+template <template <class> class Atom, class Idle>
+void doze(Atom<std::uint32_t>& word, std::uint32_t limit_us, Idle idle) {
+    doze_by(word, idle, [&] { DozeMachine<Atom>::sleep(word, limit_us); });
+}
+
+// The owner of two mailboxes, on both words.
+template <template <class> class Atom, class Idle>
+void doze(Atom<std::uint32_t>& word, Atom<std::uint32_t>& other, std::uint32_t limit_us, Idle idle) {
+    other.store(1, std::memory_order_relaxed);
+    doze_by(word, idle, [&] { DozeMachine<Atom>::sleep(word, other, limit_us); });
+    other.store(0, std::memory_order_relaxed);
 }
 
 // Out of line: hardly ever called.

@@ -77,6 +77,7 @@ typedef struct velo_goal_result {
     velo_status status;
     velo_goal_vertex vertex; /* that operation; VELO_GOAL_NO_VERTEX: none */
     uint32_t peer;           /* its peer; VELO_GOAL_ANY: it has none */
+    uint32_t rank;           /* of whom it is: a member that waits for a failed one fails with it */
 } velo_goal_result;
 
 /* How to start a run. Zeros are defaults. Everything but the buffers may go when the call has returned. */
@@ -94,8 +95,9 @@ typedef struct velo_goal_start {
     void* context;
     /* Not 0: of velo_goal_group_lane. The run has no number, and meets those of its lane: of which a member
      * has one under way at a time, so that its n-th one meets the n-th ones of the others. Tags are below
-     * 65536. */
+     * 65536. When one has failed at a member, the later ones do so at all who wait for it. */
     uint32_t lane;
+    uint64_t lane_number; /* how many runs of the lane this member has started before */
 } velo_goal_start;
 
 /* Where a member of a group is: asked for each member once, from within velo_goal_run_start or
@@ -173,6 +175,7 @@ typedef struct velo_performer_state {
     uint64_t runs;  /* started */
     uint64_t ended; /* over, failed ones included */
     uint64_t failed;
+    uint64_t told;       /* members that would have waited for a run that has failed here */
     uint64_t operations; /* started */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
     uint64_t choices;    /* digest of the rules for their algorithms */

@@ -1,6 +1,7 @@
 // Every function of the C interface by itself, in the states in which it asks for memory: its first
 // allocation fails, then its second, until it succeeds. Each time somebody is told, no lock stays held, and
 // when all is closed nothing is left.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "api/velo.h"
+#include "api/velo_goal.h"
 #include "api/velo_messages.h"
 #include "faults.h"
 #include "leftovers.h"
@@ -32,6 +34,8 @@ struct Process {
     std::array<velo_send, 40> sends{};
     std::array<velo_message_send, 40> message_sends{};
     std::array<velo_message_receive, 40> receives{};
+    velo_performer* performer = nullptr;
+    velo_goal_group* group = nullptr;
     std::size_t sends_used = 0, message_sends_used = 0, receives_used = 0;
     std::array<char, kHuge> out{}, in{};
     std::uint64_t word = 0;
@@ -44,6 +48,12 @@ class World {
     World(const World&) = delete;
     ~World() {
         close_messengers();
+        velo_goal_graph_free(graph);
+        velo_goal_schedule_free(schedule);
+        for (Process* process : {&us, &them}) {
+            velo_goal_group_close(process->group);
+            velo_performer_close(process->performer);
+        }
         // The first one reports, when the other has closed.
         velo_engine_close(them.engine);
         velo_engine_close(us.engine);
@@ -122,6 +132,78 @@ class World {
         settle();
     }
 
+    // Schedules: each process has one for what follows.
+    velo_status open_performer(std::size_t i) {
+        velo_performer_config config = velo_default_performer_config();
+        config.engine = config_of(i);
+        config.messages = {1024, 4096, 0, 2};
+        config.schedules = 2;
+        return velo_performer_open(&config, &at(i).performer, error.data(), error.size());
+    }
+    velo_status connect_performer(Process& from, Process& to) {
+        std::size_t bytes = 0;
+        const void* address = velo_performer_address(to.performer, &bytes);
+        return velo_performer_connect(from.performer, address, bytes, &from.other, error.data(),
+                                      error.size());
+    }
+    velo_status open_group(std::uint32_t i) {
+        const auto reach = [](void* world, std::uint32_t rank) {
+            auto& self = *static_cast<World*>(world);
+            const velo_status status = self.connect_performer(self.at(1 - rank), self.at(rank));
+            return status == VELO_OK ? self.at(1 - rank).other : nullptr;
+        };
+        return velo_goal_group_open(at(i).performer, 3, i, 2, reach, this, &at(i).group);
+    }
+    void open_groups() {
+        for (std::uint32_t i = 0; i < 2; ++i) check(open_performer(i));
+        for (std::uint32_t i = 0; i < 2; ++i) check(open_group(i));
+    }
+    void draw() { check(velo_goal_graph_new(0, 2, &graph)); }
+    velo_status compile() { return velo_goal_compile(graph, &schedule, error.data(), error.size()); }
+    velo_status request(Process& process, velo_goal_schedule** made, const char* operation = "allreduce") {
+        velo_goal_request asked{};
+        asked.operation = operation;
+        asked.bytes = kLarge;
+        asked.op = VELO_GOAL_MAX;
+        asked.type = VELO_GOAL_UINT;
+        asked.width = 8;
+        return velo_goal_group_schedule(process.group, &asked, made);
+    }
+    velo_status run(Process& process, velo_goal_schedule* what, velo_goal_run** started) {
+        void* const arguments[] = {process.out.data(), process.in.data()};
+        velo_goal_start start{};
+        start.arguments = arguments;
+        start.argument_count = 2;
+        start.call = [](void*, std::uint32_t) { return VELO_ERR_UNSUPPORTED; };
+        return velo_goal_run_start(process.group, what, &start, started);
+    }
+    // A call that fails before the other one gets anything.
+    void run_to_fail() {
+        open_groups();
+        draw();
+        velo_goal_requires(graph, velo_goal_send(graph, {0, 0}, 8, 1, 0), velo_goal_call(graph, 0));
+        check(compile());
+        check(run(us, schedule, &started));
+    }
+    void settle_performers() {
+        for (int i = 0; i < 60; ++i) {
+            velo_goal_progress(us.performer);
+            velo_goal_progress(them.performer);
+        }
+    }
+    void run_to_the_end() {
+        open_groups();
+        for (std::uint32_t i = 0; i < 2; ++i) {
+            velo_goal_schedule* made = nullptr;
+            velo_goal_run* begun = nullptr;
+            check(request(at(i), &made));
+            check(run(at(i), made, &begun));
+            if (i == 0) started = begun;
+        }
+        settle_performers();
+        EXPECT_TRUE(velo_goal_run_is_over(started));
+    }
+
     velo_status send(Process& from, std::size_t bytes) {
         velo_send& send = from.sends[from.sends_used++];
         send.part[0] = from.out.data();
@@ -176,6 +258,12 @@ class World {
     }
     // What takes the engine's locks, and the messenger's.
     void use_locks() {
+        if (us.performer != nullptr) {
+            velo_performer_state state;
+            velo_performer_observe(us.performer, &state);
+            velo_goal_progress(us.performer);
+            if (us.group != nullptr) velo_goal_run_skip(us.group);
+        }
         if (us.engine == nullptr) return;
         velo_dump(us.engine, nullptr, 0);
         velo_progress(us.engine);
@@ -204,6 +292,9 @@ class World {
     Process us, them;
     std::uint32_t place = 0;
     velo_message* message = nullptr;
+    velo_goal_graph* graph = nullptr;
+    velo_goal_schedule *schedule = nullptr, *made = nullptr;
+    velo_goal_run* started = nullptr;
     velo_key key{};
     std::size_t bytes = 0;
     std::array<char, 1024> error{};
@@ -246,6 +337,25 @@ constexpr auto by_mailbox = [](World& w) {
 };
 constexpr auto messengers = [](World& w) { w.open_messengers(); };
 constexpr auto held_back = [](World& w) { w.hold_back(); };
+
+constexpr auto groups = [](World& w) { w.open_groups(); };
+constexpr auto drawing = [](World& w) { w.draw(); };
+constexpr velo_goal_place kHere{0, 0};
+
+// What is wrong with a graph is told when it is compiled.
+Outcome of(World& world, velo_goal_vertex vertex) {
+    faults.counting = false;
+    const velo_status status = world.compile();
+    EXPECT_TRUE(vertex != VELO_GOAL_NO_VERTEX || status != VELO_OK);
+    return of(world, status);
+}
+
+// Without a way to the other one the run is over at once.
+Outcome start(World& w) {
+    const velo_status status = w.run(w.us, w.schedule, &w.started);
+    if (of(w, status) == Outcome::kTold || !velo_goal_run_is_over(w.started)) return of(w, status);
+    return of(w, velo_goal_run_end(w.started).status);
+}
 
 // Once in so many polls.
 constexpr auto look_around = [](World& w) {
@@ -468,6 +578,178 @@ const Case kWithMemory[] = {
          velo_message_forget(w.us.messenger, 0);
          return of(!w.told);
      }},
+    {"velo_goal_graph_new", "", nothing, [](World& w) { return of(w, velo_goal_graph_new(0, 2, &w.graph)); }},
+    {"velo_goal_send", "", drawing, [](World& w) { return of(w, velo_goal_send(w.graph, kHere, 8, 1, 0)); }},
+    {"velo_goal_receive", "", drawing,
+     [](World& w) { return of(w, velo_goal_receive(w.graph, kHere, 8, 1, 0)); }},
+    {"velo_goal_send_pieces", "", drawing,
+     [](World& w) {
+         const velo_goal_piece pieces[] = {{kHere, 8}, {{16, 0}, 8}};
+         return of(w, velo_goal_send_pieces(w.graph, pieces, 2, 1, 0));
+     }},
+    {"velo_goal_receive_pieces", "", drawing,
+     [](World& w) {
+         const velo_goal_piece pieces[] = {{kHere, 8}, {{16, 0}, 8}};
+         return of(w, velo_goal_receive_pieces(w.graph, pieces, 2, 1, 0));
+     }},
+    {"velo_goal_combine", "", drawing,
+     [](World& w) {
+         const velo_goal_piece a{kHere, 8}, b{{8, 0}, 8};
+         const velo_goal_combination combination{VELO_GOAL_ADD, VELO_GOAL_UINT, 64, 1, &a, &b, &a, 1, 1, 1};
+         return of(w, velo_goal_combine(w.graph, &combination));
+     }},
+    {"velo_goal_call", "", drawing, [](World& w) { return of(w, velo_goal_call(w.graph, 1)); }},
+    {"velo_goal_calculate", "", drawing, [](World& w) { return of(w, velo_goal_calculate(w.graph, 1, 0)); }},
+    {"velo_goal_requires", "",
+     [](World& w) {
+         w.draw();
+         for (std::uint32_t i = 0; i < 2; ++i) velo_goal_call(w.graph, i);
+     },
+     [](World& w) {
+         velo_goal_requires(w.graph, 1, 0);
+         return of(w, velo_goal_vertex{0});
+     }},
+    {"velo_goal_requires_start", "",
+     [](World& w) {
+         w.draw();
+         for (std::uint32_t i = 0; i < 2; ++i) velo_goal_call(w.graph, i);
+     },
+     [](World& w) {
+         velo_goal_requires_start(w.graph, 1, 0);
+         return of(w, velo_goal_vertex{0});
+     }},
+    {"velo_goal_compile", "",
+     [](World& w) {
+         w.draw();
+         velo_goal_requires(w.graph, velo_goal_send(w.graph, kHere, 8, 1, 0), velo_goal_call(w.graph, 0));
+     },
+     [](World& w) { return of(w, w.compile()); }},
+    {"velo_goal_compile", "a circle",
+     [](World& w) {
+         w.draw();
+         const velo_goal_vertex a = velo_goal_call(w.graph, 0), b = velo_goal_call(w.graph, 1);
+         velo_goal_requires(w.graph, a, b);
+         velo_goal_requires(w.graph, b, a);
+     },
+     [](World& w) {
+         EXPECT_LT(w.compile(), VELO_OK);
+         EXPECT_EQ(w.schedule, nullptr);
+         return faults.failed > 0 ? Outcome::kTold : Outcome::kDone;
+     }},
+    {"velo_performer_open", "", nothing,
+     [](World& w) {
+         const velo_status status = w.open_performer(0);
+         EXPECT_EQ(status == VELO_OK, w.us.performer != nullptr);
+         return of(w, status);
+     }},
+    {"velo_performer_connect", "",
+     [](World& w) {
+         for (std::size_t i = 0; i < 2; ++i) World::check(w.open_performer(i));
+     },
+     [](World& w) { return of(w, w.connect_performer(w.us, w.them)); }},
+    {"velo_goal_group_open", "",
+     [](World& w) {
+         for (std::size_t i = 0; i < 2; ++i) World::check(w.open_performer(i));
+     },
+     [](World& w) { return of(w, w.open_group(0)); }},
+    {"velo_goal_group_schedule", "a new one", groups,
+     [](World& w) {
+         velo_goal_schedule* made = nullptr;
+         const velo_status status = w.request(w.us, &made);
+         EXPECT_EQ(status == VELO_OK, made != nullptr);
+         return of(w, status);
+     }},
+    {"velo_goal_group_schedule", "an operation that is none", groups,
+     [](World& w) {
+         velo_goal_schedule* made = nullptr;
+         EXPECT_LT(w.request(w.us, &made, "an operation whose name is long"), VELO_OK);
+         return faults.failed > 0 ? Outcome::kTold : Outcome::kDone;
+     }},
+    {"velo_goal_run_start", "the first one",
+     [](World& w) {
+         w.open_groups();
+         w.draw();
+         velo_goal_scratch(w.graph, 64);
+         velo_goal_send(w.graph, {0, VELO_GOAL_SCRATCH}, 8, 1, 0);
+         velo_goal_receive(w.graph, {0, VELO_GOAL_NOWHERE}, kLarge, 1, 1);
+         World::check(w.compile());
+     },
+     start},
+    {"velo_goal_run_start", "of which a message is in pieces",
+     [](World& w) {
+         w.open_groups();
+         w.draw();
+         const velo_goal_piece pieces[] = {{kHere, 8}, {{16, 0}, kLarge}};
+         velo_goal_send_pieces(w.graph, pieces, 2, 1, 0);
+         World::check(w.compile());
+     },
+     start},
+    {"velo_goal_schedule_keep", "",
+     [](World& w) {
+         w.open_groups();
+         World::check(w.request(w.us, &w.made));
+     },
+     [](World& w) {
+         const velo_status status = velo_goal_schedule_keep(w.made, &w.schedule);
+         EXPECT_EQ(status == VELO_OK, w.schedule != nullptr);
+         return of(w, status);
+     }},
+    {"velo_performer_multicast", "", groups,
+     [](World& w) {
+         const std::uint32_t addresses[] = {htonl(INADDR_LOOPBACK), htonl(INADDR_LOOPBACK)}, ranks[] = {0, 1};
+         velo_multicast_config config{};
+         config.count = 2;
+         config.addresses = addresses;
+         config.ranks = ranks;
+         config.mtu = 1500;
+         return of(w, velo_performer_multicast(w.us.performer, &config, w.error.data(), w.error.size()));
+     }},
+    {"velo_multicast_interface", "", nothing,
+     [](World&) {
+         std::uint32_t address = 0, mtu = 0;
+         (void)velo_multicast_interface("lo", &address, &mtu);
+         return harmless();
+     }},
+    {"velo_performer_multicast", "with nobody else", groups,
+     [](World& w) {
+         velo_multicast_config config{};
+         config.count = 1;
+         EXPECT_LT(velo_performer_multicast(w.us.performer, &config, w.error.data(), w.error.size()),
+                   VELO_OK);
+         return faults.failed > 0 ? Outcome::kTold : Outcome::kDone;
+     }},
+    {"velo_goal_run_skip", "", groups,
+     [](World& w) {
+         for (int i = 0; i < 5000; ++i) velo_goal_run_skip(w.us.group);
+         return of(!w.told);
+     }},
+    {"velo_goal_progress", "a run that fails, for which another one waits", [](World& w) { w.run_to_fail(); },
+     [](World& w) {
+         velo_goal_progress(w.us.performer);
+         // Its own end is told in any case.
+         EXPECT_TRUE(w.told || velo_goal_run_is_over(w.started));
+         return w.told ? Outcome::kTold : harmless();
+     }},
+    {"velo_goal_progress", "another one's run has failed",
+     [](World& w) {
+         w.run_to_fail();
+         velo_goal_progress(w.us.performer);
+         std::swap(w.us.performer, w.them.performer);
+         std::swap(w.us.group, w.them.group);
+     },
+     [](World& w) {
+         velo_goal_progress(w.us.performer);
+         return of(!w.told);
+     }},
+    {"velo_performer_close", "with a run",
+     [](World& w) {
+         w.run_to_fail();
+         velo_goal_group_close(std::exchange(w.us.group, nullptr));
+     },
+     [](World& w) {
+         velo_performer_close(std::exchange(w.us.performer, nullptr));
+         return harmless();
+     }},
 };
 
 // and in these it asks for none.
@@ -595,12 +877,105 @@ const Case kWithoutMemory[] = {
          velo_messenger_observe(w.us.messenger, &state);
          return of(state.pool_bytes > 0);
      }},
+    {"velo_goal_graph_free", "", drawing,
+     [](World& w) {
+         velo_goal_graph_free(std::exchange(w.graph, nullptr));
+         return Outcome::kDone;
+     }},
+    {"velo_goal_scratch", "", drawing,
+     [](World& w) {
+         velo_goal_scratch(w.graph, 100);
+         return Outcome::kDone;
+     }},
+    {"velo_goal_is_legal", "", nothing,
+     [](World&) { return of(velo_goal_is_legal(VELO_GOAL_ADD, VELO_GOAL_FLOAT, 32)); }},
+    {"velo_goal_schedule_free", "",
+     [](World& w) {
+         w.draw();
+         World::check(w.compile());
+     },
+     [](World& w) {
+         velo_goal_schedule_free(std::exchange(w.schedule, nullptr));
+         return Outcome::kDone;
+     }},
+    {"velo_goal_algorithm_at", "", nothing,
+     [](World&) {
+         const char* operation = nullptr;
+         return of(velo_goal_algorithm_at(0, &operation) != nullptr);
+     }},
+    {"velo_default_coll_config", "", nothing,
+     [](World&) { return of(velo_default_coll_config().schedules > 0); }},
+    {"velo_default_performer_config", "", nothing,
+     [](World&) { return of(velo_default_performer_config().schedules > 0); }},
+    {"velo_performer_abandon", "", groups,
+     [](World& w) {
+         velo_performer_abandon(w.us.performer);
+         return harmless();
+     }},
+    {"velo_performer_sleep_with", "",
+     [](World& w) {
+         w.open();
+         World::check(w.open_performer(0));
+     },
+     [](World& w) {
+         velo_performer_sleep_with(w.us.performer, w.us.engine);
+         return Outcome::kDone;
+     }},
+    {"velo_performer_stay_awake", "", groups,
+     [](World& w) {
+         velo_performer_stay_awake(w.us.performer);
+         return Outcome::kDone;
+     }},
+    {"velo_goal_group_lane", "", groups, [](World& w) { return of(velo_goal_group_lane(w.us.group) > 0); }},
+    {"velo_multicast_new_key", "", nothing,
+     [](World&) {
+         std::uint8_t key[16];
+         return of(velo_multicast_new_key(key));
+     }},
+    {"velo_performer_counter_at", "", nothing,
+     [](World&) { return of(velo_performer_counter_at(0) != nullptr); }},
+    {"velo_performer_counter", "", groups,
+     [](World& w) { return of(velo_performer_counter(w.us.performer, velo_performer_counter_at(0)) == 0); }},
+    {"velo_goal_reason", "", nothing,
+     [](World&) { return of(velo_goal_reason(VELO_ERR_MISMATCH) != nullptr); }},
+    {"velo_performer_address", "", groups,
+     [](World& w) { return of(velo_performer_address(w.us.performer, &w.bytes) != nullptr); }},
+    {"velo_performer_observe", "", groups,
+     [](World& w) {
+         velo_performer_state state;
+         velo_performer_observe(w.us.performer, &state);
+         return of(state.messages.pool_bytes > 0);
+     }},
+    {"velo_goal_group_close", "", groups,
+     [](World& w) {
+         velo_goal_group_close(std::exchange(w.us.group, nullptr));
+         return Outcome::kDone;
+     }},
+    {"velo_goal_group_schedule", "one that is at hand",
+     [](World& w) {
+         w.open_groups();
+         velo_goal_schedule* made = nullptr;
+         World::check(w.request(w.us, &made));
+     },
+     [](World& w) {
+         velo_goal_schedule* made = nullptr;
+         return of(w, w.request(w.us, &made));
+     }},
+    {"velo_goal_run_is_over", "", [](World& w) { w.run_to_the_end(); },
+     [](World& w) { return of(velo_goal_run_is_over(w.started)); }},
+    {"velo_goal_run_end", "", [](World& w) { w.run_to_the_end(); },
+     [](World& w) { return of(w, velo_goal_run_end(w.started).status); }},
+    {"velo_goal_progress", "nothing to do", groups,
+     [](World& w) {
+         velo_goal_progress(w.us.performer);
+         return of(!w.told);
+     }},
 };
 
 std::set<std::string> declared() {
     std::set<std::string> names;
     const std::regex declaration(R"((?:^|\n)(?!typedef|struct|static)[a-z][\w* ]*?\b(velo_\w+)\()");
-    for (const char* header : {"velo.h", "velo_messages.h"}) {
+    for (const char* header : {"velo.h", "velo_messages.h", "velo_goal.h"}) {
         std::ostringstream text;
         text << std::ifstream(std::string(VELO_SOURCE_DIRECTORY "/mca_btl_velo/api/") + header).rdbuf();
         const std::string all = text.str();

@@ -238,6 +238,13 @@ def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
     assert result.returncode != 0 and f"coll_velo_{name}" in result.stderr, str(result)
 
 
+def test_an_operation_that_fails_at_one_rank_fails_at_all_who_wait_for_it(mpi):
+    result = run(mpi, "shorter", np=4, params={"coll_velo_bcast_algorithm": "chain"})
+    told = re.findall(r"rank (\d): a collective operation of communicator 0 has failed at rank 1 \(operation 0 of its schedule, with rank 0\): "
+                      "the message was longer or shorter than its receive", result.stderr)
+    assert sorted(told) == ["1", "1", "2", "2", "3", "3"], str(result)
+
+
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
     shm = private_shm()

@@ -32,7 +32,6 @@ class PerformerParty {
         for (std::uint32_t rank = 0; rank < config.size; ++rank) groups_.push_back(group(rank, 0));
     }
     ~PerformerParty() {
-        for (velo_goal_group* group : groups_) velo_goal_group_close(group);
         for (std::uint32_t rank = 0; rank < size(); ++rank) close(rank);
     }
     PerformerParty(const PerformerParty&) = delete;
@@ -50,6 +49,7 @@ class PerformerParty {
     const std::vector<std::string>& fatal(std::uint32_t rank) const { return members_[rank]->fatal; }
     // As a process that ends.
     void close(std::uint32_t rank) {
+        velo_goal_group_close(std::exchange(groups_[rank], nullptr));
         velo_performer_close(std::exchange(members_[rank]->performer, nullptr));
     }
     // Nobody can reach that one.

@@ -897,6 +897,177 @@ TEST_F(AnnouncedTest, a_sender_that_ends_ends_the_run) {
     ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(late); }));
     EXPECT_EQ(velo_goal_run_end(late).status, VELO_OK);
     EXPECT_EQ(received_[0], Bytes(kLarge));
+// A chain of four: each receives twice from the one before, and hands both on to the next.
+TEST_F(PerformerTest, a_failed_run_ends_at_all_who_wait_for_it_and_each_is_told_where) {
+    PerformerPartyConfig config;
+    config.size = 4;
+    for (const bool starts_late : {false, true}) {
+        PerformerParty party(config);
+        std::vector<Schedule> schedules;
+        std::vector<Bytes> memory(4, Bytes(8));
+        for (std::uint32_t rank = 0; rank < 4; ++rank) {
+            const Graph graph = graph_of(rank, 4);
+            for (std::uint32_t tag = 0; tag < 2; ++tag) {
+                velo_goal_vertex had = VELO_GOAL_NO_VERTEX;
+                // What rank 0 sends first is longer than rank 1 expects.
+                if (rank > 0) had = velo_goal_receive(graph.get(), {4 * tag, 0}, 4, rank - 1, tag);
+                if (rank == 3) continue;
+                const std::uint64_t bytes = rank == 0 && tag == 0 ? 5 : 4;
+                const velo_goal_vertex sent = velo_goal_send(graph.get(), {0, 0}, bytes, rank + 1, tag);
+                if (rank > 0) velo_goal_requires(graph.get(), sent, had);
+            }
+            schedules.push_back(compiled(graph));
+        }
+        std::vector<velo_goal_run*> runs(4, nullptr);
+        const auto start = [&](std::uint32_t rank) {
+            runs[rank] = started(party[rank], schedules[rank], {memory[rank].data()});
+        };
+        for (std::uint32_t rank = 0; rank < 4; ++rank)
+            if (rank != 2 || !starts_late) start(rank);
+        party.settle();
+        if (starts_late) {
+            EXPECT_FALSE(velo_goal_run_is_over(runs[3]));
+            start(2);
+        }
+        ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+        EXPECT_EQ(velo_goal_run_end(runs[0]).status, VELO_OK);
+        for (std::uint32_t rank = 1; rank < 4; ++rank) {
+            SCOPED_TRACE(rank);
+            const velo_goal_result result = velo_goal_run_end(runs[rank]);
+            EXPECT_EQ(result.status, VELO_ERR_MISMATCH);
+            EXPECT_EQ(result.rank, 1U);
+            EXPECT_EQ(result.vertex, 0U);
+            EXPECT_EQ(result.peer, 0U);
+            EXPECT_TRUE(party.fatal(rank).empty());
+        }
+        // The next run is not concerned.
+        velo_goal_request barrier{};
+        barrier.operation = "barrier";
+        for (std::uint32_t rank = 0; rank < 4; ++rank) {
+            velo_goal_schedule* schedule = nullptr;
+            const velo_goal_start nothing{};
+            EXPECT_EQ(velo_goal_group_schedule(party[rank], &barrier, &schedule), VELO_OK);
+            EXPECT_EQ(velo_goal_run_start(party[rank], schedule, &nothing, &runs[rank]), VELO_OK);
+        }
+        ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+        for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    }
+}
+
+// The second rank of three fails in its third run. The first one knows nothing of it and goes on; what it
+// sends for later runs looks like what comes late.
+TEST_F(PerformerTest, a_lane_ends_with_its_first_run_that_fails_and_no_other_lane_does) {
+    PerformerPartyConfig config;
+    config.size = 3;
+    PerformerParty party(config);
+    std::vector<Schedule> schedules;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+        const Graph graph = graph_of(rank, 3);
+        velo_goal_vertex had = VELO_GOAL_NO_VERTEX;
+        if (rank > 0) had = velo_goal_receive(graph.get(), {0, 0}, 4, rank - 1, 7);
+        const velo_goal_vertex called = velo_goal_call(graph.get(), 0);
+        if (rank > 0) velo_goal_requires(graph.get(), called, had);
+        if (rank < 2)
+            velo_goal_requires(graph.get(), velo_goal_send(graph.get(), {0, 0}, 4, rank + 1, 7), called);
+        schedules.push_back(compiled(graph));
+    }
+    constexpr unsigned kLanes = 2, kFails = 3, kRuns = 6;
+    bool fails = false;
+    std::uint32_t lanes[kLanes][3], data[kLanes][3];
+    for (auto& lane : lanes)
+        for (std::uint32_t rank = 0; rank < 3; ++rank) lane[rank] = velo_goal_group_lane(party[rank]);
+    for (std::uint32_t number = 0; number < kRuns; ++number) {
+        SCOPED_TRACE(number);
+        velo_goal_run* runs[kLanes][3];
+        const auto start = [&](unsigned lane, std::uint32_t rank) {
+            velo_goal_start how{};
+            how.lane = lanes[lane][rank];
+            how.lane_number = number;
+            how.context = &fails;
+            if (lane == 0 && rank == 1)
+                how.call = [](void* context, std::uint32_t) {
+                    return *static_cast<bool*>(context) ? VELO_ERR_UNSUPPORTED : VELO_OK;
+                };
+            data[lane][rank] = rank == 0 ? 100 * number + lane : 0;
+            runs[lane][rank] = started(party[rank], schedules[rank], {&data[lane][rank]}, how);
+        };
+        fails = number == kFails;
+        // The last one to start has the others' news before, or hears of it while it waits.
+        for (unsigned lane = 0; lane < kLanes; ++lane) start(lane, 0);
+        if (number % 2 == 0) party.settle();
+        for (std::uint32_t rank : {2 - number % 2, 1 + number % 2})
+            for (unsigned lane = 0; lane < kLanes; ++lane) {
+                start(lane, rank);
+                party.settle();
+            }
+        ASSERT_TRUE(party.until([&] {
+            return std::ranges::all_of(
+                runs, [](auto& lane) { return std::ranges::all_of(lane, velo_goal_run_is_over); });
+        }));
+        for (std::uint32_t rank = 0; rank < 3; ++rank) {
+            const velo_goal_result result = velo_goal_run_end(runs[0][rank]);
+            const bool failed = rank > 0 && number >= kFails;
+            EXPECT_EQ(result.status, failed ? VELO_ERR_UNSUPPORTED : VELO_OK);
+            if (failed) EXPECT_EQ(result.rank, 1U);
+            if (!failed) EXPECT_EQ(data[0][rank], 100 * number);
+            EXPECT_EQ(velo_goal_run_end(runs[1][rank]).status, VELO_OK);
+            EXPECT_EQ(data[1][rank], 100 * number + 1);
+        }
+    }
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(party.state(rank).messages.pool_used_bytes, 0U);
+        EXPECT_TRUE(party.fatal(rank).empty());
+    }
+}
+
+// Rank 0 has 1000 messages for rank 1, which wait for a call that fails.
+TEST_F(PerformerTest, who_waits_is_told_once) {
+    PerformerParty party({});
+    const Graph from = graph_of(0, 2), to = graph_of(1, 2);
+    const velo_goal_vertex fails = velo_goal_call(from.get(), 0);
+    for (std::uint32_t tag = 0; tag < 1000; ++tag) {
+        velo_goal_requires(from.get(), velo_goal_send(from.get(), kSent, 0, 1, tag), fails);
+        velo_goal_receive(to.get(), kReceived, 0, 0, tag);
+    }
+    const Schedule schedules[] = {compiled(from), compiled(to)};
+    velo_goal_start start{};
+    start.call = [](void*, std::uint32_t) { return VELO_ERR_UNSUPPORTED; };
+    for (unsigned round = 0; round < 3; ++round) {
+        velo_goal_run* const waits = started(party[1], schedules[1], {nullptr, nullptr});
+        velo_goal_run* const failed = started(party[0], schedules[0], {nullptr}, start);
+        ASSERT_TRUE(
+            party.until([&] { return velo_goal_run_is_over(waits) && velo_goal_run_is_over(failed); }));
+        EXPECT_EQ(velo_goal_run_end(failed).status, VELO_ERR_UNSUPPORTED);
+        const velo_goal_result result = velo_goal_run_end(waits);
+        EXPECT_EQ(result.status, VELO_ERR_UNSUPPORTED);
+        EXPECT_EQ(result.rank, 0U);
+        EXPECT_EQ(party.state(0).told, round + 1);
+    }
+}
+
+TEST_F(PerformerTest, the_end_of_a_run_that_is_never_started_does_not_reach_a_later_group) {
+    PerformerParty party({});
+    const Graph from = graph_of(0, 2);
+    velo_goal_requires(from.get(), velo_goal_send(from.get(), kSent, 4, 1, 1), velo_goal_call(from.get(), 0));
+    velo_goal_start start{};
+    start.call = [](void*, std::uint32_t) { return VELO_ERR_UNSUPPORTED; };
+    std::uint32_t sent = 9, received = 0;
+    velo_goal_group* groups[] = {party.group(0, 5), party.group(1, 5)};
+    velo_goal_run* const failed = started(groups[0], compiled(from), {&sent}, start);
+    party.settle();
+    ASSERT_TRUE(velo_goal_run_is_over(failed));
+    velo_goal_run_end(failed);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        velo_goal_group_close(groups[rank]);
+        groups[rank] = party.group(rank, 5);
+    }
+    const std::vector<Schedule> schedules = chain(1, 4);
+    std::vector<velo_goal_run*> runs{started(groups[0], schedules[0], {nullptr, &received}),
+                                     started(groups[1], schedules[1], {&sent})};
+    ASSERT_TRUE(party.until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    EXPECT_EQ(received, 9U);
+    for (velo_goal_group* group : groups) velo_goal_group_close(group);
 }
 
 TEST_F(PerformerTest, a_member_out_of_reach_ends_the_run) {

@@ -1,8 +1,12 @@
 // Whoever stores something into the mailbox of a process that sleeps wakes it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
+#include "api/handle.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "platform/doze.h"
@@ -20,6 +24,7 @@ class Sleeper {
         std::memcpy(&address, velo_engine_address(member.engine, &bytes), sizeof address);
         segment_ = fabric::shm::Segment::attach(address);
     }
+    bool is_asleep() { return segment_.header().pointers.doze != 0; }
     bool woken_by(const std::function<void()>& action) {
         std::atomic<std::uint32_t>& word = segment_.header().pointers.doze;
         word = 1;
@@ -100,6 +105,66 @@ TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
         velo_progress(party[0].engine);
     }));
     party.settle();
+}
+
+// The second engine of a process, which would not sleep by itself.
+struct Companions {
+    explicit Companions(std::uint32_t idle_sleep_us)
+        : one(config(idle_sleep_us)), two(config(0), false), first(one[1]), second(two[1]) {
+        two[1].engine->engine.sleep_with(one[1].engine->engine);
+        two.connect(0, 1);
+        two.connect(1, 0);
+    }
+    static PartyConfig config(std::uint32_t idle_sleep_us) {
+        PartyConfig config{.flow_control = "dynamic"};
+        config.delay_credits = false;
+        config.idle_sleep_us = idle_sleep_us;
+        return config;
+    }
+
+    Party one, two;
+    Sleeper first, second;
+};
+
+TEST(WakeRules, who_sleeps_with_another_engine_is_woken_for_either) {
+    Companions both(1);
+    EXPECT_TRUE(both.first.woken_by([&] { both.one.send(0, 1, 1, "text"); }));
+    EXPECT_TRUE(both.second.woken_by([&] { both.two.send(0, 1, 1, "text"); }));
+}
+
+TEST(WakeRules, who_drives_one_of_two_engines_sleeps_on_both_mailboxes) {
+    Companions both(1'000'000);
+    std::thread owner([&] {
+        while (both.one[1].received.empty() || both.two[1].received.empty())
+            for (Party* each : {&both.two, &both.one}) velo_progress((*each)[1].engine);
+    });
+    for (Party* each : {&both.one, &both.two}) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        bool asleep = false;
+        while (!asleep && std::chrono::steady_clock::now() < end) {
+            asleep = both.first.is_asleep() && both.second.is_asleep();
+            std::this_thread::yield();
+        }
+        EXPECT_TRUE(asleep);
+        each->send(0, 1, 1, "text");
+    }
+    owner.join();
+}
+
+TEST(WakeRules, who_waits_for_what_wakes_nobody_does_not_sleep) {
+    Companions both(100);
+    const auto sleeps_while = [&](bool stays_awake) {
+        rusage before, after;
+        getrusage(RUSAGE_THREAD, &before);
+        for (unsigned i = 0; i < 2000; ++i) {
+            if (stays_awake) both.two[1].engine->engine.stay_awake();
+            for (Party* each : {&both.two, &both.one}) velo_progress((*each)[1].engine);
+        }
+        getrusage(RUSAGE_THREAD, &after);
+        return after.ru_nvcsw - before.ru_nvcsw;
+    };
+    EXPECT_GE(sleeps_while(false), 20);
+    EXPECT_LT(sleeps_while(true), 5);
 }
 
 // A process with nothing to do comes back from each poll; one with something to do does not sleep before.

@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | endless
+ *      mismatch COUNT | shorter | endless
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
 #include <pthread.h>
@@ -455,6 +455,22 @@ static void late(int seconds) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Along a chain: the second rank expects less than it gets, so that nobody behind it gets anything. */
+static void shorter(void) {
+    uint32_t data[8] = {0};
+    MPI_Request request;
+    const int count = my_rank == 1 ? 4 : 8, expected = my_rank == 0 ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int found = MPI_Bcast(data, count, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+    CHECK(found == expected, "bcast: %d", found);
+    PERSISTENT_INIT(Bcast)(data, count, MPI_UINT32_T, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    found = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(found == expected, "persistent: %d", found);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request); /* Open MPI frees one that has failed */
+}
+
 int main(int argc, char** argv) {
     const char* mode = argc > 1 ? argv[1] : "check";
     (strcmp(mode, "threads") == 0 ? start_threads : start)(&argc, &argv);
@@ -482,6 +498,7 @@ int main(int argc, char** argv) {
         fflush(stdout);
         for (;;) order(5);
     }
+    if (strcmp(mode, "shorter") == 0) shorter();
     if (strcmp(mode, "endless") == 0) {
         mixed(1);
         MPI_Barrier(MPI_COMM_WORLD); /* everybody has opened whatever it needs of the others */

@@ -85,6 +85,7 @@ typedef struct mca_coll_velo_request_t {
     mca_coll_velo_buffer_t send, receive;
     velo_goal_schedule* schedule; /* of a persistent one */
     uint32_t lane;
+    uint64_t starts;
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 

@@ -22,6 +22,7 @@ static bool all_are_here(const mca_coll_velo_module_t *module)
 static void serve_others(void *context)
 {
     (void) context;
+    velo_performer_stay_awake(mca_coll_velo_component.performer);
     opal_progress();
 }
 

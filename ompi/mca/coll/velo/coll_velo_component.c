@@ -100,15 +100,16 @@ static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 
 int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result result)
 {
-    char text[200];
+    char text[240], peer[40] = "";
     if (VELO_OK == result.status) {
         return OMPI_SUCCESS;
     }
+    if (VELO_GOAL_ANY != result.peer) {
+        snprintf(peer, sizeof(peer), ", with rank %u", result.peer);
+    }
     snprintf(text, sizeof(text),
-             VELO_GOAL_ANY == result.peer ? "a collective operation of rank %u of communicator %u has failed: status %d"
-                                          : "a collective operation of rank %u of communicator %u has failed: status %d, "
-                                            "with rank %u",
-             module->rank, module->id, (int) result.status, result.peer);
+             "rank %u: a collective operation of communicator %u has failed at rank %u (operation %u of its schedule%s): %s",
+             module->rank, module->id, result.rank, result.vertex, peer, velo_goal_reason(result.status));
     mca_common_velo_log(0, text);
     return VELO_ERR_MISMATCH == result.status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }

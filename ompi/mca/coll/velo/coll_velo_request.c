@@ -141,7 +141,7 @@ static void activate(mca_coll_velo_request_t *request, velo_goal_schedule *sched
     request->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
     atomic_fetch_add(&request->module->under_way, 1);
     (void) begin(request->module->groups[MCA_COLL_VELO_REQUESTS], schedule, &request->send, &request->receive,
-                 (velo_goal_start){.done = done, .context = request, .lane = request->lane});
+                 (velo_goal_start){.done = done, .context = request, .lane = request->lane, .lane_number = request->starts++});
 }
 
 static int request_start(size_t count, ompi_request_t **requests)
@@ -167,6 +167,7 @@ static mca_coll_velo_request_t *request_of(mca_coll_velo_module_t *module, mca_c
     request->send = call->send;
     request->receive = call->receive;
     request->lane = 0;
+    request->starts = 0;
     return request;
 }
 

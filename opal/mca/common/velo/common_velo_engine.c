@@ -256,9 +256,6 @@ static velo_engine *open_engine(bool threads)
     velo_config config = job.config;
     config.eager_limit = automatic ? 0 : mca_common_velo.eager_limit;
     config.gone = gone;
-    if (NULL != mca_common_velo.performer && config.idle_sleep < 0) {
-        config.idle_sleep = 0; /* what the other engine gets would not wake it */
-    }
     char error[512];
     velo_engine *engine;
     velo_status status = velo_engine_open(&config, &engine, error, sizeof(error));
@@ -320,6 +317,7 @@ static void open_shared_engine(bool threads)
     velo_engine *engine = open_engine(threads);
     mca_common_velo.closed = false;
     mca_common_velo.engine = engine;
+    mca_common_velo_sleep_together();
     if (OPAL_SUCCESS != publish_address(engine)) {
         mca_common_velo_give_up("cannot publish the address of the mailbox");
     }

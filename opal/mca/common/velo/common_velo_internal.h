@@ -33,6 +33,10 @@ void mca_common_velo_forget_job(mca_common_velo_job_t *job);
 bool mca_common_velo_need_parameters(void);
 void mca_common_velo_leave_parameters(void);
 
+/* performer */
+/* The performer and the engine, if both are there, which may be opened in either order. */
+void mca_common_velo_sleep_together(void);
+
 /* parameters */
 /* True if the values are there. */
 bool mca_common_velo_registered(void);

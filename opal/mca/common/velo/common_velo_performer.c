@@ -37,7 +37,8 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     if (0 != coll.slots_per_peer) {
         config.engine.slots_per_peer = coll.slots_per_peer;
     }
-    /* It serves the processes of this job, and does not sleep: what the other engine gets would not wake it. */
+    /* It serves the processes of this job, and sleeps with the other engine or not at all: who carries the messages of
+     * the process beside it would not wake it. */
     config.engine.spare_peers = 0;
     config.engine.network = "ucx";
     config.engine.idle_sleep = 0;
@@ -47,6 +48,13 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.messages.eager_limit = mca_common_velo_of_base("eager_limit") - MCA_COMMON_VELO_EAGER_HEADER;
     config.messages.sharers = mca_common_velo_job_size();
     return velo_performer_open(&config, &mca_common_velo.performer, error, error_bytes);
+}
+
+void mca_common_velo_sleep_together(void)
+{
+    if (NULL != mca_common_velo.performer && NULL != mca_common_velo.engine) {
+        velo_performer_sleep_with(mca_common_velo.performer, mca_common_velo.engine);
+    }
 }
 
 velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, size_t error_bytes)
@@ -79,6 +87,7 @@ velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, siz
         return NULL;
     }
     has_threads = threads;
+    mca_common_velo_sleep_together();
     (void) opal_progress_register(performer_progress);
     in_use = 1;
     return mca_common_velo.performer;
