@@ -897,6 +897,8 @@ TEST_F(AnnouncedTest, a_sender_that_ends_ends_the_run) {
     ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(late); }));
     EXPECT_EQ(velo_goal_run_end(late).status, VELO_OK);
     EXPECT_EQ(received_[0], Bytes(kLarge));
+}
+
 // A chain of four: each receives twice from the one before, and hands both on to the next.
 TEST_F(PerformerTest, a_failed_run_ends_at_all_who_wait_for_it_and_each_is_told_where) {
     PerformerPartyConfig config;
