@@ -1010,8 +1010,11 @@ TEST_F(PerformerTest, a_lane_ends_with_its_first_run_that_fails_and_no_other_lan
             const velo_goal_result result = velo_goal_run_end(runs[0][rank]);
             const bool failed = rank > 0 && number >= kFails;
             EXPECT_EQ(result.status, failed ? VELO_ERR_UNSUPPORTED : VELO_OK);
-            if (failed) EXPECT_EQ(result.rank, 1U);
-            if (!failed) EXPECT_EQ(data[0][rank], 100 * number);
+            if (failed) {
+                EXPECT_EQ(result.rank, 1U);
+            } else {
+                EXPECT_EQ(data[0][rank], 100 * number);
+            }
             EXPECT_EQ(velo_goal_run_end(runs[1][rank]).status, VELO_OK);
             EXPECT_EQ(data[1][rank], 100 * number + 1);
         }
