@@ -779,6 +779,11 @@ const Case kWithoutMemory[] = {
      [](World& w) { return of(*velo_engine_description(w.us.engine) != '\0'); }},
     {"velo_engine_is_short", "", open_engines,
      [](World& w) { return of(velo_engine_is_short(w.us.engine)); }},
+    {"velo_linger", "", open_engines,
+     [](World& w) {
+         velo_linger(w.us.engine, 3);
+         return of(velo_progress(w.us.engine) == 0);
+     }},
     {"velo_engine_remote_slots_per_peer", "", open_engines,
      [](World& w) { return of(velo_engine_remote_slots_per_peer(w.us.engine) == 0); }},
     {"velo_address_is_here", "", open_engines,

@@ -395,7 +395,7 @@ struct BoardRoom {
 
     std::array<board::Progress<ModelAtom>, kMembers> progress{};
     std::array<board::Counter<ModelAtom>, 2> counters{};
-    std::array<board::Line<ModelAtom>, (kMembers + 1) * kWindow> lines{};
+    std::array<board::Line<ModelAtom>, (kMembers + 1) * (kWindow + board::Shape::kTurns)> lines{};
     std::array<std::uint64_t, 4> shared{};  // that the program guards with its barriers
 
     BoardRoom() {
@@ -471,6 +471,23 @@ Program board_sums(std::uint32_t runs) {
     return {"board, sums", {}, threads, {}, room};
 }
 
+// Everybody gives and picks up what all others give. Two lines of each writer take turns, whatever the window.
+Program board_turns(std::uint32_t runs) {
+    auto room = std::make_shared<BoardRoom<2, 1>>();
+    auto exchange = [room = room.get(), runs](std::uint32_t me) {
+        Board board = room->member(me);
+        for (std::uint32_t run = 0; run < runs; ++run) {
+            board.begin(true);
+            require(board.may_publish(8), "a line is not free when all have been there");
+            show(board, me, 10 * run + me);
+            expect_of(board, 1 - me, 10 * run + 1 - me);
+            board.all_are_here();
+            board.finish();
+        }
+    };
+    return {"board, turns", {}, {[=] { exchange(0); }, [=] { exchange(1); }}, {}, room};
+}
+
 // What one has written before a barrier, the others read after it, and one of them writes after the next.
 Program board_barriers() {
     auto room = std::make_shared<BoardRoom<3, 1>>();
@@ -506,6 +523,7 @@ std::vector<Program> programs() {
             board_sums<2, 1>(2),
             board_sums<2, 2>(3),
             board_sums<3, 1>(1),
+            board_turns(4),
             board_barriers(),
             shared_get(true),
             shared_get(false),
@@ -544,9 +562,9 @@ const std::map<std::string, const char*> kOrders{
     {"doorbell.h answer, load: acquire", "a ring is counted, its bit is not seen and never looked for again"},
     {"doorbell.h ring, fetch_add: release", "the same"},
     {"doorbell.h ring, fetch_or: release", "a caller whose ring is not counted yet has left nothing"},
-    {"doze.h doze, full fence: seq_cst", "a sender does not see that the owner is about to sleep"},
-    {"doze.h doze, full fence: seq_cst #2", "the owner looks before the wait has ended"},
-    {"doze.h doze, wait: arrival", "the owner does not see what a sender has in its store buffer"},
+    {"doze.h doze_by, full fence: seq_cst", "a sender does not see that the owner is about to sleep"},
+    {"doze.h doze_by, full fence: seq_cst #2", "the owner looks before the wait has ended"},
+    {"doze.h doze_by, wait: arrival", "the owner does not see what a sender has in its store buffer"},
     {"doze.h wake_if_asleep, compiler's fence: program order", "the sender looks before it has stored"},
     {"gate.h leave, store: release", "two threads are in the gate at once, as far as memory goes"},
     {"gate.h try_enter, exchange: acquire", "the same"},
