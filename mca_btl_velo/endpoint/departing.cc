@@ -2,9 +2,10 @@
 // process of another job to the next one.
 //
 // Open MPI says nothing when a process of another job has been disconnected, so the engine looks: whether a
-// peer has closed, and whether it has vanished. From then on nothing more can come of it but what is in the
-// mailbox already. When that has been retrieved, the policy takes back what it held; who knows it is told;
-// and only then, when nothing of it is left in either direction, may another process claim the place.
+// peer has closed, and whether it has vanished; who is on another node takes leave. From then on nothing more
+// can come of it but what is in the mailbox already. When that has been retrieved, the policy takes back what
+// it held; who knows it is told; and only then, when nothing of it is left in either direction, may another
+// process claim the place.
 #include <algorithm>
 #include <chrono>
 #include <mutex>
@@ -52,13 +53,15 @@ void Engine::notice_ended(std::size_t closed, std::size_t vanished) {
     }
 }
 
-// On the LiMIC-like path no credits are held, and no place is for another job: only gets are given up.
+// On the LiMIC-like path no credits are held, and no place is for another job: only gets are given up. What a
+// peer on another node was lent comes back from the network.
 void Engine::note_end(Peer& peer) {
     peer.ending = true;
-    outbox_.free_all(peer.lent);
+    const bool here = peer.index < remote_first_;
+    if (here) outbox_.free_all(peer.lent);
     peer.maps_us = false;
-    if (&peer.domain != &velo_) return;
-    peer.last_packet = velo_.reader.position() + velo_.reader.occupancy();
+    if (here && &peer.domain != &velo_) return;
+    peer.last_packet = peer.domain.reader.position() + peer.domain.reader.occupancy();
     ending_.push_back(&peer);
 }
 
@@ -77,7 +80,7 @@ bool Engine::bury(Peer& peer) {
         std::lock_guard lock(mutex_);
         const bool gets = std::any_of(shared_gets_.begin(), shared_gets_.end(),
                                       [&](const rma::SharedGet& get) { return get.peer == peer.index; });
-        if (velo_.reader.position() < peer.last_packet || peer.copying > 0 || gets || !take_back(peer))
+        if (peer.domain.reader.position() < peer.last_packet || peer.copying > 0 || gets || !take_back(peer))
             return false;
         transfers = give_up_transfers(peer);
         drop_queue(peer);
@@ -94,7 +97,7 @@ bool Engine::bury(Peer& peer) {
 // Under the mutex. False, and nothing has changed, if the policy cannot yet.
 bool Engine::take_back(Peer& peer) {
     // What rang before the end is not answered any more.
-    if (doorbell_) doorbell_->silence(peer.source());
+    if (doorbell_ && peer.index < remote_first_) doorbell_->silence(peer.source());
     if (!peer.ledger().departed(peer)) return false;
     peer.departed = true;
     peer.forget_references();

@@ -290,7 +290,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool contact_pending() const;
 
     // departing.cc
-    bool is_stranger(const Peer& peer) const { return peer.index >= velo_.policy->config().peers; }
+    // On this node, of another job.
+    bool is_stranger(const Peer& peer) const {
+        return peer.index >= velo_.policy->config().peers && peer.index < remote_first_;
+    }
     bool has_vanished(Peer& peer);
     void look_for_departed();
     void notice_ended(std::size_t closed, std::size_t vanished);

@@ -110,6 +110,7 @@ int Engine::finish_bulk() {
     std::unique_lock lock(mutex_);
     const std::vector<fabric::Placed> placed = network_->placed();
     const std::vector<void*> sent = network_->sent_bulk();
+    for (const flow::PeerIndex peer : network_->left()) note_end(peer_at(remote_first_ + peer));
     for (void* context : sent) {
         auto* message = static_cast<velo_send*>(context);
         message->done(message, VELO_OK);

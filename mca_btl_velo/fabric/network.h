@@ -95,6 +95,8 @@ class Network {
     // What has been completed since they were called last.
     virtual std::vector<Placed> placed() = 0;
     virtual std::vector<void*> sent_bulk() = 0;
+    // Who has taken leave since: all that they have sent is in the mailbox, and nothing more comes.
+    virtual std::vector<flow::PeerIndex> left() = 0;
 };
 
 // nullptr and a reason if Velo was built without UCX. Throws Failure.

@@ -1,4 +1,5 @@
 // Credits between an engine and peers on other nodes, several of whose messages arrive at one look.
+#include <chrono>
 #include <map>
 
 #include "played_peers.h"
@@ -55,6 +56,31 @@ TEST_F(NetworkCredits, that_fall_due_twice_at_one_look_travel_in_one_packet) {
     const auto twice = credits_of(remotes_[1]);
     ASSERT_EQ(twice.size(), 1U);
     EXPECT_GE(twice[0], 2 * once[0]);
+}
+
+// It is lost once all that it has sent has come, and with it what waits for its credits.
+TEST_F(NetworkCredits, of_a_peer_that_takes_leave_are_waited_for_until_its_last_message_has_come) {
+    const auto send_to = [&](Remote& to) { return velo_send_now(to.peer, 1, "text", 4, nullptr, 0); };
+    const auto look = [&](auto condition) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (!condition() && std::chrono::steady_clock::now() < deadline) velo_progress(engine_);
+        return condition();
+    };
+    while (send_to(remotes_[0]) == VELO_OK) continue;
+    while (send_to(remotes_[1]) == VELO_OK) continue;
+    say(remotes_[0], "first");
+    const std::uint32_t parcels = remotes_[0].sequence + 1;
+    PlayedPeers::send(fabric::ucx::kGoodbyeId, bytes_of(Introduction{victim_.key, kNames[0]}),
+                      bytes_of(parcels));
+    for (int i = 0; i < 100'000; ++i) velo_progress(engine_);
+    EXPECT_EQ(send_to(remotes_[0]), VELO_WOULD_BLOCK);
+    say(remotes_[0], "last");
+    EXPECT_TRUE(look([&] { return send_to(remotes_[0]) == VELO_OK; })) << "its credits are still waited for";
+    EXPECT_EQ(received_, (std::vector<std::string>{"first", "last"}));
+    EXPECT_EQ(send_to(remotes_[1]), VELO_WOULD_BLOCK);
+    say(remotes_[1], "from the other one");
+    EXPECT_EQ(received_.back(), "from the other one");
+    EXPECT_TRUE(fatal_.empty()) << fatal_.front();
 }
 
 class RefusingNetwork : public PlayedPeers {

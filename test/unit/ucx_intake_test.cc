@@ -64,6 +64,21 @@ TEST(UcxIntake, a_parcel_that_comes_twice_is_refused) {
     EXPECT_NE(intake.arrive(0, data_parcel(5, 1), payload), nullptr);
 }
 
+TEST(UcxIntake, who_leaves_has_left_when_all_that_it_sent_is_stored) {
+    Intake intake(kCapacity, 2, false);
+    auto reader = intake.reader();
+    auto payload = bytes_of(std::string(8 * wire::kPayloadBytes, 'x'));
+    for (std::uint32_t sequence : {0U, 2U})
+        ASSERT_EQ(intake.arrive(0, data_parcel(sequence, payload.size(), 8), payload), nullptr);
+    EXPECT_FALSE(intake.has_stored(0, 3)) << "one is under way";
+    ASSERT_EQ(intake.arrive(0, data_parcel(1, payload.size(), 8), payload), nullptr);
+    EXPECT_FALSE(intake.has_stored(0, 3)) << "one waits for room";
+    EXPECT_TRUE(intake.has_stored(1, 0));
+    drain(reader);
+    EXPECT_TRUE(intake.settle());
+    EXPECT_TRUE(intake.has_stored(0, 3));
+}
+
 TEST(UcxIntake, more_packets_than_credits_are_refused) {
     Intake intake(kCapacity, 1, true);
     auto payload = bytes_of("x");

@@ -85,6 +85,7 @@ TEST_F(UcxLies, messages_that_are_shorter_than_their_headers_have_no_effect) {
          {fabric::ucx::kHelloId, fabric::ucx::kGoodbyeId, fabric::ucx::kBulkId, fabric::ucx::kRetrievedId})
         send(id, cut(bytes_of(introduction)), Bytes(8));
     send(fabric::ucx::kRetrievedId, bytes_of(introduction), Bytes(7));
+    send(fabric::ucx::kGoodbyeId, bytes_of(introduction), Bytes(3));
     expect_no_effect();
 }
 

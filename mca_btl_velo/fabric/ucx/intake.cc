@@ -70,6 +70,11 @@ bool Intake::settle() {
     return true;
 }
 
+bool Intake::has_stored(std::uint32_t sender, std::uint32_t parcels) const {
+    return senders_[sender].expected == parcels &&
+           std::ranges::none_of(waiting_, [&](const Held& held) { return held.sender == sender; });
+}
+
 // Goes on after the `*stored` bytes that are in the mailbox. True when all of it is.
 bool Intake::store(std::uint32_t sender, const Parcel& parcel, std::span<const std::byte> payload,
                    std::size_t* stored) {

@@ -34,6 +34,8 @@ class Intake {
     // Stores what had to wait for room. True if nothing waits any more: without credits, nothing may be taken
     // from the network before.
     bool settle();
+    // Whether so many parcels of that sender have come, and nothing of them waits for room.
+    bool has_stored(std::uint32_t sender, std::uint32_t parcels) const;
 
  private:
     struct Held {

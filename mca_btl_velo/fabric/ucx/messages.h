@@ -10,7 +10,7 @@ namespace velo::fabric::ucx {
 enum MessageId : unsigned {
     kParcelId = 20,     // Parcel; data for the mailbox
     kHelloId = 21,      // Introduction; the sender's address
-    kGoodbyeId = 22,    // Introduction: no more will come
+    kGoodbyeId = 22,    // Introduction; the number of parcels that its sender has sent, 32 bits
     kBulkId = 23,       // Introduction and the engine's header; data for memory that the receiver chooses
     kRetrievedId = 24,  // Introduction and a count: so many packets have left the mailbox since the start
     kReferenceId = 26,  // Parcel that is a REF; the data that it stands for, by rendezvous

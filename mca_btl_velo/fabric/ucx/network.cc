@@ -239,7 +239,8 @@ void UcxNetwork::close_endpoints() {
     // Without memory for it the peers hear no goodbye.
     shielded([this] {
         for (Remote& remote : remotes_) {
-            if (remote.endpoint != nullptr && remote.broken == UCS_OK) say(remote, kGoodbyeId, {});
+            if (remote.endpoint != nullptr && remote.broken == UCS_OK)
+                say(remote, kGoodbyeId, std::as_bytes(std::span(&remote.next_sequence, 1)));
         }
     });
     auto deadline = Clock::now() + kCloseTime;

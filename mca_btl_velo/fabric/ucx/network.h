@@ -29,7 +29,8 @@ struct Remote {
     std::uint64_t name = 0;
     Address address;  // complete if `known`; set once
     bool known = false;
-    bool gone = false;  // it has said that it leaves
+    bool gone = false;                // it has said that it leaves,
+    std::uint32_t last_sequence = 0;  // and how many parcels it has sent
     ucp_ep_h endpoint = nullptr;
     std::uint32_t next_sequence = 0;
     // Under a policy that refuses by sender (rnr). Packets sent there, and of them those that are known to
@@ -65,6 +66,7 @@ class UcxNetwork final : public Network {
     bool progress() override;
     std::vector<Placed> placed() override { return std::exchange(placed_, {}); }
     std::vector<void*> sent_bulk() override { return std::exchange(sent_, {}); }
+    std::vector<flow::PeerIndex> left() override;
 
     std::uint32_t refusal_limit() const { return config_.refusal_limit; }
     // For the links: sends one parcel; the data is copied. Under the engine's lock.
@@ -173,6 +175,7 @@ class UcxNetwork final : public Network {
     std::vector<Arrival> arrivals_;
     std::vector<Placed> placed_;
     std::vector<void*> sent_;
+    std::vector<flow::PeerIndex> leaving_;  // gone, and not yet in `left`
     Receiver* receiver_;  // nullptr: this process closes, and wants nothing any more
     bool any_broken_ = false;
     Clock::time_point broken_since_{};

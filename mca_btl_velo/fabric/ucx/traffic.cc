@@ -180,15 +180,30 @@ ucs_status_t UcxNetwork::on_hello(void* argument, const void* header, std::size_
     });
 }
 
-ucs_status_t UcxNetwork::on_goodbye(void* argument, const void* header, std::size_t header_bytes, void*,
-                                    std::size_t, const ucp_am_recv_param_t*) {
+ucs_status_t UcxNetwork::on_goodbye(void* argument, const void* header, std::size_t header_bytes, void* data,
+                                    std::size_t bytes, const ucp_am_recv_param_t* param) {
     auto& self = *static_cast<UcxNetwork*>(argument);
     return self.shielded([&] {
         Introduction introduction;
-        if (!read_header(header, header_bytes, &introduction)) return;
+        if (!read_header(header, header_bytes, &introduction) || bytes != sizeof Remote::last_sequence ||
+            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+            return self.refuse("a message of another format");
         flow::PeerIndex index = self.sender_of(introduction.key, introduction.sender);
-        if (index != self.remotes_.size()) self.remotes_[index].gone = true;
+        if (index == self.remotes_.size() || self.remotes_[index].gone) return;
+        std::memcpy(&self.remotes_[index].last_sequence, data, bytes);
+        self.remotes_[index].gone = true;
+        self.leaving_.push_back(index);
     });
+}
+
+std::vector<flow::PeerIndex> UcxNetwork::left() {
+    std::vector<flow::PeerIndex> left;
+    std::erase_if(leaving_, [&](flow::PeerIndex index) {
+        const bool all = intake_.has_stored(index, remotes_[index].last_sequence);
+        if (all) left.push_back(index);
+        return all;
+    });
+    return left;
 }
 
 ucs_status_t UcxNetwork::on_retrieved(void* argument, const void* header, std::size_t header_bytes,
