@@ -10,7 +10,7 @@ pytestmark = velo_only
 SPARE_PEERS, CREDIT_SLOTS = 16, 2
 # The other parts of a segment: its header, what it shows of itself, the shares of large messages, and the directory.
 OUTBOX = 256 << 10  # btl_velo_outbox
-BESIDE_THE_MAILBOX = 12 << 10
+BESIDE_THE_MAILBOX = 14 << 10
 
 
 def mailbox_slots(flow, peers):
