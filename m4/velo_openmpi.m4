@@ -148,15 +148,13 @@ AC_DEFUN([VELO_OPENMPI_HEADERS],
     VELO_OPENMPI_FINT])
 
  velo_missing=
- # The MTL is written for 4.1. Without the room in ompi_proc_t that another MTL has asked for, there is none for its peers.
- AS_CASE([$velo_major],
-   [5 | 6], [velo_mtl="no, it is for Open MPI 4.1" velo_mtl_header=],
-   [AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
-      #ifndef OMPI_PROC_ENDPOINT_TAG_MTL
-      #error
-      #endif]])],
-      [velo_mtl=yes velo_mtl_header=ompi/mca/mtl/mtl.h],
-      [velo_mtl="no, these headers are of an Open MPI without any MTL" velo_mtl_header=])])
+ # Without the room in ompi_proc_t that another MTL has asked for, there is none for the peers of this one.
+ AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
+    #ifndef OMPI_PROC_ENDPOINT_TAG_MTL
+    #error
+    #endif]])],
+   [velo_mtl=yes velo_mtl_header=ompi/mca/mtl/mtl.h],
+   [velo_mtl="no, these headers are of an Open MPI without any MTL" velo_mtl_header=])
  for velo_header in opal_config.h opal/mca/btl/btl.h ompi/mca/coll/coll.h $velo_mtl_header; do
    VELO_OPENMPI_SEE([$velo_header], [], [AS_VAR_APPEND([velo_missing], [" $velo_header"])])
  done

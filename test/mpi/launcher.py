@@ -266,7 +266,8 @@ class Launcher:
         options do."""
         words = [MPIRUN, "--oversubscribe", "--bind-to", "none"]
         if self.layer == "mtl" and transport is None:
-            words += ["--mca", "pml", "cm", "--mca", "mtl", self.transport]
+            # Not cm by name: Open MPI 5.0 has BTLs, and by them windows, only where ob1 may be chosen, too.
+            words += ["--mca", "pml", "^ucx", "--mca", "mtl", self.transport]
         else:
             words += ["--mca", "pml", "ob1"]
         chosen = self.transport if transport is None else transport

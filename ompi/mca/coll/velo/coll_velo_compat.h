@@ -1,6 +1,5 @@
 /* Every difference between the Open MPI series that the collectives are built for is in this file: what the
- * API of coll counts in, how an address is published, which communicators have a number, and who enters a
- * module into a communicator. */
+ * API of coll counts in, which communicators have a number, and who enters a module into a communicator. */
 #ifndef MCA_COLL_VELO_COMPAT_H
 #define MCA_COLL_VELO_COMPAT_H
 
@@ -18,16 +17,6 @@
 #define MCA_COLL_VELO_API MCA_COLL_BASE_VERSION_3_0_0
 #else
 #error "Velo supports the collective API of Open MPI 4.1, 5.0 and 6.0"
-#endif
-
-/* --- what a process publishes */
-
-#if OMPI_MAJOR_VERSION == 4
-#include "opal/mca/pmix/pmix.h"
-#define MCA_COLL_VELO_SCOPE_GLOBAL OPAL_PMIX_GLOBAL
-#else
-#include "opal/mca/pmix/pmix-internal.h"
-#define MCA_COLL_VELO_SCOPE_GLOBAL PMIX_GLOBAL
 #endif
 
 /* --- the number of a communicator: the same at all its processes, and no other's that two of them share.

@@ -2,6 +2,8 @@
  * a line for each, and where its mailbox is. */
 #include "coll_velo.h"
 
+#include "opal/mca/common/velo/common_velo_compat.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +57,7 @@ void mca_coll_velo_publish(void)
         mca_coll_velo_describe_multicast(&place);
         memcpy(all + VALUES, &place, sizeof(place));
         memcpy(all + before, address, bytes);
-        OPAL_MODEX_SEND(rc, MCA_COLL_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all, before + bytes);
+        OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all, before + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {

@@ -38,7 +38,7 @@ typedef struct mca_mtl_velo_request_t {
     opal_convertor_t *convertor; /* of a receive */
 } mca_mtl_velo_request_t;
 
-OMPI_MODULE_DECLSPEC extern mca_mtl_velo_component_t mca_mtl_velo_component;
+OMPI_DECLSPEC extern mca_mtl_velo_component_t mca_mtl_velo_component;
 extern mca_mtl_velo_module_t mca_mtl_velo_module;
 
 /* component */

@@ -7,7 +7,7 @@
 
 static int component_register(void);
 static int component_query(mca_base_module_t **module, int *priority);
-static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads);
+static mca_mtl_base_module_t *component_init(MCA_MTL_VELO_INIT_ARGUMENTS);
 
 mca_mtl_velo_component_t mca_mtl_velo_component = {
     .super = {
@@ -67,7 +67,7 @@ static int component_progress(void)
     return velo_progress(mca_mtl_velo_module.engine);
 }
 
-static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads)
+static mca_mtl_base_module_t *component_init(MCA_MTL_VELO_INIT_ARGUMENTS)
 {
     (void) enable_progress_threads;
     mca_mtl_velo_module_t *module = &mca_mtl_velo_module;

@@ -55,6 +55,7 @@ mca_mtl_velo_module_t mca_mtl_velo_module = {
     .super = {
         .mtl_max_contextid = INT_MAX,
         .mtl_max_tag = INT_MAX,
+        .mtl_flags = MCA_MTL_VELO_FLAGS,
         .mtl_add_procs = mca_mtl_velo_add_procs,
         .mtl_del_procs = mca_mtl_velo_del_procs,
         .mtl_finalize = finalize,

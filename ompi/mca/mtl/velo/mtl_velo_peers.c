@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "opal/mca/pmix/pmix.h"
+#include "opal/mca/common/velo/common_velo_compat.h"
 
 char mca_mtl_velo_self;
 
@@ -13,7 +13,7 @@ int mca_mtl_velo_publish(const velo_messenger *messenger)
     size_t bytes;
     const void *address = velo_messenger_address(messenger, &bytes);
     int rc;
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_mtl_velo_component.super.mtl_version, address, bytes);
+    OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, &mca_mtl_velo_component.super.mtl_version, address, bytes);
     return rc;
 }
 
