@@ -267,14 +267,14 @@ class Launcher:
         words = [MPIRUN, "--oversubscribe", "--bind-to", "none"]
         if self.layer == "mtl" and transport is None:
             # Not cm by name: Open MPI 5.0 has BTLs, and by them windows, only where ob1 may be chosen, too.
-            words += ["--mca", "pml", "^ucx", "--mca", "mtl", self.transport]
+            words += ["--mca", "pml", (params or {}).get("pml", "^ucx"), "--mca", "mtl", self.transport]
         else:
             words += ["--mca", "pml", "ob1"]
         chosen = self.transport if transport is None else transport
         if chosen and transport_btl:
             words += ["--mca", "btl", chosen if chosen == "velo" else f"{chosen},self"]
         for key, value in (params or {}).items():
-            words += ["--mca", key, str(value)]
+            words += [] if key == "pml" else ["--mca", key, str(value)]
         count, program = one_part(parts)
         return [*words, *options, "-np", str(count), *program]
 

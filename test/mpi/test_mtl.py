@@ -123,7 +123,8 @@ def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path,
     for name in ("mca_btl_velo.so", "mca_mtl_velo.so"):
         shutil.copyfile(f"{directory}/{name}", tmp_path / name)
     environment = {"OMPI_MCA_mca_base_component_path": component_path.replace(directory, str(tmp_path), 1)}
-    assert mpi.run("traffic", "rounds", 20, np=3, env=environment).facts()["rounds"] == 20
+    # Only one of the two may tell where its mailbox is: no BTL.
+    assert mpi.run("traffic", "rounds", 20, np=3, params={"pml": "cm"}, env=environment).facts()["rounds"] == 20
 
 
 @flows(64)
