@@ -27,6 +27,7 @@ ELSEWHERE = {
     "eb": "needs EasyBuild, and the page says that it was not built",
     "podman": "needs podman; its commands are those of contrib/dev/package",
     "export": "only sets variables",
+    "sed -i": "only on Debian 13, as root: contrib/dev/platforms/inside does it",
     "mkdir": "test/trace",
     "contrib/dev/measured": "test/compare",
     "velo-trace": "test/trace",

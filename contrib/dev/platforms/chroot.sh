@@ -61,8 +61,8 @@ chroot_settings() {
 }
 
 # chroot_run DIRECTORY COMMAND...: the command as root in the chroot, with processes, mounts, a /dev/shm and a /tmp of its
-# own: mpirun names its session after its process number, which comes again in each namespace. The root is a mount of its own,
-# as unshare -m in it wants.
+# own: mpirun names its session after its process number, which comes again in each namespace. The root is that of the mount
+# namespace, where whoever enters a namespace made in it (contrib/nodes) begins.
 chroot_run() {
     unshare --mount --pid --ipc --fork --kill-child sh -c '
         root=$1; shift
@@ -73,5 +73,6 @@ chroot_run() {
         mount --rbind /dev "$root/dev" &&
         mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
         mount -t tmpfs -o mode=1777 tmpfs "$root/tmp" &&
-        exec chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"' sh "$@"
+        cd "$root" && pivot_root . . && umount -l . &&
+        exec env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"' sh "$@"
 }

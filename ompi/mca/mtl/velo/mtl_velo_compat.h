@@ -8,31 +8,17 @@
 #include "ompi/mca/mtl/base/base.h"
 #include "ompi/mca/mtl/mtl.h"
 
-/* --- the number of a communicator: as its receivers know it, and as that one does to whom a message goes. From 5.0 on they
- * differ for a communicator that was made from a group alone. */
+/* --- the number of a communicator: the same at all its processes, and no other's that two of them share. From 5.0 on a
+ * communicator that was made from a group alone is known by another index in each process; what they share is the context that
+ * PMIx has given it, one number after the other. Indices end at INT_MAX. */
 
 #if OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1
-
 #define MCA_MTL_VELO_CONTEXT(comm) ((uint32_t) (comm)->c_contextid)
 #define MCA_MTL_VELO_FLAGS 0
-
-static inline bool mca_mtl_velo_context_at(ompi_communicator_t *comm, int rank, uint32_t *context)
-{
-    (void) rank;
-    *context = MCA_MTL_VELO_CONTEXT(comm);
-    return true;
-}
-
 #elif OMPI_MAJOR_VERSION == 5 || OMPI_MAJOR_VERSION == 6
-
-#define MCA_MTL_VELO_CONTEXT(comm) ((comm)->c_index)
+#define MCA_MTL_VELO_CONTEXT(comm) \
+    (OPAL_LIKELY(OMPI_COMM_IS_GLOBAL_INDEX(comm)) ? (comm)->c_index : (uint32_t) (comm)->c_contextid.cid_base | 1u << 31)
 #define MCA_MTL_VELO_FLAGS MCA_MTL_BASE_FLAG_SUPPORTS_EXT_CID
-
-static inline bool mca_mtl_velo_context_at(ompi_communicator_t *comm, int rank, uint32_t *context)
-{
-    return OMPI_SUCCESS == ompi_comm_get_remote_cid(comm, rank, context);
-}
-
 #else
 #error "Velo supports the MTL API of Open MPI 4.1, 5.0 and 6.0"
 #endif

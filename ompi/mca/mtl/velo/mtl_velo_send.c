@@ -66,20 +66,15 @@ static inline bool sent_now(ompi_communicator_t *comm, int dest, int tag, opal_c
         return false;
     }
     velo_peer *peer = mca_mtl_velo_peer(comm, dest);
-    uint32_t context;
-    return NULL != peer && mca_mtl_velo_context_at(comm, dest, &context) &&
-           velo_message_now(mca_mtl_velo_module.messenger, peer, context, ompi_comm_rank(comm), tag, data.at, data.bytes);
+    return NULL != peer && velo_message_now(mca_mtl_velo_module.messenger, peer, MCA_MTL_VELO_CONTEXT(comm),
+                                            ompi_comm_rank(comm), tag, data.at, data.bytes);
 }
 
 static inline velo_status start(ompi_communicator_t *comm, int dest, int tag, const data_t *data,
                                 mca_pml_base_send_mode_t mode, velo_message_send *send)
 {
-    uint32_t context;
-    if (OPAL_UNLIKELY(!mca_mtl_velo_context_at(comm, dest, &context))) {
-        return VELO_ERR_UNREACHABLE;
-    }
-    return velo_message_start(mca_mtl_velo_module.messenger, mca_mtl_velo_peer(comm, dest), context, ompi_comm_rank(comm),
-                              tag, data->at, data->bytes, mode_of(mode), send);
+    return velo_message_start(mca_mtl_velo_module.messenger, mca_mtl_velo_peer(comm, dest), MCA_MTL_VELO_CONTEXT(comm),
+                              ompi_comm_rank(comm), tag, data->at, data->bytes, mode_of(mode), send);
 }
 
 typedef struct blocking_t {
