@@ -306,12 +306,14 @@ void Engine::introduce_to_rma(const Peer& peer, const fabric::shm::Address& addr
 // Where this process cannot look into the other, the other cannot look into this one either, most of the
 // time: both give their mailboxes names.
 fabric::shm::Segment Engine::open_segment(const Peer& peer, const fabric::shm::Address& address) {
-    if (platform::openable_by_pid(address.file)) return fabric::shm::Segment::attach(address);
+    // Of many peers most are spoken to late or never, and all pages of all segments are many.
+    const bool at_once = config_.node_peer_count <= kFewPeers;
+    if (platform::openable_by_pid(address.file)) return fabric::shm::Segment::attach(address, at_once);
     mailbox_.file().publish();
     awaited_.push_back(peer.index);
     want_housekeeping();
     try {
-        return fabric::shm::Segment::attach(address);
+        return fabric::shm::Segment::attach(address, at_once);
     } catch (const Failure&) {
         std::erase(awaited_, peer.index);
         withdraw_name();

@@ -222,7 +222,7 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     return file;
 }
 
-SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most) {
+SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most, bool at_once) {
     SharedFile file;
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
@@ -234,7 +234,7 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     file.fd_ = fd;
     check_identity(fd, file.address_);
     const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
-    file.data_ = map(fd, bytes, bytes <= kPopulateBytes ? MAP_POPULATE : 0);
+    file.data_ = map(fd, bytes, at_once && bytes <= kPopulateBytes ? MAP_POPULATE : 0);
     file.bytes_ = bytes;
     ::close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
     return file;

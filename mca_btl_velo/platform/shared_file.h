@@ -39,8 +39,10 @@ class SharedFile {
     // Bytes that are free there; the most there are where that is not limited or not known.
     static std::uint64_t room_in(const std::string& directory);
     // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where
-    // it cannot be mapped; waits up to `patience_ms` for a file that must be published.
-    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX);
+    // it cannot be mapped; waits up to `patience_ms` for a file that must be published. `at_once`: with its
+    // pages, unless it is large; else each comes with its first use.
+    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX,
+                           bool at_once = true);
 
     SharedFile() = default;
     SharedFile(SharedFile&& other) noexcept { swap(other); }

@@ -493,6 +493,29 @@ TEST(EngineSetupTest, an_automatic_mailbox_serves_few_and_many_peers) {
               std::string::npos);
 }
 
+std::uint64_t resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t all = 0, resident = 0;
+    statm >> all >> resident;
+    return resident * 4096;
+}
+
+TEST(EngineSetupTest, the_pages_of_few_peers_are_mapped_at_once_and_those_of_many_as_they_are_used) {
+    for (const std::size_t size : {4U, 17U}) {
+        SCOPED_TRACE(size);
+        PartyConfig config;
+        config.size = size;
+        config.outbox = std::size_t{1} << 19;
+        const std::uint64_t before = resident_bytes();
+        Party party(config);
+        const std::uint64_t added = resident_bytes() - before, pairs = size * (size - 1);
+        if (size == 4)
+            EXPECT_GE(added, pairs * config.outbox);
+        else
+            EXPECT_LE(added, pairs * config.outbox / 2);
+    }
+}
+
 TEST(EngineSetupTest, locality_is_shown_on_request_and_for_each_connection) {
     PartyConfig config;
     EXPECT_EQ(std::string(velo_engine_description(Party(config)[0].engine)).find(", processor"),
@@ -572,7 +595,9 @@ TEST(EngineSetupTest, more_peers_than_a_packet_can_name_are_refused_with_a_way_o
     };
     for (const Job& job :
          {Job{kMost - kSpare, 0, {}},
-          Job{kMost - kSpare + 1, 0, {"65520 peers on this node", "btl_velo_spare_peers 16", "--mca btl ^velo"}},
+          Job{kMost - kSpare + 1,
+              0,
+              {"65520 peers on this node", "btl_velo_spare_peers 16", "--mca btl ^velo"}},
           Job{kMost + 1, 0, {"65536 peers on this node", "--mca btl ^velo"}},
           Job{1, kMost + 1, {"65536 peers on other nodes", "--mca btl_velo_network none"}}}) {
         SCOPED_TRACE(job.here);

@@ -152,24 +152,24 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
 }
 
 // All of it, or, where there is no address space for that, what comes before the outbox.
-platform::SharedFile Segment::open(const Address& address) {
+platform::SharedFile Segment::open(const Address& address, bool at_once) {
     try {
-        return platform::SharedFile::open(address.file, kPublishPatienceMs);
+        return platform::SharedFile::open(address.file, kPublishPatienceMs, SIZE_MAX, at_once);
     } catch (const Failure& failure) {
         if (failure.status() != VELO_ERR_RESOURCE) throw;
     }
     const auto first = platform::SharedFile::open(address.file, kPublishPatienceMs, sizeof(SegmentHeader));
     const std::size_t rest = reinterpret_cast<const SegmentHeader*>(first.data())->outbox_offset;
-    return platform::SharedFile::open(address.file, kPublishPatienceMs,
-                                      std::max(rest, sizeof(SegmentHeader)));
+    return platform::SharedFile::open(address.file, kPublishPatienceMs, std::max(rest, sizeof(SegmentHeader)),
+                                      at_once);
 }
 
-Segment Segment::attach(const Address& address) {
+Segment Segment::attach(const Address& address, bool at_once) {
     platform::check_layout(std::as_bytes(std::span(&address, 1)), Address::kMagic, sizeof address);
     check(address.file.bytes >= sizeof(SegmentHeader), address, "too small");
     Segment segment;
     segment.address_ = address;
-    segment.file_ = open(address);
+    segment.file_ = open(address, at_once);
 
     const SegmentHeader& header = segment.header();
     check(header.magic == Address::kMagic, address, "magic number");

@@ -92,8 +92,8 @@ class Segment {
     // `probe`: see Address. Throws Failure.
     static Segment create(const std::string& directory, const Layout& layout, std::uint64_t* probe);
     // Attaches to the segment at `address` and validates it; without its outbox where there is no address
-    // space for that. Throws Failure.
-    static Segment attach(const Address& address);
+    // space for that. `at_once`: see SharedFile::open. Throws Failure.
+    static Segment attach(const Address& address, bool at_once = true);
 
     const Address& address() const { return address_; }
     SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(file_.data()); }
@@ -146,7 +146,7 @@ class Segment {
     mailbox::Reader<> limic_reader() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
 
  private:
-    static platform::SharedFile open(const Address& address);
+    static platform::SharedFile open(const Address& address, bool at_once);
     static flow::PolicyConfig flow_of(const SegmentHeader& header);
     std::optional<flow::PeerIndex> take_entry(std::uint64_t name);
     static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
