@@ -57,7 +57,8 @@ void mca_coll_velo_publish(void)
         mca_coll_velo_describe_multicast(&place);
         memcpy(all + VALUES, &place, sizeof(place));
         memcpy(all + before, address, bytes);
-        OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all, before + bytes);
+        OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all,
+                        before + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {
