@@ -2,8 +2,6 @@
  * a line for each, and where its mailbox is. */
 #include "coll_velo.h"
 
-#include "opal/mca/common/velo/common_velo_compat.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +55,7 @@ void mca_coll_velo_publish(void)
         mca_coll_velo_describe_multicast(&place);
         memcpy(all + VALUES, &place, sizeof(place));
         memcpy(all + before, address, bytes);
-        OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, &mca_coll_velo_component.super.collm_version, all,
-                        before + bytes);
+        rc = mca_common_velo_publish(&mca_coll_velo_component.super.collm_version, all, before + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {
@@ -83,8 +80,7 @@ static void compare(const char *theirs, const ompi_proc_t *proc)
 static char *published(const opal_process_name_t *process, size_t *bytes)
 {
     char *all = NULL;
-    int rc;
-    OPAL_MODEX_RECV(rc, &mca_coll_velo_component.super.collm_version, process, (void **) &all, bytes);
+    int rc = mca_common_velo_published(&mca_coll_velo_component.super.collm_version, process, (void **) &all, bytes);
     if (OPAL_SUCCESS != rc || *bytes < VALUES + sizeof(mca_coll_velo_place_t)) {
         mca_common_velo_give_up("a process does not use the collectives of velo, and another one does: name velo in --mca coll for "
                                 "all");

@@ -4,17 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "opal/mca/common/velo/common_velo_compat.h"
-
 char mca_mtl_velo_self;
 
 int mca_mtl_velo_publish(const velo_messenger *messenger)
 {
     size_t bytes;
     const void *address = velo_messenger_address(messenger, &bytes);
-    int rc;
-    OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, &mca_mtl_velo_component.super.mtl_version, address, bytes);
-    return rc;
+    return mca_common_velo_publish(&mca_mtl_velo_component.super.mtl_version, address, bytes);
 }
 
 static velo_peer *connect_to(ompi_proc_t *proc)
@@ -22,11 +18,10 @@ static velo_peer *connect_to(ompi_proc_t *proc)
     velo_peer *peer = mca_common_velo_connect(&proc->super);
     void *address = NULL;
     size_t bytes = 0;
-    int rc;
     if (NULL == peer) {
         return NULL;
     }
-    OPAL_MODEX_RECV(rc, &mca_mtl_velo_component.super.mtl_version, &proc->super.proc_name, &address, &bytes);
+    int rc = mca_common_velo_published(&mca_mtl_velo_component.super.mtl_version, &proc->super.proc_name, &address, &bytes);
     if (OPAL_SUCCESS != rc || NULL == address) {
         return NULL;
     }

@@ -52,6 +52,10 @@ OPAL_DECLSPEC uint32_t mca_common_velo_job_size(void);
 /* The ranks of this job on this node, such as "0,1,2"; NULL if the process manager does not tell. The caller frees
  * it. */
 OPAL_DECLSPEC char *mca_common_velo_local_ranks(void);
+/* What a component tells all processes about this one, and what it has told about `process`, which the caller frees; OPAL_SUCCESS. */
+OPAL_DECLSPEC int mca_common_velo_publish(const mca_base_component_t *component, const void *data, size_t bytes);
+OPAL_DECLSPEC int mca_common_velo_published(const mca_base_component_t *component, const opal_process_name_t *process,
+                                            void **data, size_t *bytes);
 OPAL_DECLSPEC void mca_common_velo_log(int level, const char *text);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
  * transport, or letting Open MPI report unreachable processes, would hide the reason. */

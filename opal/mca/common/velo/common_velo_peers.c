@@ -60,3 +60,18 @@ velo_peer *mca_common_velo_connect(const opal_proc_t *proc)
     uint32_t place;
     return mca_common_velo_expect(proc, false, &place) ? velo_peer_at(mca_common_velo.engine, place) : NULL;
 }
+
+int mca_common_velo_publish(const mca_base_component_t *component, const void *data, size_t bytes)
+{
+    int rc;
+    OPAL_MODEX_SEND(rc, MCA_COMMON_VELO_SCOPE_GLOBAL, component, data, bytes);
+    return rc;
+}
+
+int mca_common_velo_published(const mca_base_component_t *component, const opal_process_name_t *process, void **data,
+                              size_t *bytes)
+{
+    int rc;
+    OPAL_MODEX_RECV(rc, component, process, data, bytes);
+    return rc;
+}
