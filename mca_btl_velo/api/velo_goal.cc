@@ -63,7 +63,7 @@ struct velo_goal_group {
 static_assert(VELO_GOAL_ANY == goal::kAny && VELO_GOAL_NO_VERTEX == goal::kNoVertex);
 static_assert(VELO_GOAL_ARGUMENTS == goal::kArguments && VELO_GOAL_SCRATCH == goal::kScratch &&
               VELO_GOAL_ABSOLUTE == goal::kAbsolute && VELO_GOAL_NOWHERE == goal::kNowhere);
-static_assert(VELO_GOAL_WTIME == static_cast<int>(goal::Operator::kWtime) &&
+static_assert(VELO_GOAL_OWN == static_cast<int>(goal::Operator::kOwn) &&
               VELO_GOAL_COPY == static_cast<int>(goal::Operator::kCopy) &&
               VELO_GOAL_FLOAT == static_cast<int>(goal::Type::kFloat));
 

@@ -64,6 +64,8 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
         throw Failure(VELO_ERR_PARAMETER, "the schedule is of another rank or size than the group");
     if (start.argument_count < compiled->arguments || start.argument_count > goal::kArguments)
         throw Failure(VELO_ERR_PARAMETER, "the schedule uses arguments that it is not given");
+    if (compiled->combines && start.combine == nullptr)
+        throw Failure(VELO_ERR_PARAMETER, "the schedule combines by a function that it is not given");
     if (start.lane != 0 && compiled->most_tag >= kLaneTag)
         throw Failure(VELO_ERR_PARAMETER, "the schedule has tags that no lane has");
     std::lock_guard lock(turn_);
@@ -399,6 +401,18 @@ void Performer::conclude(LiveRun& run) {
         run.over.store(true, std::memory_order_release);
 }
 
+namespace {
+
+void combine_own(const LiveRun& run, const goal::Operation& o) {
+    const goal::Combination& c = run.schedule().combination(o);
+    const auto at = [&](const goal::Operand& operand) {
+        return run.memory().at({operand.offset, operand.space});
+    };
+    run.start.combine(run.start.context, at(c.first), at(c.second), at(c.result), o.bytes);
+}
+
+}  // namespace
+
 // What there is at the beginning: who is told may start more.
 std::uint32_t Performer::tell() {
     std::unique_lock lock(turn_);
@@ -421,6 +435,8 @@ std::uint32_t Performer::tell() {
         velo_status status = VELO_OK;
         if (o.kind == goal::Kind::kCall)
             status = start.call(start.context, o.peer);
+        else if (o.kind == goal::Kind::kCombine)
+            combine_own(run, o);
         else
             start.calculate(start.context, o.bytes, o.cpu);
         lock.lock();

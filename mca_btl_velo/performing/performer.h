@@ -74,7 +74,8 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     static constexpr std::uint32_t kMost = 256;   // operations that are started at a time
     static constexpr std::size_t kMostIdle = 16;  // runs of a schedule that are kept
 
-    // What a program is to be told: a call or a calculation, or that the run is over.
+    // What a program is to be told: a call, a calculation or a combination of its own, or that the run is
+    // over.
     struct News {
         LiveRun* run;
         goal::Vertex vertex;  // kNoVertex: over

@@ -143,12 +143,36 @@ def test_between_two_groups_others_serve(mpi, np):
     assert result.facts() == {"rounds": 1} and len(USED.findall(result.stderr)) == np, str(result)
 
 
-def test_what_no_schedule_knows_goes_the_other_way(mpi):
-    run(mpi, "reductions", np=3)
+def test_reductions_of_few_elements(mpi):
+    run(mpi, "reductions", np=3, params=ALONE)
 
 
-def test_what_nobody_knows_is_an_error(mpi):
-    run(mpi, "unserved", np=2, params=ALONE)
+def run_operations(mpi, *arguments, np, params=None):
+    """Every call has been a schedule."""
+    result = run(mpi, *arguments, np=np, params={**ALONE, "coll_velo_boards": 0, **(params or {})}, program="coll_ops")
+    assert 0 < result.facts()["calls"] <= int(USED.findall(result.stderr)[0][0]), str(result)
+
+
+@pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
+def test_operations_of_the_program(mpi, np):
+    run_operations(mpi, "check", 2 if np == 2 else 1, np=np)
+
+
+@flows(8, policies=("none", "static", "dynamic", "lazy"), always=True)
+def test_operations_of_the_program_in_a_tight_mailbox(mpi, flow):
+    run_operations(mpi, "check", 1, np=3, params=flow.params)
+
+
+@pytest.mark.parametrize("operation, name", [("allreduce", name) for name in ("reduce_bcast", "recursive_doubling", "ring", "rabenseifner", "nodes")] +
+                         [("reduce_scatter", "pairwise"), ("reduce_scatter_block", "pairwise"), ("scan", "recursive_doubling"),
+                          ("reduce", "binomial"), ("reduce", "nodes"), ("exscan", "recursive_doubling")])
+def test_operations_of_the_program_by_every_algorithm(mpi, operation, name):
+    """Those that do not keep the order leave what does not commute to others."""
+    run_operations(mpi, "check", 1, np=4, params={f"coll_velo_{operation}_algorithm": name})
+
+
+def test_operations_are_freed_before_their_requests_are_started(mpi):
+    run_operations(mpi, "freed", np=3)
 
 
 def test_between_groups_the_other_way_is_gone(mpi):

@@ -621,6 +621,82 @@ TEST_F(PerformerTest, a_call_that_fails_ends_its_run) {
     EXPECT_EQ(calls, 1U);
 }
 
+// Words of letters after dots.
+void join(void* context, const void* first, const void* second, void* result, std::uint64_t bytes) {
+    ++*static_cast<unsigned*>(context);
+    std::string both;
+    for (const void* word : {first, second})
+        std::ranges::remove_copy(std::string(static_cast<const char*>(word), bytes), std::back_inserter(both),
+                                 '.');
+    both.insert(0, bytes - both.size(), '.');
+    std::memcpy(result, both.data(), bytes);
+}
+
+TEST_F(PerformerTest, operations_of_the_program_combine_in_order_within_progress_alone) {
+    for (const char* algorithm : {"recursive_doubling", "reduce_bcast", "ring"}) {
+        PerformerPartyConfig config;
+        config.size = 5;
+        PerformerParty party(config);
+        std::vector<std::string> own(config.size), result(config.size, std::string(8, 'x'));
+        std::vector<velo_goal_run*> runs;
+        unsigned calls = 0;
+        for (std::uint32_t rank = 0; rank < config.size; ++rank) {
+            own[rank] = "......." + std::string(1, static_cast<char>('a' + rank));
+            velo_goal_request request{};
+            request.operation = "allreduce";
+            request.algorithm = algorithm;
+            request.bytes = request.element = 8;
+            request.op = VELO_GOAL_OWN;
+            request.type = VELO_GOAL_UINT;
+            request.width = 8;
+            request.ordered = true;
+            velo_goal_schedule* schedule = nullptr;
+            ASSERT_EQ(velo_goal_group_schedule(party[rank], &request, &schedule), VELO_OK);
+            void* const arguments[] = {own[rank].data(), result[rank].data()};
+            velo_goal_start start{};
+            start.arguments = arguments;
+            start.argument_count = 2;
+            start.combine = join;
+            start.context = &calls;
+            velo_goal_run* run = nullptr;
+            ASSERT_EQ(velo_goal_run_start(party[rank], schedule, &start, &run), VELO_OK);
+            runs.push_back(run);
+        }
+        EXPECT_EQ(calls, 0U);  // not within a start
+        party.settle();
+        for (std::uint32_t rank = 0; rank < config.size; ++rank) {
+            ASSERT_TRUE(velo_goal_run_is_over(runs[rank]));
+            EXPECT_EQ(velo_goal_run_end(runs[rank]).status, VELO_OK);
+            EXPECT_EQ(result[rank], "...abcde") << algorithm << ", rank " << rank;
+        }
+        EXPECT_GE(calls, 4U);
+    }
+}
+
+TEST_F(PerformerTest, operations_of_the_program_know_neither_types_nor_pieces_and_need_a_function) {
+    const velo_goal_piece whole{kSent, 8}, halves[] = {{kSent, 4}, {kReceived, 4}};
+    velo_goal_combination c{VELO_GOAL_OWN, VELO_GOAL_FLOAT, 64, 1, &whole, &whole, &whole, 1, 1, 1};
+    const Graph typed = graph_of(0, 1), split = graph_of(0, 1);
+    velo_goal_combine(typed.get(), &c);
+    EXPECT_EQ(refusal(typed), "rank 0: there is no operation own on float of 64 bits");
+    c = {VELO_GOAL_OWN, VELO_GOAL_UINT, 8, 8, halves, &whole, &whole, 2, 1, 1};
+    velo_goal_combine(split.get(), &c);
+    EXPECT_EQ(refusal(split), "rank 0: an operation of the program's own has operands in pieces");
+    c = {VELO_GOAL_OWN, VELO_GOAL_UINT, 8, 8, &whole, &whole, &whole, 1, 1, 1};
+    const Graph right = graph_of(0, 2);
+    velo_goal_combine(right.get(), &c);
+    const Schedule schedule = compiled(right);
+    PerformerParty party({});
+    std::uint64_t word = 0;
+    void* const arguments[] = {&word};
+    velo_goal_start start{};
+    start.arguments = arguments;
+    start.argument_count = 1;
+    velo_goal_run* run = nullptr;
+    EXPECT_EQ(velo_goal_run_start(party[0], schedule.get(), &start, &run), VELO_ERR_PARAMETER);
+    EXPECT_EQ(run, nullptr);
+}
+
 // Rank 0 waits for ranks 1 and 2, rank 2 sends nothing.
 TEST_F(PerformerTest, a_process_that_ends_ends_the_runs_that_wait_for_it) {
     PerformerPartyConfig config;

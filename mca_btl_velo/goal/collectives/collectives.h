@@ -18,6 +18,7 @@ struct Reduction {
     Type type = Type::kUint;
     std::uint8_t width = 8;
     bool commutative = true;  // else operands are combined in the order of the ranks
+    std::uint64_t own_element = 0;  // bytes, of kOwn
 };
 
 // A block that goes to or comes from a peer, where the blocks differ.
@@ -40,7 +41,9 @@ struct Request {
     // a reduce_scatter what each rank gets of the vector, in `sends`; of an exchange any.
     std::span<const Block> sends{}, receives{};
 
-    std::uint64_t element() const { return reduction.width / 8; }
+    std::uint64_t element() const {
+        return reduction.op == Operator::kOwn ? reduction.own_element : reduction.width / 8;
+    }
 };
 
 struct Algorithm {
