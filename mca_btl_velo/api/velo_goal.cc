@@ -71,12 +71,18 @@ namespace {
 
 struct Counter {
     const char* name;
-    uint64_t velo_multicast_state::*value;
+    uint64_t (*value)(const velo_performer_state& state);
 };
 constexpr Counter kCounters[] = {
-#define VELO_MULTICAST_COUNTER(kind, name, help) {#name, &velo_multicast_state::name},
+#define VELO_MULTICAST_COUNTER(kind, name, help) \
+    {#name, [](const velo_performer_state& state) { return state.multicast.name; }},
+#define VELO_SCHEDULE_COUNTER(kind, name, help, member) \
+    {#name, [](const velo_performer_state& state) { return state.member; }},
 #include "types/counters.inc"
 };
+
+// They come first.
+constexpr std::size_t kMulticastCounters = sizeof(velo_multicast_state) / sizeof(uint64_t);
 
 // Before an address: how much of it is the engine's.
 struct AddressHeader {
@@ -387,7 +393,7 @@ void velo_performer_observe(velo_performer* performer, velo_performer_state* sta
 
 const char* velo_performer_counter_at(unsigned index) {
     const char* name = nullptr;
-    attempted([&] { name = index < std::size(kCounters) ? kCounters[index].name : nullptr; });
+    attempted([&] { name = index < kMulticastCounters ? kCounters[index].name : nullptr; });
     return name;
 }
 
@@ -396,7 +402,7 @@ uint64_t velo_performer_counter(velo_performer* performer, const char* name) {
     attempted([&] {
         const auto counter = std::ranges::find(kCounters, std::string_view(name), &Counter::name);
         if (performer != nullptr && counter != std::end(kCounters))
-            value = performer->performer->observe().multicast.*counter->value;
+            value = counter->value(performer->performer->observe());
     });
     return value;
 }

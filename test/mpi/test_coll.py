@@ -194,6 +194,16 @@ def test_few_schedules_are_kept(mpi):
 
 
 @velo_only
+def test_velo_pvars_shows_what_schedules_do(mpi):
+    result = mpi.run("coll", "check", 1, np=2, params={**COLL, "coll_velo_boards": 0}, prefix=["velo-pvars"])
+    total = {name: int(value) for name, value in re.findall(r"^ +(\w+) +(\d+) +\d+ +\d+ +\d+ +\d+$", result.stderr, re.MULTILINE)}
+    runs = sum(int(runs) for runs, *_ in USED.findall(result.stderr))
+    # The tool reads before MPI_Finalize.
+    assert 100 < total["schedule_runs"] <= runs and total["schedule_operations"] > total["schedule_runs"], str(result)
+    assert total["schedule_failures"] == 0 and {"announced_receives", "placed_messages"} <= total.keys(), str(result)
+
+
+@velo_only
 def test_unless_it_is_named_it_opens_nothing(mpi):
     result = mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5})
     assert result.facts() == {"rounds": 1}

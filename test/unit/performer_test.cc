@@ -796,6 +796,9 @@ TEST_F(AnnouncedTest, the_sender_copies_to_a_process_that_computes) {
         EXPECT_EQ(received_[1], sent_);
         EXPECT_EQ(messages(party, 1).announced, 1U);
         EXPECT_EQ(messages(party, 0).placed, 1U);
+        EXPECT_EQ(velo_performer_counter(party.at(1), "announced_receives"), 1U);
+        EXPECT_EQ(velo_performer_counter(party.at(0), "placed_messages"), 1U);
+        EXPECT_EQ(velo_performer_counter(party.at(0), "schedule_runs"), 1U);
         EXPECT_FALSE(velo_goal_run_is_over(receiver));
         party.settle();
         ASSERT_TRUE(velo_goal_run_is_over(receiver));
