@@ -159,6 +159,8 @@ const char* reason_of(velo_status status) noexcept {
             return "there is no more memory";
         case VELO_ERR_REMOTE:
             return "the transfer has failed";
+        case VELO_ERR_PROTOCOL:
+            return "that rank has called another operation";
         default:
             return "a call of the schedule has failed";
     }

@@ -68,6 +68,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     if (!fits(sends) || !fits(receives))
         throw Failure(VELO_ERR_PARAMETER, "the blocks are not those of the ranks");
     std::shared_ptr<Compiled> made = compiled(algorithm->make(request));
+    if (made->most_tag < kLaneTag) made->signature = collectives::signature(*algorithm, request);
     if (asked.multicast) {
         made->led = request.rank % request.on_node != 0;
         const bool at_root = request.rank / request.on_node == request.root / request.on_node;

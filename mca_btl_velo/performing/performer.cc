@@ -104,6 +104,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
 }
 
 void Performer::begin(LiveRun* run) {
+    has_moved_.store(true, std::memory_order_relaxed);
     std::lock_guard lock(turn_);
     if (!run->begun && !run->waits) open(*run);
     perform(kMost);
@@ -113,7 +114,7 @@ void Performer::begin(LiveRun* run) {
 void Performer::open(LiveRun& run) {
     run.begun = true;
     run.context = context_of(run.group->id, run.start.lane, run.number);
-    run.first_tag = run.start.lane / kWindow * kLaneTag;
+    run.first_tag = kLaneTag * (run.start.lane == 0 ? run.compiled->signature : run.start.lane / kWindow);
     activate(run);
     if (!spoiled_.empty() || !endings_.empty()) [[unlikely]]
         open_after_failures(run);
@@ -171,8 +172,14 @@ int Performer::progress() {
         engine_.stay_awake();  // a datagram wakes nobody
     }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
-        !heard_.load(std::memory_order_relaxed)) [[likely]]
+        !heard_.load(std::memory_order_relaxed)) [[likely]] {
+        const std::uint32_t looks = idle_looks_.load(std::memory_order_relaxed) + 1;
+        idle_looks_.store(looks, std::memory_order_relaxed);
+        if (looks % kLooksAtTheClock == 0) [[unlikely]]
+            look_for_stalls();
         return static_cast<int>(events);
+    }
+    has_moved_.store(true, std::memory_order_relaxed);
     engine_.stay_awake();
     {
         std::unique_lock lock(turn_, std::try_to_lock);

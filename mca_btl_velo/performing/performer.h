@@ -73,6 +73,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
  private:
     static constexpr std::uint32_t kMost = 256;   // operations that are started at a time
     static constexpr std::size_t kMostIdle = 16;  // runs of a schedule that are kept
+    static constexpr std::uint32_t kLooksAtTheClock = 1024;
 
     // What a program is to be told: a call, a calculation or a combination of its own, or that the run is
     // over.
@@ -112,6 +113,9 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void keep(const Ending& ending);
     void attend();
     void look_for_departed();
+    void look_for_stalls();
+    void compare(LiveRun& run);
+    void warn(const LiveRun& run, std::uint64_t quiet_ns) const;
     void heed(const Ending& ending);
     void touch(LiveRun& run);
     void activate(LiveRun& run);
@@ -155,6 +159,9 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     endpoint::Gate telling_;
     std::atomic<Slot*> told_{nullptr};  // the youngest first
     std::atomic<bool> work_{false};     // there is something to do with the turn, or to tell
+    std::atomic<std::uint32_t> idle_looks_{0};
+    std::atomic<bool> has_moved_{false};  // since the last look for stalls
+    std::uint64_t looked_ns_ = 0, quiet_since_ns_ = 0, compare_after_ns_ = 0, warn_after_ns_ = 0;
     LiveRun* runs_ = nullptr;           // from their start to their end
     LiveRun *first_active_ = nullptr, *last_active_ = nullptr;
     std::deque<Slot> slots_;

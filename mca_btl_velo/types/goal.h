@@ -74,7 +74,8 @@ typedef struct velo_goal_combination {
 typedef struct velo_goal_result {
     /* VELO_OK, or of the first operation that failed: VELO_ERR_REMOTE the transfer failed; VELO_ERR_MISMATCH
      * a message was longer or shorter than its receive; VELO_ERR_UNREACHABLE no way to the peer;
-     * VELO_ERR_RESOURCE no memory; or what a call returned. */
+     * VELO_ERR_RESOURCE no memory; VELO_ERR_PROTOCOL the peer is in another collective operation; or what a
+     * call returned. */
     velo_status status;
     velo_goal_vertex vertex; /* that operation; VELO_GOAL_NO_VERTEX: none */
     uint32_t peer;           /* its peer; VELO_GOAL_ANY: it has none */

@@ -132,6 +132,14 @@ def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
     assert run(mpi, "mismatch", count, np=2, params={**COLL, "coll_velo_boards": 0}).facts() == {"rounds": count}
 
 
+@pytest.mark.parametrize("np", [2, 3])
+def test_operations_that_differ_are_an_error_that_names_both(mpi, np):
+    result = run(mpi, "disagree", np=np, params={"coll_velo_boards": 0})
+    told = re.findall(r"rank (\d) of group \d+ is in (\w+) \([^)]*\), and rank (\d) in (\w+) \([^)]*\), as run \d+: all members", result.stderr)
+    assert {("allreduce", "bcast") if int(here) > 0 else ("bcast", "allreduce") for here, *_ in told} == {(here, there) for _, here, _, there in told}
+    assert told and "that rank has called another operation" in result.stderr, str(result)
+
+
 def test_lengths_that_differ_on_a_board_are_told_with_both(mpi):
     result = mpi.run_any("coll", "mismatch", 8, np=2, params=COLL)  # the board is of no use any more
     assert result.returncode != 0 and "rank 0 has 32 bytes where this rank has 16" in result.stderr, str(result)

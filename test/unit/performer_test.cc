@@ -697,6 +697,108 @@ TEST_F(PerformerTest, operations_of_the_program_know_neither_types_nor_pieces_an
     EXPECT_EQ(run, nullptr);
 }
 
+// Each rank calls what it likes, of `bytes`.
+struct Asked {
+    const char* operation;
+    const char* algorithm;
+    std::uint32_t root;
+    velo_goal_operator op;
+};
+
+class DisagreementTest : public PerformerTest {
+ protected:
+    // How each has ended; the status of one that has not is VELO_QUEUED.
+    std::vector<velo_goal_result> results(PerformerParty& party, const std::vector<Asked>& all,
+                                          std::uint64_t bytes) {
+        std::vector<velo_goal_run*> runs;
+        std::vector<Bytes> memory(2 * party.size(), Bytes(bytes));
+        for (std::uint32_t rank = 0; rank < party.size(); ++rank) {
+            velo_goal_request request{};
+            request.operation = all[rank].operation;
+            request.algorithm = all[rank].algorithm;
+            request.root = all[rank].root;
+            request.bytes = bytes;
+            request.op = all[rank].op;
+            request.type = VELO_GOAL_UINT;
+            request.width = 8;
+            velo_goal_schedule* schedule = nullptr;
+            EXPECT_EQ(velo_goal_group_schedule(party[rank], &request, &schedule), VELO_OK);
+            void* const arguments[] = {memory[2 * rank].data(), memory[2 * rank + 1].data()};
+            velo_goal_start start{};
+            start.arguments = arguments;
+            start.argument_count = 2;
+            EXPECT_EQ(velo_goal_run_start(party[rank], schedule, &start, &runs.emplace_back()), VELO_OK);
+        }
+        const auto all_are_over = [&] { return std::ranges::all_of(runs, velo_goal_run_is_over); };
+        for (int tries = 0; tries < 200 && !all_are_over(); ++tries) party.until(all_are_over);
+        std::vector<velo_goal_result> results;
+        for (velo_goal_run* run : runs)
+            results.push_back(velo_goal_run_is_over(run) ? velo_goal_run_end(run)
+                                                         : velo_goal_result{VELO_QUEUED, 0, 0, 0});
+        return results;
+    }
+};
+
+TEST_F(DisagreementTest, another_operation_at_a_member_is_an_error_and_is_named) {
+    struct Case {
+        Asked first, second;
+        std::uint64_t bytes;
+        const char* told;
+    };
+    const Case cases[] = {
+        {{"bcast", "linear", 0, {}},
+         {"allreduce", "ring", 0, VELO_GOAL_ADD},
+         8,
+         "rank 1 of group 0 is in allreduce (ring, add), and rank 0 in bcast (linear, root 0), as run 0: "},
+        {{"bcast", "linear", 0, {}},
+         {"allreduce", "ring", 0, VELO_GOAL_ADD},
+         50000,
+         "rank 1 of group 0 is in allreduce (ring, add), and rank 0 in bcast (linear, root 0), as run 0: "},
+        {{"allreduce", "ring", 0, VELO_GOAL_MAX},
+         {"allreduce", "ring", 0, VELO_GOAL_ADD},
+         8,
+         "rank 1 of group 0 is in allreduce (ring, add), and rank 0 in allreduce (ring, max), as run 0: "},
+        {{"gather", "linear", 1, {}},
+         {"reduce", "binomial", 1, VELO_GOAL_ADD},
+         8,
+         "rank 1 of group 0 is in reduce (binomial, add, root 1), and rank 0 in gather (linear, root 1), as "
+         "run 0: "},
+    };
+    for (const Case& c : cases) {
+        PerformerParty party({});
+        const auto found = results(party, {c.first, c.second}, c.bytes);
+        EXPECT_EQ(found[1].status, VELO_ERR_PROTOCOL) << c.told;
+        EXPECT_EQ(found[1].rank + found[1].peer, 1U);  // by the one of the other
+        EXPECT_NE(found[0].status, VELO_QUEUED) << c.told;
+        EXPECT_TRUE(std::ranges::any_of(party.logged(1),
+                                        [&](const auto& line) { return line.starts_with(c.told); }) ||
+                    found[1].rank == 0)
+            << c.told;
+        // What follows is not concerned.
+        const Asked sum{"allreduce", nullptr, 0, VELO_GOAL_ADD};
+        for (const velo_goal_result& result : results(party, {sum, sum}, 8))
+            EXPECT_EQ(result.status, VELO_OK);
+    }
+}
+
+// Each waits for the other to send.
+TEST_F(DisagreementTest, a_run_without_progress_is_told_with_what_it_waits_for) {
+    PerformerPartyConfig config;
+    config.stall_warning = 1;
+    PerformerParty party(config);
+    const auto found = results(party, {{"bcast", "linear", 1, {}}, {"bcast", "linear", 0, {}}}, 8);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        EXPECT_EQ(found[rank].status, VELO_QUEUED);
+        const std::string told = "rank " + std::to_string(rank) +
+                                 " of group 0: no progress in bcast (linear, root " +
+                                 std::to_string(1 - rank) +
+                                 "), run 0, for 1 s: 0 of 1 operations are over; waits at operation 0: ";
+        EXPECT_TRUE(std::ranges::any_of(party.logged(rank), [&](const auto& line) {
+            return line.starts_with(told);
+        })) << told;
+    }
+}
+
 // Rank 0 waits for ranks 1 and 2, rank 2 sends nothing.
 TEST_F(PerformerTest, a_process_that_ends_ends_the_runs_that_wait_for_it) {
     PerformerPartyConfig config;

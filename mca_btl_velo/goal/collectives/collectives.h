@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "goal/graph.h"
@@ -56,6 +57,11 @@ struct Algorithm {
 
 std::span<const Algorithm> algorithms();
 const Algorithm* find(std::string_view operation, std::string_view name);  // nullptr: there is none
+
+// Of one of the algorithms: what ranks must have in common that run a graph together, in 15 bits, and never
+// 0; of the root so many of the lowest that these suffice. And in words.
+std::uint32_t signature(const Algorithm& algorithm, const Request& request);
+std::string describe(std::uint32_t signature);
 
 // Of a binomial tree whose subtrees are consecutive: rank 0 is its root.
 std::uint32_t father(std::uint32_t rank);                       // of 0: 0

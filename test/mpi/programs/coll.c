@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | between | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | shorter | endless
+ *      mismatch COUNT | disagree | shorter | endless
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
 #include <pthread.h>
@@ -358,6 +358,22 @@ static void mismatch(int count) {
     free(data);
 }
 
+/* Rank 0 calls another operation than the others, of the same size; what follows is not concerned. */
+static void disagree(void) {
+    int words[2] = {my_rank, 1}, sums[2] = {-1, -1}, sum = -1;
+    MPI_Request late;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (my_rank == 0) {
+        MPI_Ibcast(words, 2, MPI_INT, 0, MPI_COMM_WORLD, &late);
+    } else {
+        MPI_Iallreduce(words, sums, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &late);
+    }
+    const int found = MPI_Wait(&late, MPI_STATUS_IGNORE);
+    CHECK(my_rank == 0 || found != MPI_SUCCESS, "the sum of a broadcast: %d", sums[0]);
+    CHECK(MPI_Allreduce(&my_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
+          "a sum after it: %d", sum);
+}
+
 /* Each of them in a communicator of its own. */
 enum { kThreads = 3 };
 static MPI_Comm of_thread[kThreads];
@@ -477,6 +493,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
+    if (strcmp(mode, "disagree") == 0) disagree();
     if (strcmp(mode, "order") == 0) order(count);
     if (strcmp(mode, "ahead") == 0) ahead(count);
     if (strcmp(mode, "boards") == 0) boards(count);
