@@ -166,39 +166,40 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
 }
 
 int Performer::progress() {
-    std::uint32_t events = static_cast<std::uint32_t>(engine_.progress());
+    const auto events = static_cast<std::uint32_t>(engine_.progress());
     if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
         listen();
         engine_.stay_awake();  // a datagram wakes nobody
     }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
         !heard_.load(std::memory_order_relaxed)) [[likely]] {
-        const std::uint32_t looks = idle_looks_.load(std::memory_order_relaxed) + 1;
-        idle_looks_.store(looks, std::memory_order_relaxed);
-        if (looks % kLooksAtTheClock == 0) [[unlikely]]
-            look_for_stalls();
+        count_idle_look();
         return static_cast<int>(events);
     }
-    has_moved_.store(true, std::memory_order_relaxed);
     engine_.stay_awake();
+    std::uint32_t moved = 0;
     {
         std::unique_lock lock(turn_, std::try_to_lock);
         if (!lock.owns_lock()) return static_cast<int>(events);
         if (heard_.load(std::memory_order_acquire)) attend();
         for (const Spoiled& spoiled : spoiled_) messenger_.forget(spoiled.context);
-        events += perform(kMost);
+        moved += perform(kMost);
         note_work();
     }
     if (telling_.try_enter()) {
         try {
-            events += tell();
+            moved += tell();
         } catch (...) {
             telling_.leave();
             throw;
         }
         telling_.leave();
     }
-    return static_cast<int>(events);
+    if (moved > 0)
+        has_moved_.store(true, std::memory_order_relaxed);
+    else
+        count_idle_look();
+    return static_cast<int>(events + moved);
 }
 
 void Performer::note_work() {
@@ -280,7 +281,8 @@ void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
     run.finished(v);
 }
 
-// The receives that still wait would do so for ever, here and at others.
+// The receives that still wait would do so for ever, here and at others; so would those whose messages nobody
+// receives here.
 void Performer::stop(LiveRun& run, const velo_goal_result& why) {
     const Ending ending{run.number, run.group->id, run.start.lane, why};
     run.result = why;
@@ -295,6 +297,8 @@ void Performer::stop(LiveRun& run, const velo_goal_result& why) {
         }
         slot = next;
     }
+    spoiled_.push_back({run.context, run.number});
+    messenger_.forget(run.context);
 }
 
 // Each member for whom the run had something yet, once: a packet each, whatever the schedule. They tell those
@@ -392,11 +396,7 @@ void Performer::activate(LiveRun& run) {
 void Performer::conclude(LiveRun& run) {
     run.concluded = true;
     ++state_.ended;
-    if (run.stopped()) {
-        ++state_.failed;
-        messenger_.forget(run.context);
-        spoiled_.push_back({run.context, run.number});
-    }
+    if (run.stopped()) ++state_.failed;
     Group& group = *run.group;
     if (run.start.lane == 0) group.is_over(run.number);
     for (; !group.waiting.empty() && group.may_begin(group.waiting.front()->number);

@@ -113,6 +113,12 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void keep(const Ending& ending);
     void attend();
     void look_for_departed();
+    void count_idle_look() {
+        const std::uint32_t looks = idle_looks_.load(std::memory_order_relaxed) + 1;
+        idle_looks_.store(looks, std::memory_order_relaxed);
+        if (looks % kLooksAtTheClock == 0) [[unlikely]]
+            look_for_stalls();
+    }
     void look_for_stalls();
     void compare(LiveRun& run);
     void warn(const LiveRun& run, std::uint64_t quiet_ns) const;
