@@ -63,7 +63,7 @@ struct velo_goal_group {
 static_assert(VELO_GOAL_ANY == goal::kAny && VELO_GOAL_NO_VERTEX == goal::kNoVertex);
 static_assert(VELO_GOAL_ARGUMENTS == goal::kArguments && VELO_GOAL_SCRATCH == goal::kScratch &&
               VELO_GOAL_ABSOLUTE == goal::kAbsolute && VELO_GOAL_NOWHERE == goal::kNowhere);
-static_assert(VELO_GOAL_WTIME == static_cast<int>(goal::Operator::kWtime) &&
+static_assert(VELO_GOAL_OWN == static_cast<int>(goal::Operator::kOwn) &&
               VELO_GOAL_COPY == static_cast<int>(goal::Operator::kCopy) &&
               VELO_GOAL_FLOAT == static_cast<int>(goal::Type::kFloat));
 
@@ -71,12 +71,18 @@ namespace {
 
 struct Counter {
     const char* name;
-    uint64_t velo_multicast_state::*value;
+    uint64_t (*value)(const velo_performer_state& state);
 };
 constexpr Counter kCounters[] = {
-#define VELO_MULTICAST_COUNTER(kind, name, help) {#name, &velo_multicast_state::name},
+#define VELO_MULTICAST_COUNTER(kind, name, help) \
+    {#name, [](const velo_performer_state& state) { return state.multicast.name; }},
+#define VELO_SCHEDULE_COUNTER(kind, name, help, member) \
+    {#name, [](const velo_performer_state& state) { return state.member; }},
 #include "types/counters.inc"
 };
+
+// They come first.
+constexpr std::size_t kMulticastCounters = sizeof(velo_multicast_state) / sizeof(uint64_t);
 
 // Before an address: how much of it is the engine's.
 struct AddressHeader {
@@ -153,6 +159,8 @@ const char* reason_of(velo_status status) noexcept {
             return "there is no more memory";
         case VELO_ERR_REMOTE:
             return "the transfer has failed";
+        case VELO_ERR_PROTOCOL:
+            return "that rank has called another operation";
         default:
             return "a call of the schedule has failed";
     }
@@ -387,7 +395,7 @@ void velo_performer_observe(velo_performer* performer, velo_performer_state* sta
 
 const char* velo_performer_counter_at(unsigned index) {
     const char* name = nullptr;
-    attempted([&] { name = index < std::size(kCounters) ? kCounters[index].name : nullptr; });
+    attempted([&] { name = index < kMulticastCounters ? kCounters[index].name : nullptr; });
     return name;
 }
 
@@ -396,7 +404,7 @@ uint64_t velo_performer_counter(velo_performer* performer, const char* name) {
     attempted([&] {
         const auto counter = std::ranges::find(kCounters, std::string_view(name), &Counter::name);
         if (performer != nullptr && counter != std::end(kCounters))
-            value = performer->performer->observe().multicast.*counter->value;
+            value = counter->value(performer->performer->observe());
     });
     return value;
 }

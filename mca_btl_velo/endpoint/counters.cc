@@ -101,6 +101,7 @@ constexpr Counter kCounters[] = {
 #define VELO_PEER_COUNTER(kind, name, help) {{#name, help, VELO_COUNTER_##kind, true}, nullptr, name},
 #define VELO_MULTICAST_COUNTER(kind, name, help) \
     {{#name, help, VELO_COUNTER_##kind, false}, nullptr, nullptr},
+#define VELO_SCHEDULE_COUNTER(kind, name, help, member) VELO_MULTICAST_COUNTER(kind, name, help)
 #include "types/counters.inc"
 };
 #undef VELO_ROW_LIVE

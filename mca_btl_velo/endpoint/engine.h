@@ -102,6 +102,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void help_now(Peer& peer, rma::Help& help, const rma::Share::Range& first);
     // As long as nothing waits in the mailbox; the completion is told at the end.
     void help_when_idle(const rma::Help& help);
+    // Whoever would be told of such help is gone: none of it is given, and nobody is told.
+    void give_no_help();
     int progress();
     // Of the progress that calls back.
     void linger(std::uint32_t looks) noexcept {

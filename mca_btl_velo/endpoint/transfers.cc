@@ -174,6 +174,11 @@ void Engine::help_when_idle(const rma::Help& help) {
     want_housekeeping();
 }
 
+void Engine::give_no_help() {
+    std::lock_guard lock(mutex_);
+    std::erase_if(helps_, [](const rma::Help& help) { return help.completion.done != nullptr; });
+}
+
 // The peer's part of a get is waited for after the own part of the next, so that neither waits for the other
 // in a stream.
 void Engine::await_shared_gets() {

@@ -81,6 +81,7 @@ void apply(Operator op, const std::byte* a, const std::byte* b, std::byte* resul
             return;
         case Operator::kCopy:
         case Operator::kWtime:
+        case Operator::kOwn:
             return;
     }
 }
@@ -177,6 +178,7 @@ class Cursor {
 bool is_legal(Operator op, Type type, unsigned width) {
     if (op == Operator::kWtime) return true;
     if (kernel(type, width) == nullptr) return false;
+    if (op == Operator::kOwn) return type == Type::kUint && width == 8;
     return type != Type::kFloat || (op != Operator::kAnd && op != Operator::kOr && op != Operator::kXor);
 }
 
@@ -221,8 +223,8 @@ void combine(const Combination& c, const Piece* pieces, const Memory& memory, do
 }
 
 const char* name(Operator op) {
-    constexpr const char* kNames[] = {"max",  "min", "add", "sub", "div",  "mul",
-                                      "copy", "and", "or",  "xor", "wtime"};
+    constexpr const char* kNames[] = {"max",  "min", "add", "sub", "div",   "mul",
+                                      "copy", "and", "or",  "xor", "wtime", "own"};
     return kNames[static_cast<unsigned>(op)];
 }
 

@@ -7,11 +7,12 @@
 
 namespace velo::goal {
 
-// AND, OR and XOR know no floats, floats have 32 or 64 bits, and 16 where the compiler knows such.
+// AND, OR and XOR know no floats, floats have 32 or 64 bits, and 16 where the compiler knows such; OWN is of
+// bytes.
 bool is_legal(Operator op, Type type, unsigned width);
 
-// result[i] = a[i] op b[i], of elements that lie together; legal, and neither COPY nor WTIME. As for what is
-// below.
+// result[i] = a[i] op b[i], of elements that lie together; legal, and neither COPY, WTIME nor OWN. As for
+// what is below.
 void combine(Operator op, Type type, unsigned width, const std::byte* a, const std::byte* b,
              std::byte* result, std::uint64_t elements);
 
@@ -25,7 +26,7 @@ struct Memory {
 
 // Integers wrap; what is divided by zero is 0, as a helper of another process must not die of it. The result
 // may be one of the sources, but must not overlap them otherwise. `pieces` is the schedule's list; `seconds`
-// is what kWtime stores.
+// is what kWtime stores. Not kOwn.
 void combine(const Combination& combination, const Piece* pieces, const Memory& memory, double seconds);
 
 }  // namespace velo::goal

@@ -82,6 +82,9 @@ Vertex Graph::combine(const Combination& combination) {
     if (!is_legal(combination.op, combination.type, combination.width))
         fail(std::string("there is no operation ") + name(combination.op) + " on " + name(combination.type) +
              " of " + std::to_string(combination.width) + " bits");
+    if (combination.op == Operator::kOwn &&
+        combination.first.pieces + combination.second.pieces + combination.result.pieces > 0)
+        fail("an operation of the program's own has operands in pieces");
     Operation operation;
     operation.kind = Kind::kCombine;
     operation.peer = static_cast<std::uint32_t>(combinations_.size());

@@ -57,7 +57,20 @@ struct Operation {
 };
 static_assert(sizeof(Operation) == 32);
 
-enum class Operator : std::uint8_t { kMax, kMin, kAdd, kSub, kDiv, kMul, kCopy, kAnd, kOr, kXor, kWtime };
+enum class Operator : std::uint8_t {
+    kMax,
+    kMin,
+    kAdd,
+    kSub,
+    kDiv,
+    kMul,
+    kCopy,
+    kAnd,
+    kOr,
+    kXor,
+    kWtime,
+    kOwn
+};
 enum class Type : std::uint8_t { kSint, kUint, kFloat };
 
 struct Operand {
@@ -66,7 +79,8 @@ struct Operand {
     Space space = kNowhere;
 };
 
-// result[i] = first[i] op second[i]; kCopy has no second one, kWtime none at all.
+// result[i] = first[i] op second[i]; kCopy has no second one, kWtime none at all. kOwn is the program's: of
+// bytes that lie together, which it divides into elements by itself.
 struct Combination {
     Operand first, second, result;
     std::uint64_t elements = 0;

@@ -52,6 +52,16 @@ class UnexpectedQueue {
         return message != nullptr ? message : anything_.front({context, kAnySource, kReserved});
     }
 
+    // The same that fits, after a look at all messages.
+    template <typename Fits>
+    Unexpected* find_of(std::uint32_t context, Fits fits) const {
+        Unexpected* found = nullptr;
+        anything_.for_each([&](Unexpected* message) {
+            if (message->key.context == context && fits(message->key)) found = message;
+        });
+        return found;
+    }
+
     std::size_t size() const { return size_; }
 
  private:

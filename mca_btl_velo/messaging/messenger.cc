@@ -60,8 +60,10 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
     engine_.listen(this);
 }
 
+// A peer may have announced receives that it has not posted, so that sends are still under way.
 Messenger::~Messenger() {
     engine_.listen(&nobody);
+    engine_.give_no_help();
 }
 
 void Messenger::connect(Peer& peer, const Address& address) {

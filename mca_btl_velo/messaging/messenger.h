@@ -121,6 +121,13 @@ class Messenger final : private endpoint::Listener {
     // What take has returned.
     void consume(Parked* message, velo_message_receive* receive);
     void forget(std::uint32_t context);
+    // The key of a message of the context that has come, fits, and has met no receive; looks at all messages.
+    template <typename Fits>
+    std::optional<matching::Key> unexpected(std::uint32_t context, Fits fits) {
+        std::lock_guard lock(mutex_);
+        const matching::Unexpected* message = unexpected_.find_of(context, fits);
+        return message == nullptr ? std::nullopt : std::optional(message->key);
+    }
     velo_messenger_state observe() const;
     // In one packet, of no share.
     void notify(Peer& peer, const Notice& notice);

@@ -29,6 +29,7 @@ class Places {
                 consider({o.offset, o.pieces, o.space}, o.bytes);
             } else if (o.kind == goal::Kind::kCombine) {
                 const goal::Combination& c = schedule.combination(o);
+                of_.combines |= c.op == goal::Operator::kOwn;
                 consider(c.result, o.bytes);
                 if (c.op == goal::Operator::kWtime) continue;
                 consider(c.first, o.bytes);

@@ -14,7 +14,7 @@ namespace collectives = goal::collectives;
 bool is_same(const velo_goal_request& a, const velo_goal_request& b) {
     return a.root == b.root && a.bytes == b.bytes && a.segment == b.segment && a.in_place == b.in_place &&
            a.op == b.op && a.type == b.type && a.width == b.width && a.ordered == b.ordered &&
-           a.on_node == b.on_node && a.multicast == b.multicast;
+           a.element == b.element && a.on_node == b.on_node && a.multicast == b.multicast;
 }
 
 std::string_view text(const char* name) {
@@ -52,11 +52,13 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     request.in_place = asked.in_place;
     request.on_node = std::max(1U, asked.on_node);
     request.reduction = {static_cast<goal::Operator>(asked.op), static_cast<goal::Type>(asked.type),
-                         static_cast<std::uint8_t>(asked.width), !asked.ordered};
-    const collectives::Algorithm* algorithm = asked.algorithm == nullptr
-                                                  ? choices.choose(asked.operation, request)
-                                                  : collectives::find(asked.operation, asked.algorithm);
-    if (algorithm == nullptr || request.root >= request.size || !algorithm->serves(request))
+                         static_cast<std::uint8_t>(asked.width), !asked.ordered,
+                         std::max<std::uint64_t>(1, asked.element)};
+    const collectives::Algorithm* algorithm =
+        asked.algorithm == nullptr ? nullptr : collectives::find(asked.operation, asked.algorithm);
+    if (asked.algorithm == nullptr || (algorithm != nullptr && !algorithm->serves(request)))
+        algorithm = choices.choose(asked.operation, request);
+    if (algorithm == nullptr || request.root >= request.size)
         throw Failure(VELO_ERR_UNSUPPORTED, std::string("no such collective operation: ") + asked.operation);
     const auto fits = [&](const Blocks& blocks) {
         return algorithm->operation == "exchange"
@@ -66,6 +68,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
     if (!fits(sends) || !fits(receives))
         throw Failure(VELO_ERR_PARAMETER, "the blocks are not those of the ranks");
     std::shared_ptr<Compiled> made = compiled(algorithm->make(request));
+    if (made->most_tag < kLaneTag) made->signature = collectives::signature(*algorithm, request);
     if (asked.multicast) {
         made->led = request.rank % request.on_node != 0;
         const bool at_root = request.rank / request.on_node == request.root / request.on_node;

@@ -20,8 +20,9 @@ struct LiveRun;
 // all that are so much older are over here, so that its receives follow theirs; and as each process sends the
 // messages of a run before those of one that is so much younger, they match in order.
 inline constexpr std::uint32_t kWindow = 32768;
-// Of lanes: each is a context above those of the numbers and the tags from a multiple of this on. A billion
-// of them are taken before one is had again.
+// Of lanes: each is a context above those of the numbers and the tags from a multiple of this on; below it
+// are the tags of schedules, and above it, where there is no lane, their signatures. A billion of them are
+// taken before one is had again.
 inline constexpr std::uint32_t kLaneTag = 65536;
 
 struct Group {

@@ -117,6 +117,8 @@ void Performer::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) 
     if (o.kind == goal::Kind::kCombine) {
         const goal::Schedule& schedule = run.schedule();
         const goal::Combination& c = schedule.combination(o);
+        if (c.op == goal::Operator::kOwn) [[unlikely]]
+            return news_.push_back({&run, v});
         const double seconds =
             c.op == goal::Operator::kWtime ? static_cast<double>(platform::monotonic_ns()) * 1e-9 : 0;
         goal::combine(c, schedule.pieces(), run.memory(), seconds);

@@ -64,6 +64,8 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
         throw Failure(VELO_ERR_PARAMETER, "the schedule is of another rank or size than the group");
     if (start.argument_count < compiled->arguments || start.argument_count > goal::kArguments)
         throw Failure(VELO_ERR_PARAMETER, "the schedule uses arguments that it is not given");
+    if (compiled->combines && start.combine == nullptr)
+        throw Failure(VELO_ERR_PARAMETER, "the schedule combines by a function that it is not given");
     if (start.lane != 0 && compiled->most_tag >= kLaneTag)
         throw Failure(VELO_ERR_PARAMETER, "the schedule has tags that no lane has");
     std::lock_guard lock(turn_);
@@ -102,6 +104,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
 }
 
 void Performer::begin(LiveRun* run) {
+    has_moved_.store(true, std::memory_order_relaxed);
     std::lock_guard lock(turn_);
     if (!run->begun && !run->waits) open(*run);
     perform(kMost);
@@ -111,7 +114,7 @@ void Performer::begin(LiveRun* run) {
 void Performer::open(LiveRun& run) {
     run.begun = true;
     run.context = context_of(run.group->id, run.start.lane, run.number);
-    run.first_tag = run.start.lane / kWindow * kLaneTag;
+    run.first_tag = kLaneTag * (run.start.lane == 0 ? run.compiled->signature : run.start.lane / kWindow);
     activate(run);
     if (!spoiled_.empty() || !endings_.empty()) [[unlikely]]
         open_after_failures(run);
@@ -163,33 +166,40 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
 }
 
 int Performer::progress() {
-    std::uint32_t events = static_cast<std::uint32_t>(engine_.progress());
+    const auto events = static_cast<std::uint32_t>(engine_.progress());
     if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
         listen();
         engine_.stay_awake();  // a datagram wakes nobody
     }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
-        !heard_.load(std::memory_order_relaxed)) [[likely]]
+        !heard_.load(std::memory_order_relaxed)) [[likely]] {
+        count_idle_look();
         return static_cast<int>(events);
+    }
     engine_.stay_awake();
+    std::uint32_t moved = 0;
     {
         std::unique_lock lock(turn_, std::try_to_lock);
         if (!lock.owns_lock()) return static_cast<int>(events);
         if (heard_.load(std::memory_order_acquire)) attend();
         for (const Spoiled& spoiled : spoiled_) messenger_.forget(spoiled.context);
-        events += perform(kMost);
+        moved += perform(kMost);
         note_work();
     }
     if (telling_.try_enter()) {
         try {
-            events += tell();
+            moved += tell();
         } catch (...) {
             telling_.leave();
             throw;
         }
         telling_.leave();
     }
-    return static_cast<int>(events);
+    if (moved > 0)
+        has_moved_.store(true, std::memory_order_relaxed);
+    else
+        count_idle_look();
+    return static_cast<int>(events + moved);
 }
 
 void Performer::note_work() {
@@ -271,7 +281,8 @@ void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
     run.finished(v);
 }
 
-// The receives that still wait would do so for ever, here and at others.
+// The receives that still wait would do so for ever, here and at others; so would those whose messages nobody
+// receives here.
 void Performer::stop(LiveRun& run, const velo_goal_result& why) {
     const Ending ending{run.number, run.group->id, run.start.lane, why};
     run.result = why;
@@ -286,6 +297,8 @@ void Performer::stop(LiveRun& run, const velo_goal_result& why) {
         }
         slot = next;
     }
+    spoiled_.push_back({run.context, run.number});
+    messenger_.forget(run.context);
 }
 
 // Each member for whom the run had something yet, once: a packet each, whatever the schedule. They tell those
@@ -383,11 +396,7 @@ void Performer::activate(LiveRun& run) {
 void Performer::conclude(LiveRun& run) {
     run.concluded = true;
     ++state_.ended;
-    if (run.stopped()) {
-        ++state_.failed;
-        messenger_.forget(run.context);
-        spoiled_.push_back({run.context, run.number});
-    }
+    if (run.stopped()) ++state_.failed;
     Group& group = *run.group;
     if (run.start.lane == 0) group.is_over(run.number);
     for (; !group.waiting.empty() && group.may_begin(group.waiting.front()->number);
@@ -398,6 +407,18 @@ void Performer::conclude(LiveRun& run) {
     else
         run.over.store(true, std::memory_order_release);
 }
+
+namespace {
+
+void combine_own(const LiveRun& run, const goal::Operation& o) {
+    const goal::Combination& c = run.schedule().combination(o);
+    const auto at = [&](const goal::Operand& operand) {
+        return run.memory().at({operand.offset, operand.space});
+    };
+    run.start.combine(run.start.context, at(c.first), at(c.second), at(c.result), o.bytes);
+}
+
+}  // namespace
 
 // What there is at the beginning: who is told may start more.
 std::uint32_t Performer::tell() {
@@ -421,6 +442,8 @@ std::uint32_t Performer::tell() {
         velo_status status = VELO_OK;
         if (o.kind == goal::Kind::kCall)
             status = start.call(start.context, o.peer);
+        else if (o.kind == goal::Kind::kCombine)
+            combine_own(run, o);
         else
             start.calculate(start.context, o.bytes, o.cpu);
         lock.lock();

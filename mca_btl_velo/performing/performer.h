@@ -73,8 +73,10 @@ class Performer final : private goal::Executor, private messaging::Hearer {
  private:
     static constexpr std::uint32_t kMost = 256;   // operations that are started at a time
     static constexpr std::size_t kMostIdle = 16;  // runs of a schedule that are kept
+    static constexpr std::uint32_t kLooksAtTheClock = 1024;
 
-    // What a program is to be told: a call or a calculation, or that the run is over.
+    // What a program is to be told: a call, a calculation or a combination of its own, or that the run is
+    // over.
     struct News {
         LiveRun* run;
         goal::Vertex vertex;  // kNoVertex: over
@@ -111,6 +113,15 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void keep(const Ending& ending);
     void attend();
     void look_for_departed();
+    void count_idle_look() {
+        const std::uint32_t looks = idle_looks_.load(std::memory_order_relaxed) + 1;
+        idle_looks_.store(looks, std::memory_order_relaxed);
+        if (looks % kLooksAtTheClock == 0) [[unlikely]]
+            look_for_stalls();
+    }
+    void look_for_stalls();
+    void compare(LiveRun& run);
+    void warn(const LiveRun& run, std::uint64_t quiet_ns) const;
     void heed(const Ending& ending);
     void touch(LiveRun& run);
     void activate(LiveRun& run);
@@ -154,6 +165,9 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     endpoint::Gate telling_;
     std::atomic<Slot*> told_{nullptr};  // the youngest first
     std::atomic<bool> work_{false};     // there is something to do with the turn, or to tell
+    std::atomic<std::uint32_t> idle_looks_{0};
+    std::atomic<bool> has_moved_{false};  // since the last look for stalls
+    std::uint64_t looked_ns_ = 0, quiet_since_ns_ = 0, compare_after_ns_ = 0, warn_after_ns_ = 0;
     LiveRun* runs_ = nullptr;           // from their start to their end
     LiveRun *first_active_ = nullptr, *last_active_ = nullptr;
     std::deque<Slot> slots_;

@@ -118,6 +118,7 @@ enum {
 #define VELO_READ_COUNTER(...) 1 +
 #define VELO_PEER_COUNTER(...) 1 +
 #define VELO_MULTICAST_COUNTER(...) 1 +
+#define VELO_SCHEDULE_COUNTER(...) 1 +
 #include "types/counters.inc"
         0
 };

@@ -54,7 +54,8 @@ typedef enum velo_goal_operator {
     VELO_GOAL_AND,  /* AND, OR, XOR: of bits, no floats */
     VELO_GOAL_OR,
     VELO_GOAL_XOR,
-    VELO_GOAL_WTIME /* no source, no type: stores the seconds of a monotonic clock, a double */
+    VELO_GOAL_WTIME, /* no source, no type: stores the seconds of a monotonic clock, a double */
+    VELO_GOAL_OWN    /* velo_goal_start.combine, of unsigned elements of 8 bits, which lie together */
 } velo_goal_operator;
 typedef enum velo_goal_type { VELO_GOAL_SINT, VELO_GOAL_UINT, VELO_GOAL_FLOAT } velo_goal_type;
 
@@ -73,7 +74,8 @@ typedef struct velo_goal_combination {
 typedef struct velo_goal_result {
     /* VELO_OK, or of the first operation that failed: VELO_ERR_REMOTE the transfer failed; VELO_ERR_MISMATCH
      * a message was longer or shorter than its receive; VELO_ERR_UNREACHABLE no way to the peer;
-     * VELO_ERR_RESOURCE no memory; or what a call returned. */
+     * VELO_ERR_RESOURCE no memory; VELO_ERR_PROTOCOL the peer is in another collective operation; or what a
+     * call returned. */
     velo_status status;
     velo_goal_vertex vertex; /* that operation; VELO_GOAL_NO_VERTEX: none */
     uint32_t peer;           /* its peer; VELO_GOAL_ANY: it has none */
@@ -87,6 +89,9 @@ typedef struct velo_goal_start {
     /* Calls of the schedule, in the thread that calls velo_goal_progress; may start runs, and must not wait
      * for any. Without it they do nothing. A status below 0 ends the run. */
     velo_status (*call)(void* context, uint32_t function);
+    /* result = first op second by VELO_GOAL_OWN, in the same thread; the result may be one of the sources.
+     * Without it no schedule with such combinations is started. */
+    void (*combine)(void* context, const void* first, const void* second, void* result, uint64_t bytes);
     /* Calculations that take time, in the same thread, which they may keep. Without it they take none. */
     void (*calculate)(void* context, uint64_t ns, uint8_t cpu);
     /* The run is over, told within velo_goal_progress and nowhere else. It may end the run and start others.
@@ -126,6 +131,7 @@ typedef struct velo_goal_request {
     velo_goal_operator op; /* reductions: operator, type and width in bits */
     velo_goal_type type;
     uint32_t width;
+    uint64_t element; /* of VELO_GOAL_OWN: bytes that stay together */
     bool ordered; /* operands are combined in the order of the ranks */
     /* v-forms: what a buffer with blocks of all ranks has, in their order. reduce_scatter: in `sends`, what
      * each rank gets of the vector. exchange: any messages; those of a pair meet in the order of the lists,

@@ -133,6 +133,21 @@ class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {
     }
 };
 
+TEST(CollectivesTest, vectors_are_shared_out_in_whole_elements_of_the_program) {
+    for (const Algorithm& a : algorithms()) {
+        if (a.operation != "allreduce") continue;
+        Request request;
+        request.size = 5;
+        request.bytes = std::uint64_t{12} * 17;
+        request.reduction = {Operator::kOwn, Type::kUint, 8, true, 12};
+        for (request.rank = 0; request.rank < request.size; ++request.rank) {
+            const Graph graph = a.make(request);
+            for (const Operation& o : graph.operations())
+                EXPECT_EQ(o.bytes % 12 + (o.space == kReceiveBuffer ? o.offset % 12 : 0), 0U) << a.name;
+        }
+    }
+}
+
 class EveryOrderedReduction : public EveryAlgorithm {};
 
 // What blocks differ in is in the lists of a request.

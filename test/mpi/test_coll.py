@@ -132,6 +132,14 @@ def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
     assert run(mpi, "mismatch", count, np=2, params={**COLL, "coll_velo_boards": 0}).facts() == {"rounds": count}
 
 
+@pytest.mark.parametrize("np", [2, 3])
+def test_operations_that_differ_are_an_error_that_names_both(mpi, np):
+    result = run(mpi, "disagree", np=np, params={"coll_velo_boards": 0})
+    told = re.findall(r"rank (\d) of group \d+ is in (\w+) \([^)]*\), and rank (\d) in (\w+) \([^)]*\), as run \d+: all members", result.stderr)
+    assert {("allreduce", "bcast") if int(here) > 0 else ("bcast", "allreduce") for here, *_ in told} == {(here, there) for _, here, _, there in told}
+    assert told and "that rank has called another operation" in result.stderr, str(result)
+
+
 def test_lengths_that_differ_on_a_board_are_told_with_both(mpi):
     result = mpi.run_any("coll", "mismatch", 8, np=2, params=COLL)  # the board is of no use any more
     assert result.returncode != 0 and "rank 0 has 32 bytes where this rank has 16" in result.stderr, str(result)
@@ -143,12 +151,36 @@ def test_between_two_groups_others_serve(mpi, np):
     assert result.facts() == {"rounds": 1} and len(USED.findall(result.stderr)) == np, str(result)
 
 
-def test_what_no_schedule_knows_goes_the_other_way(mpi):
-    run(mpi, "reductions", np=3)
+def test_reductions_of_few_elements(mpi):
+    run(mpi, "reductions", np=3, params=ALONE)
 
 
-def test_what_nobody_knows_is_an_error(mpi):
-    run(mpi, "unserved", np=2, params=ALONE)
+def run_operations(mpi, *arguments, np, params=None):
+    """Every call has been a schedule."""
+    result = run(mpi, *arguments, np=np, params={**ALONE, "coll_velo_boards": 0, **(params or {})}, program="coll_ops")
+    assert 0 < result.facts()["calls"] <= int(USED.findall(result.stderr)[0][0]), str(result)
+
+
+@pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
+def test_operations_of_the_program(mpi, np):
+    run_operations(mpi, "check", 2 if np == 2 else 1, np=np)
+
+
+@flows(8, policies=("none", "static", "dynamic", "lazy"), always=True)
+def test_operations_of_the_program_in_a_tight_mailbox(mpi, flow):
+    run_operations(mpi, "check", 1, np=3, params=flow.params)
+
+
+@pytest.mark.parametrize("operation, name", [("allreduce", name) for name in ("reduce_bcast", "recursive_doubling", "ring", "rabenseifner", "nodes")] +
+                         [("reduce_scatter", "pairwise"), ("reduce_scatter_block", "pairwise"), ("scan", "recursive_doubling"),
+                          ("reduce", "binomial"), ("reduce", "nodes"), ("exscan", "recursive_doubling")])
+def test_operations_of_the_program_by_every_algorithm(mpi, operation, name):
+    """Those that do not keep the order leave what does not commute to others."""
+    run_operations(mpi, "check", 1, np=4, params={f"coll_velo_{operation}_algorithm": name})
+
+
+def test_operations_are_freed_before_their_requests_are_started(mpi):
+    run_operations(mpi, "freed", np=3)
 
 
 def test_between_groups_the_other_way_is_gone(mpi):
@@ -167,6 +199,16 @@ def test_few_schedules_are_kept(mpi):
     built = {schedules: int(USED.search(run(mpi, "check", 2, np=2, params={"coll_velo_schedules": schedules}).stderr)[3])
              for schedules in (1, 1000)}
     assert built[1] > 2 * built[1000]
+
+
+@velo_only
+def test_velo_pvars_shows_what_schedules_do(mpi):
+    result = mpi.run("coll", "check", 1, np=2, params={**COLL, "coll_velo_boards": 0}, prefix=["velo-pvars"])
+    total = {name: int(value) for name, value in re.findall(r"^ +(\w+) +(\d+) +\d+ +\d+ +\d+ +\d+$", result.stderr, re.MULTILINE)}
+    runs = sum(int(runs) for runs, *_ in USED.findall(result.stderr))
+    # The tool reads before MPI_Finalize.
+    assert 100 < total["schedule_runs"] <= runs and total["schedule_operations"] > total["schedule_runs"], str(result)
+    assert total["schedule_failures"] == 0 and {"announced_receives", "placed_messages"} <= total.keys(), str(result)
 
 
 @velo_only

@@ -32,6 +32,7 @@ const std::vector<Row> kRows = {
 #define VELO_READ_COUNTER(kind, name, help) {#name, help, VELO_COUNTER_##kind, false, true, false},
 #define VELO_PEER_COUNTER(kind, name, help) {#name, help, VELO_COUNTER_##kind, false, true, true},
 #define VELO_MULTICAST_COUNTER(kind, name, help) {#name, help, VELO_COUNTER_##kind, false, true, false},
+#define VELO_SCHEDULE_COUNTER(kind, name, help, member) VELO_MULTICAST_COUNTER(kind, name, help)
 #include "types/counters.inc"
 };
 

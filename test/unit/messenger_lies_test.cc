@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "api/handle.h"
 #include "exact_memory.h"
 #include "lying_peer.h"
 #include "messaging/announcements.h"
@@ -257,6 +258,25 @@ TEST_F(MessengerLiesReached, an_announcement_that_is_a_lie_is_worth_nothing) {
             }
     EXPECT_EQ(failures(), 0U);
     EXPECT_EQ(party_.state(0).placed, 0U);
+}
+
+// What was to be copied when there is time for it has no place to be told of any more.
+TEST_F(MessengerLiesReached, help_that_is_queued_when_a_messenger_closes_is_not_given) {
+    const std::string text(100000, 'x');
+    for (const bool closes : {false, true}) {
+        std::string target(text.size(), '.');
+        const std::optional<std::uint32_t> ticket =
+            party_.party[1].engine->engine.announce(*party_.party[1].peers[0], text.size());
+        if (!ticket) GTEST_SKIP() << "no memory can be reached";
+        Header announcement = header(Kind::kAnnounce, {0, 0, 5});
+        announcement.unused = 1;  // when idle
+        say(first_, AnnounceHeader{announcement, reinterpret_cast<std::uint64_t>(target.data()), text.size(),
+                                   *ticket, 0});
+        EXPECT_FALSE(party_.send(0, 1, 5, text).done);
+        if (closes) party_.close(0);
+        for (int looks = 0; looks < 1000; ++looks) velo_progress(party_.party[0].engine);
+        EXPECT_EQ(target, closes ? std::string(text.size(), '.') : text);
+    }
 }
 
 TEST(AnnouncementsTest, one_of_a_cell_and_one_of_a_key_are_kept) {

@@ -47,6 +47,8 @@ class MessengerParty {
         }
     }
 
+    // The engine stays.
+    void close(std::size_t rank) { messengers_[rank].reset(); }
     velo_messenger* at(std::size_t rank) const { return messengers_[rank].get(); }
 
     // The transfers live until the party ends; pointers to them stay valid.

@@ -22,6 +22,7 @@ struct PerformerPartyConfig {
     std::size_t headers = std::size_t{1} << 16;
     std::uint32_t schedules = 64;
     bool threads = false;
+    std::uint32_t stall_warning = 0;
     const char* single_copy = "auto";
 };
 
@@ -47,6 +48,7 @@ class PerformerParty {
         return group;
     }
     const std::vector<std::string>& fatal(std::uint32_t rank) const { return members_[rank]->fatal; }
+    const std::vector<std::string>& logged(std::uint32_t rank) const { return members_[rank]->logged; }
     // As a process that ends.
     void close(std::uint32_t rank) {
         velo_goal_group_close(std::exchange(groups_[rank], nullptr));
@@ -84,11 +86,12 @@ class PerformerParty {
         PerformerParty* party;
         std::uint32_t rank;
         velo_performer* performer = nullptr;
-        std::vector<std::string> fatal;
+        std::vector<std::string> fatal, logged;
     };
 
     void open(std::uint32_t rank) {
-        Member& member = *members_.emplace_back(std::make_unique<Member>(Member{this, rank, nullptr, {}}));
+        Member& member =
+            *members_.emplace_back(std::make_unique<Member>(Member{this, rank, nullptr, {}, {}}));
         velo_performer_config config = velo_default_performer_config();
         std::vector<std::uint64_t> others;
         for (std::uint32_t other = 0; other < config_.size; ++other)
@@ -112,7 +115,10 @@ class PerformerParty {
         config.engine.fatal = [](void* context, velo_status, const char* text) {
             static_cast<Member*>(context)->fatal.emplace_back(text);
         };
-        config.engine.log = [](void*, int, const char*) {};
+        config.engine.stall_warning = config_.stall_warning;
+        config.engine.log = [](void* context, int, const char* text) {
+            static_cast<Member*>(context)->logged.emplace_back(text);
+        };
         config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size};
         config.schedules = config_.schedules;
         char error[512] = "";

@@ -621,6 +621,188 @@ TEST_F(PerformerTest, a_call_that_fails_ends_its_run) {
     EXPECT_EQ(calls, 1U);
 }
 
+// Words of letters after dots.
+void join(void* context, const void* first, const void* second, void* result, std::uint64_t bytes) {
+    ++*static_cast<unsigned*>(context);
+    std::string both;
+    for (const void* word : {first, second})
+        std::ranges::remove_copy(std::string(static_cast<const char*>(word), bytes), std::back_inserter(both),
+                                 '.');
+    both.insert(0, bytes - both.size(), '.');
+    std::memcpy(result, both.data(), bytes);
+}
+
+TEST_F(PerformerTest, operations_of_the_program_combine_in_order_within_progress_alone) {
+    for (const char* algorithm : {"recursive_doubling", "reduce_bcast", "ring"}) {
+        PerformerPartyConfig config;
+        config.size = 5;
+        PerformerParty party(config);
+        std::vector<std::string> own(config.size), result(config.size, std::string(8, 'x'));
+        std::vector<velo_goal_run*> runs;
+        unsigned calls = 0;
+        for (std::uint32_t rank = 0; rank < config.size; ++rank) {
+            own[rank] = "......." + std::string(1, static_cast<char>('a' + rank));
+            velo_goal_request request{};
+            request.operation = "allreduce";
+            request.algorithm = algorithm;
+            request.bytes = request.element = 8;
+            request.op = VELO_GOAL_OWN;
+            request.type = VELO_GOAL_UINT;
+            request.width = 8;
+            request.ordered = true;
+            velo_goal_schedule* schedule = nullptr;
+            ASSERT_EQ(velo_goal_group_schedule(party[rank], &request, &schedule), VELO_OK);
+            void* const arguments[] = {own[rank].data(), result[rank].data()};
+            velo_goal_start start{};
+            start.arguments = arguments;
+            start.argument_count = 2;
+            start.combine = join;
+            start.context = &calls;
+            velo_goal_run* run = nullptr;
+            ASSERT_EQ(velo_goal_run_start(party[rank], schedule, &start, &run), VELO_OK);
+            runs.push_back(run);
+        }
+        EXPECT_EQ(calls, 0U);  // not within a start
+        party.settle();
+        for (std::uint32_t rank = 0; rank < config.size; ++rank) {
+            ASSERT_TRUE(velo_goal_run_is_over(runs[rank]));
+            EXPECT_EQ(velo_goal_run_end(runs[rank]).status, VELO_OK);
+            EXPECT_EQ(result[rank], "...abcde") << algorithm << ", rank " << rank;
+        }
+        EXPECT_GE(calls, 4U);
+    }
+}
+
+TEST_F(PerformerTest, operations_of_the_program_know_neither_types_nor_pieces_and_need_a_function) {
+    const velo_goal_piece whole{kSent, 8}, halves[] = {{kSent, 4}, {kReceived, 4}};
+    velo_goal_combination c{VELO_GOAL_OWN, VELO_GOAL_FLOAT, 64, 1, &whole, &whole, &whole, 1, 1, 1};
+    const Graph typed = graph_of(0, 1), split = graph_of(0, 1);
+    velo_goal_combine(typed.get(), &c);
+    EXPECT_EQ(refusal(typed), "rank 0: there is no operation own on float of 64 bits");
+    c = {VELO_GOAL_OWN, VELO_GOAL_UINT, 8, 8, halves, &whole, &whole, 2, 1, 1};
+    velo_goal_combine(split.get(), &c);
+    EXPECT_EQ(refusal(split), "rank 0: an operation of the program's own has operands in pieces");
+    c = {VELO_GOAL_OWN, VELO_GOAL_UINT, 8, 8, &whole, &whole, &whole, 1, 1, 1};
+    const Graph right = graph_of(0, 2);
+    velo_goal_combine(right.get(), &c);
+    const Schedule schedule = compiled(right);
+    PerformerParty party({});
+    std::uint64_t word = 0;
+    void* const arguments[] = {&word};
+    velo_goal_start start{};
+    start.arguments = arguments;
+    start.argument_count = 1;
+    velo_goal_run* run = nullptr;
+    EXPECT_EQ(velo_goal_run_start(party[0], schedule.get(), &start, &run), VELO_ERR_PARAMETER);
+    EXPECT_EQ(run, nullptr);
+}
+
+// Each rank calls what it likes, of `bytes`.
+struct Asked {
+    const char* operation;
+    const char* algorithm;
+    std::uint32_t root;
+    velo_goal_operator op;
+};
+
+class DisagreementTest : public PerformerTest {
+ protected:
+    // How each has ended; the status of one that has not, when that is enough, is VELO_QUEUED.
+    std::vector<velo_goal_result> results(
+        PerformerParty& party, const std::vector<Asked>& all, std::uint64_t bytes,
+        const std::function<bool()>& enough = [] { return false; }) {
+        std::vector<velo_goal_run*> runs;
+        std::vector<Bytes> memory(2 * party.size(), Bytes(bytes));
+        for (std::uint32_t rank = 0; rank < party.size(); ++rank) {
+            velo_goal_request request{};
+            request.operation = all[rank].operation;
+            request.algorithm = all[rank].algorithm;
+            request.root = all[rank].root;
+            request.bytes = bytes;
+            request.op = all[rank].op;
+            request.type = VELO_GOAL_UINT;
+            request.width = 8;
+            velo_goal_schedule* schedule = nullptr;
+            EXPECT_EQ(velo_goal_group_schedule(party[rank], &request, &schedule), VELO_OK);
+            void* const arguments[] = {memory[2 * rank].data(), memory[2 * rank + 1].data()};
+            velo_goal_start start{};
+            start.arguments = arguments;
+            start.argument_count = 2;
+            EXPECT_EQ(velo_goal_run_start(party[rank], schedule, &start, &runs.emplace_back()), VELO_OK);
+        }
+        const auto all_are_over = [&] { return std::ranges::all_of(runs, velo_goal_run_is_over); };
+        for (int tries = 0; tries < 5000 && !all_are_over() && !enough(); ++tries) party.until(all_are_over);
+        std::vector<velo_goal_result> results;
+        for (velo_goal_run* run : runs)
+            results.push_back(velo_goal_run_is_over(run) ? velo_goal_run_end(run)
+                                                         : velo_goal_result{VELO_QUEUED, 0, 0, 0});
+        return results;
+    }
+};
+
+TEST_F(DisagreementTest, another_operation_at_a_member_is_an_error_and_is_named) {
+    struct Case {
+        Asked first, second;
+        std::uint64_t bytes;
+        const char* told;
+    };
+    const Case cases[] = {
+        {{"bcast", "linear", 0, {}},
+         {"allreduce", "ring", 0, VELO_GOAL_ADD},
+         8,
+         "rank 1 of group 0 is in allreduce (ring, add), and rank 0 in bcast (linear, root 0), as run 0: "},
+        {{"bcast", "linear", 0, {}},
+         {"allreduce", "ring", 0, VELO_GOAL_ADD},
+         50000,
+         "rank 1 of group 0 is in allreduce (ring, add), and rank 0 in bcast (linear, root 0), as run 0: "},
+        {{"allreduce", "ring", 0, VELO_GOAL_MAX},
+         {"allreduce", "ring", 0, VELO_GOAL_ADD},
+         8,
+         "rank 1 of group 0 is in allreduce (ring, add), and rank 0 in allreduce (ring, max), as run 0: "},
+        {{"gather", "linear", 1, {}},
+         {"reduce", "binomial", 1, VELO_GOAL_ADD},
+         8,
+         "rank 1 of group 0 is in reduce (binomial, add, root 1), and rank 0 in gather (linear, root 1), as "
+         "run 0: "},
+    };
+    for (const Case& c : cases) {
+        PerformerParty party({});
+        const auto found = results(party, {c.first, c.second}, c.bytes);
+        EXPECT_EQ(found[1].status, VELO_ERR_PROTOCOL) << c.told;
+        EXPECT_EQ(found[1].rank + found[1].peer, 1U);  // by the one of the other
+        EXPECT_NE(found[0].status, VELO_QUEUED) << c.told;
+        EXPECT_TRUE(std::ranges::any_of(party.logged(1),
+                                        [&](const auto& line) { return line.starts_with(c.told); }) ||
+                    found[1].rank == 0)
+            << c.told;
+        // What follows is not concerned.
+        const Asked sum{"allreduce", nullptr, 0, VELO_GOAL_ADD};
+        for (const velo_goal_result& result : results(party, {sum, sum}, 8))
+            EXPECT_EQ(result.status, VELO_OK);
+    }
+}
+
+// Each waits for the other to send.
+TEST_F(DisagreementTest, a_run_without_progress_is_told_with_what_it_waits_for) {
+    PerformerPartyConfig config;
+    config.stall_warning = 1;
+    PerformerParty party(config);
+    const auto has_told = [&party](std::uint32_t rank) {
+        const std::string told = "rank " + std::to_string(rank) +
+                                 " of group 0: no progress in bcast (linear, root " +
+                                 std::to_string(1 - rank) +
+                                 "), run 0, for 1 s: 0 of 1 operations are over; waits at operation 0: ";
+        return std::ranges::any_of(party.logged(rank),
+                                   [&](const auto& line) { return line.starts_with(told); });
+    };
+    const auto both = [&] { return has_told(0) && has_told(1); };
+    for (const velo_goal_result& result :
+         results(party, {{"bcast", "linear", 1, {}}, {"bcast", "linear", 0, {}}}, 8, both))
+        EXPECT_EQ(result.status, VELO_QUEUED);
+    EXPECT_TRUE(both()) << ::testing::PrintToString(party.logged(0))
+                        << ::testing::PrintToString(party.logged(1));
+}
+
 // Rank 0 waits for ranks 1 and 2, rank 2 sends nothing.
 TEST_F(PerformerTest, a_process_that_ends_ends_the_runs_that_wait_for_it) {
     PerformerPartyConfig config;
@@ -720,6 +902,9 @@ TEST_F(AnnouncedTest, the_sender_copies_to_a_process_that_computes) {
         EXPECT_EQ(received_[1], sent_);
         EXPECT_EQ(messages(party, 1).announced, 1U);
         EXPECT_EQ(messages(party, 0).placed, 1U);
+        EXPECT_EQ(velo_performer_counter(party.at(1), "announced_receives"), 1U);
+        EXPECT_EQ(velo_performer_counter(party.at(0), "placed_messages"), 1U);
+        EXPECT_EQ(velo_performer_counter(party.at(0), "schedule_runs"), 1U);
         EXPECT_FALSE(velo_goal_run_is_over(receiver));
         party.settle();
         ASSERT_TRUE(velo_goal_run_is_over(receiver));

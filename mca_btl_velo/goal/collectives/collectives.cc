@@ -60,7 +60,35 @@ constexpr Algorithm kAlgorithms[] = {
     {"exchange", "linear", blocks::exchange},
 };
 
+// Of the signature, from the lowest on; the algorithm is counted from 1 on.
+constexpr unsigned kRootBits = 5, kOperatorBits = 4, kAlgorithmBits = 6;
+static_assert(std::size(kAlgorithms) < 1U << kAlgorithmBits);
+static_assert(static_cast<unsigned>(Operator::kOwn) < 1U << kOperatorBits);
+
 }  // namespace
+
+std::uint32_t signature(const Algorithm& algorithm, const Request& request) {
+    const auto number = static_cast<std::uint32_t>(&algorithm - kAlgorithms) + 1;
+    return (number << kOperatorBits | static_cast<std::uint32_t>(request.reduction.op)) << kRootBits |
+           request.root % (1U << kRootBits);
+}
+
+std::string describe(std::uint32_t signature) {
+    const std::uint32_t number = signature >> (kOperatorBits + kRootBits);
+    if (number == 0 || number > std::size(kAlgorithms)) return "a schedule of its own";
+    const Algorithm& a = kAlgorithms[number - 1];
+    std::string text = std::string(a.operation) + " (" + std::string(a.name);
+    const auto has = [&](auto... part) {
+        return ((a.operation.find(part) != std::string_view::npos) || ...);
+    };
+    if (has("reduce", "scan"))
+        text += std::string(", ") +
+                goal::name(static_cast<Operator>(signature >> kRootBits & ((1U << kOperatorBits) - 1)));
+    if (a.operation == "reduce" || a.operation == "bcast" || a.operation.starts_with("gather") ||
+        a.operation.starts_with("scatter"))
+        text += ", root " + std::to_string(signature & ((1U << kRootBits) - 1));
+    return text + ")";
+}
 
 std::span<const Algorithm> algorithms() {
     return kAlgorithms;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "goal/graph.h"
@@ -18,6 +19,7 @@ struct Reduction {
     Type type = Type::kUint;
     std::uint8_t width = 8;
     bool commutative = true;  // else operands are combined in the order of the ranks
+    std::uint64_t own_element = 0;  // bytes, of kOwn
 };
 
 // A block that goes to or comes from a peer, where the blocks differ.
@@ -40,7 +42,9 @@ struct Request {
     // a reduce_scatter what each rank gets of the vector, in `sends`; of an exchange any.
     std::span<const Block> sends{}, receives{};
 
-    std::uint64_t element() const { return reduction.width / 8; }
+    std::uint64_t element() const {
+        return reduction.op == Operator::kOwn ? reduction.own_element : reduction.width / 8;
+    }
 };
 
 struct Algorithm {
@@ -53,6 +57,11 @@ struct Algorithm {
 
 std::span<const Algorithm> algorithms();
 const Algorithm* find(std::string_view operation, std::string_view name);  // nullptr: there is none
+
+// Of one of the algorithms: what ranks must have in common that run a graph together, in 15 bits, and never
+// 0; of the root so many of the lowest that these suffice. And in words.
+std::uint32_t signature(const Algorithm& algorithm, const Request& request);
+std::string describe(std::uint32_t signature);
 
 // Of a binomial tree whose subtrees are consecutive: rank 0 is its root.
 std::uint32_t father(std::uint32_t rank);                       // of 0: 0

@@ -41,7 +41,7 @@ struct Steps {
         c.op = request.reduction.op;
         c.type = request.reduction.type;
         c.width = request.reduction.width;
-        c.elements = bytes / request.element();
+        c.elements = bytes / (c.width / 8);
         c.first = graph.operand(first);
         c.second = graph.operand(second);
         c.result = graph.operand(result);

@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | unserved | between | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | shorter | endless
+ * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | between | mixed ROUNDS | threads ROUNDS |
+ *      mismatch COUNT | disagree | shorter | endless
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
 #include <pthread.h>
@@ -249,7 +249,7 @@ static void first_of_them(void* in, void* inout, int* count, MPI_Datatype* type)
     memcpy(inout, in, sizeof(int) * (size_t)*count);
 }
 
-/* Those that a schedule knows, and others. */
+/* Those that a schedule knows, and others, side by side. */
 static void reductions(void) {
     struct {
         double value;
@@ -295,16 +295,6 @@ static void reductions(void) {
     uint8_t bits = (uint8_t)(1 << my_rank % 8), all = 0;
     MPI_Allreduce(&bits, &all, 1, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
     CHECK(all == (uint8_t)((1 << (ranks < 8 ? ranks : 8)) - 1), "bits %x", all);
-}
-
-/* An error, where nobody else offers what no schedule knows; and the next one is served. */
-static void unserved(void) {
-    int own[] = {my_rank, 1}, out[2] = {0}, sum = 0;
-    MPI_Request failed = MPI_REQUEST_NULL;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    CHECK(MPI_Iallreduce(own, out, 1, MPI_2INT, MPI_MAXLOC, MPI_COMM_WORLD, &failed) != MPI_SUCCESS, "nobody can do that");
-    CHECK(MPI_Allreduce(&my_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
-          "sum %d", sum);
 }
 
 /* Between two groups of processes. */
@@ -366,6 +356,22 @@ static void mismatch(int count) {
     CHECK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
           "a sum after it: %d", sum);
     free(data);
+}
+
+/* Rank 0 calls another operation than the others, of the same size; what follows is not concerned. */
+static void disagree(void) {
+    int words[2] = {my_rank, 1}, sums[2] = {-1, -1}, sum = -1;
+    MPI_Request late;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (my_rank == 0) {
+        MPI_Ibcast(words, 2, MPI_INT, 0, MPI_COMM_WORLD, &late);
+    } else {
+        MPI_Iallreduce(words, sums, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &late);
+    }
+    const int found = MPI_Wait(&late, MPI_STATUS_IGNORE);
+    CHECK(my_rank == 0 || found != MPI_SUCCESS, "the sum of a broadcast: %d", sums[0]);
+    CHECK(MPI_Allreduce(&my_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
+          "a sum after it: %d", sum);
 }
 
 /* Each of them in a communicator of its own. */
@@ -483,11 +489,11 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "idup") == 0) idup(count);
     if (strcmp(mode, "halves") == 0) halves();
     if (strcmp(mode, "reductions") == 0) reductions();
-    if (strcmp(mode, "unserved") == 0) unserved();
     if (strcmp(mode, "between") == 0) between();
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
+    if (strcmp(mode, "disagree") == 0) disagree();
     if (strcmp(mode, "order") == 0) order(count);
     if (strcmp(mode, "ahead") == 0) ahead(count);
     if (strcmp(mode, "boards") == 0) boards(count);

@@ -1,7 +1,5 @@
 /* The coll component "velo": thin glue between MPI's collective operations and schedules behind
- * api/velo_goal.h. It serves what it can, and hands the rest to the component that would have served it
- * without: what decides is the same at all processes of the communicator, and each call counts a run,
- * whichever way it goes. One file per concern: component, module, peers, multicast, calls (the operations),
+ * api/velo_goal.h, in communicators whose processes are one group of one job. One file per concern: component, module, peers, multicast, calls (the operations),
  * neighbours, buffers (data types), types (reductions), board, request. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
@@ -71,11 +69,18 @@ typedef struct mca_coll_velo_buffer_t {
     size_t length;                        /* of ours */
 } mca_coll_velo_buffer_t;
 
+/* Of a reduction that MPI's own function for the operation and type computes, or the user's. */
+typedef struct mca_coll_velo_operands_t {
+    ompi_op_t *op;
+    ompi_datatype_t *type;
+} mca_coll_velo_operands_t;
+
 typedef struct mca_coll_velo_call_t {
     velo_goal_request request;
     velo_board_operation on_board; /* NULL: by a schedule at all members */
     uint32_t blocks;               /* in that case: of so many bytes each */
     mca_coll_velo_buffer_t send, receive;
+    mca_coll_velo_operands_t operands;
     bool may_multicast;
 } mca_coll_velo_call_t;
 
@@ -83,6 +88,7 @@ typedef struct mca_coll_velo_request_t {
     ompi_coll_base_nbc_request_t super;
     mca_coll_velo_module_t *module;
     mca_coll_velo_buffer_t send, receive;
+    mca_coll_velo_operands_t operands;
     velo_goal_schedule* schedule; /* of a persistent one */
     uint32_t lane;
     uint64_t starts;
@@ -122,8 +128,8 @@ void mca_coll_velo_take_over(mca_coll_velo_module_t* module, mca_coll_base_comm_
 void mca_coll_velo_give_back(mca_coll_velo_module_t* module, mca_coll_base_comm_coll_t* table);
 void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
 
-/* neighbours: how many send to this process, and are sent to. False: the communicator has no topology. */
-bool mca_coll_velo_neighbours(ompi_communicator_t* comm, uint32_t* sources, uint32_t* targets);
+/* neighbours: how many send to this process, and are sent to */
+void mca_coll_velo_neighbours(ompi_communicator_t* comm, uint32_t* sources, uint32_t* targets);
 /* The peers and tags of so many blocks, and no part for those that are nobody. */
 void mca_coll_velo_address(ompi_communicator_t* comm, mca_coll_velo_buffer_t* buffer, bool to_targets);
 
@@ -134,6 +140,8 @@ void mca_coll_velo_lay_out(mca_coll_velo_buffer_t* buffer);
 /* Before a run and after it. */
 bool mca_coll_velo_fill(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_empty(mca_coll_velo_buffer_t* buffer);
+/* Elements that lie as their type says, from `user` on, and so many bytes that lie together. */
+void mca_coll_velo_convert(ompi_datatype_t* type, size_t count, char* user, char* bytes, size_t length, bool pack);
 /* The types that are needed for that, until the end. */
 void mca_coll_velo_keep_types(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_drop(mca_coll_velo_buffer_t* buffer);
@@ -144,10 +152,12 @@ velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module);
 void mca_coll_velo_close_board(mca_coll_velo_module_t* module);
 
 /* types */
-/* False: there is no schedule for such operands. */
-bool mca_coll_velo_reduction(velo_goal_request *request, ompi_op_t *op, ompi_datatype_t *type);
+void mca_coll_velo_reduction(mca_coll_velo_call_t* call, ompi_op_t* op, ompi_datatype_t* type);
+/* velo_goal_start.combine, of mca_coll_velo_operands_t: in the thread that is in MPI, as users' functions are theirs */
+void mca_coll_velo_combine(const mca_coll_velo_operands_t* operands, const void* first, const void* second, void* result,
+                           size_t bytes);
 
-/* request: OMPI_SUCCESS, or OMPI_ERR_NOT_SUPPORTED and nothing has happened */
+/* request */
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request);

@@ -87,18 +87,17 @@ void mca_coll_velo_lay_out(mca_coll_velo_buffer_t *buffer)
     }
 }
 
-static void convert(mca_coll_velo_buffer_t *buffer, const mca_coll_velo_part_t *part, const velo_goal_block *block, bool pack)
+void mca_coll_velo_convert(ompi_datatype_t *type, size_t elements, char *user, char *bytes, size_t length, bool pack)
 {
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     (void) (pack ? opal_convertor_copy_and_prepare_for_send
-                 : opal_convertor_copy_and_prepare_for_recv)(ompi_mpi_local_convertor, &part->type->super, part->count,
-                                                             buffer->user + part->offset, 0, &convertor);
-    for (size_t done = 0, bytes; done < block->bytes; done += bytes) {
-        struct iovec iov = {.iov_base = buffer->ours + block->offset + done, .iov_len = block->bytes - done};
+                 : opal_convertor_copy_and_prepare_for_recv)(ompi_mpi_local_convertor, &type->super, elements, user, 0, &convertor);
+    for (size_t done = 0, part; done < length; done += part) {
+        struct iovec iov = {.iov_base = bytes + done, .iov_len = length - done};
         uint32_t count = 1;
-        bytes = iov.iov_len;
-        if ((pack ? opal_convertor_pack : opal_convertor_unpack)(&convertor, &iov, &count, &bytes) < 0 || 0 == bytes) {
+        part = iov.iov_len;
+        if ((pack ? opal_convertor_pack : opal_convertor_unpack)(&convertor, &iov, &count, &part) < 0 || 0 == part) {
             break;
         }
     }
@@ -109,8 +108,10 @@ static void convert_all(mca_coll_velo_buffer_t *buffer, bool pack)
 {
     const mca_coll_velo_part_t *parts = parts_of(buffer);
     for (uint32_t i = 0; i < buffer->count; ++i) {
-        if (0 < blocks_of(buffer)[i].bytes && !is_the_one_before(parts, i)) {
-            convert(buffer, &parts[i], &blocks_of(buffer)[i], pack);
+        const velo_goal_block *block = &blocks_of(buffer)[i];
+        if (0 < block->bytes && !is_the_one_before(parts, i)) {
+            mca_coll_velo_convert(parts[i].type, parts[i].count, buffer->user + parts[i].offset, buffer->ours + block->offset,
+                                  block->bytes, pack);
         }
     }
 }

@@ -1,5 +1,4 @@
-/* The operations of MPI, each blocking, non-blocking and persistent: what it asks of a schedule, or that the previous
- * component serves it. */
+/* The operations of MPI, each blocking, non-blocking and persistent: what it asks of a schedule. */
 #include "coll_velo.h"
 
 #include <string.h>
@@ -132,16 +131,15 @@ static void finish(mca_coll_velo_call_t *call)
     call->request.receive_count = NULL == call->receive.blocks ? 0 : call->receive.count;
 }
 
-/* --- each operation. False: there is no schedule for it. */
+/* --- each operation */
 
-static bool describe_barrier(mca_coll_velo_call_t *call, COMM)
+static void describe_barrier(mca_coll_velo_call_t *call, COMM)
 {
     (void) comm;
     BEGIN_ON_BOARD(call, barrier, 1);
-    return true;
 }
 
-static bool describe_bcast(mca_coll_velo_call_t *call, BLOCK, int root, COMM)
+static void describe_bcast(mca_coll_velo_call_t *call, BLOCK, int root, COMM)
 {
     BEGIN_ON_BOARD(call, bcast, 1);
     call->request.root = (uint32_t) root;
@@ -150,79 +148,76 @@ static bool describe_bcast(mca_coll_velo_call_t *call, BLOCK, int root, COMM)
     call->receive.is_read = ompi_comm_rank(comm) == root;
     call->receive.is_written = !call->receive.is_read;
     call->may_multicast = true;
-    return true;
 }
 
 /* Of each of them the same count of elements. */
-static bool describe_operands(mca_coll_velo_call_t *call, OPERANDS, size_t sent_blocks)
+static void describe_operands(mca_coll_velo_call_t *call, OPERANDS, size_t sent_blocks)
 {
     call->request.in_place = MPI_IN_PLACE == from;
     call->request.bytes = (size_t) count * size_of(type);
     if (!call->request.in_place) {
         set(&call->send, from, (size_t) count * sent_blocks, type);
     }
-    set(&call->receive, to, (size_t) count, type);
+    set(&call->receive, to, (size_t) count * (call->request.in_place ? sent_blocks : 1), type);
     finish(call);
-    return mca_coll_velo_reduction(&call->request, op, type);
+    mca_coll_velo_reduction(call, op, type);
 }
 
-static bool describe_allreduce(mca_coll_velo_call_t *call, OPERANDS, COMM)
+static void describe_allreduce(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
     BEGIN_ON_BOARD(call, allreduce, 1);
-    return describe_operands(call, GIVE_OPERANDS, 1);
+    describe_operands(call, GIVE_OPERANDS, 1);
 }
 
-static bool describe_scan(mca_coll_velo_call_t *call, OPERANDS, COMM)
+static void describe_scan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
     BEGIN_ON_BOARD(call, scan, 1);
-    return describe_operands(call, GIVE_OPERANDS, 1);
+    describe_operands(call, GIVE_OPERANDS, 1);
 }
 
-static bool describe_exscan(mca_coll_velo_call_t *call, OPERANDS, COMM)
+static void describe_exscan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    (void) comm;
     BEGIN_ON_BOARD(call, exscan, 1);
-    return describe_operands(call, GIVE_OPERANDS, 1);
+    describe_operands(call, GIVE_OPERANDS, 1);
+    call->receive.is_written = 0 < ompi_comm_rank(comm);
 }
 
-static bool describe_reduce_scatter_block(mca_coll_velo_call_t *call, OPERANDS, COMM)
+static void describe_reduce_scatter_block(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     BEGIN_ON_BOARD(call, reduce_scatter_block, ompi_comm_size(comm));
-    return describe_operands(call, GIVE_OPERANDS, (size_t) ompi_comm_size(comm));
+    describe_operands(call, GIVE_OPERANDS, (size_t) ompi_comm_size(comm));
 }
 
-static bool describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM)
+static void describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM)
 {
     BEGIN_ON_BOARD(call, reduce, 1);
     call->request.root = (uint32_t) root;
-    const bool served = describe_operands(call, GIVE_OPERANDS, 1);
+    describe_operands(call, GIVE_OPERANDS, 1);
     if (ompi_comm_rank(comm) != root) {
         call->receive = (mca_coll_velo_buffer_t){.user = NULL};
     }
-    return served;
 }
 
 /* The vector is where the operands are. */
-static bool describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, COMM)
+static void describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, COMM)
 {
     BEGIN_ON_BOARD(call, reduce_scatter, 1);
-    if (!mca_coll_velo_reduction(&call->request, op, type)) {
-        return false;
-    }
+    mca_coll_velo_reduction(call, op, type);
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
-    const ptrdiff_t size = (ptrdiff_t) size_of(type);
+    ptrdiff_t extent;
+    ompi_datatype_type_extent(type, &extent);
     call->request.in_place = MPI_IN_PLACE == from;
     mca_coll_velo_buffer_t *vector = call->request.in_place ? &call->receive : &call->send;
     divide(vector, call->request.in_place ? to : from, ranks);
     size_t before = 0;
     for (uint32_t i = 0; i < ranks; ++i) {
         const size_t count = MCA_COLL_VELO_COUNT(counts, i);
-        vector->parts[i] = (mca_coll_velo_part_t){(ptrdiff_t) before * size, count, type};
+        vector->parts[i] = (mca_coll_velo_part_t){(ptrdiff_t) before * extent, count, type};
         before += count;
     }
-    call->request.bytes = before * (size_t)size;
+    call->request.bytes = before * size_of(type);
     if (!call->request.in_place) {
         set(&call->receive, to, MCA_COLL_VELO_COUNT(counts, ompi_comm_rank(comm)), type);
     }
@@ -231,16 +226,14 @@ static bool describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, C
     call->request.send_count = vector->count;
     call->request.receives = NULL;
     call->request.receive_count = 0;
-    return true;
 }
 
 /* To a root: what one that is none sends. */
-static bool describe_sender(mca_coll_velo_call_t *call, FROM)
+static void describe_sender(mca_coll_velo_call_t *call, FROM)
 {
     set(&call->send, from, (size_t) from_count, from_type);
     call->request.bytes = (size_t) from_count * size_of(from_type);
     finish(call);
-    return true;
 }
 
 /* Its own block, unless it is in place. */
@@ -253,38 +246,37 @@ static void add_own(mca_coll_velo_call_t *call, FROM)
     finish(call);
 }
 
-static bool describe_gather(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
+static void describe_gather(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
 {
     BEGIN_ON_BOARD(call, gather, ompi_comm_size(comm));
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
-        return describe_sender(call, GIVE_FROM);
+        describe_sender(call, GIVE_FROM);
+        return;
     }
     call->request.bytes = (size_t) to_count * size_of(to_type);
     set(&call->receive, to, (size_t) to_count * (size_t) ompi_comm_size(comm), to_type);
     add_own(call, GIVE_FROM);
-    return true;
 }
 
-static bool describe_gatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, int root, COMM)
+static void describe_gatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, int root, COMM)
 {
     begin(call, "gatherv", NULL);
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
-        return describe_sender(call, GIVE_FROM);
+        describe_sender(call, GIVE_FROM);
+        return;
     }
     divide_as(&call->receive, to, (uint32_t) ompi_comm_size(comm), to_counts, to_offsets, to_type);
     add_own(call, GIVE_FROM);
-    return true;
 }
 
 /* From a root: where one that is none receives. */
-static bool describe_receiver(mca_coll_velo_call_t *call, TO)
+static void describe_receiver(mca_coll_velo_call_t *call, TO)
 {
     set(&call->receive, to, (size_t) to_count, to_type);
     call->request.bytes = (size_t) to_count * size_of(to_type);
     finish(call);
-    return true;
 }
 
 static void keep_own(mca_coll_velo_call_t *call, TO)
@@ -296,41 +288,40 @@ static void keep_own(mca_coll_velo_call_t *call, TO)
     finish(call);
 }
 
-static bool describe_scatter(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
+static void describe_scatter(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
 {
     BEGIN_ON_BOARD(call, scatter, ompi_comm_size(comm));
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
-        return describe_receiver(call, GIVE_TO);
+        describe_receiver(call, GIVE_TO);
+        return;
     }
     call->request.bytes = (size_t) from_count * size_of(from_type);
     set(&call->send, from, (size_t) from_count * (size_t) ompi_comm_size(comm), from_type);
     keep_own(call, GIVE_TO);
-    return true;
 }
 
-static bool describe_scatterv(mca_coll_velo_call_t *call, FROM_EACH, TO, int root, COMM)
+static void describe_scatterv(mca_coll_velo_call_t *call, FROM_EACH, TO, int root, COMM)
 {
     begin(call, "scatterv", NULL);
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
-        return describe_receiver(call, GIVE_TO);
+        describe_receiver(call, GIVE_TO);
+        return;
     }
     divide_as(&call->send, from, (uint32_t) ompi_comm_size(comm), from_counts, from_offsets, from_type);
     keep_own(call, GIVE_TO);
-    return true;
 }
 
-static bool describe_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
+static void describe_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
     BEGIN_ON_BOARD(call, allgather, ompi_comm_size(comm));
     call->request.bytes = (size_t) to_count * size_of(to_type);
     set(&call->receive, to, (size_t) to_count * (size_t) ompi_comm_size(comm), to_type);
     add_own(call, GIVE_FROM);
-    return true;
 }
 
-static bool describe_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
+static void describe_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
 {
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
     BEGIN(call, allgatherv);
@@ -339,10 +330,9 @@ static bool describe_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
         call->request.bytes += MCA_COLL_VELO_COUNT(to_counts, i) * size_of(to_type);
     }
     add_own(call, GIVE_FROM);
-    return true;
 }
 
-static bool describe_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
+static void describe_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
     const size_t ranks = (size_t) ompi_comm_size(comm);
     BEGIN_ON_BOARD(call, alltoall, ompi_comm_size(comm));
@@ -353,10 +343,9 @@ static bool describe_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
     }
     set(&call->receive, to, (size_t) to_count * ranks, to_type);
     finish(call);
-    return true;
 }
 
-static bool describe_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, COMM)
+static void describe_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, COMM)
 {
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
     BEGIN(call, alltoallv);
@@ -366,10 +355,9 @@ static bool describe_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, C
     }
     divide_as(&call->receive, to, ranks, to_counts, to_offsets, to_type);
     finish(call);
-    return true;
 }
 
-static bool describe_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_coll_velo_offsets_t), COMM)
+static void describe_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_coll_velo_offsets_t), COMM)
 {
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
     BEGIN(call, alltoallv);
@@ -385,23 +373,21 @@ static bool describe_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_
         call->receive.parts[i].offset = MCA_COLL_VELO_OFFSET(to_offsets, i);
     }
     finish(call);
-    return true;
 }
 
 /* --- neighbours */
 
-static bool begin_exchange(mca_coll_velo_call_t *call, COMM, uint32_t *sources, uint32_t *targets)
+static void begin_exchange(mca_coll_velo_call_t *call, COMM, uint32_t *sources, uint32_t *targets)
 {
     begin(call, "exchange", NULL);
-    return mca_coll_velo_neighbours(comm, sources, targets);
+    mca_coll_velo_neighbours(comm, sources, targets);
 }
 
-static bool finish_exchange(mca_coll_velo_call_t *call, COMM)
+static void finish_exchange(mca_coll_velo_call_t *call, COMM)
 {
     mca_coll_velo_address(comm, &call->send, true);
     mca_coll_velo_address(comm, &call->receive, false);
     finish(call);
-    return true;
 }
 
 /* The same to each. */
@@ -413,56 +399,46 @@ static void send_to_all(mca_coll_velo_call_t *call, uint32_t targets, FROM)
     }
 }
 
-static bool describe_neighbor_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
+static void describe_neighbor_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
     uint32_t sources, targets;
-    if (!begin_exchange(call, comm, &sources, &targets)) {
-        return false;
-    }
+    begin_exchange(call, comm, &sources, &targets);
     send_to_all(call, targets, GIVE_FROM);
     divide_equally(&call->receive, to, sources, (size_t) to_count, to_type);
-    return finish_exchange(call, comm);
+    finish_exchange(call, comm);
 }
 
-static bool describe_neighbor_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
+static void describe_neighbor_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
 {
     uint32_t sources, targets;
-    if (!begin_exchange(call, comm, &sources, &targets)) {
-        return false;
-    }
+    begin_exchange(call, comm, &sources, &targets);
     send_to_all(call, targets, GIVE_FROM);
     divide_as(&call->receive, to, sources, to_counts, to_offsets, to_type);
-    return finish_exchange(call, comm);
+    finish_exchange(call, comm);
 }
 
-static bool describe_neighbor_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
+static void describe_neighbor_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
     uint32_t sources, targets;
-    if (!begin_exchange(call, comm, &sources, &targets)) {
-        return false;
-    }
+    begin_exchange(call, comm, &sources, &targets);
     divide_equally(&call->send, from, targets, (size_t) from_count, from_type);
     divide_equally(&call->receive, to, sources, (size_t) to_count, to_type);
-    return finish_exchange(call, comm);
+    finish_exchange(call, comm);
 }
 
-static bool describe_neighbor_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, COMM)
+static void describe_neighbor_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, COMM)
 {
     uint32_t sources, targets;
-    if (!begin_exchange(call, comm, &sources, &targets)) {
-        return false;
-    }
+    begin_exchange(call, comm, &sources, &targets);
     divide_as(&call->send, from, targets, from_counts, from_offsets, from_type);
     divide_as(&call->receive, to, sources, to_counts, to_offsets, to_type);
-    return finish_exchange(call, comm);
+    finish_exchange(call, comm);
 }
 
-static bool describe_neighbor_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_coll_velo_byte_offsets_t), COMM)
+static void describe_neighbor_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_coll_velo_byte_offsets_t), COMM)
 {
     uint32_t sources, targets;
-    if (!begin_exchange(call, comm, &sources, &targets)) {
-        return false;
-    }
+    begin_exchange(call, comm, &sources, &targets);
     divide_by_types(&call->send, from, targets, from_counts, from_types);
     for (uint32_t i = 0; i < targets; ++i) {
         call->send.parts[i].offset = MCA_COLL_VELO_OFFSET(from_offsets, i);
@@ -471,33 +447,27 @@ static bool describe_neighbor_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_
     for (uint32_t i = 0; i < sources; ++i) {
         call->receive.parts[i].offset = MCA_COLL_VELO_OFFSET(to_offsets, i);
     }
-    return finish_exchange(call, comm);
+    finish_exchange(call, comm);
 }
 
-/* --- forms: blocking, non-blocking, persistent. NULL: nobody else offers it. */
-#define FORM(form, name, sequence, described, parameters, arguments, serve)                                               \
-    static int form parameters                                                                                        \
-    {                                                                                                                 \
-        mca_coll_velo_module_t *module = (mca_coll_velo_module_t *) base;                                             \
-        mca_coll_velo_call_t call;                                                                                    \
-        int rc = describe_##name described ? serve : OMPI_ERR_NOT_SUPPORTED;                                          \
-        if (OPAL_LIKELY(OMPI_ERR_NOT_SUPPORTED != rc)) {                                                              \
-            return rc;                                                                                                \
-        }                                                                                                             \
-        velo_goal_run_skip(mca_coll_velo_group(module, sequence));                                                    \
-        return NULL == module->previous.coll_##form ? OMPI_ERR_NOT_SUPPORTED : module->previous.coll_##form arguments; \
+/* --- forms: blocking, non-blocking, persistent */
+#define FORM(form, name, described, parameters, serve)                           \
+    static int form parameters                                                   \
+    {                                                                            \
+        mca_coll_velo_module_t *module = (mca_coll_velo_module_t *) base;        \
+        mca_coll_velo_call_t call;                                               \
+        describe_##name described;                                               \
+        return serve;                                                            \
     }
-#define FORMS(name, parameters, arguments)                                                                          \
-    FORM(name, name, MCA_COLL_VELO_WAITING, (&call, LIST arguments), (LIST parameters, mca_coll_base_module_t *base),                      \
-         (LIST arguments, module->previous.coll_##name##_module), mca_coll_velo_run(module, &call))                 \
-    FORM(i##name, name, MCA_COLL_VELO_REQUESTS, (&call, LIST arguments),                                                                    \
-         (LIST parameters, ompi_request_t **request, mca_coll_base_module_t *base),                                 \
-         (LIST arguments, request, module->previous.coll_i##name##_module),                                         \
-         mca_coll_velo_start(module, &call, comm, request))                                                         \
-    FORM(name##_init, name, MCA_COLL_VELO_REQUESTS, (&call, LIST arguments),                                                                \
-         (LIST parameters, struct ompi_info_t *info, ompi_request_t **request, mca_coll_base_module_t *base),       \
-         (LIST arguments, info, request, module->previous.coll_##name##_init_module),                               \
-         mca_coll_velo_init(module, &call, comm, request))
+#define FORMS(name, parameters, arguments)                                                                    \
+    FORM(name, name, (&call, LIST arguments), (LIST parameters, mca_coll_base_module_t *base),                \
+         mca_coll_velo_run(module, &call))                                                                    \
+    FORM(i##name, name, (&call, LIST arguments),                                                              \
+         (LIST parameters, ompi_request_t **request, mca_coll_base_module_t *base),                           \
+         mca_coll_velo_start(module, &call, comm, request))                                                   \
+    FORM(name##_init, name, (&call, LIST arguments),                                                          \
+         (LIST parameters, struct ompi_info_t *info, ompi_request_t **request, mca_coll_base_module_t *base), \
+         ((void) info, mca_coll_velo_init(module, &call, comm, request)))
 OPERATIONS(FORMS)
 
 #define EACH_FORM(DO, name) DO(name) DO(i##name) DO(name##_init)

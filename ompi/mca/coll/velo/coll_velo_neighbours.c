@@ -4,7 +4,7 @@
 #include "ompi/mca/topo/base/base.h"
 #include "ompi/mca/topo/topo.h"
 
-bool mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint32_t *targets)
+void mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint32_t *targets)
 {
     const int rank = ompi_comm_rank(comm);
     if (OMPI_COMM_IS_CART(comm)) {
@@ -12,13 +12,10 @@ bool mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint
     } else if (OMPI_COMM_IS_GRAPH(comm)) {
         const int *end = comm->c_topo->mtc.graph->index + rank;
         *sources = *targets = (uint32_t) (0 == rank ? *end : *end - end[-1]);
-    } else if (OMPI_COMM_IS_DIST_GRAPH(comm)) {
+    } else {
         *sources = (uint32_t) comm->c_topo->mtc.dist_graph->indegree;
         *targets = (uint32_t) comm->c_topo->mtc.dist_graph->outdegree;
-    } else {
-        return false;
     }
-    return true;
 }
 
 /* Along each dimension the one below and the one above, which may be the same process: what goes up has another tag than what

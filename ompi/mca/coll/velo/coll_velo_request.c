@@ -13,6 +13,10 @@ static int request_free(ompi_request_t **request)
     ompi_communicator_t *kept = NULL;
     if ((*request)->req_persistent) {
         velo_goal_schedule_free(ours->schedule);
+        if (NULL != ours->operands.op) {
+            OBJ_RELEASE(ours->operands.op);
+            OBJ_RELEASE(ours->operands.type);
+        }
         mca_coll_velo_drop(&ours->send);
         mca_coll_velo_drop(&ours->receive);
         kept = (*request)->req_mpi_object.comm;
@@ -36,7 +40,7 @@ static void construct(mca_coll_velo_request_t *request)
 
 OBJ_CLASS_INSTANCE(mca_coll_velo_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
 
-/* The schedule of a call. Whether there is one for it is the same everywhere; without memory the job cannot go on. */
+/* The schedule of a call. Without memory the job cannot go on. */
 static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group *group, mca_coll_velo_call_t *call)
 {
     velo_goal_schedule *schedule;
@@ -45,13 +49,7 @@ static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group 
     if (call->may_multicast && OPAL_UNLIKELY(0 < module->on_node)) {
         mca_coll_velo_multicast(module, &call->request);
     }
-    const velo_status status = velo_goal_group_schedule(group, &call->request, &schedule);
-    if (VELO_ERR_UNSUPPORTED == status) {
-        mca_coll_velo_drop(&call->send);
-        mca_coll_velo_drop(&call->receive);
-        return NULL;
-    }
-    if (VELO_OK != status) {
+    if (VELO_OK != velo_goal_group_schedule(group, &call->request, &schedule)) {
         mca_common_velo_give_up("out of memory");
     }
     return schedule;
@@ -89,6 +87,16 @@ static int run_on_board(velo_board *board, mca_coll_velo_call_t *call)
     return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_PROTOCOL == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }
 
+static void combine_for_call(void *operands, const void *first, const void *second, void *result, uint64_t bytes)
+{
+    mca_coll_velo_combine(operands, first, second, result, bytes);
+}
+
+static void combine_for_request(void *request, const void *first, const void *second, void *result, uint64_t bytes)
+{
+    mca_coll_velo_combine(&((mca_coll_velo_request_t *) request)->operands, first, second, result, bytes);
+}
+
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
@@ -99,10 +107,8 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
     }
     velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
     velo_goal_schedule *schedule = plan(module, group, call);
-    if (NULL == schedule) {
-        return OMPI_ERR_NOT_SUPPORTED;
-    }
-    velo_goal_run *run = begin(group, schedule, &call->send, &call->receive, (velo_goal_start){.done = NULL});
+    velo_goal_run *run = begin(group, schedule, &call->send, &call->receive,
+                               (velo_goal_start){.combine = combine_for_call, .context = &call->operands});
     for (unsigned looks = 0; !velo_goal_run_is_over(run); ++looks) {
         if (looks % LOOKS == LOOKS - 1) {
             opal_progress();
@@ -141,7 +147,7 @@ static void activate(mca_coll_velo_request_t *request, velo_goal_schedule *sched
     request->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
     atomic_fetch_add(&request->module->under_way, 1);
     (void) begin(request->module->groups[MCA_COLL_VELO_REQUESTS], schedule, &request->send, &request->receive,
-                 (velo_goal_start){.done = done, .context = request, .lane = request->lane, .lane_number = request->starts++});
+                 (velo_goal_start){.done = done, .combine = combine_for_request, .context = request, .lane = request->lane, .lane_number = request->starts++});
 }
 
 static int request_start(size_t count, ompi_request_t **requests)
@@ -166,6 +172,7 @@ static mca_coll_velo_request_t *request_of(mca_coll_velo_module_t *module, mca_c
     request->module = module;
     request->send = call->send;
     request->receive = call->receive;
+    request->operands = call->operands;
     request->lane = 0;
     request->starts = 0;
     return request;
@@ -175,9 +182,6 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
                         ompi_request_t **request)
 {
     velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
-    if (NULL == schedule) {
-        return OMPI_ERR_NOT_SUPPORTED;
-    }
     mca_coll_velo_request_t *ours = request_of(module, call, comm, false);
     activate(ours, schedule);
     *request = &ours->super.super;
@@ -190,14 +194,15 @@ int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *cal
                        ompi_request_t **request)
 {
     velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
-    if (NULL == schedule) {
-        return OMPI_ERR_NOT_SUPPORTED;
-    }
     mca_coll_velo_request_t *ours = request_of(module, call, comm, true);
     if (VELO_OK != velo_goal_schedule_keep(schedule, &ours->schedule)) {
         mca_common_velo_give_up("out of memory");
     }
     ours->lane = velo_goal_group_lane(module->groups[MCA_COLL_VELO_REQUESTS]);
+    if (NULL != ours->operands.op) {
+        OBJ_RETAIN(ours->operands.op);
+        OBJ_RETAIN(ours->operands.type);
+    }
     mca_coll_velo_keep_types(&ours->send);
     mca_coll_velo_keep_types(&ours->receive);
     OBJ_RETAIN(comm);
