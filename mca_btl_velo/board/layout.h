@@ -96,6 +96,12 @@ constexpr std::uint32_t groups_of(std::uint32_t members) {
     return (members + kCounted - 1) / kCounted;
 }
 
+// Of the requests of a communicator, beside its boards.
+template <template <class> class Atom = std::atomic>
+struct alignas(kSpacing) Beginning {
+    Atom<std::uint64_t> word;
+};
+
 // Where everything is, from the first byte on.
 struct Offsets {
     std::size_t progress, counters, lines, chunks, end;
