@@ -188,6 +188,7 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     step.end = waits_for_all ? all : me;
     switch (operation) {
         case VELO_BOARD_BARRIER:
+            step.bytes = 0;
             step.by_turns = member.exchanges();
             step.meets = !step.by_turns;
             break;

@@ -22,7 +22,9 @@ class BasicBeginning {
         std::uint64_t word = word_->load(std::memory_order_relaxed);
         while ((word & kSettled) == 0) {
             if (word > request) return false;
-            if (word_->compare_exchange_weak(word, request + 1, std::memory_order_relaxed)) return false;
+            if (word_->compare_exchange_weak(word, request + 1, std::memory_order_relaxed,
+                                             std::memory_order_relaxed))
+                return false;
         }
         return request >= (word & ~kSettled);
     }

@@ -152,7 +152,8 @@ def test_what_nobody_knows_is_an_error(mpi):
 
 
 def test_between_groups_the_other_way_is_gone(mpi):
-    run(mpi, "between", np=3, params={"coll_velo_boards": 0})  # who is alone has no board
+    result = mpi.run("coll", "between", np=3, params=COLL)  # who is alone opens no board
+    assert len(USED.findall(result.stderr)) == 3, str(result)
 
 
 def test_beside_messages(mpi):
