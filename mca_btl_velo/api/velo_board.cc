@@ -36,7 +36,8 @@ struct Operation {
 
 // The file: a board for those that wait, one for requests, and from which request on.
 struct Parts {
-    static constexpr std::uint32_t kMostWindow = 64, kMostChunks = 8;  // of requests, which are waited for soon
+    static constexpr std::uint32_t kMostWindow = 64,
+                                   kMostChunks = 8;  // of requests, which are waited for soon
 
     Shape waiting, requests;
     std::size_t second, beginning, end;
@@ -62,8 +63,8 @@ struct velo_board {
     velo_board(SharedFile file, const velo_board_config& config, const Parts& parts)
         : memory(large_enough(std::move(file), parts)),
           member({memory.data(), parts.second}, parts.waiting, config.rank, surroundings(config, "")),
-          of_requests({memory.data() + parts.second, parts.beginning - parts.second}, parts.requests, config.rank,
-                      surroundings(config, ", requests"), true),
+          of_requests({memory.data() + parts.second, parts.beginning - parts.second}, parts.requests,
+                      config.rank, surroundings(config, ", requests"), true),
           requests(&of_requests),
           beginning(reinterpret_cast<Beginning<>*>(memory.data() + parts.beginning)),
           log(config.log),
@@ -138,8 +139,8 @@ Share block_of(const velo_goal_request& request, const Member& member) {
                                            const velo_goal_request& request, const void* from, void* to) {
     const std::uint64_t bytes = request.bytes;
     const auto reduce_scatter = [&](const Share& share) {
-        member.reduce_scatter(reduction_of(request), source(from, request), target(to), share.bytes, share.begin,
-                              share.end);
+        member.reduce_scatter(reduction_of(request), source(from, request), target(to), share.bytes,
+                              share.begin, share.end);
     };
     switch (operation) {
         case VELO_BOARD_NONE:
@@ -149,7 +150,8 @@ Share block_of(const velo_goal_request& request, const Member& member) {
         case VELO_BOARD_BCAST:
             return member.bcast(request.root, target(to), bytes);
         case VELO_BOARD_REDUCE:
-            return member.reduce(reduction_of(request), request.root, source(from, request), target(to), bytes);
+            return member.reduce(reduction_of(request), request.root, source(from, request), target(to),
+                                 bytes);
         case VELO_BOARD_ALLREDUCE:
             return member.allreduce(reduction_of(request), source(from, request), target(to), bytes);
         case VELO_BOARD_SCAN:
@@ -180,7 +182,8 @@ bool is_of_blocks(velo_board_operation operation) {
 Step step_of(const Member& member, velo_board_operation operation, const velo_goal_request& request,
              const void* from, void* to) {
     const std::uint32_t me = member.me(), all = member.shape().members;
-    const bool is_root = request.root == me, waits_for_all = operation != VELO_BOARD_EXSCAN && operation != VELO_BOARD_SCAN;
+    const bool is_root = request.root == me,
+               waits_for_all = operation != VELO_BOARD_EXSCAN && operation != VELO_BOARD_SCAN;
     Step step;
     step.bytes = static_cast<std::uint32_t>(request.bytes);
     step.data = static_cast<const std::byte*>(request.in_place ? to : from);
@@ -283,20 +286,27 @@ velo_status velo_board_run(velo_board* board, velo_board_operation operation,
 }
 
 bool velo_board_serves(velo_board* board, uint64_t request) {
+    static_assert(noexcept(board->beginning.serves(request)));
     return board->beginning.serves(request);
 }
 
 void velo_board_settle(velo_board* board) {
+    static_assert(noexcept(board->beginning.settle()));
     board->beginning.settle();
 }
 
 bool velo_board_takes(const velo_board* board, velo_board_operation operation,
                       const velo_goal_request* request) {
-    const std::uint64_t bytes =
-        operation == VELO_BOARD_REDUCE_SCATTER_BLOCK ? block_of(*request, board->member).bytes : request->bytes;
-    // Without data there is no run.
-    return operation != VELO_BOARD_NONE && bytes <= board->of_requests.most(is_of_blocks(operation)) &&
-           (bytes > 0 || operation == VELO_BOARD_BARRIER);
+    bool takes = false;
+    attempted([&] {
+        const std::uint64_t bytes = operation == VELO_BOARD_REDUCE_SCATTER_BLOCK
+                                        ? block_of(*request, board->member).bytes
+                                        : request->bytes;
+        // Without data there is no run.
+        takes = operation != VELO_BOARD_NONE && bytes <= board->of_requests.most(is_of_blocks(operation)) &&
+                (bytes > 0 || operation == VELO_BOARD_BARRIER);
+    });
+    return takes;
 }
 
 velo_status velo_board_start(velo_board* board, velo_board_operation operation,
@@ -310,7 +320,9 @@ velo_status velo_board_start(velo_board* board, velo_board_operation operation,
     });
     if (over && status == VELO_OK) return VELO_OK;
     return velo::contained(
-        [&] { *context = &board->requests.add(step, {operation, *request, from, to, nullptr}).context; },
+        [&] {
+            *context = &board->requests.add(step, {operation, *request, from, to, nullptr}).context;
+        },
         [](velo_status, const char*) {});
 }
 

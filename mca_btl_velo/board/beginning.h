@@ -17,7 +17,7 @@ class BasicBeginning {
 
     // Whether this request goes over the board. Of whoever has opened it; until it is settled none does, nor
     // does any before it at anybody else.
-    bool serves(std::uint64_t request) const {
+    bool serves(std::uint64_t request) const noexcept {
         // relaxed: it is all that is agreed upon here.
         std::uint64_t word = word_->load(std::memory_order_relaxed);
         while ((word & kSettled) == 0) {
@@ -29,7 +29,7 @@ class BasicBeginning {
         return request >= (word & ~kSettled);
     }
     // When all members have opened it, and asked for the last request that went another way.
-    void settle() const { word_->fetch_or(kSettled, std::memory_order_relaxed); }
+    void settle() const noexcept { word_->fetch_or(kSettled, std::memory_order_relaxed); }
 
  private:
     static constexpr std::uint64_t kSettled = std::uint64_t{1} << 63;

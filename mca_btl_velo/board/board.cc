@@ -34,8 +34,7 @@ Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32
     if (!shape.plausible() || me >= shape.members)
         throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
     const auto* header = reinterpret_cast<const Header*>(memory);
-    if (bytes < Offsets::of(shape).end || header->magic != Header::kMagic || header->shape != shape)
-        refuse();
+    if (bytes < Offsets::of(shape).end || header->magic != Header::kMagic || header->shape != shape) refuse();
     return Board(places(memory, shape), shape, me, header->first_run);
 }
 

@@ -116,8 +116,8 @@ class Member {
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead = 0);
-    // Who is ahead of its readers waits for several runs at once: each look at where they are takes a line away
-    // from them.
+    // Who is ahead of its readers waits for several runs at once: each look at where they are takes a line
+    // away from them.
     std::uint32_t more_to_wait_for(std::uint32_t bytes) const { return (board_.places_for(bytes) - 1) / 2; }
     bool arrive() { return given_ ? is_last_ : board_.arrive(); }
     std::uint32_t bytes_of(const Step& step) const {

@@ -16,8 +16,8 @@ class Requests {
 
     bool empty() const { return first_ == all_.size(); }
 
-    // Of the one that starts; the same at all members, in the same order. True: perform() has ended it. If not,
-    // it is to be added. Throws Failure.
+    // Of the one that starts; the same at all members, in the same order. True: perform() has ended it. If
+    // not, it is to be added. Throws Failure.
     template <typename Perform>
     bool over_at_once(const Step& step, Perform perform) {
         return empty() && goes_on(step) && end(perform);
@@ -31,7 +31,8 @@ class Requests {
         return all_.emplace_back(One{step, operation}).operation;
     }
 
-    // Goes on with the first one. True: perform(operation) has ended it, and it is to be taken. Throws Failure.
+    // Goes on with the first one. True: perform(operation) has ended it, and it is to be taken. Throws
+    // Failure.
     template <typename Perform>
     bool advance(Perform perform) {
         const One& one = all_[first_];

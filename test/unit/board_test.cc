@@ -460,7 +460,8 @@ TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
     EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL);
     EXPECT_NE(o.said.find("rank 0 has 8 bytes where this rank has 16"), std::string::npos) << o.said;
     request.root = 1;
-    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL) << "of no use any more";
+    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL)
+        << "of no use any more";
     velo_board_close(made);
     velo_board_close(opened);
 }
@@ -485,7 +486,8 @@ struct Party {
             if (all.empty())
                 EXPECT_EQ(velo_board_create(&o.config, &one, o.error, sizeof o.error), VELO_OK) << o.error;
             else
-                EXPECT_EQ(velo_board_open(&o.config, address, &one, o.error, sizeof o.error), VELO_OK) << o.error;
+                EXPECT_EQ(velo_board_open(&o.config, address, &one, o.error, sizeof o.error), VELO_OK)
+                    << o.error;
             if (all.empty()) velo_board_address(one, address);
             all.emplace_back(one);
         }
@@ -498,8 +500,8 @@ struct Party {
 
 // One operation of `count` words a block at a member: what goes in, what has to come out.
 struct Work {
-    Work(velo_board_operation chosen, std::uint32_t round, std::uint32_t me, std::uint32_t all, std::uint32_t count,
-         bool in_place)
+    Work(velo_board_operation chosen, std::uint32_t round, std::uint32_t me, std::uint32_t all,
+         std::uint32_t count, bool in_place)
         : operation(chosen), root(round % all) {
         const bool at_root = me == root;
         const auto in_blocks = [&](std::uint32_t rank) { return words(round, rank, count * all); };
@@ -629,7 +631,8 @@ TEST_P(BoardRequestsTest, every_operation_ends_with_what_its_definition_says_who
             if (begun[me] < work[me].size() && random() % 3 == 0) {
                 Work& one = *work[me][begun[me]++];
                 void** place = nullptr;
-                ASSERT_EQ(velo_board_start(board, one.operation, &one.request, one.from.data(), one.to.data(), &place),
+                ASSERT_EQ(velo_board_start(board, one.operation, &one.request, one.from.data(), one.to.data(),
+                                           &place),
                           VELO_OK);
                 if (place != nullptr)
                     *place = &one;
@@ -643,7 +646,8 @@ TEST_P(BoardRequestsTest, every_operation_ends_with_what_its_definition_says_who
             Work& one = *static_cast<Work*>(context);
             ASSERT_EQ(&one, work[me][ended[me]].get()) << "out of their order";
             ++ended[me];
-            EXPECT_EQ(one.to, one.expected) << "operation " << one.operation << " at " << me << " of " << members;
+            EXPECT_EQ(one.to, one.expected)
+                << "operation " << one.operation << " at " << me << " of " << members;
         }
         EXPECT_EQ(party.o.said, "");
     }
@@ -726,7 +730,8 @@ TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_
     }
     EXPECT_EQ(context, value);
     EXPECT_EQ(status, VELO_ERR_PROTOCOL);
-    EXPECT_NE(party.o.said.find("b, requests, run 0: rank 0 has 16 bytes where this rank has 8"), std::string::npos)
+    EXPECT_NE(party.o.said.find("b, requests, run 0: rank 0 has 16 bytes where this rank has 8"),
+              std::string::npos)
         << party.o.said;
     ASSERT_TRUE(velo_board_advance(other, &context, &status));
     EXPECT_EQ(context, &next);
@@ -744,11 +749,14 @@ TEST(BoardRequestTest, one_that_nobody_joins_names_the_slowest) {
     void* context = nullptr;
     velo_status status;
     for (std::uint32_t me = 0; me < 2; ++me) {
-        ASSERT_EQ(velo_board_start(party.all[me].get(), VELO_BOARD_BARRIER, &request, nullptr, nullptr, &place), VELO_OK);
+        ASSERT_EQ(
+            velo_board_start(party.all[me].get(), VELO_BOARD_BARRIER, &request, nullptr, nullptr, &place),
+            VELO_OK);
         *place = &request;
     }
     while (party.o.said.empty()) EXPECT_FALSE(velo_board_advance(party.all[0].get(), &context, &status));
-    EXPECT_NE(party.o.said.find("no progress on the board of b, requests for "), std::string::npos) << party.o.said;
+    EXPECT_NE(party.o.said.find("no progress on the board of b, requests for "), std::string::npos)
+        << party.o.said;
     EXPECT_NE(party.o.said.find("run 0 waits for rank 2, which is at 0"), std::string::npos) << party.o.said;
 }
 
