@@ -43,7 +43,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x32304452414f42;  // "BOARD02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x33304452414f42;  // "BOARD03": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
