@@ -51,35 +51,49 @@ typedef struct velo_board_counts {
     uint64_t published, picked_up;
     uint64_t credit_waits; /* for the slowest to finish an old run */
     uint64_t long_waits;   /* that took longer than a look */
+    uint64_t requests;     /* operations that nobody waited for */
 } velo_board_counts;
 velo_board_counts velo_board_count(void);
 
+typedef enum velo_board_operation {
+    VELO_BOARD_NONE,
+    VELO_BOARD_BARRIER,
+    VELO_BOARD_BCAST,
+    VELO_BOARD_REDUCE,
+    VELO_BOARD_ALLREDUCE,
+    VELO_BOARD_SCAN,
+    VELO_BOARD_EXSCAN,
+    VELO_BOARD_GATHER,
+    VELO_BOARD_SCATTER,
+    VELO_BOARD_ALLGATHER,
+    VELO_BOARD_ALLTOALL,
+    VELO_BOARD_REDUCE_SCATTER,
+    VELO_BOARD_REDUCE_SCATTER_BLOCK
+} velo_board_operation;
+
 /* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_PROTOCOL: a member
  * has done what no correct one does; the log says what, and the board is of no use any more. */
-typedef velo_status (*velo_board_operation)(velo_board* board, const velo_goal_request* request,
-                                            const void* from, void* to);
-velo_status velo_board_barrier(velo_board* board, const velo_goal_request* request, const void* from,
-                               void* to);
-velo_status velo_board_bcast(velo_board* board, const velo_goal_request* request, const void* from, void* to);
-velo_status velo_board_reduce(velo_board* board, const velo_goal_request* request, const void* from,
-                              void* to);
-velo_status velo_board_allreduce(velo_board* board, const velo_goal_request* request, const void* from,
-                                 void* to);
-velo_status velo_board_scan(velo_board* board, const velo_goal_request* request, const void* from, void* to);
-velo_status velo_board_exscan(velo_board* board, const velo_goal_request* request, const void* from,
-                              void* to);
-velo_status velo_board_gather(velo_board* board, const velo_goal_request* request, const void* from,
-                              void* to);
-velo_status velo_board_scatter(velo_board* board, const velo_goal_request* request, const void* from,
-                               void* to);
-velo_status velo_board_allgather(velo_board* board, const velo_goal_request* request, const void* from,
-                                 void* to);
-velo_status velo_board_alltoall(velo_board* board, const velo_goal_request* request, const void* from,
-                                void* to);
-velo_status velo_board_reduce_scatter(velo_board* board, const velo_goal_request* request, const void* from,
-                                      void* to);
-velo_status velo_board_reduce_scatter_block(velo_board* board, const velo_goal_request* request,
-                                            const void* from, void* to);
+velo_status velo_board_run(velo_board* board, velo_board_operation operation,
+                           const velo_goal_request* request, const void* from, void* to);
+
+/* Requests: operations that go on while nobody waits, on lines of their own, so that their order among those
+ * that wait is of no account; that among themselves is the same at all members. For one thread at a time,
+ * which need not be the one that waits in velo_board_run.
+ *
+ * Whether request number `request` of this process goes over the board. All members have the same answer if
+ * each has asked for the last one before it opened the board, then they have found that all have it, and each
+ * has settled that, before or after any other one. False until then. */
+bool velo_board_serves(velo_board* board, uint64_t request);
+void velo_board_settle(velo_board* board);
+/* It is of the size that a request may have: what one run takes. */
+bool velo_board_takes(const velo_board* board, velo_board_operation operation,
+                      const velo_goal_request* request);
+/* `context`: where to leave what velo_board_advance will give back when it is over, until another one starts;
+ * NULL: it is over. The buffers, and what `request` points to, live until then. VELO_ERR_RESOURCE. */
+velo_status velo_board_start(velo_board* board, velo_board_operation operation,
+                             const velo_goal_request* request, const void* from, void* to, void*** context);
+/* True: the first of them is over. `status` as of velo_board_run. */
+bool velo_board_advance(velo_board* board, void** context, velo_status* status);
 
 #ifdef __cplusplus
 }

@@ -25,14 +25,16 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
     }
 }
 
+void refuse() {
+    throw Failure(VELO_ERR_MISMATCH,
+                  "the board that another process has made is of another build of Velo, or of another shape");
+}
+
 Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32_t me) {
     if (!shape.plausible() || me >= shape.members)
         throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
     const auto* header = reinterpret_cast<const Header*>(memory);
-    if (bytes < Offsets::of(shape).end || header->magic != Header::kMagic || header->shape != shape)
-        throw Failure(VELO_ERR_MISMATCH,
-                      "the board that another process has made is of another build of Velo, or of another "
-                      "shape");
+    if (bytes < Offsets::of(shape).end || header->magic != Header::kMagic || header->shape != shape) refuse();
     return Board(places(memory, shape), shape, me, header->first_run);
 }
 

@@ -197,6 +197,8 @@ using Board = BasicBoard<>;
 
 // In zeroed memory of Offsets::of(shape).end bytes. Its creator calls `lay_out` first.
 void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run = 0);
+// Throws: it is of another build, or of another shape.
+[[noreturn]] void refuse();
 // Throws Failure unless a board of that shape lies there.
 Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32_t me);
 

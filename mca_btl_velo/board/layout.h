@@ -43,7 +43,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x32304452414f42;  // "BOARD02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x33304452414f42;  // "BOARD03": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
@@ -95,6 +95,12 @@ struct alignas(kSpacing) Counter {
 constexpr std::uint32_t groups_of(std::uint32_t members) {
     return (members + kCounted - 1) / kCounted;
 }
+
+// Of the requests of a communicator, beside its boards.
+template <template <class> class Atom = std::atomic>
+struct alignas(kSpacing) Beginning {
+    Atom<std::uint64_t> word;
+};
 
 // Where everything is, from the first byte on.
 struct Offsets {

@@ -43,6 +43,7 @@ Totals& Totals::operator+=(const Totals& other) {
     picked_up += other.picked_up;
     credit_waits += other.credit_waits;
     long_waits += other.long_waits;
+    requests += other.requests;
     return *this;
 }
 
@@ -53,10 +54,12 @@ Totals totals() {
     return sum;
 }
 
-Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around)
+Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
+               bool of_requests)
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)) {
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)),
+      is_of_requests_(of_requests) {
     std::lock_guard lock(all().mutex);
     all().open.push_back(this);
 }
@@ -78,9 +81,7 @@ void Member::fail(const std::string& what) const {
 inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     if (!board_.may_publish(bytes, ahead)) [[unlikely]] {
         credit_waits_ += 1;
-        // Who is ahead of its readers waits for several runs at once: each look at where they are takes a
-        // line away from them.
-        const std::uint32_t more = std::max(ahead, (board_.places_for(bytes) - 1) / 2);
+        const std::uint32_t more = std::max(ahead, more_to_wait_for(bytes));
         waiting_.until([this, bytes, more] { return board_.may_publish(bytes, more); },
                        [this] {
                            if (auto fault = board_.fault_of_progress()) fail(*fault);
@@ -91,6 +92,8 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
 }
 
 inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
+    if (given_) [[unlikely]]
+        return;
     platform::copy(own_place(bytes, ahead), data, bytes);
     board_.publish(board_.me(), bytes, ahead);
     published_ += 1;
@@ -99,6 +102,8 @@ inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uin
 // `bytes` of each of the other members' blocks, which lie `block` apart.
 void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                             std::uint32_t ahead) {
+    if (given_) [[unlikely]]
+        return;
     const std::uint32_t others = board_.members() - 1, me = board_.me();
     std::byte* place = own_place(bytes * others, ahead);
     if (block == bytes) {
@@ -144,7 +149,7 @@ template <typename Give, typename Take>
     std::uint64_t given = 0;
     std::uint32_t ahead = 0, before = 0;  // runs of this operation
     cut(bytes, most, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(exchanges() && bytes <= std::min<std::uint64_t>(most, kInLine));
+        board_.begin(takes_turns(bytes) && bytes <= most);
         for (; given < bytes && ahead <= most_ahead; ++ahead, given += most)
             give(given, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - given)), ahead);
         take(offset, part);
@@ -167,13 +172,50 @@ inline void Member::fold(const Reduction& by, std::uint32_t end, std::byte* to, 
         combine(by, first, operand(member), to, bytes);
 }
 
+bool Member::give(const Step& step) {
+    board_.begin(step.by_turns);
+    if (step.gives) {
+        if (!board_.may_publish(bytes_of(step), has_waited_ ? more_to_wait_for(bytes_of(step)) : 0)) {
+            if (!has_waited_) credit_waits_ += 1;
+            has_waited_ = true;
+            return false;
+        }
+        if (step.in_blocks)
+            publish_blocks(step.data, step.bytes, step.bytes);
+        else
+            publish(step.data, step.bytes);
+    }
+    if (step.meets) is_last_ = board_.arrive();
+    given_ = true;
+    requests_ += 1;
+    has_waited_ = false;
+    seen_ = step.first;
+    return true;
+}
+
+bool Member::has_all(const Step& step) {
+    if (step.meets) return is_last_ || board_.published(board_.result(), step.bytes);
+    for (; seen_ < step.end; ++seen_)
+        if (seen_ != board_.me() && !board_.published(seen_, bytes_of(step))) return false;
+    return true;
+}
+
+void Member::check(const Step& step) const {
+    std::optional<std::string> fault;
+    if (!given_)
+        fault = board_.fault_of_progress();
+    else
+        fault = board_.fault_of(step.meets ? board_.result() : seen_, bytes_of(step));
+    if (fault) fail(*fault);
+}
+
 void Member::barrier() {
     board_.begin(exchanges());
     if (exchanges()) {
         publish(nullptr, 0);
         for (std::uint32_t i = 0; i < board_.members(); ++i)
             if (i != board_.me()) (void)pick_up(i, 0);
-    } else if (board_.arrive()) {
+    } else if (arrive()) {
         board_.publish(board_.result(), 0);
         published_ += 1;
     } else {
@@ -229,7 +271,7 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin();
         give(offset, part, 0);
-        if (board_.arrive()) {
+        if (arrive()) {
             std::byte* const result = board_.place(board_.result(), part);
             fold_all(result, offset, part);
             board_.publish(board_.result(), part);

@@ -41,10 +41,22 @@ struct Totals {
     std::uint64_t picked_up;
     std::uint64_t credit_waits;  // for the slowest to finish an old run
     std::uint64_t long_waits;    // that were longer than a look
+    std::uint64_t requests;      // operations that nobody waited for
 
     Totals& operator+=(const Totals& other);
 };
 Totals totals();
+
+// What an operation of one run asks of a member that does not wait in it. Of whom it takes something all
+// publish as many bytes.
+struct Step {
+    bool gives = false, in_blocks = false;  // one for each other member
+    bool by_turns = false;
+    bool meets = false;  // arrives, and takes the result of whoever is last
+    const std::byte* data = nullptr;
+    std::uint32_t bytes = 0;           // of all, or of a block
+    std::uint32_t first = 0, end = 0;  // takes from these, but for itself
+};
 
 // All members call the same operations in the same order, with the same bytes, root and reduction. Buffers
 // are as for MPI, without gaps; `from` null: what this member gives lies where its result is to be (in
@@ -52,7 +64,9 @@ Totals totals();
 class Member {
  public:
     // `memory`: a board of that shape; lives as long as the member.
-    Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around);
+    // Of requests: the second board of a communicator.
+    Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
+           bool of_requests = false);
     Member(const Member&) = delete;
     ~Member();
 
@@ -72,19 +86,43 @@ class Member {
     void reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,
                         std::uint64_t begin, std::uint64_t end);
 
+    // --- without waiting: first `give` until it says yes, then `has_all` until it does, then the operation
+    // itself, which must be of one run and finds everything there, then `forget`.
+
+    // Bytes of a block, of which one run takes no more.
+    std::uint32_t most(bool in_blocks) const { return in_blocks ? part_of_blocks() : shape().chunk; }
+    // Two members that wait for each other, with a line each.
+    bool takes_turns(std::uint64_t bytes) const { return exchanges() && bytes <= kInLine; }
+    bool exchanges() const { return board_.members() <= kMostExchange; }
+    bool give(const Step& step);
+    bool has_all(const Step& step);
+    void forget() { given_ = false; }
+    // Throws if that can never be.
+    void check(const Step& step) const;
+    std::string describe_slowest() const;
+    Waiting& waiting() { return waiting_; }
+
     const Shape& shape() const { return board_.shape(); }
     std::uint32_t me() const { return board_.me(); }
-    Totals counted() const { return {1, published_, picked_up_, credit_waits_, waiting_.long_waits()}; }
+    Totals counted() const {
+        return {!is_of_requests_, published_, picked_up_, credit_waits_, waiting_.long_waits(), requests_};
+    }
 
  private:
     // Up to so many members everybody reads all contributions; above, the last to arrive does it for all.
     static constexpr std::uint32_t kMostExchange = 2;
 
-    bool exchanges() const { return board_.members() <= kMostExchange; }
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead = 0);
+    // Who is ahead of its readers waits for several runs at once: each look at where they are takes a line
+    // away from them.
+    std::uint32_t more_to_wait_for(std::uint32_t bytes) const { return (board_.places_for(bytes) - 1) / 2; }
+    bool arrive() { return given_ ? is_last_ : board_.arrive(); }
+    std::uint32_t bytes_of(const Step& step) const {
+        return step.in_blocks ? step.bytes * (board_.members() - 1) : step.bytes;
+    }
     template <typename Give, typename Take>
     void exchange(std::uint64_t bytes, std::uint32_t most, Give give, Take take);
     const std::byte* pick_up(std::uint32_t writer, std::uint32_t bytes);
@@ -99,13 +137,16 @@ class Member {
     }
     // Where a writer, which keeps its own, has the block of `member`.
     static std::size_t slot(std::uint32_t member, std::uint32_t writer) { return member - (member > writer); }
-    std::string describe_slowest() const;
     [[noreturn]] void fail(const std::string& what) const;
 
     Board board_;
     Waiting waiting_;
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
-    Count published_, picked_up_, credit_waits_;
+    bool is_of_requests_;
+    Count published_, picked_up_, credit_waits_, requests_;
+    bool given_ = false, is_last_ = false;  // of the run that is under way without waiting
+    bool has_waited_ = false;
+    std::uint32_t seen_ = 0;  // of its writers, those before
 };
 
 }  // namespace velo::board

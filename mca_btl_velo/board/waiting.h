@@ -39,6 +39,24 @@ class Waiting {
     const std::string& name() const { return around_.name; }
     std::uint64_t long_waits() const { return long_waits_.load(std::memory_order_relaxed); }
 
+    // For who does not wait: looks in vain so far, and since when.
+    struct Patience {
+        std::uint32_t looks = 0;
+        std::uint64_t began_ns = 0, due_ns = 0;
+    };
+    // After a look in vain.
+    template <typename Check, typename Whom>
+    void look_again(Patience* patience, Check check, Whom whom) {
+        if (++patience->looks % kLooksOfChecks != 0) [[likely]]
+            return;
+        if (patience->began_ns == 0) {
+            long_waits_.store(long_waits() + 1, std::memory_order_relaxed);
+            patience->due_ns = around_.warning_ns;
+        }
+        check();
+        if (is_due(&patience->began_ns, &patience->due_ns)) warn(patience->began_ns, whom());
+    }
+
     // Until `ready`. `check` is asked now and then: it throws if that can never be. `whom`: whom it waits
     // for, in words.
     template <typename Ready, typename Check, typename Whom>
@@ -55,7 +73,7 @@ class Waiting {
     // Many: some microseconds, several times what a line takes to come.
     static constexpr std::uint32_t kFew = 4, kMany = 128;
     // Of those that wait so many times in a row one makes progress; one asks whether this can end.
-    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 8;
+    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 8, kLooksOfChecks = 256;
 
     template <typename Ready, typename Check, typename Whom>
     [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, Whom whom) {

@@ -69,6 +69,9 @@ std::uint64_t board_picked_up(const Engine&) {
 std::uint64_t board_credit_waits(const Engine&) {
     return board::totals().credit_waits;
 }
+std::uint64_t board_requests(const Engine&) {
+    return board::totals().requests;
+}
 std::uint64_t board_long_waits(const Engine&) {
     return board::totals().long_waits;
 }

@@ -17,6 +17,7 @@ USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules b
 
 
 BOARDS = re.compile(r"boards: (\d+), published (\d+) times, picked up (\d+); (\d+) waits for credits")
+ON_BOARDS = re.compile(r"boards: .* (\d+) requests")
 
 
 def boards(result):
@@ -184,7 +185,8 @@ def test_operations_are_freed_before_their_requests_are_started(mpi):
 
 
 def test_between_groups_the_other_way_is_gone(mpi):
-    run(mpi, "between", np=3, params={"coll_velo_boards": 0})  # who is alone has no board
+    result = mpi.run("coll", "between", np=3, params=COLL)  # who is alone opens no board
+    assert len(USED.findall(result.stderr)) == 3, str(result)
 
 
 def test_beside_messages(mpi):
@@ -306,6 +308,20 @@ def test_small_blocking_operations_go_over_a_board(mpi, np):
     found = boards(result)
     assert len(found) == np and all(count == 1 and published and picked for count, published, picked, _ in found), str(result)
     assert result.facts() == {"rounds": 1}
+
+
+@pytest.mark.parametrize("np", [2, 3, 5])
+def test_requests_go_over_a_board_whatever_waits_in_between(mpi, np):
+    result = run(mpi, "between_calls", 600, np=np)
+    requests = [int(count) for count in ON_BOARDS.findall(result.stderr)]
+    # Those of more than one run go by schedules, and so do the first ones.
+    assert len(requests) == np and min(requests) > 200 and result.facts() == {"rounds": 600}, str(result)
+
+
+@pytest.mark.parametrize("params", [{"coll_velo_board_window": 1, "coll_velo_board_chunk": 64}, {"coll_velo_board_window": 2}])
+def test_requests_on_boards_of_any_size(mpi, params):
+    result = run(mpi, "between_calls", 300, np=3, params=params)
+    assert min(int(count) for count in ON_BOARDS.findall(result.stderr)) > 50 and result.facts() == {"rounds": 300}, str(result)
 
 
 @pytest.mark.parametrize("params", [{"coll_velo_board_window": 1, "coll_velo_board_chunk": 64, "coll_velo_board_limit": 1048576},

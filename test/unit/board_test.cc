@@ -431,10 +431,10 @@ TEST(BoardInterfaceTest, a_board_is_opened_by_its_address_and_outlives_its_maker
     velo_goal_request request{};
     request.bytes = 40;
     char text[40] = "what the root has written", found[40] = "";
-    EXPECT_EQ(velo_board_bcast(made, &request, nullptr, text), VELO_OK);
+    EXPECT_EQ(velo_board_run(made, VELO_BOARD_BCAST, &request, nullptr, text), VELO_OK);
     velo_board_close(made);
     EXPECT_EQ(velo_board_open(&o.config, address, &late, o.error, sizeof o.error), VELO_ERR_UNREACHABLE);
-    EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, found), VELO_OK);
+    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, found), VELO_OK);
     EXPECT_STREQ(found, text);
     velo_board_close(opened);
 }
@@ -455,14 +455,334 @@ TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
     velo_goal_request request{};
     char data[16] = "";
     request.bytes = 8;
-    EXPECT_EQ(velo_board_bcast(made, &request, nullptr, data), VELO_OK);
+    EXPECT_EQ(velo_board_run(made, VELO_BOARD_BCAST, &request, nullptr, data), VELO_OK);
     request.bytes = 16;
-    EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, data), VELO_ERR_PROTOCOL);
+    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL);
     EXPECT_NE(o.said.find("rank 0 has 8 bytes where this rank has 16"), std::string::npos) << o.said;
     request.root = 1;
-    EXPECT_EQ(velo_board_bcast(opened, &request, nullptr, data), VELO_ERR_PROTOCOL) << "of no use any more";
+    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL)
+        << "of no use any more";
     velo_board_close(made);
     velo_board_close(opened);
+}
+
+// --- requests
+
+struct Closed {
+    void operator()(velo_board* board) const { velo_board_close(board); }
+};
+using Handle = std::unique_ptr<velo_board, Closed>;
+
+// All members of a board of requests, in one thread.
+struct Party {
+    Party(std::uint32_t members, std::uint32_t window, std::uint32_t chunk) : o(directory.path().c_str()) {
+        o.config.size = members;
+        o.config.window = o.config.chunks = window;
+        o.config.chunk = chunk;
+        o.config.stall_warning = 1;
+        char address[VELO_BOARD_ADDRESS];
+        for (; o.config.rank < members; ++o.config.rank) {
+            velo_board* one = nullptr;
+            if (all.empty())
+                EXPECT_EQ(velo_board_create(&o.config, &one, o.error, sizeof o.error), VELO_OK) << o.error;
+            else
+                EXPECT_EQ(velo_board_open(&o.config, address, &one, o.error, sizeof o.error), VELO_OK)
+                    << o.error;
+            if (all.empty()) velo_board_address(one, address);
+            all.emplace_back(one);
+        }
+    }
+
+    test::TemporaryDirectory directory;
+    Opened o;
+    std::vector<Handle> all;
+};
+
+// One operation of `count` words a block at a member: what goes in, what has to come out.
+struct Work {
+    Work(velo_board_operation chosen, std::uint32_t round, std::uint32_t me, std::uint32_t all,
+         std::uint32_t count, bool in_place)
+        : operation(chosen), root(round % all) {
+        const bool at_root = me == root;
+        const auto in_blocks = [&](std::uint32_t rank) { return words(round, rank, count * all); };
+        const auto sum = [&](std::uint32_t end, std::uint32_t offset) {
+            Words total(count);
+            for (std::uint32_t rank = 0; rank < end; ++rank)
+                for (std::uint32_t i = 0; i < count; ++i) total[i] += word(round, rank, offset + i);
+            return total;
+        };
+        Words joined;
+        request.root = root;
+        request.bytes = 4 * count;
+        request.op = VELO_GOAL_ADD;
+        request.type = VELO_GOAL_UINT;
+        request.width = 32;
+        from = words(round, me, count);
+        to.assign(count, 7);
+        switch (operation) {
+            case VELO_BOARD_BCAST:
+                if (at_root) to = from;
+                expected = words(round, root, count);
+                return;
+            case VELO_BOARD_REDUCE:
+                expected = at_root ? sum(all, 0) : to;
+                request.in_place = in_place && at_root;
+                break;
+            case VELO_BOARD_ALLREDUCE:
+                expected = sum(all, 0);
+                request.in_place = in_place;
+                break;
+            case VELO_BOARD_SCAN:
+                expected = sum(me + 1, 0);
+                request.in_place = in_place;
+                break;
+            case VELO_BOARD_EXSCAN:
+                request.in_place = in_place;
+                expected = me > 0 ? sum(me, 0) : in_place ? from : to;
+                break;
+            case VELO_BOARD_GATHER:
+            case VELO_BOARD_ALLGATHER:
+                for (std::uint32_t rank = 0; rank < all; ++rank) {
+                    const Words one = words(round, rank, count);
+                    joined.insert(joined.end(), one.begin(), one.end());
+                }
+                to.assign(joined.size(), 7);
+                if (operation == VELO_BOARD_GATHER && !at_root) {
+                    expected = to;
+                    return;
+                }
+                expected = joined;
+                request.in_place = in_place;
+                if (in_place) std::copy(from.begin(), from.end(), to.begin() + me * count);
+                return;
+            case VELO_BOARD_SCATTER:
+                from = in_blocks(me);
+                request.in_place = in_place && at_root;
+                expected = request.in_place ? to : slice(in_blocks(root), me, count);
+                return;
+            case VELO_BOARD_ALLTOALL:
+                from = in_blocks(me);
+                to.assign(from.size(), 7);
+                request.in_place = in_place;
+                if (in_place) to = from;
+                for (std::uint32_t rank = 0; rank < all; ++rank) {
+                    const Words one = slice(in_blocks(rank), me, count);
+                    expected.insert(expected.end(), one.begin(), one.end());
+                }
+                return;
+            case VELO_BOARD_REDUCE_SCATTER:
+            case VELO_BOARD_REDUCE_SCATTER_BLOCK:
+                from = in_blocks(me);
+                expected = sum(all, me * count);
+                parts.assign(all, {0, 0, 0, 4 * count});
+                if (operation == VELO_BOARD_REDUCE_SCATTER) {
+                    request.bytes *= all;
+                    request.sends = parts.data();
+                    request.send_count = all;
+                }
+                return;
+            default:
+                expected = to;
+                return;
+        }
+        if (request.in_place) to = from;
+    }
+    Work(const Work&) = delete;
+
+    velo_board_operation operation;
+    std::uint32_t root;
+    velo_goal_request request{};
+    std::vector<velo_goal_block> parts;
+    Words from, to, expected;
+    bool over = false;
+};
+
+class BoardRequestsTest : public testing::TestWithParam<std::uint32_t> {};
+
+// Each member in its own time, in an order that the seed gives.
+TEST_P(BoardRequestsTest, every_operation_ends_with_what_its_definition_says_whoever_begins_when) {
+    for (const std::uint32_t members : {2U, 3U, 9U}) {
+        std::mt19937 random(GetParam() * 31 + members);
+        const std::uint32_t window = 1 + random() % 4, chunk = 64 << random() % 3, rounds = 60;
+        Party party(members, window, chunk < 8 * members ? 128 : chunk);
+        std::vector<std::vector<std::unique_ptr<Work>>> work(members);
+        for (std::uint32_t round = 0; round < rounds; ++round) {
+            const auto operation = static_cast<velo_board_operation>(1 + random() % 12);
+            const std::uint32_t count = 1 + random() % (random() % 2 == 0 ? 2 : 16);
+            const bool in_place = random() % 2 == 0;
+            for (std::uint32_t me = 0; me < members; ++me)
+                work[me].push_back(std::make_unique<Work>(operation, round, me, members, count, in_place));
+            const auto& one = *work[0].back();
+            if (velo_board_takes(party.all[0].get(), operation, &one.request)) continue;
+            for (auto& of_member : work) of_member.pop_back();
+        }
+        std::vector<std::size_t> begun(members), ended(members);
+        const auto all_over = [&] {
+            for (std::uint32_t me = 0; me < members; ++me)
+                if (ended[me] < work[me].size()) return false;
+            return true;
+        };
+        for (std::uint64_t steps = 0; !all_over(); ++steps) {
+            ASSERT_LT(steps, 1'000'000U) << "nobody gets on";
+            const std::uint32_t me = random() % members;
+            velo_board* board = party.all[me].get();
+            void* context = nullptr;
+            velo_status status = VELO_OK;
+            if (begun[me] < work[me].size() && random() % 3 == 0) {
+                Work& one = *work[me][begun[me]++];
+                void** place = nullptr;
+                ASSERT_EQ(velo_board_start(board, one.operation, &one.request, one.from.data(), one.to.data(),
+                                           &place),
+                          VELO_OK);
+                if (place != nullptr)
+                    *place = &one;
+                else
+                    context = &one;
+            } else if (!velo_board_advance(board, &context, &status)) {
+                continue;
+            }
+            if (context == nullptr) continue;
+            ASSERT_EQ(status, VELO_OK) << party.o.said;
+            Work& one = *static_cast<Work*>(context);
+            ASSERT_EQ(&one, work[me][ended[me]].get()) << "out of their order";
+            ++ended[me];
+            EXPECT_EQ(one.to, one.expected)
+                << "operation " << one.operation << " at " << me << " of " << members;
+        }
+        EXPECT_EQ(party.o.said, "");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(seeds, BoardRequestsTest, testing::Range(0U, 12U));
+
+TEST(BoardRequestTest, it_does_not_matter_what_waits_in_between) {
+    Party party(2, 4, 64);
+    std::uint32_t value = 5, late = 0, now = 0;
+    velo_goal_request request{};
+    request.bytes = 4;
+    void** place = nullptr;
+    void* context = nullptr;
+    velo_status status;
+    velo_board *root = party.all[0].get(), *other = party.all[1].get();
+    // The request comes first here, and last there.
+    ASSERT_EQ(velo_board_start(other, VELO_BOARD_BCAST, &request, nullptr, &late, &place), VELO_OK);
+    ASSERT_NE(place, nullptr);
+    *place = &late;
+    EXPECT_FALSE(velo_board_advance(other, &context, &status));
+    EXPECT_EQ(velo_board_run(root, VELO_BOARD_BCAST, &request, nullptr, &value), VELO_OK);
+    EXPECT_EQ(velo_board_run(other, VELO_BOARD_BCAST, &request, nullptr, &now), VELO_OK);
+    EXPECT_EQ(now, 5U);
+    value = 6;
+    ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, &value, &place), VELO_OK);
+    EXPECT_EQ(place, nullptr) << "a root need not wait";
+    ASSERT_TRUE(velo_board_advance(other, &context, &status));
+    EXPECT_EQ(context, &late);
+    EXPECT_EQ(late, 6U);
+}
+
+TEST(BoardRequestTest, who_is_ahead_by_the_window_goes_on_when_half_of_it_is_free) {
+    Party party(2, 4, 64);
+    std::uint32_t values[6], found = 0;
+    velo_goal_request request{};
+    request.bytes = 4;
+    void** place = nullptr;
+    void* context = nullptr;
+    velo_status status;
+    velo_board *root = party.all[0].get(), *other = party.all[1].get();
+    for (std::uint32_t i = 0; i < 6; ++i) {
+        values[i] = i;
+        ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, &values[i], &place), VELO_OK);
+        EXPECT_EQ(place == nullptr, i < 4);
+        if (place != nullptr) *place = &values[i];
+    }
+    const auto read_one = [&] {
+        ASSERT_EQ(velo_board_start(other, VELO_BOARD_BCAST, &request, nullptr, &found, &place), VELO_OK);
+        ASSERT_EQ(place, nullptr);
+    };
+    EXPECT_FALSE(velo_board_advance(root, &context, &status));
+    read_one();
+    EXPECT_FALSE(velo_board_advance(root, &context, &status)) << "one is not half";
+    read_one();
+    for (std::uint32_t i = 4; i < 6; ++i) {
+        ASSERT_TRUE(velo_board_advance(root, &context, &status));
+        EXPECT_EQ(context, &values[i]);
+    }
+    for (std::uint32_t i = 2; i < 6; ++i) read_one();
+    EXPECT_EQ(found, 5U);
+}
+
+TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_an_error) {
+    Party party(2, 4, 64);
+    std::uint32_t value[4] = {}, next = 0;
+    velo_goal_request request{};
+    void** place = nullptr;
+    void* context = nullptr;
+    velo_status status;
+    velo_board *root = party.all[0].get(), *other = party.all[1].get();
+    request.bytes = 16;
+    ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, value, &place), VELO_OK);
+    request.bytes = 8;
+    for (void* to : {static_cast<void*>(value), static_cast<void*>(&next)}) {
+        ASSERT_EQ(velo_board_start(other, VELO_BOARD_BCAST, &request, nullptr, to, &place), VELO_OK);
+        *place = to;
+    }
+    while (!velo_board_advance(other, &context, &status)) {
+    }
+    EXPECT_EQ(context, value);
+    EXPECT_EQ(status, VELO_ERR_PROTOCOL);
+    EXPECT_NE(party.o.said.find("b, requests, run 0: rank 0 has 16 bytes where this rank has 8"),
+              std::string::npos)
+        << party.o.said;
+    ASSERT_TRUE(velo_board_advance(other, &context, &status));
+    EXPECT_EQ(context, &next);
+    EXPECT_EQ(status, VELO_ERR_PROTOCOL);
+    EXPECT_FALSE(velo_board_advance(other, &context, &status));
+    // Calls that wait have another board.
+    EXPECT_EQ(velo_board_run(root, VELO_BOARD_BCAST, &request, nullptr, value), VELO_OK);
+    EXPECT_EQ(velo_board_run(other, VELO_BOARD_BCAST, &request, nullptr, value), VELO_OK);
+}
+
+TEST(BoardRequestTest, one_that_nobody_joins_names_the_slowest) {
+    Party party(3, 4, 64);
+    velo_goal_request request{};
+    void** place = nullptr;
+    void* context = nullptr;
+    velo_status status;
+    for (std::uint32_t me = 0; me < 2; ++me) {
+        ASSERT_EQ(
+            velo_board_start(party.all[me].get(), VELO_BOARD_BARRIER, &request, nullptr, nullptr, &place),
+            VELO_OK);
+        *place = &request;
+    }
+    while (party.o.said.empty()) EXPECT_FALSE(velo_board_advance(party.all[0].get(), &context, &status));
+    EXPECT_NE(party.o.said.find("no progress on the board of b, requests for "), std::string::npos)
+        << party.o.said;
+    EXPECT_NE(party.o.said.find("run 0 waits for rank 2, which is at 0"), std::string::npos) << party.o.said;
+}
+
+TEST(BoardRequestTest, all_members_find_the_same_request_to_be_the_first) {
+    for (std::uint32_t seed = 0; seed < 300; ++seed) {
+        std::mt19937 random(seed);
+        Party party(3, 1, 64);
+        std::uint64_t numbers[3], asked[3];
+        std::vector<bool> over_board[3];
+        for (std::uint32_t me = 0; me < 3; ++me) {
+            numbers[me] = asked[me] = random() % 5;
+            over_board[me].assign(numbers[me], false);
+            // What has begun before the board was there.
+            if (numbers[me] > 0) {
+                EXPECT_FALSE(velo_board_serves(party.all[me].get(), numbers[me] - 1));
+            }
+        }
+        for (std::uint32_t steps = 0, settled = 0; steps < 60; ++steps) {
+            const std::uint32_t me = random() % 3;
+            if (random() % 4 == 0 && ++settled) velo_board_settle(party.all[me].get());
+            over_board[me].push_back(velo_board_serves(party.all[me].get(), asked[me]++));
+        }
+        for (std::uint32_t me = 0; me < 3; ++me)
+            for (std::size_t i = 0; i < std::min(over_board[0].size(), over_board[me].size()); ++i)
+                ASSERT_EQ(over_board[me][i], over_board[0][i]) << "seed " << seed << " request " << i;
+    }
 }
 
 TEST(BoardLimitsTest, what_members_have_counted_stays_when_they_are_gone) {

@@ -2,6 +2,7 @@
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | between | mixed ROUNDS | threads ROUNDS |
  *      mismatch COUNT | disagree | shorter | endless
+ *      between_calls COUNT: requests among calls that wait, ended by each rank in another order
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
 #include <pthread.h>
@@ -178,6 +179,44 @@ static void many(int count) {
         CHECK(i % 3 != 1 || data[i][2] == element(i, i % ranks, 0, 2), "request %d: a wrong word", i);
     }
     free(requests), free(data);
+}
+
+/* Lines, chunks and schedules; the same sequence everywhere. */
+static void between_calls(int count) {
+    enum { kSlots = 12, kMost = 3000 };
+    static uint32_t in[kSlots + 1][kMost], out[kSlots + 1][kMost];
+    MPI_Request requests[kSlots + 1];
+    int began[kSlots + 1];
+    for (int i = 0; i <= kSlots; ++i) requests[i] = MPI_REQUEST_NULL, began[i] = -1;
+    for (int i = 0; i < count; ++i) {
+        const uint32_t chance = element(i, 0, 0, 0), of_mine = element(i, my_rank, 1, 1);
+        const bool waits = chance % 4 == 0;
+        const int slot = waits ? kSlots : i % kSlots, words = (int[]){1, 14, 15, 1000, kMost}[chance / 4 % 5], to = i % ranks;
+        /* Whoever is in this slot ends, and perhaps another one, which another rank leaves for later. */
+        for (int round = 0, one = slot; round < 2; ++round, one = (int)(of_mine % kSlots)) {
+            MPI_Wait(&requests[one], MPI_STATUS_IGNORE);
+            const int was = began[one];
+            began[one] = -1;
+            if (was < 0) continue;
+            const int had = (int[]){1, 14, 15, 1000, kMost}[element(was, 0, 0, 0) / 4 % 5];
+            for (int at = 0; at < had; at += had > 14 ? 97 : 1) {
+                uint32_t sum = 0;
+                for (int rank = 0; rank < ranks; ++rank) sum += element(was, rank, 0, at);
+                CHECK(was % 3 != 0 || out[one][at] == sum, "sum %d, word %d", was, at);
+                CHECK(was % 3 != 1 || out[one][at] == element(was, was % ranks, 0, at), "broadcast %d, word %d", was, at);
+            }
+        }
+        for (int at = 0; at < words; ++at) in[slot][at] = element(i, my_rank, 0, at);
+        memcpy(out[slot], in[slot], sizeof(uint32_t) * (size_t)words);
+        began[slot] = i;
+        if (i % 3 == 0 && waits) MPI_Allreduce(in[slot], out[slot], words, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
+        if (i % 3 == 0 && !waits) MPI_Iallreduce(in[slot], out[slot], words, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD, &requests[slot]);
+        if (i % 3 == 1 && waits) MPI_Bcast(out[slot], words, MPI_UINT32_T, to, MPI_COMM_WORLD);
+        if (i % 3 == 1 && !waits) MPI_Ibcast(out[slot], words, MPI_UINT32_T, to, MPI_COMM_WORLD, &requests[slot]);
+        if (i % 3 == 2 && waits) MPI_Barrier(MPI_COMM_WORLD);
+        if (i % 3 == 2 && !waits) MPI_Ibarrier(MPI_COMM_WORLD, &requests[slot]);
+    }
+    MPI_Waitall(kSlots, requests, MPI_STATUSES_IGNORE);
 }
 
 static void communicators(int count) {
@@ -485,6 +524,7 @@ int main(int argc, char** argv) {
     MPI_Type_commit(&gapped);
     if (strcmp(mode, "check") == 0) check(count);
     if (strcmp(mode, "many") == 0) many(count);
+    if (strcmp(mode, "between_calls") == 0) between_calls(count);
     if (strcmp(mode, "communicators") == 0) communicators(count);
     if (strcmp(mode, "idup") == 0) idup(count);
     if (strcmp(mode, "halves") == 0) halves();

@@ -33,6 +33,9 @@ typedef enum mca_coll_velo_sequence_t {
     MCA_COLL_VELO_SEQUENCES,
 } mca_coll_velo_sequence_t;
 
+/* How far a communicator is on the way to its board. */
+typedef enum mca_coll_velo_opening_t { MCA_COLL_VELO_CLOSED, MCA_COLL_VELO_OPENING, MCA_COLL_VELO_OPENED } mca_coll_velo_opening_t;
+
 /* Of a communicator. Requests that are under way keep it. */
 typedef struct mca_coll_velo_module_t {
     mca_coll_base_module_t super;
@@ -40,11 +43,18 @@ typedef struct mca_coll_velo_module_t {
     bool enabled;
     uint32_t id, rank, size;
     ompi_communicator_t* comm;
-    bool has_tried_board;
-    velo_board* board; /* NULL: there is none */
+    atomic_int opening; /* mca_coll_velo_opening_t */
+    velo_board* board;  /* once that is over. NULL: there is none */
+    /* Requests of that board, under its lock: of those that have begun so far, while that decides whether they go over it, and
+     * of those that are under way there. */
+    uint64_t requests_begun;
+    velo_board* of_requests; /* NULL: none yet */
+    bool requests_settled;
+    uint32_t requests_on_board;
+    struct mca_coll_velo_module_t* next_on_board;
     ompi_group_t *members;
     velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
-    atomic_int under_way; /* requests */
+    atomic_int under_way; /* requests, and the opening of the board */
     uint32_t
         on_node; /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
 } mca_coll_velo_module_t;
@@ -77,7 +87,7 @@ typedef struct mca_coll_velo_operands_t {
 
 typedef struct mca_coll_velo_call_t {
     velo_goal_request request;
-    velo_board_operation on_board; /* NULL: by a schedule at all members */
+    velo_board_operation on_board; /* NONE: by a schedule at all members */
     uint32_t blocks;               /* in that case: of so many bytes each */
     mca_coll_velo_buffer_t send, receive;
     mca_coll_velo_operands_t operands;
@@ -86,6 +96,8 @@ typedef struct mca_coll_velo_call_t {
 
 typedef struct mca_coll_velo_request_t {
     ompi_coll_base_nbc_request_t super;
+    struct mca_coll_velo_request_t* next_over; /* of those on a board that end together */
+    int error;
     mca_coll_velo_module_t *module;
     mca_coll_velo_buffer_t send, receive;
     mca_coll_velo_operands_t operands;
@@ -137,6 +149,22 @@ void mca_coll_velo_address(ompi_communicator_t* comm, mca_coll_velo_buffer_t* bu
 bool mca_coll_velo_divide(mca_coll_velo_buffer_t* buffer, uint32_t count);
 /* Where each block will be. */
 void mca_coll_velo_lay_out(mca_coll_velo_buffer_t* buffer);
+/* That it is used as it is: it has one part, without gaps. True: `bytes` is set, and nothing else has to be done with it. */
+static inline bool mca_coll_velo_is_plain(mca_coll_velo_buffer_t* buffer)
+{
+    const uint32_t plain = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
+    if (NULL != buffer->parts) {
+        return false;
+    }
+    if (0 == buffer->count) {
+        return true;
+    }
+    if (0 == buffer->whole.count || plain != (buffer->whole.type->super.flags & plain)) {
+        return false;
+    }
+    buffer->bytes = buffer->user + buffer->whole.type->super.true_lb;
+    return true;
+}
 /* Before a run and after it. */
 bool mca_coll_velo_fill(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_empty(mca_coll_velo_buffer_t* buffer);
@@ -147,9 +175,19 @@ void mca_coll_velo_keep_types(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_drop(mca_coll_velo_buffer_t* buffer);
 
 /* board */
-/* Of a blocking call; all members call it alike. */
+/* Sees to it that it opens, at the first call of a communicator in any form. */
+void mca_coll_velo_open_board(mca_coll_velo_module_t* module);
+/* Of a blocking call, which waits until it is open; all members call it alike. */
 velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module);
 void mca_coll_velo_close_board(mca_coll_velo_module_t* module);
+/* Whether a call may go over it, but for its form. */
+bool mca_coll_velo_is_for_board(const mca_coll_velo_call_t* call);
+/* Whether the next request does, if its call may; all members call it alike, once for each request. */
+bool mca_coll_velo_board_serves(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call);
+ompi_request_t* mca_coll_velo_start_on_board(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm);
+void mca_coll_velo_forget_boards(void);
+/* Of MPI, for what came of it. */
+int mca_coll_velo_error_of_board(velo_status status);
 
 /* types */
 void mca_coll_velo_reduction(mca_coll_velo_call_t* call, ompi_op_t* op, ompi_datatype_t* type);
@@ -161,6 +199,11 @@ void mca_coll_velo_combine(const mca_coll_velo_operands_t* operands, const void*
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request);
+/* Of a call, whose buffers it keeps. */
+mca_coll_velo_request_t* mca_coll_velo_request_of(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
+                                                  bool persistent);
+void mca_coll_velo_activate(mca_coll_velo_request_t* request);
+void mca_coll_velo_end(mca_coll_velo_request_t* request, int error);
 int mca_coll_velo_init(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
                        ompi_request_t** request);
 

@@ -53,14 +53,15 @@ static void begin(mca_coll_velo_call_t *call, const char *operation, const char 
 {
     memset(call, 0, sizeof(*call));
     call->request.operation = operation;
-    call->request.algorithm = NULL == algorithm || 0 == strcmp("auto", algorithm) ? NULL : algorithm;
+    /* Without a call: all their names are as long. */
+    call->request.algorithm = NULL == algorithm || 0 == memcmp("auto", algorithm, sizeof("auto")) ? NULL : algorithm;
 }
 #define BEGIN(call, name) begin(call, #name, mca_coll_velo_component.config.name##_algorithm)
 /* One that boards know: so many blocks. */
-#define BEGIN_ON_BOARD(call, name, count)       \
+#define BEGIN_ON_BOARD(call, name, NAME, count) \
     {                                           \
         BEGIN(call, name);                      \
-        (call)->on_board = velo_board_##name;   \
+        (call)->on_board = VELO_BOARD_##NAME;   \
         (call)->blocks = (uint32_t) (count);    \
     }
 
@@ -136,12 +137,12 @@ static void finish(mca_coll_velo_call_t *call)
 static void describe_barrier(mca_coll_velo_call_t *call, COMM)
 {
     (void) comm;
-    BEGIN_ON_BOARD(call, barrier, 1);
+    BEGIN_ON_BOARD(call, barrier, BARRIER, 1);
 }
 
 static void describe_bcast(mca_coll_velo_call_t *call, BLOCK, int root, COMM)
 {
-    BEGIN_ON_BOARD(call, bcast, 1);
+    BEGIN_ON_BOARD(call, bcast, BCAST, 1);
     call->request.root = (uint32_t) root;
     call->request.bytes = (size_t) count * size_of(type);
     set(&call->receive, to, (size_t) count, type);
@@ -166,33 +167,33 @@ static void describe_operands(mca_coll_velo_call_t *call, OPERANDS, size_t sent_
 static void describe_allreduce(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
-    BEGIN_ON_BOARD(call, allreduce, 1);
+    BEGIN_ON_BOARD(call, allreduce, ALLREDUCE, 1);
     describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static void describe_scan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
     (void) comm;
-    BEGIN_ON_BOARD(call, scan, 1);
+    BEGIN_ON_BOARD(call, scan, SCAN, 1);
     describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static void describe_exscan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    BEGIN_ON_BOARD(call, exscan, 1);
+    BEGIN_ON_BOARD(call, exscan, EXSCAN, 1);
     describe_operands(call, GIVE_OPERANDS, 1);
     call->receive.is_written = 0 < ompi_comm_rank(comm);
 }
 
 static void describe_reduce_scatter_block(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    BEGIN_ON_BOARD(call, reduce_scatter_block, ompi_comm_size(comm));
+    BEGIN_ON_BOARD(call, reduce_scatter_block, REDUCE_SCATTER_BLOCK, ompi_comm_size(comm));
     describe_operands(call, GIVE_OPERANDS, (size_t) ompi_comm_size(comm));
 }
 
 static void describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM)
 {
-    BEGIN_ON_BOARD(call, reduce, 1);
+    BEGIN_ON_BOARD(call, reduce, REDUCE, 1);
     call->request.root = (uint32_t) root;
     describe_operands(call, GIVE_OPERANDS, 1);
     if (ompi_comm_rank(comm) != root) {
@@ -203,7 +204,7 @@ static void describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM
 /* The vector is where the operands are. */
 static void describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, COMM)
 {
-    BEGIN_ON_BOARD(call, reduce_scatter, 1);
+    BEGIN_ON_BOARD(call, reduce_scatter, REDUCE_SCATTER, 1);
     mca_coll_velo_reduction(call, op, type);
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
     ptrdiff_t extent;
@@ -248,7 +249,7 @@ static void add_own(mca_coll_velo_call_t *call, FROM)
 
 static void describe_gather(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
 {
-    BEGIN_ON_BOARD(call, gather, ompi_comm_size(comm));
+    BEGIN_ON_BOARD(call, gather, GATHER, ompi_comm_size(comm));
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
         describe_sender(call, GIVE_FROM);
@@ -290,7 +291,7 @@ static void keep_own(mca_coll_velo_call_t *call, TO)
 
 static void describe_scatter(mca_coll_velo_call_t *call, FROM, TO, int root, COMM)
 {
-    BEGIN_ON_BOARD(call, scatter, ompi_comm_size(comm));
+    BEGIN_ON_BOARD(call, scatter, SCATTER, ompi_comm_size(comm));
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
         describe_receiver(call, GIVE_TO);
@@ -315,7 +316,7 @@ static void describe_scatterv(mca_coll_velo_call_t *call, FROM_EACH, TO, int roo
 
 static void describe_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
-    BEGIN_ON_BOARD(call, allgather, ompi_comm_size(comm));
+    BEGIN_ON_BOARD(call, allgather, ALLGATHER, ompi_comm_size(comm));
     call->request.bytes = (size_t) to_count * size_of(to_type);
     set(&call->receive, to, (size_t) to_count * (size_t) ompi_comm_size(comm), to_type);
     add_own(call, GIVE_FROM);
@@ -335,7 +336,7 @@ static void describe_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
 static void describe_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
 {
     const size_t ranks = (size_t) ompi_comm_size(comm);
-    BEGIN_ON_BOARD(call, alltoall, ompi_comm_size(comm));
+    BEGIN_ON_BOARD(call, alltoall, ALLTOALL, ompi_comm_size(comm));
     call->request.in_place = MPI_IN_PLACE == from;
     call->request.bytes = (size_t) to_count * size_of(to_type);
     if (!call->request.in_place) {

@@ -72,9 +72,10 @@ static void log_boards(void)
 {
     char line[200];
     const velo_board_counts counts = velo_board_count();
-    snprintf(line, sizeof(line), "boards: %llu, published %llu times, picked up %llu; %llu waits for credits, %llu long ones",
+    snprintf(line, sizeof(line), "boards: %llu, published %llu times, picked up %llu; %llu waits for credits, %llu long ones, %llu requests",
              (unsigned long long) counts.boards, (unsigned long long) counts.published, (unsigned long long) counts.picked_up,
-             (unsigned long long) counts.credit_waits, (unsigned long long) counts.long_waits);
+             (unsigned long long) counts.credit_waits, (unsigned long long) counts.long_waits,
+             (unsigned long long) counts.requests);
     mca_common_velo_log(5, line);
 }
 
@@ -84,6 +85,7 @@ static int component_close(void)
     if (NULL != component->performer) {
         component->performer = NULL;
         mca_coll_velo_forget_multicast();
+        mca_coll_velo_forget_boards();
         log_boards();
         mca_common_velo_performer_release();
         OBJ_DESTRUCT(&component->requests);

@@ -12,7 +12,11 @@ static void construct(mca_coll_velo_module_t *module)
     memset(module->groups, 0, sizeof(module->groups));
     module->on_node = MCA_COLL_VELO_MULTICAST_UNKNOWN;
     module->board = NULL;
-    module->has_tried_board = false;
+    atomic_init(&module->opening, MCA_COLL_VELO_CLOSED);
+    module->requests_begun = 0;
+    module->of_requests = NULL;
+    module->requests_settled = false;
+    module->requests_on_board = 0;
     atomic_init(&module->under_way, 0);
 }
 

@@ -73,18 +73,21 @@ static velo_goal_run *begin(velo_goal_group *group, velo_goal_schedule *schedule
 
 static int run_on_board(velo_board *board, mca_coll_velo_call_t *call)
 {
+    if (OPAL_LIKELY(mca_coll_velo_is_plain(&call->send) && mca_coll_velo_is_plain(&call->receive))) {
+        return mca_coll_velo_error_of_board(
+            velo_board_run(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes));
+    }
     mca_coll_velo_lay_out(&call->send);
     mca_coll_velo_lay_out(&call->receive);
     if (!mca_coll_velo_fill(&call->send) || !mca_coll_velo_fill(&call->receive)) {
         mca_common_velo_give_up("out of memory");
     }
-    const velo_status status = call->on_board(board, &call->request, call->send.bytes, call->receive.bytes);
+    const velo_status status = velo_board_run(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
     call->receive.is_written &= VELO_OK == status;
     mca_coll_velo_empty(&call->receive);
     mca_coll_velo_drop(&call->send);
     mca_coll_velo_drop(&call->receive);
-    /* The log says why; what no correct member does is nearly always another length. */
-    return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_PROTOCOL == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+    return mca_coll_velo_error_of_board(status);
 }
 
 static void combine_for_call(void *operands, const void *first, const void *second, void *result, uint64_t bytes)
@@ -101,8 +104,7 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
     velo_board *board = mca_coll_velo_board(module);
-    if (NULL != board && NULL != call->on_board && NULL == call->request.algorithm &&
-        call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit) {
+    if (NULL != board && mca_coll_velo_is_for_board(call)) {
         return run_on_board(board, call);
     }
     velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
@@ -125,11 +127,10 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
     return rc;
 }
 
-static void done(void *context, velo_goal_run *run)
+void mca_coll_velo_end(mca_coll_velo_request_t *request, int error)
 {
-    mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) context;
     mca_coll_velo_module_t *module = request->module;
-    request->super.super.req_status.MPI_ERROR = mca_coll_velo_report(module, velo_goal_run_end(run));
+    request->super.super.req_status.MPI_ERROR = error;
     mca_coll_velo_empty(&request->send);
     mca_coll_velo_empty(&request->receive);
     if (!request->super.super.req_persistent) {
@@ -140,12 +141,23 @@ static void done(void *context, velo_goal_run *run)
     ompi_request_complete(&request->super.super, true);
 }
 
-static void activate(mca_coll_velo_request_t *request, velo_goal_schedule *schedule)
+static void done(void *context, velo_goal_run *run)
+{
+    mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) context;
+    mca_coll_velo_end(request, mca_coll_velo_report(request->module, velo_goal_run_end(run)));
+}
+
+void mca_coll_velo_activate(mca_coll_velo_request_t *request)
 {
     request->super.super.req_complete = REQUEST_PENDING;
     request->super.super.req_state = OMPI_REQUEST_ACTIVE;
     request->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
     atomic_fetch_add(&request->module->under_way, 1);
+}
+
+static void start(mca_coll_velo_request_t *request, velo_goal_schedule *schedule)
+{
+    mca_coll_velo_activate(request);
     (void) begin(request->module->groups[MCA_COLL_VELO_REQUESTS], schedule, &request->send, &request->receive,
                  (velo_goal_start){.done = done, .combine = combine_for_request, .context = request, .lane = request->lane, .lane_number = request->starts++});
 }
@@ -154,13 +166,13 @@ static int request_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; ++i) {
         mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) requests[i];
-        activate(request, request->schedule);
+        start(request, request->schedule);
     }
     return OMPI_SUCCESS;
 }
 
-static mca_coll_velo_request_t *request_of(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
-                                           bool persistent)
+mca_coll_velo_request_t *mca_coll_velo_request_of(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                                                  bool persistent)
 {
     mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) opal_free_list_wait(&mca_coll_velo_component.requests);
     if (NULL == request) {
@@ -181,9 +193,13 @@ static mca_coll_velo_request_t *request_of(mca_coll_velo_module_t *module, mca_c
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request)
 {
+    if (mca_coll_velo_board_serves(module, call)) {
+        *request = mca_coll_velo_start_on_board(module, call, comm);
+        return OMPI_SUCCESS;
+    }
     velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
-    mca_coll_velo_request_t *ours = request_of(module, call, comm, false);
-    activate(ours, schedule);
+    mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, false);
+    start(ours, schedule);
     *request = &ours->super.super;
     return OMPI_SUCCESS;
 }
@@ -193,8 +209,9 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
 int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                        ompi_request_t **request)
 {
+    mca_coll_velo_open_board(module); /* it takes the first lane */
     velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
-    mca_coll_velo_request_t *ours = request_of(module, call, comm, true);
+    mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, true);
     if (VELO_OK != velo_goal_schedule_keep(schedule, &ours->schedule)) {
         mca_common_velo_give_up("out of memory");
     }

@@ -81,7 +81,7 @@ void mca_coll_velo_reduction(mca_coll_velo_call_t *call, ompi_op_t *op, ompi_dat
     request->width = 8;
     request->element = size;
     request->ordered = !ompi_op_is_commute(op);
-    call->on_board = NULL;
+    call->on_board = VELO_BOARD_NONE;
     call->operands = (mca_coll_velo_operands_t){op, type};
 }
 
