@@ -113,7 +113,7 @@ class PerformerParty {
             static_cast<Member*>(context)->fatal.emplace_back(text);
         };
         config.engine.log = [](void*, int, const char*) {};
-        config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size};
+        config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size, false};
         config.schedules = config_.schedules;
         char error[512] = "";
         EXPECT_EQ(velo_performer_open(&config, &member.performer, error, sizeof error), VELO_OK) << error;
