@@ -106,7 +106,8 @@ TEST_F(RefusingNetwork, reports_that_overtake_each_other_do_not_count_backwards)
     EXPECT_EQ(send(), VELO_WOULD_BLOCK);
 }
 
-// Peers have 64 slots for each other. A rendezvous, of Velo or of UCX, costs two more journeys than the message.
+// Peers have 64 slots for each other. A rendezvous, of Velo or of UCX, costs two more journeys than the
+// message.
 class NetworkMessages : public PlayedPeers {
  protected:
     NetworkMessages() : PlayedPeers("static") {}

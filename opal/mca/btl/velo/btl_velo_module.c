@@ -99,7 +99,7 @@ void mca_btl_velo_module_prepare_network(void)
     network->btl_latency += 10;
     if (mca_common_velo_is_default("eager_limit")) {
         network->btl_eager_limit = larger(velo_engine_network_eager_limit(mca_btl_velo_module.engine),
-                                           MCA_COMMON_VELO_SMALL_EAGER_LIMIT);
+                                          MCA_COMMON_VELO_SMALL_EAGER_LIMIT);
         if (mca_common_velo_is_default("rndv_eager_limit")) {
             network->btl_rndv_eager_limit = network->btl_eager_limit;
         }
