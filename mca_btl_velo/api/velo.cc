@@ -151,9 +151,9 @@ bool velo_engine_is_short(const velo_engine* engine) {
     return engine->engine.is_short();
 }
 
-uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.remote_slots_per_peer()));
-    return engine->engine.remote_slots_per_peer();
+size_t velo_engine_network_eager_limit(const velo_engine* engine) {
+    static_assert(noexcept(engine->engine.network_eager_limit()));
+    return engine->engine.network_eager_limit();
 }
 
 bool velo_address_is_here(const void* address, size_t bytes) {

@@ -55,8 +55,9 @@ const char* velo_engine_description(const velo_engine* engine);
 
 /* True if a peer has few slots and this process has no outbox: its long messages would wait for credits. */
 bool velo_engine_is_short(const velo_engine* engine);
-/* Slots for each peer on another node, as resolved; 0 if the engine has no network. */
-uint32_t velo_engine_remote_slots_per_peer(const velo_engine* engine);
+/* Bytes of a message that should travel to another node at once rather than be announced; 0 if the engine has
+ * no network. */
+size_t velo_engine_network_eager_limit(const velo_engine* engine);
 
 /* True if the process with that address runs on this machine. For processes of other jobs, whose place the
  * job's launcher does not know. */

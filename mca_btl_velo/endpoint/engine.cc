@@ -189,9 +189,11 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     std::memcpy(address_.data(), &own, sizeof own);
     open_remote(flow_config(config, config.remote_peer_count, false));
     open_nowhere();
-    if (remote_)
+    if (remote_) {
         remote_slots_per_peer_ =
             resolve_slots_per_peer(config, config.remote_peer_count, kAutomaticNetworkMailbox);
+        if (reference_shift_ == 1) remote_->always_in_packets = remote_slots_per_peer_ / 2;
+    }
     description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
                    std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
                    ", delay_credits " + (velo_.ledger.delays() ? "true" : "false") + ", peers " +

@@ -154,8 +154,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool is_short() const noexcept {
         return mailbox_.outbox_plan().bytes() == 0 && slots_per_peer_ < kSlotsForLong;
     }
-    // For peers on other nodes; 0 without a network.
-    std::uint32_t remote_slots_per_peer() const noexcept { return remote_slots_per_peer_; }
+    // Bytes that travel to another node at once: what half of a peer's slots hold. 0 without a network.
+    std::size_t network_eager_limit() const noexcept {
+        return std::min({config_.max_message_bytes, VELO_MOST_NETWORK_EAGER_BYTES,
+                         std::size_t{remote_slots_per_peer_} / 2 * wire::kPacketBytes});
+    }
 
     // What can be watched from outside, by any thread: values of a moment ago.
     const fabric::shm::Statistics& statistics() const { return statistics_; }
@@ -255,7 +258,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // Whether a message goes by reference: it would take so many packets, and so many may leave now.
     bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
                            std::uint32_t allowed) const {
-        return allowed > 0 && ((packets > allowed >> reference_shift_) | (bytes >= peer.refer_from));
+        return allowed > 0 && ((packets > most_in_packets(peer, allowed)) | (bytes >= peer.refer_from));
     }
     void look_at_distance(Peer& peer);
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
@@ -264,6 +267,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
     bool refer_several(Peer& peer, wire::PacketKind kind);
     bool deliver_several(Peer& peer, std::byte* data, std::size_t bytes);
+    // Of several messages or one, with so many allowed.
+    std::uint32_t most_in_packets(const Peer& peer, std::uint32_t allowed) const {
+        return std::max(allowed >> reference_shift_, peer.domain.always_in_packets);
+    }
     // Packets that may leave for the peer at once.
     std::uint32_t packets_allowed(const Peer& peer) const {
         return std::min(peer.ledger().credits(peer), peer.domain.most_packets);

@@ -146,7 +146,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         packets += wire::packets_in_run(total);
         ++count;
     }
-    if (allowed == 0 || count < 2 || packets <= allowed >> reference_shift_) return false;
+    if (allowed == 0 || count < 2 || packets <= most_in_packets(peer, allowed)) return false;
     const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
     if (chunk.room == 0) return false;
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);

@@ -43,6 +43,7 @@ std::uint32_t headers_of_pool(const velo_messenger_config& config) {
 Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& config)
     : engine_(engine),
       eager_limit_(config.eager_limit),
+      network_eager_limit_(config.eager_limit),
       pool_bytes_(config.unexpected_pool),
       share_cells_(share_of_pool(config)),
       share_headers_(headers_of_pool(config)),
@@ -55,6 +56,8 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
         throw Failure(VELO_ERR_PARAMETER, "mtl_velo_eager_limit is " + std::to_string(eager_limit_) +
                                               "; with btl_velo_max_send_size as it is, it must be at most " +
                                               std::to_string(most));
+    if (!config.everywhere && engine.network_eager_limit() > eager_limit_ + sizeof(SynchronousHeader))
+        network_eager_limit_ = engine.network_eager_limit() - sizeof(SynchronousHeader);
     own_.there = share_cells_;
     engine_.keep(notes_);
     engine_.listen(this);

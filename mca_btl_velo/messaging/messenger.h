@@ -333,7 +333,7 @@ class Messenger final : private endpoint::Listener {
     }
 
     endpoint::Engine& engine_;
-    std::size_t eager_limit_;
+    std::size_t eager_limit_, network_eager_limit_;
     std::size_t pool_bytes_;
     std::uint32_t share_cells_;
     std::uint32_t share_headers_;

@@ -39,7 +39,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
-        const bool small = bytes <= eager_limit_;
+        const bool small = bytes <= (engine_.is_remote(to->index) ? network_eager_limit_ : eager_limit_);
         const std::uint32_t cells = small ? cells_for(bytes) : 0;
         const bool holding = share.backlog != nullptr;
         eager = small && cells <= share.there && !holding;

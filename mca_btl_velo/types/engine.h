@@ -21,6 +21,10 @@ typedef struct velo_send velo_send;
  * and may be freed or reused inside the callback. */
 typedef void (*velo_send_done_fn)(velo_send* send, velo_status status);
 
+/* Bytes of a message to another node that travels at once, at most; as far as half of a peer's slots there
+ * hold it. A rendezvous costs two more journeys. */
+#define VELO_MOST_NETWORK_EAGER_BYTES ((size_t)131136)
+
 /* A message to be sent: two parts that arrive as one contiguous message. Owned by the caller, who keeps it
  * and what it points to unchanged from velo_send_start until completion. */
 struct velo_send {

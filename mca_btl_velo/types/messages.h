@@ -27,6 +27,7 @@ typedef struct velo_messenger_config {
 #define VELO_MESSENGER_PARAMETER VELO_PARAMETER_MEMBER
 #include "types/parameters.inc"
     uint32_t sharers; /* processes among which the pools are divided, this one included */
+    bool everywhere;  /* eager_limit holds between nodes, too; false: there half of a peer's slots count */
 } velo_messenger_config;
 
 /* A send, owned by the caller until it is complete. */

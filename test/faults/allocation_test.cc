@@ -209,7 +209,7 @@ class Scenario {
 
     void open_messengers() {
         // Four rendezvous under way at most; the rest is held back.
-        constexpr velo_messenger_config kConfig{8192, 4096, 0, 2};
+        constexpr velo_messenger_config kConfig{8192, 4096, 0, 2, false};
         for (Rank& rank : ranks_) {
             char error[512] = "";
             if (told_) return;

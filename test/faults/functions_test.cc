@@ -108,7 +108,7 @@ class World {
     }
     velo_status open_messenger(Process& process) {
         // Of rendezvous four are under way at most; the rest is held back.
-        constexpr velo_messenger_config kConfig{8192, 4096, 0, 2};
+        constexpr velo_messenger_config kConfig{8192, 4096, 0, 2, false};
         return velo_messenger_open(process.engine, &kConfig, &process.messenger, error.data(), error.size());
     }
     velo_status connect_messenger(std::size_t i) {
@@ -136,7 +136,7 @@ class World {
     velo_status open_performer(std::size_t i) {
         velo_performer_config config = velo_default_performer_config();
         config.engine = config_of(i);
-        config.messages = {1024, 4096, 0, 2};
+        config.messages = {1024, 4096, 0, 2, false};
         config.schedules = 2;
         return velo_performer_open(&config, &at(i).performer, error.data(), error.size());
     }
@@ -784,8 +784,8 @@ const Case kWithoutMemory[] = {
          velo_linger(w.us.engine, 3);
          return of(velo_progress(w.us.engine) == 0);
      }},
-    {"velo_engine_remote_slots_per_peer", "", open_engines,
-     [](World& w) { return of(velo_engine_remote_slots_per_peer(w.us.engine) == 0); }},
+    {"velo_engine_network_eager_limit", "", open_engines,
+     [](World& w) { return of(velo_engine_network_eager_limit(w.us.engine) == 0); }},
     {"velo_address_is_here", "", open_engines,
      [](World& w) {
          const void* address = velo_engine_address(w.them.engine, &w.bytes);

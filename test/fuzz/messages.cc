@@ -31,7 +31,7 @@ Transfer& owner_of(Member* member) {
 class Player {
  public:
     explicit Player(Bytes bytes) : input_(bytes), victim_(input_.take<std::uint8_t>()) {
-        const velo_messenger_config config{1024, 64 * 1024, 2048, 2};
+        const velo_messenger_config config{1024, 64 * 1024, 2048, 2, false};
         char error[512] = "";
         require(velo_messenger_open(victim_.engine(), &config, &messenger_, error, sizeof error) == VELO_OK,
                 error);

@@ -10,7 +10,7 @@ import pytest
 from flows import velo_only
 
 pytestmark = velo_only
-PARAMS = {"coll": "velo,basic,libnbc,inter,self", "coll_velo_multicast": "always", "mpi_yield_when_idle": 1,
+PARAMS = {"coll": "velo,basic,libnbc,inter,self", "coll_velo_multicast": "always", "coll_velo_multicast_limit": 65536, "mpi_yield_when_idle": 1,
           "btl_velo_verbose": 5}
 TIMEOUT = {"btl_velo_network_timeout": 5}
 FILTER = 'add table inet filtered; add chain inet filtered in { type filter hook input priority 0; }; add rule inet filtered in '

@@ -200,8 +200,11 @@ TEST_P(DepartingTest, a_process_that_is_killed_is_noticed_and_its_place_serves_t
 // A process with a messenger, and what it does with the messenger of another one.
 struct Speaker {
     Speaker(Member& on, Member& other) : member(on), peer(meet(on, other)) {
-        const velo_messenger_config config{
-            .eager_limit = 1000, .unexpected_pool = 1 << 20, .header_pool = 1 << 16, .sharers = 4};
+        const velo_messenger_config config{.eager_limit = 1000,
+                                           .unexpected_pool = 1 << 20,
+                                           .header_pool = 1 << 16,
+                                           .sharers = 4,
+                                           .everywhere = false};
         char error[512] = "";
         EXPECT_EQ(velo_messenger_open(on.engine, &config, &messenger, error, sizeof error), VELO_OK) << error;
     }

@@ -32,7 +32,7 @@ using messaging::SynchronousHeader;
 // four may be under way.
 class MessengerLies : public ::testing::Test {
  protected:
-    static constexpr velo_messenger_config kTight{8192, 0, 0, 4};
+    static constexpr velo_messenger_config kTight{8192, 0, 0, 4, false};
     static constexpr int kUnderWay = 4;
 
     explicit MessengerLies(const char* single_copy = "copy")

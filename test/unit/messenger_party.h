@@ -104,7 +104,7 @@ class MessengerParty {
     void settle() { party.settle(); }
     void step() { party.step(); }
 
-    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 1 << 20, 4};
+    static constexpr velo_messenger_config kRoomy{8192, 1 << 20, 1 << 20, 4, false};
     Party party;
 
  private:

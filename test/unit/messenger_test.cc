@@ -76,7 +76,7 @@ TEST_P(MessengerTest, messages_of_all_sizes_match_in_the_order_in_which_they_wer
 
 TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothing_is_lost) {
     constexpr unsigned kMessages = 2000;
-    constexpr velo_messenger_config kSmall{8192, 64 * 1024, 64 * 1024, 4};
+    constexpr velo_messenger_config kSmall{8192, 64 * 1024, 64 * 1024, 4, false};
     MessengerParty party(config(3), kSmall);
     std::vector<Transfer*> sends;
     for (unsigned i = 0; i < kMessages; ++i) {
@@ -127,7 +127,7 @@ TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothin
 }
 
 TEST_P(MessengerTest, a_pool_of_nothing_makes_every_message_a_rendezvous) {
-    MessengerParty party(config(), {8192, 0, 4, 1 << 20});
+    MessengerParty party(config(), {8192, 0, 4, 1 << 20, false});
     const Transfer& send = party.send(0, 1, 1, "text");
     const Transfer& self = party.send(0, 0, 1, "self");
     party.settle();
@@ -236,7 +236,7 @@ TEST_P(MessengerTest, random_programs_match_as_mpi_says) {
     for (unsigned seed = 0; seed < 6; ++seed) {
         std::mt19937 random(seed);
         auto number = [&random](unsigned most) { return random() % most; };
-        constexpr velo_messenger_config kTiny{2000, 16 * 1024, 0, 4};
+        constexpr velo_messenger_config kTiny{2000, 16 * 1024, 0, 4, false};
         MessengerParty party(config(4, 8 + 8 * (seed % 3)), seed % 2 ? kTiny : MessengerParty::kRoomy);
         struct Expected {
             const Transfer* transfer;
@@ -285,7 +285,7 @@ TEST_P(MessengerTest, random_programs_match_as_mpi_says) {
 }
 
 // Senders may have four rendezvous under way; the rest is held back.
-constexpr velo_messenger_config kFewHeaders{8192, 0, 0, 4};
+constexpr velo_messenger_config kFewHeaders{8192, 0, 0, 4, false};
 constexpr std::uint64_t kHeaders = 4;
 
 TEST_P(MessengerTest, headers_of_unmatched_messages_stay_within_the_share_of_each_sender) {
@@ -332,7 +332,7 @@ TEST_P(MessengerTest, a_receive_gets_a_message_that_is_held_back_behind_others) 
 }
 
 TEST_P(MessengerTest, a_cancelled_receive_leaves_its_turn_to_the_next_one) {
-    MessengerParty party(config(), {8192, 0, 4, 0});
+    MessengerParty party(config(), {8192, 0, 4, 0, false});
     for (int i = 0; i < 5; ++i) party.send(1, 0, 9, "fills the headers");
     party.settle();
     ASSERT_GT(party.state(1).held, 0U);
@@ -511,7 +511,7 @@ TEST_P(MessengerTest, random_wildcards_keep_mpis_order_over_messages_that_are_he
         std::mt19937 random(seed);
         auto number = [&random](unsigned most) { return random() % most; };
         // Every message goes by rendezvous, or those that find room in the pool do not.
-        MessengerParty party(config(4, 8), {8192, seed % 2 * 8192, 4, 0});
+        MessengerParty party(config(4, 8), {8192, seed % 2 * 8192, 4, 0, false});
         Order order;
         std::vector<Transfer*> waiting;
         for (unsigned step = 0; step < 400; ++step) {
@@ -540,7 +540,7 @@ TEST_P(MessengerTest, random_wildcards_keep_mpis_order_over_messages_that_are_he
 
 TEST(MessengerErrors, an_eager_limit_beyond_the_engines_messages_names_the_parameter) {
     Party party(PartyConfig{});
-    velo_messenger_config config{64 * 1024, 1 << 20, 1 << 20, 4};
+    velo_messenger_config config{64 * 1024, 1 << 20, 1 << 20, 4, false};
     velo_messenger* messenger = nullptr;
     char error[512] = "";
     EXPECT_EQ(velo_messenger_open(party[0].engine, &config, &messenger, error, sizeof error),

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <map>
 
+#include "api/velo_messages.h"
 #include "played_peers.h"
 
 namespace velo::test {
@@ -103,6 +104,94 @@ TEST_F(RefusingNetwork, reports_that_overtake_each_other_do_not_count_backwards)
     EXPECT_EQ(send(), VELO_OK);
     EXPECT_EQ(send(), VELO_OK);
     EXPECT_EQ(send(), VELO_WOULD_BLOCK);
+}
+
+// Peers have 64 slots for each other. A rendezvous, of Velo or of UCX, costs two more journeys than the
+// message.
+class NetworkMessages : public PlayedPeers {
+ protected:
+    NetworkMessages() : PlayedPeers("static") {}
+
+    // Bytes that the first peer has got since the last call, with and without an announcement by UCX.
+    struct Got {
+        std::size_t at_once = 0, announced = 0;
+    };
+    Got got() {
+        Got got;
+        for (const FakeUcx::Message& message : FakeUcx::take_all(remotes_[0].worker)) {
+            if (message.id == fabric::ucx::kParcelId) got.at_once += message.data.size() - sizeof(Parcel);
+            if (message.id == fabric::ucx::kReferenceId) got.announced += message.data.size();
+        }
+        return got;
+    }
+    void start(std::size_t bytes) {
+        velo_send& send = *sends_.emplace_back(std::make_unique<velo_send>());
+        send.part[0] = text_.data();
+        send.bytes[0] = bytes;
+        send.tag = 1;
+        send.done = [](velo_send*, velo_status) {};
+        velo_send_start(engine_, remotes_[0].peer, &send);
+    }
+
+    const std::string text_ = std::string(4096, 'x');
+    std::vector<std::unique_ptr<velo_send>> sends_;
+};
+
+TEST_F(NetworkMessages, of_half_of_the_slots_wait_for_credits_rather_than_be_announced) {
+    for (int i = 0; i < 6; ++i) start(1500);
+    const Got sent = got();
+    EXPECT_EQ(sent.announced, 0U);
+    EXPECT_GT(sent.at_once, 2 * 1500U) << "as much as the credits allow";
+    EXPECT_LT(sent.at_once, 6 * 1500U);
+}
+
+TEST_F(NetworkMessages, of_more_than_half_of_the_slots_are_announced) {
+    start(3000);
+    const Got sent = got();
+    EXPECT_EQ(sent.announced, 3000U);
+    EXPECT_EQ(sent.at_once, 0U);
+}
+
+// A messenger on that engine, and another one's idea of a share.
+class NetworkMatching : public NetworkMessages {
+ protected:
+    ~NetworkMatching() override { velo_messenger_close(messenger_); }
+
+    void open(bool everywhere) {
+        const velo_messenger_config config{1000, 1 << 20, 1 << 20, 4, everywhere};
+        char error[512] = "";
+        ASSERT_EQ(velo_messenger_open(engine_, &config, &messenger_, error, sizeof error), VELO_OK) << error;
+        std::size_t bytes = 0;
+        const void* address = velo_messenger_address(messenger_, &bytes);
+        ASSERT_EQ(velo_messenger_connect(messenger_, remotes_[0].peer, address, bytes), VELO_OK);
+    }
+    velo_messenger_state after_sending(std::size_t bytes, velo_send_mode mode = VELO_SEND_STANDARD) {
+        velo_message_send& send = *messages_.emplace_back(std::make_unique<velo_message_send>());
+        send.done = [](velo_message_send*, velo_status) {};
+        velo_message_start(messenger_, remotes_[0].peer, 0, 0, 7, text_.data(), bytes, mode, &send);
+        velo_messenger_state state;
+        velo_messenger_observe(messenger_, &state);
+        return state;
+    }
+
+    velo_messenger* messenger_ = nullptr;
+    std::vector<std::unique_ptr<velo_message_send>> messages_;
+};
+
+TEST_F(NetworkMatching, sends_to_another_node_at_once_what_half_of_the_slots_hold) {
+    open(false);
+    EXPECT_EQ(after_sending(2000).eager, 1U);
+    EXPECT_EQ(got().at_once, 2016U);
+    const velo_messenger_state state = after_sending(2048);
+    EXPECT_EQ(state.eager, 1U);
+    EXPECT_EQ(state.rendezvous, 1U);
+    EXPECT_EQ(state.degraded, 0U);
+}
+
+TEST_F(NetworkMatching, announces_to_another_node_whatever_is_beyond_a_limit_that_holds_everywhere) {
+    open(true);
+    EXPECT_EQ(after_sending(1000).eager, 1U);
+    EXPECT_EQ(after_sending(1001).rendezvous, 1U);
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ class PerformerParty {
         config.engine.log = [](void* context, int, const char* text) {
             static_cast<Member*>(context)->logged.emplace_back(text);
         };
-        config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size};
+        config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size, false};
         config.schedules = config_.schedules;
         char error[512] = "";
         EXPECT_EQ(velo_performer_open(&config, &member.performer, error, sizeof error), VELO_OK) << error;

@@ -73,6 +73,7 @@ static mca_mtl_base_module_t *component_init(MCA_MTL_VELO_INIT_ARGUMENTS)
     mca_mtl_velo_module_t *module = &mca_mtl_velo_module;
     module->engine = mca_common_velo_acquire(&mca_mtl_velo_user, enable_mpi_threads);
     velo_messenger_config config = mca_mtl_velo_component.config;
+    config.everywhere = 0 != config.eager_limit || !mca_common_velo_is_default("eager_limit");
     config.eager_limit = 0 != config.eager_limit ? config.eager_limit : mca_common_velo_eager_limit() - MCA_COMMON_VELO_EAGER_HEADER;
     config.sharers = senders();
     char error[512];

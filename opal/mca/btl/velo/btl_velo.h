@@ -87,8 +87,6 @@ static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpo
  * completes by callback, which is when ob1 tries again; control fragments are never refused. */
 #define MCA_BTL_VELO_QUEUE_LIMIT ((size_t) 64 * 1024)
 
-#define MCA_BTL_VELO_SLOT ((size_t) 64) /* bytes */
-
 /* parameters */
 int mca_btl_velo_register(void);
 

@@ -92,7 +92,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     open_module(module, enable_mpi_threads);
     modules[0] = &module->super;
     *count = 1;
-    if (0 < velo_engine_remote_slots_per_peer(module->engine)) {
+    if (0 < velo_engine_network_eager_limit(module->engine)) {
         mca_btl_velo_module_prepare_network();
         modules[(*count)++] = &mca_btl_velo_network;
     }

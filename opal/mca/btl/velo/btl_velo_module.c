@@ -81,13 +81,6 @@ int mca_btl_velo_module_prepare(mca_btl_velo_module_t *module)
                                NULL, NULL);
 }
 
-static size_t network_eager_limit(void)
-{
-    const size_t half = (size_t) velo_engine_remote_slots_per_peer(mca_btl_velo_module.engine) * MCA_BTL_VELO_SLOT / 2;
-    const size_t most = MCA_COMMON_VELO_NETWORK_EAGER_LIMIT;
-    return larger(half < most ? half : most, MCA_COMMON_VELO_SMALL_EAGER_LIMIT);
-}
-
 /* The exclusivity that comes after this one and after that of BTL self. */
 static uint32_t below(uint32_t exclusivity)
 {
@@ -105,7 +98,8 @@ void mca_btl_velo_module_prepare_network(void)
     network->btl_bandwidth = 1;
     network->btl_latency += 10;
     if (mca_common_velo_is_default("eager_limit")) {
-        network->btl_eager_limit = network_eager_limit();
+        network->btl_eager_limit = larger(velo_engine_network_eager_limit(mca_btl_velo_module.engine),
+                                          MCA_COMMON_VELO_SMALL_EAGER_LIMIT);
         if (mca_common_velo_is_default("rndv_eager_limit")) {
             network->btl_rndv_eager_limit = network->btl_eager_limit;
         }

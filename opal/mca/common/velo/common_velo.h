@@ -81,9 +81,6 @@ OPAL_DECLSPEC bool mca_common_velo_spans_nodes(void);
  * where the user has not set btl_velo_eager_limit: 4 KiB and ob1's header. */
 #define MCA_COMMON_VELO_EAGER_HEADER ((size_t) 64)
 #define MCA_COMMON_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_COMMON_VELO_EAGER_HEADER)
-/* To other nodes a rendezvous costs two more journeys than a copy: up to 128 KiB travel at once, as far as half of a peer's
- * slots hold them. */
-#define MCA_COMMON_VELO_NETWORK_EAGER_LIMIT ((size_t) 131072 + MCA_COMMON_VELO_EAGER_HEADER)
 
 /* Bytes, ob1's header included, that are sent without a rendezvous. The engine is open. */
 OPAL_DECLSPEC size_t mca_common_velo_eager_limit(void);

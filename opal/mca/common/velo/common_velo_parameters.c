@@ -187,7 +187,7 @@ size_t mca_common_velo_fragment_bytes(void)
 
 size_t mca_common_velo_max_message_bytes(void)
 {
-    return larger(mca_common_velo_fragment_bytes(), MCA_COMMON_VELO_NETWORK_EAGER_LIMIT);
+    return larger(mca_common_velo_fragment_bytes(), VELO_MOST_NETWORK_EAGER_BYTES);
 }
 
 /* Open MPI takes a text that is no number for 0, and cuts one that is too large. mpirun hands its command line on in the

@@ -46,6 +46,7 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.engine.report = "none";
     config.engine.trace = "";
     config.messages.eager_limit = mca_common_velo_of_base("eager_limit") - MCA_COMMON_VELO_EAGER_HEADER;
+    config.messages.everywhere = !mca_common_velo_is_default("eager_limit");
     config.messages.sharers = mca_common_velo_job_size();
     return velo_performer_open(&config, &mca_common_velo.performer, error, error_bytes);
 }
