@@ -232,6 +232,28 @@ velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t
     });
 }
 
+velo_status velo_get_deposited(velo_engine* engine, velo_peer* peer, uint32_t deposit, void* local,
+                               uint64_t remote, size_t bytes, velo_rma_done_fn done, void* argument) {
+    return guarded(engine, [&] {
+        return engine->engine.transfer_deposited(*peer, deposit, local, remote, bytes, {done, argument});
+    });
+}
+
+uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes) {
+    static_assert(noexcept(peer->domain.engine.begin_deposit(*peer, data, bytes)));
+    return peer->domain.engine.begin_deposit(*peer, data, bytes);
+}
+
+void velo_deposit_store(velo_peer* peer, uint32_t deposit, const void* data, size_t bytes) {
+    static_assert(noexcept(peer->domain.engine.store_deposit(*peer, deposit, nullptr, bytes)));
+    peer->domain.engine.store_deposit(*peer, deposit, static_cast<const std::byte*>(data), bytes);
+}
+
+void velo_deposit_end(velo_peer* peer, uint32_t deposit) {
+    static_assert(noexcept(peer->domain.engine.end_deposit(deposit)));
+    peer->domain.engine.end_deposit(deposit);
+}
+
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument) {
     auto* source = const_cast<void*>(local);  // a put only reads it

@@ -102,8 +102,19 @@ size_t velo_peer_queued_bytes(const velo_peer* peer);
  * the call returns; VELO_OK or VELO_QUEUED accordingly. An error status means that no callback comes. */
 velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument);
+/* With the number that the peer has told (velo_deposit_begin), which only makes it faster. */
+velo_status velo_get_deposited(velo_engine* engine, velo_peer* peer, uint32_t deposit, void* local,
+                               uint64_t remote, size_t bytes, velo_rma_done_fn done, void* argument);
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument);
+
+/* The owner's side of velo_get_deposited: memory that the peer is about to be told of, and to get, may be in
+ * the outbox by then. Begins with a number for the peer; 0: it gets that memory as any other. After the
+ * message with the number has been sent the data is stored, by whoever began; the deposit ends when the peer
+ * has said that its get is over, and not before the data is stored. Neither waits, nor fails. */
+uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
+void velo_deposit_store(velo_peer* peer, uint32_t deposit, const void* data, size_t bytes);
+void velo_deposit_end(velo_peer* peer, uint32_t deposit);
 
 /* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's
  * processor instructions and so atomic towards its own. Needs the peer to call velo_progress. The callback's

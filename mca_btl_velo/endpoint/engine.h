@@ -104,6 +104,14 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void help_when_idle(const rma::Help& help);
     // Whoever would be told of such help is gone: none of it is given, and nobody is told.
     void give_no_help();
+    // Data of a get that the peer may find in the outbox (rma/deposit.h): the number that it is to be told,
+    // 0 for none; after it has been told, the data; when its get is over, the end.
+    std::uint32_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
+    void store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* data, std::size_t bytes) noexcept;
+    void end_deposit(std::uint32_t deposit) noexcept;
+    // A get with such a number of the peer's.
+    velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
+                                   std::size_t bytes, const rma::Completion& completion);
     int progress();
     // Of the progress that calls back.
     void linger(std::uint32_t looks) noexcept {
@@ -335,6 +343,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
     static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
+    static std::size_t copy_deposited(const fabric::shm::Segment& segment, const wire::Reference& where,
+                                      std::uint64_t remote, std::byte* to);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
     void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
     void release(Peer& peer, const wire::Reference& reference);
@@ -421,6 +431,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
+    flow::OutboxShare deposits_;               // of all peers
     std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

@@ -8,12 +8,16 @@
 #include "platform/cache.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
+#include "rma/deposit.h"
 
 namespace velo::endpoint {
 namespace {
 
 // Shorter data goes through the caches, whoever reads it.
 constexpr std::size_t kLeastStreamed = 1024;
+// Data that is stored before the peer asks for it. From near, longer data takes longer than through the
+// mailbox, whose few pieces stay in the first cache.
+constexpr std::size_t kMostDepositedNear = 16384, kMostDepositedFar = flow::OutboxPlan::kMostRoom;
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
 
@@ -222,6 +226,45 @@ void Engine::release(Peer& peer, const wire::Reference& reference) {
         return network_->release(reference.place);
     }
     peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
+}
+
+// Of the largest chunks, which REFs need only of messages that are longer than usual.
+std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::size_t most = peer.distance.far() ? kMostDepositedFar : kMostDepositedNear;
+    if (bytes <= outbox_.plan().size(1).room() || bytes > most || peer.index >= remote_first_ ||
+        single_copy_only_ || peer.departed || !may_refer(peer))
+        return 0;
+    const flow::Outbox::Chunk chunk = outbox_.take_at_hand(
+        deposits_, bytes, flow::Outbox::Reading::kInAnyOrder, [](std::uint32_t) { return false; });
+    if (chunk.room == 0) return 0;
+    statistics_.outbox_high_water = outbox_.counters().high_water;
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
+    there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
+    there.address = reinterpret_cast<std::uint64_t>(data);
+    rma::Deposit(&there.deposited).open();
+    return chunk.place + 1;
+}
+
+void Engine::store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* data,
+                           std::size_t bytes) noexcept {
+    bool far;
+    {
+        std::lock_guard lock(mutex_);
+        far = peer.distance.far();
+    }
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(deposit - 1);
+    const fabric::MessageView all{{data, nullptr}, {bytes, 0}};
+    rma::Deposit(&there.deposited)
+        .fill(reinterpret_cast<std::uintptr_t>(there.data), bytes, [&](std::size_t at, std::size_t step) {
+            if (far) return fill(there.data + at, all, at, step, true);
+            platform::copy_in_steps(there.data + at, data + at, step);
+        });
+}
+
+void Engine::end_deposit(std::uint32_t deposit) noexcept {
+    std::lock_guard lock(mutex_);
+    outbox_.give_back_at(deposit - 1);
 }
 
 // The next packet in the mailbox is a REF whose data is still on its way.

@@ -3,8 +3,10 @@
 #include <mutex>
 
 #include "endpoint/engine.h"
+#include "platform/copy.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
+#include "rma/deposit.h"
 
 namespace velo::endpoint {
 namespace {
@@ -12,6 +14,8 @@ namespace {
 // How often a process looks whether its peer has done its part of the get before: the part is on its way,
 // unless the peer is not running.
 constexpr int kPatience = 20000;
+// The same for the next piece of a deposit.
+constexpr int kPieceLooks = 2000;
 
 }  // namespace
 
@@ -39,6 +43,47 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     lock.unlock();
     await_shared_gets();
     return single_copy(peer, direction, local, remote, bytes, completion, *memory, chosen);
+}
+
+// The number only says where to look: what it does not lead to is got from the peer's memory.
+velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
+                                       std::size_t bytes, const rma::Completion& completion) {
+    std::size_t copied = 0;
+    if (deposit != 0) {
+        {
+            std::lock_guard lock(mutex_);
+            if (peer.departed) return VELO_ERR_REMOTE;
+            ++peer.copying;
+        }
+        copied = copy_deposited(peer.segment, {deposit - 1, static_cast<std::uint32_t>(bytes), 0}, remote,
+                                static_cast<std::byte*>(local));
+        std::lock_guard lock(mutex_);
+        --peer.copying;
+        statistics_.deposits_read += copied == bytes;
+    }
+    if (copied < bytes || deposit == 0)
+        return transfer(peer, rma::Direction::kGet, static_cast<std::byte*>(local) + copied, remote + copied,
+                        bytes - copied, completion);
+    completion.done(completion.argument, VELO_OK, 0);
+    return VELO_OK;
+}
+
+// Returns how much of the peer's data was there, from the beginning, before the patience with it was lost.
+std::size_t Engine::copy_deposited(const fabric::shm::Segment& segment, const wire::Reference& where,
+                                   std::uint64_t remote, std::byte* to) {
+    if (!is_lent(segment, where)) return 0;
+    const fabric::shm::OutboxChunk chunk = segment.chunk(where.place);
+    if (chunk.address != remote) return 0;
+    const rma::Deposit deposit(&chunk.deposited);
+    std::size_t copied = 0;
+    for (int looks = 0; looks < kPieceLooks && copied < where.bytes; ++looks) {
+        const std::size_t there = deposit.there(where.bytes);
+        if (there <= copied) continue;
+        platform::copy_in_steps(to + copied, chunk.data + copied, there - copied);
+        copied = there;
+        looks = 0;
+    }
+    return copied;
 }
 
 velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,

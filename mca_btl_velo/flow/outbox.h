@@ -169,14 +169,12 @@ class Outbox {
     bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
         return chunk.room > 0 && holders_[chunk.number] == &to;
     }
-    // Nobody has been told of it, the last that its peer was lent.
-    void give_back(const Chunk& chunk) {
-        OutboxShare& share = *holders_[chunk.number];
-        std::uint32_t before = share.oldest;
-        while (before != chunk.number && next_[before] != chunk.number) before = next_[before];
-        (before == chunk.number ? share.oldest : next_[before]) = OutboxShare::kNone;
-        share.newest = before == chunk.number ? OutboxShare::kNone : before;
-        free(chunk.number);
+    // Nobody has been told of it, or looks at it any more.
+    void give_back(const Chunk& chunk) { give_back(chunk.number); }
+    void give_back_at(std::uint32_t place) {
+        std::size_t size = OutboxPlan::kSizes - 1;  // the largest come first
+        while (size > 0 && place >= plan_.size(size - 1).begin) --size;
+        give_back(first_[size] + (place - plan_.size(size).begin) / plan_.size(size).stride);
     }
     // The peer has read all, or reads nothing any more as it has ended.
     void free_all(OutboxShare& share) {
@@ -243,6 +241,15 @@ class Outbox {
         of = nullptr;
         free_ += stride;
         available_[size][index / kBits] |= std::uint64_t{1} << index % kBits;
+    }
+    void give_back(std::uint32_t number) {
+        OutboxShare& share = *holders_[number];
+        if (share.oldest == number) return free_oldest(share);
+        std::uint32_t before = share.oldest;
+        while (next_[before] != number) before = next_[before];
+        next_[before] = next_[number];
+        if (share.newest == number) share.newest = before;
+        free(number);
     }
     void free_oldest(OutboxShare& share) {
         const std::uint32_t number = share.oldest;

@@ -63,7 +63,7 @@ class World {
         velo_config config = velo_default_config();
         config.flow_control = flow_control;
         config.slots_per_peer = 64;
-        config.by_reference = "never";  // long messages ask for memory, to be put together
+        config.by_reference = by_reference;
         config.piggyback = config.delay_credits = config.packet_trains = true;
         config.rnr_timer_ns = 1;
         config.preposted_buffers = 6;
@@ -286,6 +286,7 @@ class World {
     // The case's choice, before anything is open.
     const char* flow_control = "dynamic";
     const char* single_copy = "auto";
+    const char* by_reference = "never";  // long messages ask for memory, to be put together
     const char* report = "none";
     bool traced = false;
 
@@ -334,6 +335,15 @@ constexpr auto connected = [](World& w) { w.connect(); };
 constexpr auto by_mailbox = [](World& w) {
     w.single_copy = "copy";
     w.connect();
+};
+constexpr std::size_t kDeposited = 16384;
+constexpr auto with_outbox = [](World& w) {
+    w.by_reference = "auto";
+    w.connect();
+};
+constexpr auto deposited = [](World& w) {
+    with_outbox(w);
+    w.place = velo_deposit_begin(w.us.other, w.us.out.data(), kDeposited);
 };
 constexpr auto messengers = [](World& w) { w.open_messengers(); };
 constexpr auto held_back = [](World& w) { w.hold_back(); };
@@ -451,6 +461,11 @@ const Case kWithMemory[] = {
      [](World& w) { return of(w, w.send(w.us, 900)); }},
     {"velo_get", "the first one", connected, [](World& w) { return of(w, w.get(kHuge)); }},
     {"velo_get", "by mailbox", by_mailbox, [](World& w) { return of(w, w.get(kHuge)); }},
+    {"velo_get_deposited", "the first one, of what is not there", connected,
+     [](World& w) {
+         return of(w, velo_get_deposited(w.us.engine, w.us.other, 1, w.us.in.data(),
+                                         World::remote(w.them.out), kHuge, World::done, nullptr));
+     }},
     {"velo_put", "the first one", connected, [](World& w) { return of(w, w.put(kHuge)); }},
     {"velo_put", "by mailbox", by_mailbox, [](World& w) { return of(w, w.put(kHuge)); }},
     {"velo_atomic_start", "", connected, [](World& w) { return of(w, w.add(w.us, w.them)); }},
@@ -817,6 +832,21 @@ const Case kWithoutMemory[] = {
          w.us.other = velo_peer_at(w.us.engine, w.place);
      },
      look_around},
+    {"velo_deposit_begin", "", with_outbox,
+     [](World& w) {
+         w.place = velo_deposit_begin(w.us.other, w.us.out.data(), kDeposited);
+         return of(w.place != 0);
+     }},
+    {"velo_deposit_store", "", deposited,
+     [](World& w) {
+         velo_deposit_store(w.us.other, w.place, w.us.out.data(), kDeposited);
+         return of(true);
+     }},
+    {"velo_deposit_end", "", deposited,
+     [](World& w) {
+         velo_deposit_end(w.us.other, w.place);
+         return of(velo_deposit_begin(w.us.other, w.us.out.data(), kDeposited) == w.place);
+     }},
     {"velo_peer_queued_bytes", "", connected,
      [](World& w) { return of(velo_peer_queued_bytes(w.us.other) == 0); }},
     {"velo_atomic_here", "", nothing,

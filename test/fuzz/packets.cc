@@ -55,6 +55,7 @@ class Player {
         done_.push_back(std::make_unique<int>(0));
         const std::size_t bytes = input_.take<std::uint16_t>() * std::size_t{8} % kLongestTransfer;
         std::byte* memory = memory_.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
+        if (kind >= 24) return deposited(memory, bytes);
         if (kind % 3 == 0)
             velo_get(victim_.engine(), victim_.peer(), memory, 4096, bytes, count, done_.back().get());
         if (kind % 3 == 1)
@@ -62,6 +63,17 @@ class Player {
         if (kind % 3 == 2)
             velo_atomic_start(victim_.engine(), victim_.peer(), VELO_ATOMIC_ADD, 8, 4096, 1, 0, count,
                               done_.back().get());
+    }
+
+    // From a chunk in which as much is there as the input says, or from what it takes for one.
+    void deposited(std::byte* memory, std::size_t bytes) {
+        constexpr std::uint64_t kRemote = 4096;
+        const auto chunk = input_.take<std::uint8_t>();
+        const auto there = input_.take<std::uint32_t>();
+        const std::uint32_t place = victim_.deposit(chunk, there, kRemote);
+        const std::uint32_t number = chunk & 128 ? input_.take<std::uint32_t>() : place + 1;
+        velo_get_deposited(victim_.engine(), victim_.peer(), number, memory, kRemote, bytes, count,
+                           done_.back().get());
     }
 
     void send() {

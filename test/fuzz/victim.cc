@@ -166,6 +166,14 @@ std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chun
     return {{at.place, bytes}, {there.data, std::min(bytes, at.room)}};
 }
 
+std::uint32_t Victim::deposit(std::uint32_t chunk, std::uint32_t there, std::uint64_t address) {
+    const wire::Reference to = fill(chunk, 0, {}).first;
+    const fabric::shm::OutboxChunk at = peers_.chunk(to.place);
+    at.deposited = there;
+    at.address = address;
+    return to.place;
+}
+
 void Victim::store(wire::Header header, Bytes given) {
     const std::uint32_t packets = header.packets();
     auto writer = mailbox_.writer();

@@ -65,6 +65,16 @@ def test_messages_by_reference_are_counted_with_what_they_take_of_the_outbox(mpi
     assert total["outbox_high_water"] > 0
 
 
+@pytest.mark.parametrize("params, possible", [({}, os.cpu_count() > 1), ({"btl_velo_outbox": 0}, False),
+                                              ({"btl_velo_single_copy_mechanism": "cma"}, False)],
+                         ids=["outbox", "no outbox", "cma"])
+@flows(8, policies=("dynamic",))
+def test_a_rendezvous_finds_its_data_in_the_outbox_of_its_sender(mpi, flow, params, possible):
+    """Not each: who does not see them in time fetches them."""
+    found = report_of(mpi, "modes", "cancel", 12_000, np=2, params={**flow.params, **params})["total"]["deposits_read"]
+    assert 0 < found <= 20 if possible else found == 0
+
+
 @pytest.mark.parametrize("off", [{"btl_velo_by_reference": "never"}, {"btl_velo_outbox": 0}], ids=["never", "no outbox"])
 @flows(8, policies=("dynamic",))
 def test_without_an_outbox_or_where_they_are_not_wanted_there_are_none(mpi, flow, off):

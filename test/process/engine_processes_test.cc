@@ -373,6 +373,38 @@ TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mid
     munmap(target, kBytes);
 }
 
+// What is not there is looked for in its memory, and that is gone too.
+TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_peer_is_killed_in_the_middle_of_a_deposit) {
+    constexpr std::size_t kBytes = 16384;
+    std::vector<std::byte> source(kBytes, std::byte{7}), target(kBytes);
+    std::atomic<std::uint32_t>& told = board_->entries[1].stopped;
+    const pid_t owner = fork_child();
+    if (owner == 0) {
+        Side side;
+        open(side, 1);
+        const std::uint32_t deposit = velo_deposit_begin(side.peer, source.data(), kBytes);
+        velo_deposit_store(side.peer, deposit, source.data(), kBytes / 2);
+        told.store(deposit, std::memory_order_release);
+        for (;;) pause();
+    }
+    Side side;
+    open(side, 0);
+    while (told.load(std::memory_order_acquire) == 0) usleep(100);
+    kill(owner, SIGKILL);
+    waitpid(owner, nullptr, 0);
+    velo_status outcome = VELO_QUEUED;
+    const velo_status started = velo_get_deposited(
+        side.engine, side.peer, told.load(), target.data(), reinterpret_cast<std::uint64_t>(source.data()),
+        kBytes,
+        [](void* result, velo_status status, std::uint64_t) { *static_cast<velo_status*>(result) = status; },
+        &outcome);
+    if (started < VELO_OK) outcome = started;
+    for (int i = 0; i < 1'000'000 && outcome == VELO_QUEUED; ++i) progress(side.engine);
+    EXPECT_EQ(outcome, VELO_ERR_REMOTE);
+    EXPECT_EQ(std::count(target.begin(), target.end(), std::byte{7}), std::ptrdiff_t{kBytes / 2});
+    velo_engine_close(side.engine);
+}
+
 TEST_F(ProcessTest, both_killed_at_once_leave_no_file) {
     pid_t receiver = fork_child();
     if (receiver == 0) {

@@ -12,6 +12,7 @@
 
 #include "engine_party.h"
 #include "platform/doze.h"
+#include "rma/deposit.h"
 #include "rma/dual_copy.h"
 #include "rma/route.h"
 #include "rma/share.h"
@@ -299,6 +300,118 @@ TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
         EXPECT_TRUE(get.complete());
         EXPECT_EQ(target, source);
     }
+}
+
+// The second owns memory that the first gets.
+class DepositTest : public ::testing::Test {
+ protected:
+    static constexpr std::size_t kBytes = 16384;
+
+    std::uint32_t begin(std::size_t bytes = kBytes) {
+        return velo_deposit_begin(party_[1].peers[0], source_.data(), bytes);
+    }
+    void store(std::uint32_t deposit, std::size_t bytes = kBytes) {
+        velo_deposit_store(party_[1].peers[0], deposit, source_.data(), bytes);
+    }
+    void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit); }
+    // Of all from `offset` on.
+    std::string get(std::uint32_t deposit, std::size_t offset = 0) {
+        std::string target(kBytes - offset, '\0');
+        int calls = 0;
+        const velo_status status = velo_get_deposited(
+            party_[0].engine, party_[0].peers[1], deposit, target.data(),
+            reinterpret_cast<std::uint64_t>(source_.data()) + offset, target.size(),
+            [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls);
+        EXPECT_GE(status, VELO_OK);
+        for (int i = 0; i < 1000 && calls == 0; ++i) party_.step();
+        EXPECT_EQ(calls, 1);
+        return target;
+    }
+    std::uint64_t read() { return counter(party_[0], "deposits_read"); }
+
+    Party party_{PartyConfig{}};
+    std::string source_ = pattern(kBytes, 1), before_ = source_, after_ = pattern(kBytes, 2);
+};
+
+TEST_F(DepositTest, what_is_in_the_outbox_is_got_from_there) {
+    const std::uint32_t deposit = begin();
+    ASSERT_NE(deposit, 0U);
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit), before_);
+    EXPECT_EQ(read(), 1U);
+    end(deposit);
+}
+
+TEST_F(DepositTest, what_is_not_there_yet_comes_from_its_owners_memory) {
+    const std::uint32_t deposit = begin();
+    EXPECT_EQ(get(deposit), before_);
+    store(deposit, kBytes / 2);
+    source_ = after_;
+    EXPECT_EQ(get(deposit), before_.substr(0, kBytes / 2) + after_.substr(kBytes / 2));
+    EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, other_memory_than_what_was_stored_is_not_taken_from_there) {
+    const std::uint32_t deposit = begin();
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit, 4096), after_.substr(4096));
+    EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, a_number_that_leads_nowhere_does_no_harm) {
+    const std::uint32_t deposit = begin();
+    store(deposit);
+    source_ = after_;
+    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, deposit + 33024, 1U << 20, ~0U})
+        EXPECT_EQ(get(wrong), after_) << wrong;
+    EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
+    std::vector<std::uint32_t> deposits;
+    for (std::uint32_t deposit = begin(); deposit != 0; deposit = begin()) deposits.push_back(deposit);
+    EXPECT_GE(deposits.size(), 2U);
+    EXPECT_LE(deposits.size() * 33024, (std::size_t{1} << 17) + 33024);
+    std::vector<std::uint32_t> order = deposits;
+    do {
+        for (const std::uint32_t deposit : order) {
+            end(deposit);
+            party_.step();  // looks at the invariants
+            EXPECT_EQ(begin(), deposit);
+            EXPECT_EQ(begin(), 0U);
+        }
+    } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
+    for (int i = 0; i < 2; ++i) ASSERT_NE(begin(), 0U);
+    for (unsigned i = 0; i < 300; ++i) party_.send(1, 0, 1, pattern(2000, i));
+    party_.settle();
+    ASSERT_EQ(party_[0].received.size(), 300U);
+    for (unsigned i = 0; i < 300; ++i) ASSERT_TRUE(party_[0].received[i].data == pattern(2000, i)) << i;
+    EXPECT_GT(counter(party_[1], "messages_by_reference"), 0U);
+}
+
+TEST_F(DepositTest, only_data_for_which_it_is_worth_it_is_stored) {
+    EXPECT_EQ(begin(4096), 0U);
+    EXPECT_EQ(begin(std::size_t{1} << 20), 0U);
+}
+
+TEST(DepositWordTest, no_more_is_there_than_is_wanted_whatever_the_owner_says) {
+    std::atomic<std::uint32_t> word = ~0U;
+    EXPECT_EQ(rma::Deposit(&word).there(100), 100U);
+    std::size_t stored = 0;
+    rma::Deposit(&word).open();
+    rma::Deposit(&word).fill(64, 20000, [&](std::size_t at, std::size_t bytes) {
+        EXPECT_EQ(at, stored);
+        EXPECT_EQ(rma::Deposit(&word).there(20000), at);
+        EXPECT_TRUE((64 + at + bytes) % rma::Deposit::kPiece == 0 || at + bytes == 20000);
+        stored += bytes;
+    });
+    EXPECT_EQ(stored, 20000U);
+    EXPECT_EQ(rma::Deposit(&word).there(30000), 20000U);
 }
 
 // Both engines live in this process, so that the peer helps only when it is driven; the contents tell the

@@ -70,6 +70,9 @@ struct SegmentHeader {
 // A chunk of an outbox: its header, at the begin of a line, and the data.
 struct OutboxChunk {
     std::atomic<std::uint32_t>& unread;  // 1: lent. The reader stores 0, with release, when it is done
+    // Of a deposit: bytes of the data that are there, and where the data are in the owner's memory.
+    std::atomic<std::uint32_t>& deposited;
+    std::uint64_t& address;
     std::byte* data;
 };
 
@@ -108,7 +111,8 @@ class Segment {
     // At a place that the plan holds.
     OutboxChunk chunk(std::uint32_t place) const {
         std::byte* const outbox = file_.data() + outbox_offset_;
-        return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
+        auto* const words = reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place);
+        return {words[0], words[1], *reinterpret_cast<std::uint64_t*>(words + 2),
                 outbox + outbox_plan_.data_of(place)};
     }
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }

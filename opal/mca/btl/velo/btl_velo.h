@@ -126,6 +126,13 @@ int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
                        uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
 
 /* rdma */
+mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_module_t *btl,
+                                                              struct mca_btl_base_endpoint_t *endpoint, void *base,
+                                                              size_t size, uint32_t flags);
+int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+enum { MCA_BTL_VELO_HANDLE_BYTES = 4 };
+/* After a message has been sent: what this thread has registered before, which the message tells of. */
+void mca_btl_velo_store_deposit(void);
 int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                      uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,

@@ -31,6 +31,11 @@ mca_btl_velo_module_t mca_btl_velo_module = {
         .btl_prepare_src = mca_btl_velo_prepare_src,
         .btl_send = mca_btl_velo_send,
         .btl_sendi = mca_btl_velo_sendi,
+        .btl_register_mem = mca_btl_velo_register_mem,
+        .btl_deregister_mem = mca_btl_velo_deregister_mem,
+        .btl_registration_handle_size = MCA_BTL_VELO_HANDLE_BYTES,
+        .btl_put_local_registration_threshold = SIZE_MAX, /* no other memory has to be registered */
+        .btl_get_local_registration_threshold = SIZE_MAX,
         .btl_put = mca_btl_velo_put,
         .btl_get = mca_btl_velo_get,
         .btl_dump = mca_btl_velo_dump,
@@ -92,6 +97,9 @@ void mca_btl_velo_module_prepare_network(void)
 {
     mca_btl_base_module_t *network = &mca_btl_velo_network;
     *network = mca_btl_velo_module.super;
+    network->btl_register_mem = NULL;
+    network->btl_deregister_mem = NULL;
+    network->btl_registration_handle_size = 0;
     /* Of the processes here, this node's module and BTL self serve the messages; ob1 uses those alone if most of the bandwidth
      * is theirs, and osc/rdma the one with the least latency of those that reach all processes of a window. */
     network->btl_exclusivity = below(network->btl_exclusivity);

@@ -1,7 +1,7 @@
 /* The BTL's parameters: those of the engine, and the defaults of those that every BTL has. */
 #include "btl_velo.h"
 
-#include <limits.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Where Open MPI keeps the value of a parameter that every BTL has. */
@@ -24,7 +24,7 @@ static int register_module_parameters(mca_btl_base_module_t *module)
             *of_base(module, velo_parameter_at(i)) = (size_t) velo_parameter_at(i)->number;
         }
     }
-    module->btl_min_rdma_pipeline_size = INT_MAX;
+    module->btl_min_rdma_pipeline_size = SIZE_MAX;
     module->btl_rdma_pipeline_send_length = module->btl_eager_limit;
     module->btl_rdma_pipeline_frag_size = module->btl_eager_limit;
     module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS |

@@ -1,5 +1,10 @@
-/* BTL verbs get and put: no registration, any size, any alignment. */
+/* BTL verbs get and put: any size, any alignment, any memory. What ob1 registers is data that its peer is about to get. */
 #include "btl_velo.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 OBJ_CLASS_INSTANCE(mca_btl_velo_operation_t, opal_free_list_item_t, NULL, NULL);
 
@@ -47,6 +52,84 @@ int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_sta
     return VELO_ERR_UNSUPPORTED == status ? OPAL_ERR_NOT_AVAILABLE : OPAL_ERROR;
 }
 
+/* What ob1 sends the peer of a registration is its beginning, the number of a deposit. */
+struct mca_btl_base_registration_handle_t {
+    uint32_t deposit;
+    atomic_int users; /* ob1, and whoever stores the data; the last one ends the deposit */
+    velo_peer *peer;
+    const void *data;
+    size_t bytes;
+};
+_Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, deposit) &&
+                   MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->deposit),
+               "what is sent of it");
+
+static mca_btl_base_registration_handle_t no_deposit;
+/* ob1 registers, then sends the message that tells of it, in one thread. */
+static _Thread_local mca_btl_base_registration_handle_t *untold;
+
+mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_module_t *btl,
+                                                              struct mca_btl_base_endpoint_t *endpoint, void *base,
+                                                              size_t size, uint32_t flags)
+{
+    (void) btl;
+    const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && NULL != endpoint->peer;
+    const uint32_t deposit = is_told && NULL == untold ? velo_deposit_begin(endpoint->peer, base, size) : 0;
+    if (OPAL_LIKELY(0 == deposit)) {
+        return &no_deposit;
+    }
+    mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
+    if (NULL == handle) {
+        velo_deposit_end(endpoint->peer, deposit);
+        return &no_deposit;
+    }
+    *handle = (mca_btl_base_registration_handle_t){
+        .deposit = deposit, .users = 2, .peer = endpoint->peer, .data = base, .bytes = size};
+    untold = handle;
+    return handle;
+}
+
+static void leave(mca_btl_base_registration_handle_t *handle)
+{
+    if (1 == atomic_fetch_sub(&handle->users, 1)) {
+        velo_deposit_end(handle->peer, handle->deposit);
+        free(handle);
+    }
+}
+
+void mca_btl_velo_store_deposit(void)
+{
+    mca_btl_base_registration_handle_t *handle = untold;
+    if (NULL != handle) {
+        untold = NULL;
+        velo_deposit_store(handle->peer, handle->deposit, handle->data, handle->bytes);
+        leave(handle);
+    }
+}
+
+int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+{
+    (void) btl;
+    if (&no_deposit == handle) {
+        return OPAL_SUCCESS;
+    }
+    if (untold == handle) {
+        untold = NULL;
+        leave(handle);
+    }
+    leave(handle);
+    return OPAL_SUCCESS;
+}
+
+static uint32_t deposit_of(const mca_btl_base_registration_handle_t *handle)
+{
+    uint32_t deposit = 0;
+    if (NULL != handle) {
+        memcpy(&deposit, handle, sizeof(deposit));
+    }
+    return deposit;
+}
+
 enum direction { GET, PUT };
 
 /* From this process to itself. */
@@ -60,7 +143,7 @@ static int transfer_here(enum direction direction, struct mca_btl_base_endpoint_
 }
 
 static int transfer(enum direction direction, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
-                    size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+                    uint32_t deposit, size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     if (mca_btl_velo_is_own(endpoint)) {
         return transfer_here(direction, endpoint, local, remote, size, cbfunc, cbcontext, cbdata);
@@ -72,7 +155,8 @@ static int transfer(enum direction direction, struct mca_btl_base_endpoint_t *en
     }
     velo_status status =
         GET == direction
-            ? velo_get(engine, mca_btl_velo_peer(endpoint), local, remote, size, mca_btl_velo_operation_done, operation)
+            ? velo_get_deposited(engine, mca_btl_velo_peer(endpoint), deposit, local, remote, size, mca_btl_velo_operation_done,
+                                 operation)
             : velo_put(engine, mca_btl_velo_peer(endpoint), local, remote, size, mca_btl_velo_operation_done, operation);
     return mca_btl_velo_operation_started(operation, status);
 }
@@ -82,8 +166,8 @@ int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    (void) btl, (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    return transfer(GET, endpoint, local_address, remote_address, size, cbfunc, cbcontext, cbdata);
+    (void) btl, (void) local_handle, (void) flags, (void) order;
+    return transfer(GET, endpoint, local_address, remote_address, deposit_of(remote_handle), size, cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
@@ -92,5 +176,5 @@ int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     (void) btl, (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    return transfer(PUT, endpoint, local_address, remote_address, size, cbfunc, cbcontext, cbdata);
+    return transfer(PUT, endpoint, local_address, remote_address, 0, size, cbfunc, cbcontext, cbdata);
 }
