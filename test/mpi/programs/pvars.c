@@ -2,7 +2,7 @@
  * afterwards. Arguments: milliseconds of sleep; messages; "early" to allocate the handles before MPI_Init. */
 #include "common.h"
 
-enum { MOST = 64, BYTES = 1000 };
+enum { MOST = 256, BYTES = 1000 };
 
 static MPI_T_pvar_session session;
 static struct variable {
@@ -15,6 +15,7 @@ static struct variable {
 static int known;
 
 static void add(int index) {
+    CHECK(known < MOST, "too many variables");
     struct variable* variable = &variables[known];
     char help[512];
     int name_length = sizeof variable->name, help_length = sizeof help;
@@ -25,7 +26,6 @@ static void add(int index) {
                             &help_length, &bind, &readonly, &continuous, &atomic) != MPI_SUCCESS)
         return; /* of a component that is closed */
     if (strncmp(variable->name, "btl_velo_", 9) != 0) return;
-    CHECK(known < MOST, "too many variables");
     CHECK(type == MPI_UNSIGNED_LONG_LONG && bind == MPI_T_BIND_NO_OBJECT && readonly && continuous, "%s",
           variable->name);
     CHECK(strlen(help) > 10, "%s has no description", variable->name);
