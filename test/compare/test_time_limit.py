@@ -34,9 +34,9 @@ def test_command_that_ends_keeps_its_output_and_status():
 
 def test_hanging_command_is_killed_with_its_ranks():
     started = time.monotonic()
-    finished = run_limited([sys.executable, "-c", STUBBORN], dict(os.environ), 1)
+    finished = run_limited([sys.executable, "-c", STUBBORN], dict(os.environ), 5)
     assert finished.timed_out
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 100
     pids = [int(word) for word in finished.stdout.split()]
     assert len(pids) == 2
     assert not any(alive(pid) for pid in pids)
