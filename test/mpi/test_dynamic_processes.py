@@ -63,6 +63,16 @@ def test_more_processes_than_there_are_places_come_and_go(mpi, policy):
     assert result.facts() == {"guests": guests}
 
 
+@pytest.mark.slow
+@velo_only
+def test_a_thousand_spawned_processes_leave_no_more_in_memory_than_with_tcp(mpi):
+    """200 in each of five jobs: see docs/known-issues.md for what mpirun and Open MPI themselves lose."""
+    tcp = spawn(mpi, {"btl_tcp_if_include": "lo"}, "growth", 100, time_limit=300, transport="tcp").facts()
+    for _ in range(5):
+        facts = spawn(mpi, {}, "growth", 200, time_limit=300).facts()
+        assert facts["spawned"] == 200 and facts["kib"] <= tcp["kib"] + 16, (facts, tcp)
+
+
 @velo_only
 def test_processes_for_which_there_is_no_place_are_left_to_another_transport(mpi):
     options = ["--mca", "btl", "velo,tcp,self", "--mca", "btl_base_verbose", "1"]
