@@ -18,7 +18,7 @@ namespace velo::endpoint {
 class Distance {
  public:
     // Looks from this many nanoseconds on are long.
-    static constexpr std::uint64_t kFarNs = 95;
+    static constexpr std::uint64_t kFarNs = 125;
     // Looks that one judgement takes, messages between two looks, judgements in a row that a change takes.
     static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 32, kAgreeing = 2;
 
