@@ -1,9 +1,9 @@
 // Which of two ways messages of a size take, tried on the messages themselves: blocks of them go one way and
 // the other, in an order that looks like chance, and a block is judged by how long it takes from its first
-// message to its last, for each byte. What the peers do with the messages is in that, and what the program does between
-// them, which makes blocks longer and never shorter: the shortest block of each way counts. The way in use
-// is left for one that is clearly shorter, and both are tried again after a number of messages that grows
-// as long as the outcome stays the same.
+// message to its last, for each byte. What the peers do with the messages is in that, and what the program
+// does between them, which makes blocks longer and never shorter: the shortest block of each way counts. The
+// way in use is left for one that is clearly shorter, and both are tried again after a number of messages
+// that grows as long as the outcome stays the same.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -45,9 +45,9 @@ class Contest {
     struct Class {
         std::uint32_t left = kUncounted;  // messages until the next turn
         std::uint32_t run = kShortestRun;
-        std::uint64_t bytes = 0, began = 0;      // of the block under way
+        std::uint64_t bytes = 0, began = 0;     // of the block under way
         std::array<float, 2> shortest = kNone;  // ticks a byte
-        std::uint8_t step = 0;                   // of a trial: uncounted messages and a block in turn; kSteps: none
+        std::uint8_t step = 0;  // of a trial: uncounted messages and a block in turn; kSteps: none
         std::uint8_t trials = 0;
         bool second = false, chosen = false;
     };
@@ -64,7 +64,8 @@ class Contest {
     void turn(Class& size, std::uint64_t now) {
         if (size.step < kSteps && size.step % 2 == 1) {
             float& shortest = size.shortest[size.second ? 1 : 0];
-            shortest = std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
+            shortest =
+                std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
         }
         size.step = size.step == kSteps ? 0 : size.step + 1;
         size.bytes = 0;

@@ -274,7 +274,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return bytes >= peer.refer_from && (config_.reference_bytes > 0 || references_.first(bytes));
     }
     void went(const Peer& peer, std::size_t bytes) {
-        if (bytes >= peer.refer_from && config_.reference_bytes == 0) references_.went(bytes, platform::ticks);
+        if (bytes >= peer.refer_from && config_.reference_bytes == 0)
+            references_.went(bytes, platform::ticks);
     }
     void look_at_distance(Peer& peer);
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
