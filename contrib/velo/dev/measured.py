@@ -130,7 +130,8 @@ def _programs_page(series, lines):
     how = (f"Contestants take turns, a block is a run from MPI_Init to MPI_Finalize; {_MEDIANS.format(series.min_blocks)} For each "
            f"contestant: its time / that of the best of the others ({_others(series)}), and the share of its time in calls that communicate. "
            f"Aimed at: {_PROGRAM_RATIO} at most, and below 1 where the best of the others communicates for more than "
-           f"{_PROGRAM_SHARE_PERCENT} % of its time; what misses that is bold.")
+           f"{_PROGRAM_SHARE_PERCENT} % of its time; what misses that is bold. The runs of one contestant lie "
+           f"{statistics.median(summary.noise(lines).values()):.0f} % apart (most - least, at the median): what differs by much less says nothing.")
     commands = [f"- {entry['name']}: `{entry['command'].removesuffix(' measure')}`" for entry in series.head["contestants"]]
     return "\n".join([_about(series, lines, how), "", f"Aim met: {'; '.join(counts)}.", "",
                       *_table(["", "best other", *names, "blocks"], [_program_row(line, names) for line in lines]), "", *commands])
