@@ -358,8 +358,8 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (config_.distance != std::string_view("auto"))
         peer.distance.fix(config_.distance == std::string_view("far"));
     if (reference_shift_ > 0 && peer.segment.bytes() > 0)
-        peer.refer_from = config_.reference_bytes > 0 ? static_cast<std::uint32_t>(config_.reference_bytes)
-                                                      : std::uint32_t{kLeastReferred};
+        peer.refer_from = measures_ways() ? std::uint32_t{kLeastReferred}
+                                          : static_cast<std::uint32_t>(config_.reference_bytes);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
                        !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
     peer.plain.store(plain, std::memory_order_relaxed);

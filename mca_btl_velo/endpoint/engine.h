@@ -269,13 +269,13 @@ class Engine final : private rma::Poster, private fabric::Receiver {
                            std::uint32_t allowed) const {
         return allowed > 0 && (packets > most_in_packets(peer, allowed) || is_referred_to(peer, bytes));
     }
+    bool measures_ways() const { return config_.reference_bytes == 0; }
     // Of a message that credits allow to go in packets.
     bool is_referred_to(const Peer& peer, std::size_t bytes) const {
-        return bytes >= peer.refer_from && (config_.reference_bytes > 0 || references_.first(bytes));
+        return bytes >= peer.refer_from && (!measures_ways() || references_.first(bytes));
     }
     void went(const Peer& peer, std::size_t bytes) {
-        if (bytes >= peer.refer_from && config_.reference_bytes == 0)
-            references_.went(bytes, platform::ticks);
+        if (bytes >= peer.refer_from && measures_ways()) references_.went(bytes, platform::ticks);
     }
     void look_at_distance(Peer& peer);
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
@@ -370,6 +370,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::optional<rma::Help> help_with(Peer& peer, std::uint32_t ticket, std::uint64_t bytes,
                                        const std::byte* data, std::uint64_t remote, rma::Share::First first);
     velo_status share(std::unique_lock<OptionalMutex>& lock, rma::SharedGet& get, Peer& peer);
+    static bool is_getting(const Peer& peer);
     rma::SharedGet announced(const Peer& peer, std::uint32_t ticket, std::size_t bytes,
                              const rma::Completion& completion);
     void give_help();

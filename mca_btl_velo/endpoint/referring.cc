@@ -232,9 +232,11 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     if (bytes <= outbox_.plan().size(1).room() || bytes > flow::OutboxPlan::kMostRoom ||
         peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer))
         return 0;
-    const bool due = depositing_.first(bytes);
-    depositing_.went(bytes, platform::ticks);
-    if (!due) return 0;
+    if (measures_ways()) {
+        const bool due = depositing_.first(bytes);
+        depositing_.went(bytes, platform::ticks);
+        if (!due) return 0;
+    }
     const flow::Outbox::Chunk chunk = outbox_.take_at_hand(
         deposits_, bytes, flow::Outbox::Reading::kInAnyOrder, [](std::uint32_t) { return false; });
     if (chunk.room == 0) return 0;
