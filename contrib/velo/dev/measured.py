@@ -1,7 +1,8 @@
-"""Pages of docs/measured out of results of velo-versus: one for each processor and distance.
+"""Pages of docs/measured out of results of velo-versus: one for each processor and distance of two ranks, with --collectives
+and --between-nodes too, and one for each number of ranks beyond.
 
-Results of one processor and one build of Velo are taken together, block by block. A page of the same processor and distance is
-written anew, all others stay; README.md there gets a list of all pages. A distance with too few blocks gets no page.
+Results of one kind, one processor and one build of Velo are taken together, block by block. A page of the same title is
+written anew, all others stay; README.md there gets a list of all pages. What has too few blocks gets no page.
 """
 
 import json
@@ -16,7 +17,7 @@ from ..command import EXIT_FAILED, EXIT_OK, Trouble
 from ..measuring import Point
 from ..versus import summary
 from ..versus.contestants import Contestant
-from ..versus.patterns import BY_NAME, PATTERNS, Case, goal_at, program, size_text
+from ..versus.patterns import Case, goal_at, known, program, size_text
 from ..versus.report import time_text
 from ..versus.runner import Result
 
@@ -28,13 +29,14 @@ _HEADINGS = ("", "size", "BTL, µs", "MTL, µs", "best other, µs", "BTL", "goal
 
 @dataclass
 class Series:
-    """What was measured on one processor with one build of everything."""
+    """What was measured in one way, on one processor with one build of everything."""
 
     head: dict
     dates: list
     contestants: list
     results: list
     min_blocks: int
+    patterns: tuple  # in the order of the rows, programs after them
 
     def __post_init__(self):
         self.velos = {c.layer: c.name for c in reversed(self.contestants) if c.is_velo}
@@ -42,12 +44,23 @@ class Series:
         self.contestants = [c for c in self.contestants if not c.is_velo or self.velos[c.layer] == c.name]
         sizes = {}
         for result in self.results:
-            sizes.setdefault(result.case.pattern, set()).update(result.case.sizes)
-        known = [*PATTERNS, *(pattern for pattern in sizes if pattern.program)]
-        cases = {pattern: Case(2, pattern, tuple(sorted(sizes[pattern]))) for pattern in known if pattern in sizes}
+            sizes.setdefault((result.case.ranks, result.case.pattern), set()).update(result.case.sizes)
+        order = [*self.patterns, *dict.fromkeys(pattern for _, pattern in sizes if pattern.program)]
+        cases = {(ranks, pattern): Case(ranks, pattern, tuple(sorted(own)))
+                 for (ranks, pattern), own in sorted(sizes.items(), key=lambda entry: (entry[0][0], order.index(entry[0][1])))}
         for result in self.results:
-            result.case = cases[result.case.pattern]
+            result.case = cases[result.case.ranks, result.case.pattern]
         self.lines = summary.summarise(self.results, list(cases.values()), self.contestants, self.min_blocks)
+
+    def pages(self):
+        """(ranks, distance) of each page that there may be."""
+        return list(dict.fromkeys((line.case.ranks, line.distance) for line in self.lines))
+
+    def title(self, ranks, distance):
+        settings = self.head["settings"]
+        of = [", collectives"] if settings.get("collectives") else []
+        of += [" between nodes" if of else ", between nodes"] if settings["between_nodes"] else []
+        return "".join([self.head["machine"]["cpu"], *of, f", {distance or ('two' if ranks == 2 else ranks)}" + ("" if distance else " ranks")])
 
 
 def read(paths):
@@ -57,9 +70,8 @@ def read(paths):
         document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         if document.get("version") != _FORMAT or "runs" not in document:
             raise Trouble(f"{path} is no velo-versus.json of this version")
-        if document["settings"]["between_nodes"]:
-            raise Trouble(f"{path}: between nodes there are no distances")
-        found.setdefault(document["machine"]["cpu"], []).append((path, document))
+        settings = document["settings"]
+        found.setdefault((document["machine"]["cpu"], bool(settings.get("collectives")), settings["between_nodes"]), []).append((path, document))
     return [_series(documents) for documents in found.values()]
 
 
@@ -71,24 +83,25 @@ def _series(documents):
                 raise Trouble(f"{path} and {documents[0][0]} are of one processor and differ in {what}: give them one after the other")
     contestants = [Contestant(entry["name"], "", (), (), entry["layer"], mpi=entry.get("mpi", "openmpi")) for entry in head["contestants"]]
     by_name = {c.name: c for c in contestants}
-    results = [_result(run, by_name, number) for number, (_, document) in enumerate(documents) for run in document["runs"] if run["ranks"] == 2]
+    patterns = known(head["settings"].get("collectives"), head["settings"]["between_nodes"])
+    results = [_result(run, by_name, patterns, number) for number, (_, document) in enumerate(documents) for run in document["runs"]]
     return Series(head, [document["date"] for _, document in documents], contestants, results,
-                  max(document["settings"]["min_blocks"] for _, document in documents))
+                  max(document["settings"]["min_blocks"] for _, document in documents), tuple(patterns.values()))
 
 
-def _result(run, contestants, document):
+def _result(run, contestants, patterns, document):
     sizes = {int(size): Point(**time) for size, time in run["times"].items()}
-    pattern = program(run["pattern"], run["program"]) if run.get("program") else BY_NAME[run["pattern"]]
-    return Result(contestants[run["contestant"]], Case(2, pattern, tuple(sizes)), (document, run["round"]), run["command"], times=sizes,
+    pattern = program(run["pattern"], run["program"]) if run.get("program") else patterns[run["pattern"]]
+    return Result(contestants[run["contestant"]], Case(run["ranks"], pattern, tuple(sizes)), (document, run["round"]), run["command"], times=sizes,
                   lines={int(size): ends for size, ends in run["lines"].items()}, share_percent=run.get("share_percent"), failure=run["failure"])
 
 
-def page(series, distance):
+def page(series, ranks, distance):
     """Its name and text; None: no size has enough blocks."""
-    lines = [line for line in series.lines if line.distance == distance]
+    lines = [line for line in series.lines if (line.case.ranks, line.distance) == (ranks, distance)]
     if not any(line.ratio(velo) for line in lines for velo in series.velos.values()):
         return None
-    title = f"{series.head['machine']['cpu']}, {distance or 'two ranks'}"
+    title = series.title(ranks, distance)
     rows, tally = [], {layer: [0, 0] for layer in _LAYERS}
     for line in lines:
         rows.append(_row(series, line, tally))
@@ -100,23 +113,31 @@ def page(series, distance):
 
 def _about(series, lines):
     head, machine, settings = series.head, series.head["machine"], series.head["settings"]
+    ranks, distance = lines[0].case.ranks, lines[0].distance
     usec = sorted(usec for result in series.results for size, ends in result.lines.items()
-                  if result.distance(size) == lines[0].distance for usec, _ in ends)
+                  if (result.case.ranks, result.distance(size)) == (ranks, distance) for usec, _ in ends)
     line = f" A cache line took {usec[0]:.3f} to {usec[-1]:.3f} µs one way, {statistics.median(usec):.3f} at the median." if usec else ""
     load = " **Measured under load.**" if machine["load"] > 0.5 else ""
     libraries = ", ".join(dict.fromkeys(entry["library"] for entry in head["contestants"]))
     ucx = f", UCX {machine['ucx']}" if machine["ucx"] else ""
     return textwrap.fill(
-        f"Two bound ranks, `velo-versus` on {', '.join(series.dates)}; Velo {head['velo']}, commit {head['commit'] or 'unknown'}; {libraries}{ucx}; "
+        f"{_where(series, ranks)}, `velo-versus` on {', '.join(series.dates)}; Velo {head['velo']}, commit {head['commit'] or 'unknown'}; {libraries}{ucx}; "
         f"{machine['kernel']}, {machine['system']}.{line}{load} Contestants take turns, each block about {settings['point_ms']} ms; times are "
-        f"medians over blocks of this distance, of which each contestant has at least {series.min_blocks}, or there is no ratio. "
+        f"medians over blocks{' of this distance' if distance else ''}, of which each contestant has at least {series.min_blocks}, or there is no ratio. "
         f"BTL and MTL: time of Velo / time of the best of the others ({', '.join(c.name for c in series.contestants if not c.is_velo)}).",
         120, break_on_hyphens=False)
 
 
+def _where(series, ranks):
+    count, cores = "Two" if ranks == 2 else ranks, series.head["machine"]["usable_cores"]
+    if series.head["settings"]["between_nodes"]:
+        return f"{count} ranks on nodes by turns"
+    return f"{count} bound ranks" if ranks <= cores else f"{count} ranks on {cores} processors, not bound"
+
+
 def _row(series, line, tally):
     best = line.best_other()
-    cells = [line.case.title(), "-" if line.case.pattern.program else size_text(line.size)]
+    cells = [line.case.pattern.title, "-" if line.case.pattern.program else size_text(line.size)]
     cells += [_time(line, series.velos.get(layer)) for layer in _LAYERS] + [f"{_time(line, best)} {best}" if best else "-"]
     for layer in _LAYERS:
         velo = series.velos.get(layer)
@@ -160,7 +181,7 @@ def write_list(directory):
 
 def main(arguments):
     parser = command.parser("measured", __doc__)
-    parser.add_argument("results", nargs="+", type=pathlib.Path, metavar="RESULT.json", help="velo-versus.json of series with two ranks")
+    parser.add_argument("results", nargs="+", type=pathlib.Path, metavar="RESULT.json", help="velo-versus.json")
     parser.add_argument("--into", type=pathlib.Path, default=DOCUMENTS, metavar="DIR", help="default docs/measured")
     return command.run("measured", _write, parser.parse_args(arguments))
 
@@ -169,11 +190,11 @@ def _write(options):
     options.into.mkdir(parents=True, exist_ok=True)
     written = 0
     for series in read(options.results):
-        for distance in dict.fromkeys(line.distance for line in series.lines):
-            made = page(series, distance)
+        for ranks, distance in series.pages():
+            made = page(series, ranks, distance)
             if made is None:
-                counts = [min(line.blocks.values(), default=0) for line in series.lines if line.distance == distance]
-                print(f"{series.head['machine']['cpu']}, {distance}: at most {max(counts)} blocks of everybody, fewer than "
+                counts = [min(line.blocks.values(), default=0) for line in series.lines if (line.case.ranks, line.distance) == (ranks, distance)]
+                print(f"{series.title(ranks, distance)}: at most {max(counts)} blocks of everybody, fewer than "
                       f"{series.min_blocks}, or nobody to compare with: no page")
                 continue
             name, text = made
