@@ -68,6 +68,7 @@ struct velo_board {
           requests(&of_requests),
           beginning(reinterpret_cast<Beginning<>*>(memory.data() + parts.beginning)),
           log(config.log),
+          trace(config.trace),
           context(config.context) {}
 
     static SharedFile large_enough(SharedFile file, const Parts& parts) {
@@ -77,6 +78,7 @@ struct velo_board {
     static velo::board::Surroundings surroundings(const velo_board_config& config, const char* which) {
         return {config.progress,
                 config.log,
+                config.trace,
                 config.context,
                 std::string(config.name) + which,
                 std::uint64_t{config.stall_warning} * 1'000'000'000,
@@ -88,6 +90,7 @@ struct velo_board {
     velo::board::Requests<Operation> requests;
     velo::board::BasicBeginning<> beginning;
     void (*log)(void*, const char*);
+    void (*trace)(void*, const velo_board_event*);
     void* context;
     bool failed = false, requests_failed = false;
 };
@@ -106,6 +109,15 @@ template <typename Action>
         *failed = true;
         board->log(board->context, text);
     });
+}
+
+[[gnu::always_inline]] inline void tell(const velo_board* board, velo_board_step step,
+                                        velo_board_operation operation, bool is_request,
+                                        const velo_goal_request& request) {
+    if (board->trace == nullptr) [[likely]]
+        return;
+    const velo_board_event event{step, static_cast<std::uint8_t>(operation), is_request, 0, request.bytes};
+    board->trace(board->context, &event);
 }
 
 const std::byte* source(const void* from, const velo_goal_request& request) {
@@ -282,7 +294,11 @@ velo_board_counts velo_board_count(void) {
 
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to) {
-    return guarded(board, &board->failed, [&] { perform(board->member, operation, *request, from, to); });
+    tell(board, VELO_BOARD_BEGINS, operation, false, *request);
+    const velo_status status =
+        guarded(board, &board->failed, [&] { perform(board->member, operation, *request, from, to); });
+    tell(board, VELO_BOARD_ENDS, operation, false, *request);
+    return status;
 }
 
 bool velo_board_serves(velo_board* board, uint64_t request) {
@@ -314,11 +330,15 @@ velo_status velo_board_start(velo_board* board, velo_board_operation operation,
     const Step step = step_of(board->of_requests, operation, *request, from, to);
     *context = nullptr;
     bool over = false;
+    tell(board, VELO_BOARD_BEGINS, operation, true, *request);
     const velo_status status = guarded(board, &board->requests_failed, [&] {
         over = board->requests.over_at_once(
             step, [&] { perform(board->of_requests, operation, *request, from, to); });
     });
-    if (over && status == VELO_OK) return VELO_OK;
+    if (over && status == VELO_OK) {
+        tell(board, VELO_BOARD_ENDS, operation, true, *request);
+        return VELO_OK;
+    }
     return velo::contained(
         [&] {
             *context = &board->requests.add(step, {operation, *request, from, to, nullptr}).context;
@@ -335,7 +355,9 @@ bool velo_board_advance(velo_board* board, void** context, velo_status* status) 
         });
     });
     if (!over && *status == VELO_OK) return false;
-    *context = board->requests.take_first().context;
+    const Operation ended = board->requests.take_first();
+    tell(board, VELO_BOARD_ENDS, ended.operation, true, ended.request);
+    *context = ended.context;
     return true;
 }
 

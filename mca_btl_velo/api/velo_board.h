@@ -28,6 +28,8 @@ typedef struct velo_board_config {
     /* Serves whatever else this process owes to others; called while it waits. */
     void (*progress)(void* context);
     void (*log)(void* context, const char* line);
+    /* Told of each operation; its communicator is for the caller to fill in. NULL: not told. */
+    void (*trace)(void* context, const velo_board_event* event);
     void* context;
 } velo_board_config;
 
