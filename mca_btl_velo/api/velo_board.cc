@@ -38,12 +38,14 @@ struct Operation {
 struct Parts {
     static constexpr std::uint32_t kMostWindow = 64,
                                    kMostChunks = 8;  // of requests, which are waited for soon
+    // Of the chunks of all members together, unless that is too little for each.
+    static constexpr std::uint32_t kMostBytes = 1U << 20, kLeastBytes = 32U << 10;
 
     Shape waiting, requests;
     std::size_t second, beginning, end;
 
     explicit Parts(const velo_board_config& config)
-        : waiting{config.size, config.window, config.chunks, config.chunk}, requests(waiting) {
+        : waiting{config.size, config.window, chunks_of(config), config.chunk}, requests(waiting) {
         if (!waiting.plausible())
             throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
         requests.window = std::min(requests.window, kMostWindow);
@@ -51,6 +53,10 @@ struct Parts {
         second = aligned(Offsets::of(waiting).end);
         beginning = aligned(second + Offsets::of(requests).end);
         end = beginning + sizeof(Beginning<>);
+    }
+    static std::uint32_t chunks_of(const velo_board_config& config) {
+        const std::uint32_t room = std::max(kMostBytes / (config.size + 1), kLeastBytes);
+        return std::min(config.chunks, std::max(room / std::max(config.chunk, 1U), 1U));
     }
     static std::size_t aligned(std::size_t offset) {
         return (offset + velo::board::kSpacing - 1) / velo::board::kSpacing * velo::board::kSpacing;

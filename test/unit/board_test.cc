@@ -770,6 +770,31 @@ TEST(BoardRequestTest, who_is_ahead_by_the_window_goes_on_when_half_of_it_is_fre
     EXPECT_EQ(found, 5U);
 }
 
+TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
+    struct Case {
+        std::uint32_t members, chunk, ahead;
+    };
+    for (const auto& [members, chunk, ahead] : {Case{2, 8192, 8}, {31, 8192, 4}, {64, 8192, 4}, {64, 65536, 1}}) {
+        test::TemporaryDirectory directory;
+        Opened o(directory.path().c_str());
+        o.config.size = members;
+        o.config.window = 64;
+        o.config.chunks = 32;
+        o.config.chunk = chunk;
+        velo_board* root = nullptr;
+        ASSERT_EQ(velo_board_create(&o.config, &root, o.error, sizeof o.error), VELO_OK) << o.error;
+        velo_goal_request request{};
+        request.bytes = 100;
+        char data[100] = "";
+        void** place = nullptr;
+        std::uint32_t over = 0;
+        for (; over < 64 && place == nullptr; ++over)
+            ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, data, &place), VELO_OK);
+        EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk;
+        velo_board_close(root);
+    }
+}
+
 TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_an_error) {
     Party party(2, 4, 64);
     std::uint32_t value[4] = {}, next = 0;
