@@ -86,7 +86,7 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
                        [this] {
                            if (auto fault = board_.fault_of_progress()) fail(*fault);
                        },
-                       [this] { return describe_slowest(); });
+                       [this] { return slowest(); });
     }
     return board_.own_place(bytes, ahead);
 }
@@ -124,7 +124,10 @@ inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t byte
                    [&] {
                        if (auto fault = board_.fault_of(writer, bytes)) fail(*fault);
                    },
-                   [this] { return describe_slowest(); });
+                   [&] {
+                       const Whom whom = slowest();
+                       return Whom{writer < board_.members() ? writer : whom.member, whom.text};
+                   });
     picked_up_ += 1;
     return board_.place(writer, bytes);
 }
@@ -134,10 +137,11 @@ const std::byte* Member::pick_up_block(std::uint32_t writer, std::uint32_t bytes
     return pick_up(writer, bytes * (board_.members() - 1)) + slot(board_.me(), writer) * bytes;
 }
 
-std::string Member::describe_slowest() const {
+Whom Member::slowest() const {
     const Board::Slowest slowest = board_.slowest();
-    return "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
-           ", which is at " + std::to_string(slowest.run);
+    return {slowest.member == board_.me() ? Whom::kNobody : slowest.member,
+            "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
+                ", which is at " + std::to_string(slowest.run)};
 }
 
 // An operation in which each needs what all others give, in runs of up to `most` bytes. Each gives that of

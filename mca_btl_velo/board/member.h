@@ -99,7 +99,7 @@ class Member {
     void forget() { given_ = false; }
     // Throws if that can never be.
     void check(const Step& step) const;
-    std::string describe_slowest() const;
+    Whom slowest() const;
     Waiting& waiting() { return waiting_; }
 
     const Shape& shape() const { return board_.shape(); }

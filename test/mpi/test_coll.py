@@ -9,7 +9,10 @@ import pytest
 from flows import any_velo, flows, velo_only
 from launcher import TCP_HERE
 from test_hygiene import assert_empty
+from velo.trace import reader
+from velo.trace.boards import OPERATIONS
 
+KIND = reader.Kind
 pytestmark = any_velo
 COLL = {"coll": "velo,basic,libnbc,inter,self", "btl_velo_verbose": 5}
 ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
@@ -329,6 +332,21 @@ def test_requests_on_boards_of_any_size(mpi, params):
 def test_boards_of_any_size(mpi, params):
     result = run(mpi, "check", 1, np=3, params=params)
     assert len(boards(result)) == 3 and result.facts() == {"rounds": 1}
+
+
+def test_the_trace_has_what_was_done_on_boards(mpi, tmp_path):
+    result = run_on_boards(mpi, "check", 1, np=3, params={"btl_velo_trace": tmp_path})
+    requests = [int(count) for count in ON_BOARDS.findall(result.stderr)]
+    traces = reader.read_job([tmp_path])
+    assert [trace.rank for trace in traces] == [0, 1, 2] and all(trace.complete for trace in traces), str(result)
+    for trace in traces:
+        records = [(kind, count, extra) for _, kind, _, _, count, _, _, extra in trace.records.tolist()]
+        begun, ended = ([(count, extra) for kind, count, extra in records if kind == which] for which in (KIND.BOARD_BEGIN, KIND.BOARD_END))
+        assert begun and sorted(begun) == sorted(ended)
+        assert {OPERATIONS[extra & 0xFF] for _, extra in begun} == set(OPERATIONS) - {"", "Reduce_scatter"}, "what the program calls"
+        assert sum(extra >> 8 & 1 for _, extra in begun) in requests
+        waits = [count for kind, count, _ in records if kind == KIND.BOARD_WAIT]
+        assert len(waits) == sum(kind == KIND.BOARD_GO_ON for kind, _, _ in records) and set(waits) <= {0, 1, 2, reader.NONE} - {trace.rank}
 
 
 def test_without_boards_everything_is_a_schedule(mpi):

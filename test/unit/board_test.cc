@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../shared/temporary_directory.h"
@@ -39,7 +40,7 @@ class Room {
     std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
         return std::make_unique<Member>(
             memory(), shape_, me,
-            Surroundings{[](void*) {}, &Room::hear, this, "board " + std::to_string(me), warning_ns, true});
+            Surroundings{[](void*) {}, &Room::hear, nullptr, this, "board " + std::to_string(me), warning_ns, true});
     }
     std::span<std::byte> memory() { return {memory_.get(), bytes_}; }
     const Shape& shape() const { return shape_; }
@@ -352,7 +353,7 @@ TEST(BoardLiesTest, an_impossible_position_is_told) {
 
 TEST(BoardLiesTest, a_board_of_another_shape_or_layout_is_refused) {
     Room room({2, 8, 8, 64});
-    const Surroundings around{[](void*) {}, [](void*, const char*) {}, nullptr, "b", 0, false};
+    const Surroundings around{[](void*) {}, [](void*, const char*) {}, nullptr, nullptr, "b", 0, false};
     EXPECT_THROW(Member(room.memory(), (Shape{2, 4, 4, 64}), 0, around), Failure);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 2, around), Failure);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 63}), 0, around), Failure);
@@ -391,7 +392,7 @@ TEST(BoardLimitsTest, who_waits_makes_progress_for_the_rest_of_its_process) {
             p.other->bcast(0, reinterpret_cast<std::byte*>(&p.value), 8);
         };
         Member waits(room.memory(), room.shape(), 1,
-                     {progress, [](void*, const char*) {}, &process, "b", 0, crowded});
+                     {progress, [](void*, const char*) {}, nullptr, &process, "b", 0, crowded});
         std::uint64_t value = 0;
         waits.bcast(0, reinterpret_cast<std::byte*>(&value), 8);
         EXPECT_EQ(value, 7U);
@@ -437,6 +438,64 @@ TEST(BoardInterfaceTest, a_board_is_opened_by_its_address_and_outlives_its_maker
     EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, found), VELO_OK);
     EXPECT_STREQ(found, text);
     velo_board_close(opened);
+}
+
+// Each event in a word.
+struct Traced : Opened {
+    explicit Traced(const char* directory) : Opened(directory) {
+        config.progress = [](void* context) {
+            auto& traced = *static_cast<Traced*>(context);
+            if (traced.meanwhile) std::exchange(traced.meanwhile, nullptr)();
+        };
+        config.trace = [](void* context, const velo_board_event* event) {
+            constexpr const char* kSteps[] = {"begins", "waits for", "goes on", "ends"};
+            auto& traced = *static_cast<Traced*>(context);
+            traced.events.push_back(kSteps[event->step] + std::string(event->is_request ? " request " : " ") +
+                                    std::to_string(event->operation) + " " + std::to_string(event->number));
+        };
+        config.context = this;
+    }
+    using Events = std::vector<std::string>;
+    Events take() { return std::exchange(events, {}); }
+
+    std::function<void()> meanwhile;
+    Events events;
+};
+
+TEST(BoardInterfaceTest, a_trace_hears_of_each_operation_and_of_whom_it_waits_for) {
+    using Events = Traced::Events;
+    test::TemporaryDirectory directory;
+    Traced root(directory.path().c_str()), reader(directory.path().c_str());
+    velo_board *at_root = nullptr, *at_reader = nullptr;
+    char address[VELO_BOARD_ADDRESS];
+    ASSERT_EQ(velo_board_create(&root.config, &at_root, root.error, sizeof root.error), VELO_OK) << root.error;
+    velo_board_address(at_root, address);
+    reader.config.rank = 1;
+    ASSERT_EQ(velo_board_open(&reader.config, address, &at_reader, reader.error, sizeof reader.error), VELO_OK)
+        << reader.error;
+    velo_goal_request request{};
+    char data[40] = "", found[40] = "";
+    request.bytes = 40;
+    const auto send = [&] { velo_board_run(at_root, VELO_BOARD_BCAST, &request, nullptr, data); };
+    send();
+    EXPECT_EQ(root.take(), (Events{"begins 2 40", "ends 2 40"}));
+    velo_board_run(at_reader, VELO_BOARD_BCAST, &request, nullptr, found);
+    EXPECT_EQ(reader.take(), (Events{"begins 2 40", "ends 2 40"}));
+    reader.meanwhile = send;
+    velo_board_run(at_reader, VELO_BOARD_BCAST, &request, nullptr, found);
+    EXPECT_EQ(reader.take(), (Events{"begins 2 40", "waits for 0 0", "goes on 0 0", "ends 2 40"}));
+
+    void **place = nullptr, *context = nullptr;
+    velo_status status = VELO_OK;
+    velo_board_start(at_reader, VELO_BOARD_BCAST, &request, nullptr, found, &place);
+    EXPECT_EQ(reader.take(), (Events{"begins request 2 40"}));
+    root.take();
+    velo_board_start(at_root, VELO_BOARD_BCAST, &request, nullptr, data, &place);
+    EXPECT_EQ(root.take(), (Events{"begins request 2 40", "ends request 2 40"}));
+    EXPECT_TRUE(velo_board_advance(at_reader, &context, &status));
+    EXPECT_EQ(reader.take(), (Events{"ends request 2 40"}));
+    velo_board_close(at_root);
+    velo_board_close(at_reader);
 }
 
 TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
@@ -709,6 +768,31 @@ TEST(BoardRequestTest, who_is_ahead_by_the_window_goes_on_when_half_of_it_is_fre
     }
     for (std::uint32_t i = 2; i < 6; ++i) read_one();
     EXPECT_EQ(found, 5U);
+}
+
+TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
+    struct Case {
+        std::uint32_t members, chunk, ahead;
+    };
+    for (const auto& [members, chunk, ahead] : {Case{2, 8192, 8}, {31, 8192, 4}, {64, 8192, 4}, {64, 65536, 1}}) {
+        test::TemporaryDirectory directory;
+        Opened o(directory.path().c_str());
+        o.config.size = members;
+        o.config.window = 64;
+        o.config.chunks = 32;
+        o.config.chunk = chunk;
+        velo_board* root = nullptr;
+        ASSERT_EQ(velo_board_create(&o.config, &root, o.error, sizeof o.error), VELO_OK) << o.error;
+        velo_goal_request request{};
+        request.bytes = 100;
+        char data[100] = "";
+        void** place = nullptr;
+        std::uint32_t over = 0;
+        for (; over < 64 && place == nullptr; ++over)
+            ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, data, &place), VELO_OK);
+        EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk;
+        velo_board_close(root);
+    }
 }
 
 TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_an_error) {

@@ -38,6 +38,17 @@ static void log_line(void *context, const char *line)
     mca_common_velo_log(0, line);
 }
 
+static void trace(void *context, const velo_board_event *event)
+{
+    const mca_coll_velo_module_t *module = (const mca_coll_velo_module_t *) context;
+    velo_board_event told = *event;
+    told.communicator = (uint16_t) module->id;
+    if (VELO_BOARD_WAITS == told.step && told.number < module->size) {
+        told.number = ompi_group_peer_lookup(module->members, (int) told.number)->super.proc_name.vpid;
+    }
+    mca_common_velo_trace_board(&told);
+}
+
 /* True if this process may have one more. */
 static bool reserve(void)
 {
@@ -92,6 +103,8 @@ static velo_board_config config_of(const opening_t *opening)
         .name = opening->name,
         .progress = serve_others,
         .log = log_line,
+        .trace = '\0' == engine.trace[0] ? NULL : trace,
+        .context = opening->module,
     };
 }
 
