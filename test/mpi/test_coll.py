@@ -146,9 +146,10 @@ OTHER = re.compile(r"the board of communicator \d+, rank (\d)([^:]*), run \d+: t
 
 @pytest.mark.parametrize("np", [2, 3])
 def test_requests_on_a_board_that_differ_are_an_error(mpi, np):
-    """A root has gone on, and so the others say what they are in themselves."""
-    told = {(int(here), board, own, int(there)) for here, board, own, there, _ in OTHER.findall(run(mpi, "disagree", np=np).stderr)}
-    assert told == {(rank, ", requests", "allreduce (add)", 0) for rank in range(1, np)}
+    """A root has what it needs; the others name both."""
+    result = mpi.run("coll", "disagree", np=np, params=COLL)
+    told = {(int(here), board, own, int(there)) for here, board, own, there, _ in OTHER.findall(result.stderr)}
+    assert told == {(rank, ", requests", "allreduce (add)", 0) for rank in range(1, np)}, str(result)
 
 
 @pytest.mark.parametrize("np", [2, 3])

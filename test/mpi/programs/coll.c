@@ -402,6 +402,7 @@ static void disagree(void) {
     int words[2] = {my_rank, 1}, sums[2] = {-1, -1}, sum = -1;
     MPI_Request late;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD); /* requests after it have a board */
     if (my_rank == 0) {
         MPI_Ibcast(words, 2, MPI_INT, 0, MPI_COMM_WORLD, &late);
     } else {
