@@ -5,8 +5,9 @@
 namespace velo::board {
 namespace {
 
-constexpr const char* kNames[] = {"nothing", "barrier", "bcast",   "reduce",    "allreduce", "scan",
-                                  "exscan",       "gather",  "scatter", "allgather", "alltoall",  "reduce_scatter"};
+constexpr const char* kNames[] = {"nothing",   "barrier",   "bcast",    "reduce",
+                                  "allreduce", "scan",      "exscan",   "gather",
+                                  "scatter",   "allgather", "alltoall", "reduce_scatter"};
 static_assert(std::size(kNames) == static_cast<std::size_t>(Operation::kReduceScatter) + 1);
 
 Operation operation_of(std::uint32_t kind) {
