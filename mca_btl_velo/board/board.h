@@ -29,7 +29,13 @@ class BasicBoard {
 
     // `run`: the number of the first one.
     BasicBoard(const Places& places, const Shape& shape, std::uint32_t me, std::uint64_t run = 0)
-        : places_(places), shape_(shape), me_(me), run_(run), lowest_(run), line_(run % shape.window) {}
+        : places_(places),
+          shape_(shape),
+          me_(me),
+          run_(run),
+          lowest_(run),
+          line_(run % shape.window),
+          word_(Word::pack(run, 0, 0)) {}
 
     std::uint32_t me() const { return me_; }
     std::uint32_t members() const { return shape_.members; }
@@ -45,6 +51,7 @@ class BasicBoard {
     // fetches the next one before it is written, and delays its writer.
     void begin(std::uint32_t signature, bool by_turns = false) {
         signature_ = signature;
+        word_ = Word::pack(run_, 0, Signature::kind_of(signature));
         by_turns_ = by_turns;
         places_.progress[me_].begun.store(Begun::pack(run_ + 1, signature), std::memory_order_relaxed);
     }
@@ -79,12 +86,12 @@ class BasicBoard {
     // When the payload is there. As the result: only who has arrived last.
     void publish(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0) {
         // release: nobody finds the word without the payload.
-        line(writer, ahead).word.store(word(run_ + ahead, bytes), std::memory_order_release);
+        line(writer, ahead).word.store(word(bytes, ahead), std::memory_order_release);
     }
     // Whether that writer has published so many bytes in this run, in an operation of the same kind.
     bool published(std::uint32_t writer, std::uint32_t bytes) const {
         // acquire: the payload is read after the word.
-        return line(writer).word.load(std::memory_order_acquire) == word(run_, bytes);
+        return line(writer).word.load(std::memory_order_acquire) == word(bytes);
     }
 
     // A writer that is ahead may have published the next run, too: its line comes while this one is used.
@@ -106,6 +113,7 @@ class BasicBoard {
     // The last: nothing of this run is read or written here any more.
     void finish() {
         ++run_;
+        word_ += std::uint64_t{1} << Word::kRunAt;
         line_ = line_ + 1 == shape_.window ? 0 : line_ + 1;
         // release: nobody overwrites what this member is still reading.
         places_.progress[me_].finished.store(run_, std::memory_order_release);
@@ -128,7 +136,7 @@ class BasicBoard {
         const std::uint64_t age = Word::age(found, run_);
         const std::uint32_t places = by_turns_ ? Shape::kTurns : shape_.window;
         if (age == 0 && (found & Word::kPublished) != 0) {
-            if (found == word(run_, bytes)) return {};
+            if (found == word(bytes)) return {};
             if (Word::kind_of(found) != Signature::kind_of(signature_))
                 return differs(writer, "in " + describe_kind(Word::kind_of(found)));
             return Failure(VELO_ERR_MISMATCH, rank(writer) + " has " + std::to_string(Word::bytes_of(found)) +
@@ -168,8 +176,9 @@ class BasicBoard {
  private:
     static constexpr std::uint64_t kNear = 1U << 20;  // runs that nobody can be ahead
 
-    std::uint64_t word(std::uint64_t run, std::uint32_t bytes) const {
-        return Word::pack(run, bytes, Signature::kind_of(signature_));
+    // Of this run, or of one after it.
+    std::uint64_t word(std::uint32_t bytes, std::uint64_t ahead = 0) const {
+        return word_ + (std::uint64_t{bytes} << Word::kBytesAt) + (ahead << Word::kRunAt);
     }
 
     static std::string rank(std::uint32_t member) { return "rank " + std::to_string(member); }
@@ -244,6 +253,7 @@ class BasicBoard {
     std::uint64_t run_;
     std::uint64_t lowest_;  // all members have finished all runs before this one
     std::size_t line_;      // run_ % window
+    std::uint64_t word_;    // of this run, without bytes
     std::uint32_t signature_ = 0;
     bool by_turns_ = false;
 };
