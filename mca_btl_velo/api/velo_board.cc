@@ -196,6 +196,16 @@ bool is_of_blocks(velo_board_operation operation) {
     return operation == VELO_BOARD_SCATTER || operation == VELO_BOARD_ALLTOALL;
 }
 
+static_assert(static_cast<int>(velo::board::Operation::kBarrier) == VELO_BOARD_BARRIER &&
+              static_cast<int>(velo::board::Operation::kReduceScatter) == VELO_BOARD_REDUCE_SCATTER);
+
+// As the member has it, for which both ways to scatter are the same.
+std::uint32_t signature_of(velo_board_operation operation, const velo_goal_request& request) {
+    return velo::board::Signature::of(
+        static_cast<velo::board::Operation>(std::min(operation, VELO_BOARD_REDUCE_SCATTER)),
+        static_cast<velo::goal::Operator>(request.op), request.root);
+}
+
 // What it asks of a member in its run.
 Step step_of(const Member& member, velo_board_operation operation, const velo_goal_request& request,
              const void* from, void* to) {
@@ -203,6 +213,7 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     const bool is_root = request.root == me,
                waits_for_all = operation != VELO_BOARD_EXSCAN && operation != VELO_BOARD_SCAN;
     Step step;
+    step.signature = signature_of(operation, request);
     step.bytes = static_cast<std::uint32_t>(request.bytes);
     step.data = static_cast<const std::byte*>(request.in_place ? to : from);
     step.gives = true;

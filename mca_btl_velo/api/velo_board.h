@@ -73,8 +73,9 @@ typedef enum velo_board_operation {
     VELO_BOARD_REDUCE_SCATTER_BLOCK
 } velo_board_operation;
 
-/* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_PROTOCOL: a member
- * has done what no correct one does; the log says what, and the board is of no use any more. */
+/* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_MISMATCH: a member
+ * has another number of bytes; VELO_ERR_PROTOCOL: it is in another operation, or has done what no correct one
+ * does. The log says what, the board is of no use any more, and who waits for this member finds that. */
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to);
 

@@ -79,8 +79,9 @@ class Waiting {
  private:
     // Many: some microseconds, several times what a line takes to come.
     static constexpr std::uint32_t kFew = 4, kMany = 128;
-    // Of those that wait so many times in a row one makes progress; one asks whether this can end.
-    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 8, kLooksOfChecks = 256;
+    // Of those that wait so many times in a row one makes progress; one asks whether this can end, for which
+    // it looks where all others are.
+    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 64, kLooksOfChecks = 256;
 
     template <typename Ready, typename Check, typename Whom>
     [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, Whom whom) {

@@ -1,7 +1,7 @@
 // How far the core of a peer is from this one, by how long a look at a line takes that the peer has written
 // last.
 //
-// Between cores that share a cache such a look takes some 50 ns, between others 130 and more, the reading of
+// Between cores that share a cache such a look takes 50 to 120 ns, between others 130 and more, the reading of
 // the clock included (design/by-reference.md). Much can make a look long, nothing makes one short: the
 // shortest of a few counts. The system may move a process at any time, so that the looks go on; a change is
 // believed when it shows twice.
@@ -18,7 +18,7 @@ namespace velo::endpoint {
 class Distance {
  public:
     // Looks from this many nanoseconds on are long.
-    static constexpr std::uint64_t kFarNs = 95;
+    static constexpr std::uint64_t kFarNs = 125;
     // Looks that one judgement takes, messages between two looks, judgements in a row that a change takes.
     static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 32, kAgreeing = 2;
 

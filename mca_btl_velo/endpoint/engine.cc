@@ -158,6 +158,8 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
       outbox_(mailbox_.outbox_plan()),
+      references_(static_cast<std::uint32_t>(config.process_name)),
+      depositing_(static_cast<std::uint32_t>(config.process_name)),
       most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
       reference_shift_(reference_shift(config)),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
@@ -356,7 +358,8 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     if (config_.distance != std::string_view("auto"))
         peer.distance.fix(config_.distance == std::string_view("far"));
     if (reference_shift_ > 0 && peer.segment.bytes() > 0)
-        peer.refer_from = static_cast<std::uint32_t>(config_.reference_bytes);
+        peer.refer_from = measures_ways() ? std::uint32_t{kLeastReferred}
+                                          : static_cast<std::uint32_t>(config_.reference_bytes);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
                        !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
     peer.plain.store(plain, std::memory_order_relaxed);

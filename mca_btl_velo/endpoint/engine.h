@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "endpoint/contest.h"
 #include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
@@ -267,7 +268,15 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // Whether a message goes by reference: it would take so many packets, and so many may leave now.
     bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
                            std::uint32_t allowed) const {
-        return allowed > 0 && ((packets > most_in_packets(peer, allowed)) | (bytes >= peer.refer_from));
+        return allowed > 0 && (packets > most_in_packets(peer, allowed) || is_referred_to(peer, bytes));
+    }
+    bool measures_ways() const { return config_.reference_bytes == 0; }
+    // Of a message that credits allow to go in packets.
+    bool is_referred_to(const Peer& peer, std::size_t bytes) const {
+        return bytes >= peer.refer_from && (!measures_ways() || references_.first(bytes));
+    }
+    void went(const Peer& peer, std::size_t bytes) {
+        if (bytes >= peer.refer_from && measures_ways()) references_.went(bytes, platform::ticks);
     }
     void look_at_distance(Peer& peer);
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
@@ -362,6 +371,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::optional<rma::Help> help_with(Peer& peer, std::uint32_t ticket, std::uint64_t bytes,
                                        const std::byte* data, std::uint64_t remote, rma::Share::First first);
     velo_status share(std::unique_lock<OptionalMutex>& lock, rma::SharedGet& get, Peer& peer);
+    static bool is_getting(const Peer& peer);
     rma::SharedGet announced(const Peer& peer, std::uint32_t ticket, std::size_t bytes,
                              const rma::Completion& completion);
     void give_help();
@@ -402,6 +412,12 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::Outbox outbox_;
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
+    // By reference or in packets, what credits allow to go in packets.
+    static constexpr std::size_t kLeastReferred = 512;
+    Contest<kLeastReferred, 5, 64> references_;
+    // Deposited or left where it is, data that a peer on this node is about to get.
+    static constexpr std::size_t kLeastDeposited = 8192;
+    Contest<kLeastDeposited, 3, 16> depositing_;
     std::size_t most_enclosed_;       // bytes of several messages that one REF stands for
     unsigned reference_shift_;        // by reference goes what takes more packets than those allowed >> this
     Domain velo_;

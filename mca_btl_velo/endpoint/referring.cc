@@ -15,9 +15,6 @@ namespace {
 
 // Shorter data goes through the caches, whoever reads it.
 constexpr std::size_t kLeastStreamed = 1024;
-// Data that is stored before the peer asks for it. From near, longer data takes longer than through the
-// mailbox, whose few pieces stay in the first cache.
-constexpr std::size_t kMostDepositedNear = 16384, kMostDepositedFar = flow::OutboxPlan::kMostRoom;
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
 
@@ -134,6 +131,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     peer.link.direct().carry_plain_reference(at, peer.referred, tag);
     ++statistics_.messages_by_reference;
     left_plainly(peer, 1);
+    went(peer, total);
     return true;
 }
 
@@ -231,10 +229,14 @@ void Engine::release(Peer& peer, const wire::Reference& reference) {
 // Of the largest chunks, which REFs need only of messages that are longer than usual.
 std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
-    const std::size_t most = peer.distance.far() ? kMostDepositedFar : kMostDepositedNear;
-    if (bytes <= outbox_.plan().size(1).room() || bytes > most || peer.index >= remote_first_ ||
-        single_copy_only_ || peer.departed || !may_refer(peer))
+    if (bytes <= outbox_.plan().size(1).room() || bytes > flow::OutboxPlan::kMostRoom ||
+        peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer))
         return 0;
+    if (measures_ways()) {
+        const bool due = depositing_.first(bytes);
+        depositing_.went(bytes, platform::ticks);
+        if (!due) return 0;
+    }
     const flow::Outbox::Chunk chunk = outbox_.take_at_hand(
         deposits_, bytes, flow::Outbox::Reading::kInAnyOrder, [](std::uint32_t) { return false; });
     if (chunk.room == 0) return 0;

@@ -55,7 +55,7 @@ bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::Messa
     if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
         !peer.queue.empty())
         return false;
-    if (total >= peer.refer_from) {
+    if (is_referred_to(peer, total)) {
         if (refer_if_plain(peer, tag, message)) return true;
         if (total >= kLeastSought) return false;
     }
@@ -68,6 +68,7 @@ bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::Messa
         return false;
     peer.link.direct().carry_plain_run(message, tag, count, waited_for);
     left_plainly(peer, count);
+    went(peer, total);
     return true;
 }
 
@@ -125,6 +126,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         send.sent += carried.bytes;
     } while (send.sent < total);
     peer.lent.missed = false;
+    went(peer, total);
     return true;
 }
 
@@ -135,8 +137,10 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const std::uint64_t needed = manner.framing.packets_for(total);
     if (peer.distance.due()) look_at_distance(peer);
     if (prefers_reference(peer, total, needed, packets_allowed(peer)) &&
-        refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
+        refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
+        went(peer, total);
         return count_sent();
+    }
     if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
     const auto packets = static_cast<std::uint32_t>(needed);
     fabric::Burst burst{.message = message,
@@ -154,6 +158,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     peer.lent.missed = false;
     sent(peer, packets);
+    went(peer, total);
     return count_sent();
 }
 

@@ -17,6 +17,20 @@ constexpr int kPatience = 20000;
 // The same for the next piece of a deposit.
 constexpr int kPieceLooks = 2000;
 
+// Tells the peers that this process copies what it gets.
+class Getting {
+ public:
+    explicit Getting(std::atomic<std::uint32_t>& count) : count_(count) {
+        count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Getting() { count_.fetch_sub(1, std::memory_order_relaxed); }
+    Getting(const Getting&) = delete;
+    Getting& operator=(const Getting&) = delete;
+
+ private:
+    std::atomic<std::uint32_t>& count_;
+};
+
 }  // namespace
 
 velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
@@ -32,6 +46,9 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     } else if (chosen && !single_copy_only_) {
         route = rma_.route(bytes, peer.distance.far());
     }
+    // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
+    const bool alone = route == rma::Route::kDualCopy && is_getting(peer);
+    if (alone) route = rma::Route::kSingleCopy;
     if (route == rma::Route::kMailbox) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);
         return VELO_QUEUED;
@@ -42,7 +59,11 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
-    return single_copy(peer, direction, local, remote, bytes, completion, *memory, chosen);
+    return single_copy(peer, direction, local, remote, bytes, completion, *memory, chosen && !alone);
+}
+
+bool Engine::is_getting(const Peer& peer) {
+    return peer.segment.header().getting.load(std::memory_order_relaxed) != 0;
 }
 
 // The number only says where to look: what it does not lead to is got from the peer's memory.
@@ -90,8 +111,13 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
                                 std::size_t bytes, const rma::Completion& completion,
                                 singlecopy::RemoteMemory& memory, bool chosen) {
     std::uint64_t started = platform::ticks();
-    int error = direction == rma::Direction::kGet ? memory.read(local, remote, bytes)
-                                                  : memory.write(local, remote, bytes);
+    int error = 0;
+    if (direction == rma::Direction::kGet) {
+        const Getting getting(mailbox_.header().getting);
+        error = memory.read(local, remote, bytes);
+    } else {
+        error = memory.write(local, remote, bytes);
+    }
     {
         std::lock_guard lock(mutex_);
         --peer.copying;
@@ -124,7 +150,10 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
 // The own part; the peer's is waited for in progress.
 velo_status Engine::share(std::unique_lock<OptionalMutex>& lock, rma::SharedGet& get, Peer& peer) {
     lock.unlock();
-    get.copy_own_part();
+    {
+        const Getting getting(mailbox_.header().getting);
+        get.copy_own_part();
+    }
     await_shared_gets();
     lock.lock();
     --peer.copying;

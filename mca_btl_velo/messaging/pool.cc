@@ -51,18 +51,17 @@ Parked* Pool::park(const Parked& like, const std::byte* data, std::size_t bytes)
     return message;
 }
 
+// In the order in which they were taken: the next message finds them one behind the other.
 void Pool::release(Parked* message) {
     const bool eager = message->kind != Kind::kRendezvous;
     std::uint32_t more = eager ? cells_for(message->bytes) - 1 : 0;
-    for (Cell* cell = message->more; more > 0; --more) {
-        Cell* next = cell->next;
-        cell->next = free_;
-        free_ = cell;
-        cell = next;
-    }
-    auto* cell = new (message) Cell;
-    cell->next = free_;
-    free_ = cell;
+    Cell* const second = message->more;
+    auto* const first = new (message) Cell;
+    first->next = second;
+    Cell* last = first;
+    for (; more > 0; --more) last = last->next;
+    last->next = free_;
+    free_ = first;
 }
 
 }  // namespace velo::messaging

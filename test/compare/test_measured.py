@@ -87,14 +87,24 @@ def test_a_size_with_too_few_blocks_of_somebody_says_so_and_has_no_ratio(tmp_pat
     assert rows((tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text())[1][4:] == ["-", "-", "1.10", "-", "1.00", "7, too few"]
 
 
-def test_a_program_has_a_row_in_seconds_and_its_share_in_mpi(tmp_path):
-    entries = [entry | {"program": ["lmp"], "share_percent": 30.0} for entry in runs(range(8), NEAR, pattern="melt", size=0)
+def test_programs_have_a_page_of_ratios_and_shares_with_the_variants(tmp_path):
+    entries = [entry | {"program": ["lmp", "-in", "in.melt"], "share_percent": 30.0} for entry in runs(range(8), NEAR, pattern="melt", size=0)
                if entry["contestant"] != "mpich"]
     for entry in entries:
+        entry["times"][0]["usec"] *= 1 + 0.1 * (entry["round"] == 0)
+    entries += [entry | {"program": ["{mpi}/ep.x"], "share_percent": 1.0} for entry in runs(range(8), NEAR, {"velo": 1.01}, pattern="ep", size=0)]
+    for entry in entries:
         entry["times"][0]["usec"] *= 1e6
-    measured.main([result(tmp_path / "r.json", entries), "--into", str(tmp_path)])
-    assert ("| melt | - | 1.05 s, 30 % in MPI | 0.9 s, 30 % in MPI | 1 s, 30 % in MPI ucx | 1.05 |  | 0.90 |  | 8 |"
-            in (tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text()), "lmp is a program of Open MPI's"
+    assert measured.main([result(tmp_path / "r.json", entries + runs(range(8), NEAR)), "--into", str(tmp_path)]) == 0
+    text = (tmp_path / "some-cpu-family-1-model-2-shared-cache-programs.md").read_text()
+    assert text.startswith("# Some CPU (family 1, model 2), shared cache: programs\n")
+    assert ("| melt `lmp -in in.melt` | 1 s ucx | **1.05**, 30 % | 0.90, 30 % | **9.00**, 30 % | 1.10, 30 % | 1.00, 30 % | - | 8 |" in text), \
+        "lmp is a program of Open MPI's"
+    assert "| ep `{mpi}/ep.x` | 1 s ucx | 1.01, 1 % | 0.90, 1 % | **9.00**, 1 % | 1.10, 1 % | 1.00, 1 % | 1.20, 1 % | 8 |" in text
+    assert "Aim met: velo 1 of 2; mtl 2 of 2; before 0 of 2." in text
+    assert "The runs of one contestant lie 5 % apart" in " ".join(text.split()), "10 of melt, none of ep"
+    patterns = (tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text()
+    assert "melt" not in patterns and "9.00" not in patterns
 
 
 def test_collectives_have_a_page_for_each_distance_and_one_for_each_number_of_ranks_beyond(tmp_path):

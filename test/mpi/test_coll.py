@@ -144,6 +144,27 @@ def test_operations_that_differ_are_an_error_that_names_both(mpi, np):
     assert told and "that rank has called another operation" in result.stderr, str(result)
 
 
+OTHER = re.compile(r"the board of communicator \d+, rank (\d)([^:]*), run \d+: this rank is in (\w+[^,]*), and rank (\d) in ([\w ()]+)")
+
+
+@pytest.mark.parametrize("np", [2, 3])
+def test_requests_on_a_board_that_differ_are_an_error(mpi, np):
+    """A root has what it needs; the others name both."""
+    result = mpi.run("coll", "disagree", np=np, params=COLL)
+    told = {(int(here), board, own, int(there)) for here, board, own, there, _ in OTHER.findall(result.stderr)}
+    assert told == {(rank, ", requests", "allreduce (add)", 0) for rank in range(1, np)}, str(result)
+
+
+@pytest.mark.parametrize("np", [2, 3])
+@pytest.mark.parametrize("operators, own, theirs", [(0, "reduce (add) of root 0", "bcast of root 0"), (1, "allreduce (add)", "allreduce (max)")])
+def test_operations_on_a_board_that_differ_are_an_error_that_names_both(mpi, np, operators, own, theirs):
+    result = run(mpi, "differ", operators, np=np)
+    found = {int(here): (int(there), mine, other) for here, _, mine, there, other in OTHER.findall(result.stderr)}
+    assert found[0][0] > 0 and found[0][1:] == (own, theirs), str(result)
+    # Of those that agree one may have found it before another one has looked.
+    assert all(found[rank] == (0, theirs, own) for rank in found if rank), str(result)
+
+
 def test_lengths_that_differ_on_a_board_are_told_with_both(mpi):
     result = mpi.run_any("coll", "mismatch", 8, np=2, params=COLL)  # the board is of no use any more
     assert result.returncode != 0 and "rank 0 has 32 bytes where this rank has 16" in result.stderr, str(result)

@@ -235,8 +235,8 @@ bool mca_coll_velo_board_serves(mca_coll_velo_module_t *module, const mca_coll_v
 
 int mca_coll_velo_error_of_board(velo_status status)
 {
-    /* The log says why; what no correct member does is nearly always another length. */
-    return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_PROTOCOL == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+    /* The log says why. */
+    return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_MISMATCH == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }
 
 /* Those that are over, in a list: whoever hears of it may start others. */
