@@ -20,7 +20,7 @@ typedef struct velo_board velo_board;
 typedef struct velo_board_config {
     uint32_t rank, size;
     uint32_t window;        /* runs that a member may be ahead of another one */
-    uint32_t chunks;        /* of them, those of more than 56 bytes; at most: of many members each has fewer */
+    uint32_t chunks;        /* of them, those of more than 56 bytes, at most: fewer with many members */
     uint32_t chunk;         /* bytes that a member publishes at once, a multiple of 64 */
     const char* directory;  /* where its memory is taken from */
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */

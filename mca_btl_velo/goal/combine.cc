@@ -39,9 +39,9 @@ struct Vector {
     typedef T Type __attribute__((vector_size(kBytes)));
 };
 
-// `function` of two elements, and of two vectors of `kVectorBytes` unless these are 0. Users' buffers need not
-// be aligned, and the result may be one of the sources: everything is copied. Vectors go by reference, as the
-// ABI of values depends on the processor.
+// `function` of two elements, and of two vectors of `kVectorBytes` unless these are 0. Users' buffers need
+// not be aligned, and the result may be one of the sources: everything is copied. Vectors go by reference, as
+// the ABI of values depends on the processor.
 template <unsigned kVectorBytes, typename T, typename Function>
 [[gnu::always_inline]] inline void each(const std::byte* a, const std::byte* b, std::byte* result,
                                         std::uint64_t count, Function function) {
@@ -64,30 +64,38 @@ template <unsigned kBytes, typename T>
                                          std::byte* result, std::uint64_t count) {
     switch (op) {
         case Operator::kMax:
-            return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x < y ? y : x; });
+            return each<kBytes, T>(a, b, result, count,
+                                   [](const auto& x, const auto& y, auto& z) { z = x < y ? y : x; });
         case Operator::kMin:
-            return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = y < x ? y : x; });
+            return each<kBytes, T>(a, b, result, count,
+                                   [](const auto& x, const auto& y, auto& z) { z = y < x ? y : x; });
         case Operator::kAdd:
-            return each<kBytes, Unsigned<T>>(a, b, result, count,
-                                             [](const auto& x, const auto& y, auto& z) { z = wrapping(x) + wrapping(y); });
+            return each<kBytes, Unsigned<T>>(a, b, result, count, [](const auto& x, const auto& y, auto& z) {
+                z = wrapping(x) + wrapping(y);
+            });
         case Operator::kSub:
-            return each<kBytes, Unsigned<T>>(a, b, result, count,
-                                             [](const auto& x, const auto& y, auto& z) { z = wrapping(x) - wrapping(y); });
+            return each<kBytes, Unsigned<T>>(a, b, result, count, [](const auto& x, const auto& y, auto& z) {
+                z = wrapping(x) - wrapping(y);
+            });
         case Operator::kMul:
-            return each<kBytes, Unsigned<T>>(a, b, result, count,
-                                             [](const auto& x, const auto& y, auto& z) { z = wrapping(x) * wrapping(y); });
+            return each<kBytes, Unsigned<T>>(a, b, result, count, [](const auto& x, const auto& y, auto& z) {
+                z = wrapping(x) * wrapping(y);
+            });
         case Operator::kDiv:
             return each<0, T>(a, b, result, count,
- [](const auto& x, const auto& y, auto& z) { z = divided<T>(x, y); });
+                              [](const auto& x, const auto& y, auto& z) { z = divided<T>(x, y); });
         case Operator::kAnd:
         case Operator::kOr:
         case Operator::kXor:
             if constexpr (std::is_integral_v<T>) {
                 if (op == Operator::kAnd)
-                    return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x & y; });
+                    return each<kBytes, T>(a, b, result, count,
+                                           [](const auto& x, const auto& y, auto& z) { z = x & y; });
                 if (op == Operator::kOr)
-                    return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x | y; });
-                return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x ^ y; });
+                    return each<kBytes, T>(a, b, result, count,
+                                           [](const auto& x, const auto& y, auto& z) { z = x | y; });
+                return each<kBytes, T>(a, b, result, count,
+                                       [](const auto& x, const auto& y, auto& z) { z = x ^ y; });
             }
             return;
         case Operator::kCopy:

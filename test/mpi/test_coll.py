@@ -381,6 +381,14 @@ def test_sums_are_those_of_the_ranks_in_their_order(mpi, np):
     assert all(count == 1 and published for count, published, *_ in boards(result)) and result.facts() == {"rounds": 10}
 
 
+def test_a_reduction_of_more_members_reaches_the_limit_of_a_board_earlier(mpi):
+    def published(np, limit):
+        return sum(count for _, count, *_ in boards(run_on_boards(mpi, "order", 10, np=np, params={"coll_velo_board_limit": limit})))
+
+    assert published(2, 12_000) == published(2, 1 << 20), "the largest vector has 12000 bytes"
+    assert published(3, 12_000) < published(3, 24_000) == published(3, 1 << 20)
+
+
 def test_a_root_runs_ahead_until_the_slowest_has_read(mpi):
     result = run_on_boards(mpi, "ahead", 2000, np=3, params={"coll_velo_board_window": 2})
     assert sum(waits for *_, waits in boards(result)) > 0 and result.facts() == {"rounds": 2000}

@@ -38,9 +38,9 @@ class Room {
     }
 
     std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
-        return std::make_unique<Member>(
-            memory(), shape_, me,
-            Surroundings{[](void*) {}, &Room::hear, nullptr, this, "board " + std::to_string(me), warning_ns, true});
+        return std::make_unique<Member>(memory(), shape_, me,
+                                        Surroundings{[](void*) {}, &Room::hear, nullptr, this,
+                                                     "board " + std::to_string(me), warning_ns, true});
     }
     std::span<std::byte> memory() { return {memory_.get(), bytes_}; }
     const Shape& shape() const { return shape_; }
@@ -573,10 +573,12 @@ TEST(BoardInterfaceTest, a_trace_hears_of_each_operation_and_of_whom_it_waits_fo
     Traced root(directory.path().c_str()), reader(directory.path().c_str());
     velo_board *at_root = nullptr, *at_reader = nullptr;
     char address[VELO_BOARD_ADDRESS];
-    ASSERT_EQ(velo_board_create(&root.config, &at_root, root.error, sizeof root.error), VELO_OK) << root.error;
+    ASSERT_EQ(velo_board_create(&root.config, &at_root, root.error, sizeof root.error), VELO_OK)
+        << root.error;
     velo_board_address(at_root, address);
     reader.config.rank = 1;
-    ASSERT_EQ(velo_board_open(&reader.config, address, &at_reader, reader.error, sizeof reader.error), VELO_OK)
+    ASSERT_EQ(velo_board_open(&reader.config, address, &at_reader, reader.error, sizeof reader.error),
+              VELO_OK)
         << reader.error;
     velo_goal_request request{};
     char data[40] = "", found[40] = "";
@@ -879,7 +881,8 @@ TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
     struct Case {
         std::uint32_t members, chunk, ahead;
     };
-    for (const auto& [members, chunk, ahead] : {Case{2, 8192, 8}, {31, 8192, 4}, {64, 8192, 4}, {64, 65536, 1}}) {
+    for (const auto& [members, chunk, ahead] :
+         {Case{2, 8192, 8}, {31, 8192, 4}, {64, 8192, 4}, {64, 65536, 1}}) {
         test::TemporaryDirectory directory;
         Opened o(directory.path().c_str());
         o.config.size = members;
