@@ -149,6 +149,7 @@ class Caller {
 
 // Repetitions that show how long one takes.
 constexpr int kWarmUp = 20;
+constexpr double kWarmSeconds = 0.005;
 constexpr long kLeast = 10, kMost = 100'000;
 
 template <typename Work>
@@ -216,13 +217,20 @@ long measure_overlap(Caller& caller, const char* name, const OverlapOptions& opt
     caller.fill();
     overlapped();
     caller.verify();
-    std::vector<double> calls(kWarmUp), works(kWarmUp);
-    for (int i = 0; i < kWarmUp; ++i) {
-        calls[i] = pure();
-        works[i] = timed(caller.comm(), compute);
-    }
-    const double call_s = std::max(caller.slowest(median(calls)), 1e-8);
-    double work_s = std::max(caller.slowest(median(works)), 1e-8);
+    double call_s = 0, work_s = 0;
+    const auto look = [&](long times) {
+        std::vector<double> calls(times), works(times);
+        for (long i = 0; i < times; ++i) {
+            calls[i] = pure();
+            works[i] = timed(caller.comm(), compute);
+        }
+        call_s = std::max(caller.slowest(median(calls)), 1e-8);
+        work_s = std::max(caller.slowest(median(works)), 1e-8);
+    };
+    // How often is enough for what is slow at first to be over.
+    look(kWarmUp);
+    look(
+        caller.agreed(std::clamp(static_cast<long>(kWarmSeconds / (call_s + work_s)), long{kWarmUp}, kMost)));
     if (options.matrix == 0) {
         products =
             caller.agreed(std::max(static_cast<long>(call_s * static_cast<double>(products) / work_s), 1L));

@@ -135,6 +135,10 @@ void velo_engine_abandon(velo_engine* engine) {
     attempted([&] { engine->engine.abandon(); });
 }
 
+void velo_engine_trace_board(velo_engine* engine, const velo_board_event* event) {
+    attempted([&] { engine->engine.trace_board(*event); });
+}
+
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
     static_assert(noexcept(engine->engine.address().data()));
     *bytes = engine->engine.address().size();

@@ -47,6 +47,9 @@ void velo_engine_close(velo_engine* engine);
  * the mailbox may have. Does nothing in a process that fork has made. */
 void velo_engine_abandon(velo_engine* engine);
 
+/* Records it, if there is a trace; the number of a member is its rank in the job. */
+void velo_engine_trace_board(velo_engine* engine, const velo_board_event* event);
+
 /* What a peer needs in order to connect, to be carried by the job's start-up exchange. Valid until close. */
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes);
 

@@ -38,12 +38,14 @@ struct Operation {
 struct Parts {
     static constexpr std::uint32_t kMostWindow = 64,
                                    kMostChunks = 8;  // of requests, which are waited for soon
+    // Of the chunks of all members together, unless that is too little for each.
+    static constexpr std::uint32_t kMostBytes = 1U << 20, kLeastBytes = 32U << 10;
 
     Shape waiting, requests;
     std::size_t second, beginning, end;
 
     explicit Parts(const velo_board_config& config)
-        : waiting{config.size, config.window, config.chunks, config.chunk}, requests(waiting) {
+        : waiting{config.size, config.window, chunks_of(config), config.chunk}, requests(waiting) {
         if (!waiting.plausible())
             throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
         requests.window = std::min(requests.window, kMostWindow);
@@ -51,6 +53,10 @@ struct Parts {
         second = aligned(Offsets::of(waiting).end);
         beginning = aligned(second + Offsets::of(requests).end);
         end = beginning + sizeof(Beginning<>);
+    }
+    static std::uint32_t chunks_of(const velo_board_config& config) {
+        const std::uint32_t room = std::max(kMostBytes / (config.size + 1), kLeastBytes);
+        return std::min(config.chunks, std::max(room / std::max(config.chunk, 1U), 1U));
     }
     static std::size_t aligned(std::size_t offset) {
         return (offset + velo::board::kSpacing - 1) / velo::board::kSpacing * velo::board::kSpacing;
@@ -68,6 +74,7 @@ struct velo_board {
           requests(&of_requests),
           beginning(reinterpret_cast<Beginning<>*>(memory.data() + parts.beginning)),
           log(config.log),
+          trace(config.trace),
           context(config.context) {}
 
     static SharedFile large_enough(SharedFile file, const Parts& parts) {
@@ -77,6 +84,7 @@ struct velo_board {
     static velo::board::Surroundings surroundings(const velo_board_config& config, const char* which) {
         return {config.progress,
                 config.log,
+                config.trace,
                 config.context,
                 std::string(config.name) + which,
                 std::uint64_t{config.stall_warning} * 1'000'000'000,
@@ -88,6 +96,7 @@ struct velo_board {
     velo::board::Requests<Operation> requests;
     velo::board::BasicBeginning<> beginning;
     void (*log)(void*, const char*);
+    void (*trace)(void*, const velo_board_event*);
     void* context;
     bool failed = false, requests_failed = false;
 };
@@ -106,6 +115,15 @@ template <typename Action>
         *failed = true;
         board->log(board->context, text);
     });
+}
+
+[[gnu::always_inline]] inline void tell(const velo_board* board, velo_board_step step,
+                                        velo_board_operation operation, bool is_request,
+                                        const velo_goal_request& request) {
+    if (board->trace == nullptr) [[likely]]
+        return;
+    const velo_board_event event{step, static_cast<std::uint8_t>(operation), is_request, 0, request.bytes};
+    board->trace(board->context, &event);
 }
 
 const std::byte* source(const void* from, const velo_goal_request& request) {
@@ -178,6 +196,16 @@ bool is_of_blocks(velo_board_operation operation) {
     return operation == VELO_BOARD_SCATTER || operation == VELO_BOARD_ALLTOALL;
 }
 
+static_assert(static_cast<int>(velo::board::Operation::kBarrier) == VELO_BOARD_BARRIER &&
+              static_cast<int>(velo::board::Operation::kReduceScatter) == VELO_BOARD_REDUCE_SCATTER);
+
+// As the member has it, for which both ways to scatter are the same.
+std::uint32_t signature_of(velo_board_operation operation, const velo_goal_request& request) {
+    return velo::board::Signature::of(
+        static_cast<velo::board::Operation>(std::min(operation, VELO_BOARD_REDUCE_SCATTER)),
+        static_cast<velo::goal::Operator>(request.op), request.root);
+}
+
 // What it asks of a member in its run.
 Step step_of(const Member& member, velo_board_operation operation, const velo_goal_request& request,
              const void* from, void* to) {
@@ -185,6 +213,7 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     const bool is_root = request.root == me,
                waits_for_all = operation != VELO_BOARD_EXSCAN && operation != VELO_BOARD_SCAN;
     Step step;
+    step.signature = signature_of(operation, request);
     step.bytes = static_cast<std::uint32_t>(request.bytes);
     step.data = static_cast<const std::byte*>(request.in_place ? to : from);
     step.gives = true;
@@ -282,7 +311,11 @@ velo_board_counts velo_board_count(void) {
 
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to) {
-    return guarded(board, &board->failed, [&] { perform(board->member, operation, *request, from, to); });
+    tell(board, VELO_BOARD_BEGINS, operation, false, *request);
+    const velo_status status =
+        guarded(board, &board->failed, [&] { perform(board->member, operation, *request, from, to); });
+    tell(board, VELO_BOARD_ENDS, operation, false, *request);
+    return status;
 }
 
 bool velo_board_serves(velo_board* board, uint64_t request) {
@@ -314,11 +347,15 @@ velo_status velo_board_start(velo_board* board, velo_board_operation operation,
     const Step step = step_of(board->of_requests, operation, *request, from, to);
     *context = nullptr;
     bool over = false;
+    tell(board, VELO_BOARD_BEGINS, operation, true, *request);
     const velo_status status = guarded(board, &board->requests_failed, [&] {
         over = board->requests.over_at_once(
             step, [&] { perform(board->of_requests, operation, *request, from, to); });
     });
-    if (over && status == VELO_OK) return VELO_OK;
+    if (over && status == VELO_OK) {
+        tell(board, VELO_BOARD_ENDS, operation, true, *request);
+        return VELO_OK;
+    }
     return velo::contained(
         [&] {
             *context = &board->requests.add(step, {operation, *request, from, to, nullptr}).context;
@@ -335,7 +372,9 @@ bool velo_board_advance(velo_board* board, void** context, velo_status* status) 
         });
     });
     if (!over && *status == VELO_OK) return false;
-    *context = board->requests.take_first().context;
+    const Operation ended = board->requests.take_first();
+    tell(board, VELO_BOARD_ENDS, ended.operation, true, ended.request);
+    *context = ended.context;
     return true;
 }
 

@@ -20,7 +20,7 @@ typedef struct velo_board velo_board;
 typedef struct velo_board_config {
     uint32_t rank, size;
     uint32_t window;        /* runs that a member may be ahead of another one */
-    uint32_t chunks;        /* of them, those of more than 56 bytes */
+    uint32_t chunks;        /* of them, those of more than 56 bytes; at most: of many members each has fewer */
     uint32_t chunk;         /* bytes that a member publishes at once, a multiple of 64 */
     const char* directory;  /* where its memory is taken from */
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */
@@ -28,6 +28,8 @@ typedef struct velo_board_config {
     /* Serves whatever else this process owes to others; called while it waits. */
     void (*progress)(void* context);
     void (*log)(void* context, const char* line);
+    /* Told of each operation; its communicator is for the caller to fill in. NULL: not told. */
+    void (*trace)(void* context, const velo_board_event* event);
     void* context;
 } velo_board_config;
 
@@ -71,8 +73,9 @@ typedef enum velo_board_operation {
     VELO_BOARD_REDUCE_SCATTER_BLOCK
 } velo_board_operation;
 
-/* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_PROTOCOL: a member
- * has done what no correct one does; the log says what, and the board is of no use any more. */
+/* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_MISMATCH: a member
+ * has another number of bytes; VELO_ERR_PROTOCOL: it is in another operation, or has done what no correct one
+ * does. The log says what, the board is of no use any more, and who waits for this member finds that. */
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to);
 

@@ -21,7 +21,7 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
     for (std::uint32_t member = 0; member < shape.members; ++member) {
         Progress<>& progress = places(memory, shape).progress[member];
         progress.finished.store(first_run, std::memory_order_relaxed);
-        progress.begun.store(first_run, std::memory_order_relaxed);
+        progress.begun.store(Begun::pack(first_run, 0), std::memory_order_relaxed);
     }
 }
 

@@ -13,6 +13,7 @@
 
 #include "board/layout.h"
 #include "platform/cache.h"
+#include "platform/failure.h"
 
 namespace velo::board {
 
@@ -28,7 +29,13 @@ class BasicBoard {
 
     // `run`: the number of the first one.
     BasicBoard(const Places& places, const Shape& shape, std::uint32_t me, std::uint64_t run = 0)
-        : places_(places), shape_(shape), me_(me), run_(run), lowest_(run), line_(run % shape.window) {}
+        : places_(places),
+          shape_(shape),
+          me_(me),
+          run_(run),
+          lowest_(run),
+          line_(run % shape.window),
+          word_(Word::pack(run, 0, 0)) {}
 
     std::uint32_t me() const { return me_; }
     std::uint32_t members() const { return shape_.members; }
@@ -42,9 +49,11 @@ class BasicBoard {
     // The first. By turns: everybody waits for everybody, and nobody publishes more than a line. Of each
     // writer two lines then take turns: where those of a window are read one after the other, a processor
     // fetches the next one before it is written, and delays its writer.
-    void begin(bool by_turns = false) {
+    void begin(std::uint32_t signature, bool by_turns = false) {
+        signature_ = signature;
+        word_ = Word::pack(run_, 0, Signature::kind_of(signature));
         by_turns_ = by_turns;
-        places_.progress[me_].begun.store(run_ + 1, std::memory_order_relaxed);
+        places_.progress[me_].begun.store(Begun::pack(run_ + 1, signature), std::memory_order_relaxed);
     }
 
     // Whether this run's place for so many bytes is free, and those of the `more` after it. Looks at the
@@ -77,12 +86,12 @@ class BasicBoard {
     // When the payload is there. As the result: only who has arrived last.
     void publish(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0) {
         // release: nobody finds the word without the payload.
-        line(writer, ahead).word.store(Word::pack(run_ + ahead, bytes), std::memory_order_release);
+        line(writer, ahead).word.store(word(bytes, ahead), std::memory_order_release);
     }
-    // Whether that writer has published so many bytes in this run.
+    // Whether that writer has published so many bytes in this run, in an operation of the same kind.
     bool published(std::uint32_t writer, std::uint32_t bytes) const {
         // acquire: the payload is read after the word.
-        return line(writer).word.load(std::memory_order_acquire) == Word::pack(run_, bytes);
+        return line(writer).word.load(std::memory_order_acquire) == word(bytes);
     }
 
     // A writer that is ahead may have published the next run, too: its line comes while this one is used.
@@ -104,31 +113,46 @@ class BasicBoard {
     // The last: nothing of this run is read or written here any more.
     void finish() {
         ++run_;
+        word_ += std::uint64_t{1} << Word::kRunAt;
         line_ = line_ + 1 == shape_.window ? 0 : line_ + 1;
         // release: nobody overwrites what this member is still reading.
         places_.progress[me_].finished.store(run_, std::memory_order_release);
     }
 
-    // --- for who has waited long
+    // This member has found a fault, and takes no part any more.
+    void end() {
+        Atom<std::uint64_t>& begun = places_.progress[me_].begun;
+        // release: what it has published is there.
+        begun.store(begun.load(std::memory_order_relaxed) | Begun::kEnded, std::memory_order_release);
+    }
 
-    // What no correct member writes; nothing: all is well so far. `bytes`: those that it is to publish.
-    std::optional<std::string> fault_of(std::uint32_t writer, std::uint32_t bytes) const {
-        const std::uint64_t word = line(writer).word.load(std::memory_order_acquire);
-        const std::uint64_t age = Word::age(word, run_);
+    // --- for who has waited long; nothing: all is well so far
+
+    // What no correct member writes; `bytes`: those that it is to publish.
+    std::optional<Failure> fault_of(std::uint32_t writer, std::uint32_t bytes) const {
+        if (auto fault = fault_of_operations()) return fault;
+        const auto finished = who_has_finished(writer);  // before the word
+        const std::uint64_t found = line(writer).word.load(std::memory_order_acquire);
+        const std::uint64_t age = Word::age(found, run_);
         const std::uint32_t places = by_turns_ ? Shape::kTurns : shape_.window;
-        if (word == 0 || (age != 0 && age % places == 0 && age < Word::kRuns / 2)) return {};
-        if (age == 0 && word == Word::pack(run_, Word::bytes_of(word))) {
-            if (Word::bytes_of(word) == bytes) return {};
-            return "rank " + std::to_string(writer) + " has " + std::to_string(Word::bytes_of(word)) +
-                   " bytes where this rank has " + std::to_string(bytes);
+        if (age == 0 && (found & Word::kPublished) != 0) {
+            if (found == word(bytes)) return {};
+            if (Word::kind_of(found) != Signature::kind_of(signature_))
+                return differs(writer, "in " + describe_kind(Word::kind_of(found)));
+            return Failure(VELO_ERR_MISMATCH, rank(writer) + " has " + std::to_string(Word::bytes_of(found)) +
+                                                  " bytes where this rank has " + std::to_string(bytes));
         }
-        return "an impossible word in the line of rank " + std::to_string(writer);
+        const bool is_old = (found & Word::kPublished) != 0 && age % places == 0 && age < Word::kRuns - kNear;
+        if (found != 0 && !is_old) return wrong("an impossible word in the line of " + rank(writer));
+        if (finished) return differs(*finished, "in another operation before");
+        return {};
     }
     // A member whose progress no correct member has.
-    std::optional<std::string> fault_of_progress() const {
+    std::optional<Failure> fault_of_progress() const {
+        if (auto fault = fault_of_operations()) return fault;
         for (std::uint32_t member = 0; member < shape_.members; ++member)
             if (!plausible(places_.progress[member].finished.load(std::memory_order_acquire)))
-                return "an impossible position of rank " + std::to_string(member);
+                return wrong("an impossible position of " + rank(member));
         return {};
     }
     struct Slowest {
@@ -141,8 +165,8 @@ class BasicBoard {
         for (std::uint32_t member = 0; member < shape_.members; ++member) {
             const Progress<Atom>& at = places_.progress[member];
             const std::uint64_t finished = at.finished.load(std::memory_order_relaxed);
-            const bool behind =
-                member != me_ && finished <= run_ && at.begun.load(std::memory_order_relaxed) <= run_;
+            const bool behind = member != me_ && finished <= run_ &&
+                                Begun::runs_of(at.begun.load(std::memory_order_relaxed)) <= run_;
             if (finished < last.run || (behind && finished == last.run && last.member == me_))
                 last = {member, finished};
         }
@@ -150,6 +174,45 @@ class BasicBoard {
     }
 
  private:
+    static constexpr std::uint64_t kNear = 1U << 20;  // runs that nobody can be ahead
+
+    // Of this run, or of one after it.
+    std::uint64_t word(std::uint32_t bytes, std::uint64_t ahead = 0) const {
+        return word_ + (std::uint64_t{bytes} << Word::kBytesAt) + (ahead << Word::kRunAt);
+    }
+
+    static std::string rank(std::uint32_t member) { return "rank " + std::to_string(member); }
+    static Failure wrong(const std::string& what) { return Failure(VELO_ERR_PROTOCOL, what); }
+    Failure differs(std::uint32_t member, const std::string& what) const {
+        return wrong("this rank is in " + describe(signature_) + ", and " + rank(member) + " " + what);
+    }
+
+    // Who is in this run with another operation, or has ended in it or before.
+    std::optional<Failure> fault_of_operations() const {
+        for (std::uint32_t member = 0; member < shape_.members; ++member) {
+            // acquire: what it has published before it has ended is there.
+            const std::uint64_t begun = places_.progress[member].begun.load(std::memory_order_acquire);
+            const std::uint64_t runs = Begun::runs_of(begun);
+            const std::uint32_t signature = Begun::signature_of(begun);
+            if (runs == run_ + 1 && signature != signature_)
+                return differs(member, "in " + describe(signature));
+            if (runs <= run_ + 1 && (begun & Begun::kEnded) != 0)
+                return wrong(rank(member) + " has found an error in run " + std::to_string(runs - 1));
+        }
+        return {};
+    }
+
+    // The writer, if it has finished this run; of the result anybody who has.
+    std::optional<std::uint32_t> who_has_finished(std::uint32_t writer) const {
+        const bool is_result = writer == result();
+        for (std::uint32_t member = is_result ? 0 : writer; member < shape_.members; ++member) {
+            // acquire: what was published in this run is there.
+            if (places_.progress[member].finished.load(std::memory_order_acquire) > run_) return member;
+            if (!is_result) break;
+        }
+        return {};
+    }
+
     // Of this run, or of one after it, up to `window` - 1.
     Line<Atom>& line(std::uint32_t writer, std::size_t ahead = 0) const {
         const std::size_t at = line_ + ahead;
@@ -190,6 +253,8 @@ class BasicBoard {
     std::uint64_t run_;
     std::uint64_t lowest_;  // all members have finished all runs before this one
     std::size_t line_;      // run_ % window
+    std::uint64_t word_;    // of this run, without bytes
+    std::uint32_t signature_ = 0;
     bool by_turns_ = false;
 };
 

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "board/signature.h"
+
 namespace velo::board {
 
 inline constexpr std::size_t kLineBytes = 64;
@@ -43,31 +45,37 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x33304452414f42;  // "BOARD03": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x34304452414f42;  // "BOARD04": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
     std::uint64_t first_run;
 };
 
-// The first word of a line: payload bytes and run. A line that nobody has written is 0.
+// The first word of a line: the kind of the operation, payload bytes and run. A line that nobody has written
+// is 0.
 struct Word {
     static constexpr std::uint64_t kPublished = 1;
-    static constexpr unsigned kRunBits = 40;  // a slot holds what is `window` runs old, or many times as much
-    static constexpr std::uint64_t kRuns = std::uint64_t{1} << kRunBits;
+    static constexpr unsigned kKindAt = 1, kBytesAt = kKindAt + Signature::kKindBits, kBytesBits = 20,
+                              kRunAt = kBytesAt + kBytesBits;
+    // A slot holds what is `window` runs old, or many times as much.
+    static constexpr std::uint64_t kRuns = std::uint64_t{1} << (64 - kRunAt);
 
-    static constexpr std::uint64_t pack(std::uint64_t run, std::uint32_t bytes) {
-        return kPublished | static_cast<std::uint64_t>(bytes) << 4 | run << (64 - kRunBits);
+    static constexpr std::uint64_t pack(std::uint64_t run, std::uint32_t bytes, std::uint32_t kind) {
+        return kPublished | kind << kKindAt | static_cast<std::uint64_t>(bytes) << kBytesAt | run << kRunAt;
     }
     static constexpr std::uint32_t bytes_of(std::uint64_t word) {
-        return static_cast<std::uint32_t>(word >> 4 & ((1U << 20) - 1));
+        return static_cast<std::uint32_t>(word >> kBytesAt & ((1U << kBytesBits) - 1));
+    }
+    static constexpr std::uint32_t kind_of(std::uint64_t word) {
+        return static_cast<std::uint32_t>(word >> kKindAt & ((1U << Signature::kKindBits) - 1));
     }
     // Runs from the one in `word` to `run`, modulo kRuns.
     static constexpr std::uint64_t age(std::uint64_t word, std::uint64_t run) {
-        return (run - (word >> (64 - kRunBits))) % kRuns;
+        return (run - (word >> kRunAt)) % kRuns;
     }
 };
-static_assert(Shape::kMostChunk < 1U << 20);
+static_assert(Shape::kMostChunk < 1U << Word::kBytesBits);
 
 template <template <class> class Atom = std::atomic>
 struct alignas(kLineBytes) Line {
@@ -77,8 +85,23 @@ struct alignas(kLineBytes) Line {
 };
 static_assert(sizeof(Line<>) == kLineBytes);
 
+// What a member has begun: all runs before `runs`, the last of them with that signature; and whether it has
+// ended there, with an error.
+struct Begun {
+    static constexpr unsigned kRunsAt = Signature::kBits + 1;
+    static constexpr std::uint64_t kEnded = std::uint64_t{1} << Signature::kBits;
+
+    static constexpr std::uint64_t pack(std::uint64_t runs, std::uint32_t signature) {
+        return runs << kRunsAt | signature;
+    }
+    static constexpr std::uint64_t runs_of(std::uint64_t begun) { return begun >> kRunsAt; }
+    static constexpr std::uint32_t signature_of(std::uint64_t begun) {
+        return static_cast<std::uint32_t>(begun & (kEnded - 1));
+    }
+};
+
 // Of a member, written by nobody else. finished: all runs before that one, release, so that what it has read
-// may be overwritten. begun: all runs before that one; for those who ask whom they wait for.
+// may be overwritten. begun: Begun::pack, for those who ask whom they wait for, and what he is in.
 template <template <class> class Atom = std::atomic>
 struct alignas(kSpacing) Progress {
     Atom<std::uint64_t> finished;

@@ -24,6 +24,10 @@ void combine(const Reduction& by, const std::byte* a, const std::byte* b, std::b
     goal::combine(by.op, by.type, by.width, a, b, to, bytes / (by.width / 8));
 }
 
+std::uint32_t signature_of(Operation operation, std::uint32_t root = 0, const Reduction& by = {}) {
+    return Signature::of(operation, by.op, root);
+}
+
 // All members of this process, and what those that are gone have counted.
 struct Register {
     std::mutex mutex;
@@ -70,11 +74,23 @@ Member::~Member() {
     std::erase(all().open, this);
 }
 
-void Member::fail(const std::string& what) const {
-    throw Failure(VELO_ERR_PROTOCOL, "the board of " + waiting_.name() + ", run " +
-                                         std::to_string(board_.run()) + ": " + what +
-                                         ". All ranks have to call the same collective operations with the "
-                                         "same number of bytes");
+void Member::fail(const Failure& fault) {
+    board_.end();
+    throw Failure(fault.status(), "the board of " + waiting_.name() + ", run " +
+                                      std::to_string(board_.run()) + ": " + fault.what() +
+                                      ". All ranks have to call the same collective operations with the "
+                                      "same number of bytes");
+}
+
+// Until `ready`. What `fault` finds counts if that is so no more.
+template <typename Ready, typename Fault, typename Slowest>
+[[gnu::always_inline]] inline void Member::wait(Ready ready, Fault fault, Slowest slowest) {
+    waiting_.until(
+        ready,
+        [&] {
+            if (auto found = fault(); found && !ready()) fail(*found);
+        },
+        slowest);
 }
 
 // Where this member may store what it gives.
@@ -82,11 +98,8 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     if (!board_.may_publish(bytes, ahead)) [[unlikely]] {
         credit_waits_ += 1;
         const std::uint32_t more = std::max(ahead, more_to_wait_for(bytes));
-        waiting_.until([this, bytes, more] { return board_.may_publish(bytes, more); },
-                       [this] {
-                           if (auto fault = board_.fault_of_progress()) fail(*fault);
-                       },
-                       [this] { return describe_slowest(); });
+        wait([this, bytes, more] { return board_.may_publish(bytes, more); },
+             [this] { return board_.fault_of_progress(); }, [this] { return slowest(); });
     }
     return board_.own_place(bytes, ahead);
 }
@@ -120,11 +133,11 @@ void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::u
 
 // What a writer gives in this run, when it is there.
 inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t bytes) {
-    waiting_.until([&] { return board_.published(writer, bytes); },
-                   [&] {
-                       if (auto fault = board_.fault_of(writer, bytes)) fail(*fault);
-                   },
-                   [this] { return describe_slowest(); });
+    wait([&] { return board_.published(writer, bytes); }, [&] { return board_.fault_of(writer, bytes); },
+         [&] {
+             const Whom whom = slowest();
+             return Whom{writer < board_.members() ? writer : whom.member, whom.text};
+         });
     picked_up_ += 1;
     return board_.place(writer, bytes);
 }
@@ -134,22 +147,23 @@ const std::byte* Member::pick_up_block(std::uint32_t writer, std::uint32_t bytes
     return pick_up(writer, bytes * (board_.members() - 1)) + slot(board_.me(), writer) * bytes;
 }
 
-std::string Member::describe_slowest() const {
+Whom Member::slowest() const {
     const Board::Slowest slowest = board_.slowest();
-    return "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
-           ", which is at " + std::to_string(slowest.run);
+    return {slowest.member == board_.me() ? Whom::kNobody : slowest.member,
+            "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
+                ", which is at " + std::to_string(slowest.run)};
 }
 
 // An operation in which each needs what all others give, in runs of up to `most` bytes. Each gives that of
 // some runs at once, so that nobody waits for everybody in every run.
 template <typename Give, typename Take>
-[[gnu::always_inline]] inline void Member::exchange(std::uint64_t bytes, std::uint32_t most, Give give,
-                                                    Take take) {
+[[gnu::always_inline]] inline void Member::exchange(std::uint32_t signature, std::uint64_t bytes,
+                                                    std::uint32_t most, Give give, Take take) {
     const std::uint32_t most_ahead = board_.most_ahead();
     std::uint64_t given = 0;
     std::uint32_t ahead = 0, before = 0;  // runs of this operation
     cut(bytes, most, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(takes_turns(bytes) && bytes <= most);
+        board_.begin(signature, takes_turns(bytes) && bytes <= most);
         for (; given < bytes && ahead <= most_ahead; ++ahead, given += most)
             give(given, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - given)), ahead);
         take(offset, part);
@@ -173,7 +187,7 @@ inline void Member::fold(const Reduction& by, std::uint32_t end, std::byte* to, 
 }
 
 bool Member::give(const Step& step) {
-    board_.begin(step.by_turns);
+    board_.begin(step.signature, step.by_turns);
     if (step.gives) {
         if (!board_.may_publish(bytes_of(step), has_waited_ ? more_to_wait_for(bytes_of(step)) : 0)) {
             if (!has_waited_) credit_waits_ += 1;
@@ -200,17 +214,14 @@ bool Member::has_all(const Step& step) {
     return true;
 }
 
-void Member::check(const Step& step) const {
-    std::optional<std::string> fault;
-    if (!given_)
-        fault = board_.fault_of_progress();
-    else
-        fault = board_.fault_of(step.meets ? board_.result() : seen_, bytes_of(step));
-    if (fault) fail(*fault);
+void Member::check(const Step& step) {
+    const auto fault = given_ ? board_.fault_of(step.meets ? board_.result() : seen_, bytes_of(step))
+                              : board_.fault_of_progress();
+    if (fault && !(given_ ? has_all(step) : board_.may_publish(bytes_of(step)))) fail(*fault);
 }
 
 void Member::barrier() {
-    board_.begin(exchanges());
+    board_.begin(signature_of(Operation::kBarrier), exchanges());
     if (exchanges()) {
         publish(nullptr, 0);
         for (std::uint32_t i = 0; i < board_.members(); ++i)
@@ -227,7 +238,7 @@ void Member::barrier() {
 
 void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature_of(Operation::kBcast, root));
         if (board_.me() == root) {
             publish(data + offset, part);
         } else {
@@ -241,7 +252,7 @@ void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
 void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* from, std::byte* to,
                     std::uint64_t bytes) {
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature_of(Operation::kReduce, root, by));
         if (board_.me() != root) {
             publish(from + offset, part);
         } else {
@@ -255,6 +266,7 @@ void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* fr
 }
 
 void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+    const std::uint32_t signature = signature_of(Operation::kAllreduce, 0, by);
     const auto fold_all = [&](std::byte* into, std::uint64_t offset, std::uint32_t part) {
         fold(by, board_.members(), into, part, [&](std::uint32_t i) -> const std::byte* {
             if (i != board_.me()) return pick_up(i, part);
@@ -265,11 +277,11 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
         publish((from != nullptr ? from : to) + offset, part, ahead);
     };
     if (exchanges())
-        return exchange(bytes, shape().chunk, give, [&](std::uint64_t offset, std::uint32_t part) {
+        return exchange(signature, bytes, shape().chunk, give, [&](std::uint64_t offset, std::uint32_t part) {
             fold_all(to + offset, offset, part);
         });
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature);
         give(offset, part, 0);
         if (arrive()) {
             std::byte* const result = board_.place(board_.result(), part);
@@ -286,10 +298,10 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
 }
 
 // `end`: up to which rank.
-void Member::fold_lower(const Reduction& by, std::uint32_t end, const std::byte* from, std::byte* to,
-                        std::uint64_t bytes) {
+void Member::fold_lower(std::uint32_t signature, const Reduction& by, std::uint32_t end,
+                        const std::byte* from, std::byte* to, std::uint64_t bytes) {
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature);
         publish((from != nullptr ? from : to) + offset, part);
         if (end > 0)
             fold(by, end, to + offset, part, [&](std::uint32_t i) {
@@ -300,16 +312,16 @@ void Member::fold_lower(const Reduction& by, std::uint32_t end, const std::byte*
 }
 
 void Member::scan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    fold_lower(by, board_.me() + 1, from, to, bytes);
+    fold_lower(signature_of(Operation::kScan, 0, by), by, board_.me() + 1, from, to, bytes);
 }
 
 void Member::exscan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    fold_lower(by, board_.me(), from, to, bytes);
+    fold_lower(signature_of(Operation::kExscan, 0, by), by, board_.me(), from, to, bytes);
 }
 
 void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     cut(block, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature_of(Operation::kGather, root));
         if (board_.me() != root) {
             publish(from + offset, part);
         } else {
@@ -323,7 +335,7 @@ void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, st
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature_of(Operation::kScatter, root));
         if (board_.me() == root)
             publish_blocks(from + offset, block, part);
         else
@@ -336,7 +348,7 @@ void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, s
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
     exchange(
-        block, shape().chunk,
+        signature_of(Operation::kAllgather), block, shape().chunk,
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish(own + offset, part, ahead);
         },
@@ -349,7 +361,7 @@ void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
     exchange(
-        block, part_of_blocks(),
+        signature_of(Operation::kAlltoall), block, part_of_blocks(),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish_blocks((from != nullptr ? from : to) + offset, block, part, ahead);
         },
@@ -363,7 +375,7 @@ void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block)
 void Member::reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,
                             std::uint64_t begin, std::uint64_t end) {
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin();
+        board_.begin(signature_of(Operation::kReduceScatter, 0, by));
         publish((from != nullptr ? from : to) + offset, part);
         const std::uint64_t first = std::max(begin, offset), last = std::min(end, offset + part);
         if (first < last) {

@@ -50,6 +50,7 @@ Totals totals();
 // What an operation of one run asks of a member that does not wait in it. Of whom it takes something all
 // publish as many bytes.
 struct Step {
+    std::uint32_t signature = 0;
     bool gives = false, in_blocks = false;  // one for each other member
     bool by_turns = false;
     bool meets = false;  // arrives, and takes the result of whoever is last
@@ -60,7 +61,8 @@ struct Step {
 
 // All members call the same operations in the same order, with the same bytes, root and reduction. Buffers
 // are as for MPI, without gaps; `from` null: what this member gives lies where its result is to be (in
-// place). Throws Failure: a member has done what no correct one does, and the board is of no use any more.
+// place). Throws Failure: a member has done what no correct one does, and the board is of no use any more;
+// the others who wait for this one find that.
 class Member {
  public:
     // `memory`: a board of that shape; lives as long as the member.
@@ -98,8 +100,8 @@ class Member {
     bool has_all(const Step& step);
     void forget() { given_ = false; }
     // Throws if that can never be.
-    void check(const Step& step) const;
-    std::string describe_slowest() const;
+    void check(const Step& step);
+    Whom slowest() const;
     Waiting& waiting() { return waiting_; }
 
     const Shape& shape() const { return board_.shape(); }
@@ -124,20 +126,22 @@ class Member {
         return step.in_blocks ? step.bytes * (board_.members() - 1) : step.bytes;
     }
     template <typename Give, typename Take>
-    void exchange(std::uint64_t bytes, std::uint32_t most, Give give, Take take);
+    void exchange(std::uint32_t signature, std::uint64_t bytes, std::uint32_t most, Give give, Take take);
     const std::byte* pick_up(std::uint32_t writer, std::uint32_t bytes);
     const std::byte* pick_up_block(std::uint32_t writer, std::uint32_t bytes);
     template <typename Operand>
     void fold(const Reduction& by, std::uint32_t end, std::byte* to, std::uint32_t bytes, Operand operand);
-    void fold_lower(const Reduction& by, std::uint32_t end, const std::byte* from, std::byte* to,
-                    std::uint64_t bytes);
+    void fold_lower(std::uint32_t signature, const Reduction& by, std::uint32_t end, const std::byte* from,
+                    std::byte* to, std::uint64_t bytes);
     // Bytes of each block, where one for each other member is published.
     std::uint32_t part_of_blocks() const {
         return shape().chunk / std::max(board_.members() - 1, 1U) / Shape::kLeastPart * Shape::kLeastPart;
     }
     // Where a writer, which keeps its own, has the block of `member`.
     static std::size_t slot(std::uint32_t member, std::uint32_t writer) { return member - (member > writer); }
-    [[noreturn]] void fail(const std::string& what) const;
+    template <typename Ready, typename Fault, typename Slowest>
+    void wait(Ready ready, Fault fault, Slowest slowest);
+    [[noreturn]] void fail(const Failure& fault);
 
     Board board_;
     Waiting waiting_;

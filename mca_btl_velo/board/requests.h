@@ -38,7 +38,7 @@ class Requests {
         const One& one = all_[first_];
         if (goes_on(one.step)) return end([&] { perform(one.operation); });
         member_->waiting().look_again(
-            &patience_, [&] { member_->check(one.step); }, [&] { return member_->describe_slowest(); });
+            &patience_, [&] { member_->check(one.step); }, [&] { return member_->slowest(); });
         return false;
     }
     Operation take_first() {

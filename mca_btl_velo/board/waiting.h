@@ -6,12 +6,23 @@
 #include <cstdint>
 #include <string>
 
+#include "types/engine.h"
+
 namespace velo::board {
+
+// Whom a member waits for: in words, and as a number if it is one alone.
+struct Whom {
+    static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+    std::uint32_t member;
+    std::string text;
+};
 
 struct Surroundings {
     // Whatever else this process has to serve, so that what others do with it goes on.
     void (*progress)(void* context);
     void (*log)(void* context, const char* line);
+    void (*trace)(void* context, const velo_board_event* event);  // null: nobody wants to know
     void* context;
     std::string name;          // of the board, in messages
     std::uint64_t warning_ns;  // how long a wait takes until it is told; 0: for ever
@@ -54,44 +65,53 @@ class Waiting {
             patience->due_ns = around_.warning_ns;
         }
         check();
-        if (is_due(&patience->began_ns, &patience->due_ns)) warn(patience->began_ns, whom());
+        if (is_due(&patience->began_ns, &patience->due_ns)) warn(patience->began_ns, whom().text);
     }
 
     // Until `ready`. `check` is asked now and then: it throws if that can never be. `whom`: whom it waits
-    // for, in words.
+    // for.
     template <typename Ready, typename Check, typename Whom>
     [[gnu::always_inline]] void until(Ready ready, Check check, Whom whom) {
-        for (std::uint32_t look = 0; look < looks_; ++look) {
-            if (ready()) [[likely]]
-                return;
-            relax();
-        }
-        wait_long(ready, check, whom);
+        if (!looks_in(ready)) [[unlikely]]
+            wait_long(ready, check, whom);
     }
 
  private:
     // Many: some microseconds, several times what a line takes to come.
     static constexpr std::uint32_t kFew = 4, kMany = 128;
-    // Of those that wait so many times in a row one makes progress; one asks whether this can end.
-    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 8, kLooksOfChecks = 256;
+    // Of those that wait so many times in a row one makes progress; one asks whether this can end, for which
+    // it looks where all others are.
+    static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 64, kLooksOfChecks = 256;
 
     template <typename Ready, typename Check, typename Whom>
     [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, Whom whom) {
         long_waits_.store(long_waits() + 1, std::memory_order_relaxed);
         std::uint64_t began_ns = 0, due_ns = around_.warning_ns;
+        if (around_.trace != nullptr) tell(VELO_BOARD_WAITS, whom().member);
         for (std::uint32_t round = 1;; ++round) {
             if (round % rounds_of_progress_ == 0) around_.progress(around_.context);
             if (round % kRoundsOfChecks == 0) {
                 check();
-                if (is_due(&began_ns, &due_ns)) warn(began_ns, whom());
+                if (is_due(&began_ns, &due_ns)) warn(began_ns, whom().text);
             }
-            if (ready()) return;
+            if (ready()) break;
             give_up_core();
-            for (std::uint32_t look = 0; look < looks_; ++look) {
-                if (ready()) return;
-                relax();
-            }
+            if (looks_in(ready)) break;
         }
+        if (around_.trace != nullptr) tell(VELO_BOARD_GOES_ON, 0);
+    }
+    template <typename Ready>
+    [[gnu::always_inline]] bool looks_in(Ready ready) const {
+        for (std::uint32_t look = 0; look < looks_; ++look) {
+            if (ready()) [[likely]]
+                return true;
+            relax();
+        }
+        return false;
+    }
+    void tell(velo_board_step step, std::uint64_t number) const {
+        const velo_board_event event{step, 0, false, 0, number};
+        around_.trace(around_.context, &event);
     }
     static bool is_due(std::uint64_t* began_ns, std::uint64_t* due_ns);
     void warn(std::uint64_t began_ns, const std::string& whom) const;

@@ -149,6 +149,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
 
     // This process exits and does not close.
     void abandon();
+    void trace_board(const velo_board_event& event);
 
     // For the report: the final counters are in the segments, see Statistics.
     void publish_statistics();

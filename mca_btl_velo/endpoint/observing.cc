@@ -53,6 +53,15 @@ void Engine::abandon() {
     mailbox_.file().unpublish();
 }
 
+void Engine::trace_board(const velo_board_event& event) {
+    constexpr trace::Kind kKinds[] = {trace::Kind::kBoardBegin, trace::Kind::kBoardWait,
+                                      trace::Kind::kBoardGoOn, trace::Kind::kBoardEnd};
+    std::lock_guard lock(mutex_);
+    trace_.board(kKinds[event.step], event.number,
+                 std::uint32_t{event.communicator} << 16 | std::uint32_t{event.is_request} << 8 |
+                     event.operation);
+}
+
 void Engine::begin_stall(Peer& peer) {
     stalls_.begin(peer, platform::monotonic_ns());
     ++statistics_.stalls;

@@ -45,6 +45,10 @@ void Tracing::stall(const Peer& peer, Kind kind, std::uint64_t count, std::uint6
     if (on()) add(kind, peer, clamp(count), clamp(extra));
 }
 
+void Tracing::board(Kind kind, std::uint64_t count, std::uint32_t extra) {
+    if (on()) recorder_->add(kind, trace::kNone, clamp(count), trace::kNone, trace::kNone, extra);
+}
+
 void Tracing::mailbox(std::uint64_t occupied, std::uint32_t slots) {
     if (!on() || (occupied == 0 && mailbox_was_empty_)) return;
     mailbox_was_empty_ = occupied == 0;

@@ -45,6 +45,7 @@ class Tracing {
     // A sample of the mailbox; an empty one is recorded once.
     void mailbox(std::uint64_t occupied, std::uint32_t slots);
     void stall(const Peer& peer, trace::Kind kind, std::uint64_t count, std::uint64_t extra);
+    void board(trace::Kind kind, std::uint64_t count, std::uint32_t extra);
 
     void flush() {
         if (on()) recorder_->flush();

@@ -1,6 +1,8 @@
 #include "goal/combine.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -21,62 +23,71 @@ T divided(T a, T b) {
 
 // Sums and products of integers are formed without a sign, and no narrower than an int: there they wrap.
 template <typename T>
-auto wrapping(T value) {
-    if constexpr (std::is_integral_v<T>)
-        return static_cast<std::common_type_t<std::make_unsigned_t<T>, unsigned>>(value);
-    else
-        return value;
-}
-
-template <typename T, typename Function>
-void each(const std::byte* a, const std::byte* b, std::byte* result, std::uint64_t count, Function function) {
-    // Users' buffers need not be aligned, and the result may be one of the sources: compilers make vector
-    // instructions of copies that have the size of a vector.
-    constexpr std::uint64_t kVector = 16 / sizeof(T);
-    std::uint64_t i = 0;
-    for (; i + kVector <= count; i += kVector) {
-        T x[kVector], y[kVector], z[kVector];
-        std::memcpy(x, a + i * sizeof(T), sizeof x);
-        std::memcpy(y, b + i * sizeof(T), sizeof y);
-        for (std::uint64_t j = 0; j < kVector; ++j) z[j] = function(x[j], y[j]);
-        std::memcpy(result + i * sizeof(T), z, sizeof z);
-    }
-    for (; i < count; ++i) {
-        T x, y;
-        std::memcpy(&x, a + i * sizeof(T), sizeof(T));
-        std::memcpy(&y, b + i * sizeof(T), sizeof(T));
-        const T z = function(x, y);
-        std::memcpy(result + i * sizeof(T), &z, sizeof(T));
-    }
-}
+using Unsigned =
+    typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
 template <typename T>
-void apply(Operator op, const std::byte* a, const std::byte* b, std::byte* result, std::uint64_t count) {
+[[gnu::always_inline]] inline decltype(auto) wrapping(const T& value) {
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<std::common_type_t<T, unsigned>>(value);
+    else
+        return (value);
+}
+
+template <typename T, unsigned kBytes>
+struct Vector {
+    typedef T Type __attribute__((vector_size(kBytes)));
+};
+
+// `function` of two elements, and of two vectors of `kVectorBytes` unless these are 0. Users' buffers need not
+// be aligned, and the result may be one of the sources: everything is copied. Vectors go by reference, as the
+// ABI of values depends on the processor.
+template <unsigned kVectorBytes, typename T, typename Function>
+[[gnu::always_inline]] inline void each(const std::byte* a, const std::byte* b, std::byte* result,
+                                        std::uint64_t count, Function function) {
+    const auto over = [&]<typename Type>(std::uint64_t i) {
+        Type x, y, z;
+        std::memcpy(&x, a + i * sizeof(T), sizeof x);
+        std::memcpy(&y, b + i * sizeof(T), sizeof y);
+        function(x, y, z);
+        std::memcpy(result + i * sizeof(T), &z, sizeof z);
+    };
+    std::uint64_t i = 0;
+    if constexpr (kVectorBytes > 0)
+        for (constexpr std::uint64_t kCount = kVectorBytes / sizeof(T); i + kCount <= count; i += kCount)
+            over.template operator()<typename Vector<T, kVectorBytes>::Type>(i);
+    for (; i < count; ++i) over.template operator()<T>(i);
+}
+
+template <unsigned kBytes, typename T>
+[[gnu::always_inline]] inline void apply(Operator op, const std::byte* a, const std::byte* b,
+                                         std::byte* result, std::uint64_t count) {
     switch (op) {
         case Operator::kMax:
-            return each<T>(a, b, result, count, [](T x, T y) { return x < y ? y : x; });
+            return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x < y ? y : x; });
         case Operator::kMin:
-            return each<T>(a, b, result, count, [](T x, T y) { return y < x ? y : x; });
+            return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = y < x ? y : x; });
         case Operator::kAdd:
-            return each<T>(a, b, result, count,
-                           [](T x, T y) { return static_cast<T>(wrapping(x) + wrapping(y)); });
+            return each<kBytes, Unsigned<T>>(a, b, result, count,
+                                             [](const auto& x, const auto& y, auto& z) { z = wrapping(x) + wrapping(y); });
         case Operator::kSub:
-            return each<T>(a, b, result, count,
-                           [](T x, T y) { return static_cast<T>(wrapping(x) - wrapping(y)); });
+            return each<kBytes, Unsigned<T>>(a, b, result, count,
+                                             [](const auto& x, const auto& y, auto& z) { z = wrapping(x) - wrapping(y); });
         case Operator::kMul:
-            return each<T>(a, b, result, count,
-                           [](T x, T y) { return static_cast<T>(wrapping(x) * wrapping(y)); });
+            return each<kBytes, Unsigned<T>>(a, b, result, count,
+                                             [](const auto& x, const auto& y, auto& z) { z = wrapping(x) * wrapping(y); });
         case Operator::kDiv:
-            return each<T>(a, b, result, count, divided<T>);
+            return each<0, T>(a, b, result, count,
+ [](const auto& x, const auto& y, auto& z) { z = divided<T>(x, y); });
         case Operator::kAnd:
         case Operator::kOr:
         case Operator::kXor:
             if constexpr (std::is_integral_v<T>) {
                 if (op == Operator::kAnd)
-                    return each<T>(a, b, result, count, [](T x, T y) { return static_cast<T>(x & y); });
+                    return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x & y; });
                 if (op == Operator::kOr)
-                    return each<T>(a, b, result, count, [](T x, T y) { return static_cast<T>(x | y); });
-                return each<T>(a, b, result, count, [](T x, T y) { return static_cast<T>(x ^ y); });
+                    return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x | y; });
+                return each<kBytes, T>(a, b, result, count, [](const auto& x, const auto& y, auto& z) { z = x ^ y; });
             }
             return;
         case Operator::kCopy:
@@ -88,32 +99,62 @@ void apply(Operator op, const std::byte* a, const std::byte* b, std::byte* resul
 
 using Kernel = void (*)(Operator, const std::byte*, const std::byte*, std::byte*, std::uint64_t);
 
+// The same for each width of vectors that a processor may have: elements are combined one by one in all of
+// them, so that results have the same bits.
+template <unsigned kBytes>
+struct Plain {
+    template <typename T>
+    static void run(Operator op, const std::byte* a, const std::byte* b, std::byte* result,
+                    std::uint64_t count) {
+        apply<kBytes, T>(op, a, b, result, count);
+    }
+};
+#if defined(__x86_64__)
+struct Avx2 {
+    template <typename T>
+    [[gnu::target("avx2")]] static void run(Operator op, const std::byte* a, const std::byte* b,
+                                            std::byte* result, std::uint64_t count) {
+        apply<32, T>(op, a, b, result, count);
+    }
+};
+#endif
+
+using Kernels = std::array<Kernel, 4>;  // by width: 8, 16, 32 and 64 bits
+struct Types {
+    Kernels sints, uints, floats;
+};
+
+template <typename Vectors>
+constexpr Types types_of() {
+    return {{Vectors::template run<std::int8_t>, Vectors::template run<std::int16_t>,
+             Vectors::template run<std::int32_t>, Vectors::template run<std::int64_t>},
+            {Vectors::template run<std::uint8_t>, Vectors::template run<std::uint16_t>,
+             Vectors::template run<std::uint32_t>, Vectors::template run<std::uint64_t>},
+            {nullptr,
+#ifdef __FLT16_MAX__
+             Plain<0>::run<_Float16>,
+#else
+             nullptr,
+#endif
+             Vectors::template run<float>, Vectors::template run<double>}};
+}
+
+const Types& types() {
+    static constexpr Types kPlain = types_of<Plain<16>>();
+#if defined(__x86_64__)
+    static constexpr Types kAvx2 = types_of<Avx2>();
+    static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+    if (has_avx2) return kAvx2;
+#endif
+    return kPlain;
+}
+
 // nullptr: there is no such type.
 Kernel kernel(Type type, unsigned width) {
-    constexpr Kernel kSigned[] = {apply<std::int8_t>, apply<std::int16_t>, apply<std::int32_t>,
-                                  apply<std::int64_t>};
-    constexpr Kernel kUnsigned[] = {apply<std::uint8_t>, apply<std::uint16_t>, apply<std::uint32_t>,
-                                    apply<std::uint64_t>};
-    constexpr Kernel kFloats[] = {nullptr,
-#ifdef __FLT16_MAX__
-                                  apply<_Float16>,
-#else
-                                  nullptr,
-#endif
-                                  apply<float>, apply<double>};
-    const Kernel* kernels = type == Type::kSint ? kSigned : type == Type::kUint ? kUnsigned : kFloats;
-    switch (width) {
-        case 8:
-            return kernels[0];
-        case 16:
-            return kernels[1];
-        case 32:
-            return kernels[2];
-        case 64:
-            return kernels[3];
-        default:
-            return nullptr;
-    }
+    if (width != 8 && width != 16 && width != 32 && width != 64) return nullptr;
+    const Types& all = types();
+    const Kernels& kernels = type == Type::kSint ? all.sints : type == Type::kUint ? all.uints : all.floats;
+    return kernels[static_cast<unsigned>(std::countr_zero(width)) - 3];
 }
 
 // Where an operand goes on, piece by piece.

@@ -35,6 +35,10 @@ enum class Kind : std::uint16_t {
     kStallWarning = 19,
     kLimit = 20,
     kEnd = 21,
+    kBoardBegin = 22,
+    kBoardWait = 23,
+    kBoardGoOn = 24,
+    kBoardEnd = 25,
 };
 
 struct FileHeader {

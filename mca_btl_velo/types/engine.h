@@ -91,6 +91,21 @@ typedef struct velo_config {
     void (*log)(void* context, int level, const char* text);
 } velo_config;
 
+/* What a member of a board does, for the trace. */
+typedef enum velo_board_step {
+    VELO_BOARD_BEGINS,  /* an operation; `number`: its bytes */
+    VELO_BOARD_WAITS,   /* longer than a look; for the member `number`, UINT32_MAX: nobody in particular */
+    VELO_BOARD_GOES_ON, /* after a wait */
+    VELO_BOARD_ENDS     /* an operation; `number`: its bytes */
+} velo_board_step;
+typedef struct velo_board_event {
+    velo_board_step step;
+    uint8_t operation; /* velo_board_operation, of BEGINS and ENDS */
+    bool is_request;   /* those of a board end in the order in which they begin, and never wait */
+    uint16_t communicator;
+    uint64_t number;
+} velo_board_event;
+
 /* Called when an RMA operation is complete at both ends. `result`: the old value of a fetching atomic. */
 typedef void (*velo_rma_done_fn)(void* argument, velo_status status, uint64_t result);
 

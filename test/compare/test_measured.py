@@ -2,40 +2,39 @@
 
 import json
 
-import pytest
-
 from velo.dev import measured
 
 NEAR, FAR = [[0.05, 1.0]] * 2, [[0.2, 1.0]] * 2
 USUAL = {"velo": 1.05, "mtl": 0.9, "before": 9.0, "vader": 1.1, "ucx": 1.0, "mpich": 1.2}
 MPIS = {"mpich": "mpich"}
 LAYERS = {"velo": "btl", "mtl": "mtl", "before": "btl"}
+SETTINGS = {"min_blocks": 8, "between_nodes": False, "point_ms": 20}
 
 
-def run(name, number, usec, ends, pattern="pingpong", size=8):
+def run(name, number, usec, ends, pattern="pingpong", size=8, ranks=2):
     point = {"usec": usec, "min_usec": usec, "max_usec": usec, "iterations": 1, "repetitions": 5, "defects": 0, "messages": 1,
              "mbytes_per_second": 1.0}
-    return {"contestant": name, "pattern": pattern, "program": [], "share_percent": None, "ranks": 2, "round": number, "command": "", "times": {size: point}, "lines": {size: ends},
-            "failure": None}
+    return {"contestant": name, "pattern": pattern, "program": [], "share_percent": None, "ranks": ranks, "round": number, "command": "", "times": {size: point},
+            "lines": {size: ends} if ends else {}, "failure": None}
 
 
 def runs(rounds, ends, usec=None, **where):
     return [run(name, number, usual, ends, **where) for number in rounds for name, usual in (USUAL | (usec or {})).items()]
 
 
-def result(path, entries, cpu="Some CPU (family 1, model 2)", min_blocks=8, **head):
+def result(path, entries, cpu="Some CPU (family 1, model 2)", **head):
     document = {
         "version": 2, "date": "2026-11-22T10:00+00:00", "commit": "abc", "velo": "0.1.0", "open_mpi": "4.1.4", "runs": entries,
-        "machine": {"cpu": cpu, "load": 0.0, "kernel": "Linux 6", "system": "Debian", "ucx": "1.13"},
-        "settings": {"min_blocks": min_blocks, "between_nodes": False, "point_ms": 20},
+        "machine": {"cpu": cpu, "load": 0.0, "usable_cores": 4, "kernel": "Linux 6", "system": "Debian", "ucx": "1.13"},
+        "settings": SETTINGS,
         "contestants": [{"name": name, "library": "Some MPI 1", "layer": LAYERS.get(name, ""), "mpi": MPIS.get(name, "openmpi"), "command": ""} for name in USUAL],
     } | head
     path.write_text(json.dumps(document))
     return str(path)
 
 
-def rows(text):
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ping-pong")]
+def rows(text, first="ping-pong"):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith(f"| {first}")]
 
 
 def test_each_distance_with_enough_blocks_has_a_page_of_its_own(tmp_path, capsys):
@@ -88,18 +87,56 @@ def test_a_size_with_too_few_blocks_of_somebody_says_so_and_has_no_ratio(tmp_pat
     assert rows((tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text())[1][4:] == ["-", "-", "1.10", "-", "1.00", "7, too few"]
 
 
-def test_a_program_has_a_row_in_seconds_and_its_share_in_mpi(tmp_path):
-    entries = [entry | {"program": ["lmp"], "share_percent": 30.0} for entry in runs(range(8), NEAR, pattern="melt", size=0)
+def test_programs_have_a_page_of_ratios_and_shares_with_the_variants(tmp_path):
+    entries = [entry | {"program": ["lmp", "-in", "in.melt"], "share_percent": 30.0} for entry in runs(range(8), NEAR, pattern="melt", size=0)
                if entry["contestant"] != "mpich"]
     for entry in entries:
+        entry["times"][0]["usec"] *= 1 + 0.1 * (entry["round"] == 0)
+    entries += [entry | {"program": ["{mpi}/ep.x"], "share_percent": 1.0} for entry in runs(range(8), NEAR, {"velo": 1.01}, pattern="ep", size=0)]
+    for entry in entries:
         entry["times"][0]["usec"] *= 1e6
-    measured.main([result(tmp_path / "r.json", entries), "--into", str(tmp_path)])
-    assert ("| melt | - | 1.05 s, 30 % in MPI | 0.9 s, 30 % in MPI | 1 s, 30 % in MPI ucx | 1.05 |  | 0.90 |  | 8 |"
-            in (tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text()), "lmp is a program of Open MPI's"
+    assert measured.main([result(tmp_path / "r.json", entries + runs(range(8), NEAR)), "--into", str(tmp_path)]) == 0
+    text = (tmp_path / "some-cpu-family-1-model-2-shared-cache-programs.md").read_text()
+    assert text.startswith("# Some CPU (family 1, model 2), shared cache: programs\n")
+    assert ("| melt `lmp -in in.melt` | 1 s ucx | **1.05**, 30 % | 0.90, 30 % | **9.00**, 30 % | 1.10, 30 % | 1.00, 30 % | - | 8 |" in text), \
+        "lmp is a program of Open MPI's"
+    assert "| ep `{mpi}/ep.x` | 1 s ucx | 1.01, 1 % | 0.90, 1 % | **9.00**, 1 % | 1.10, 1 % | 1.00, 1 % | 1.20, 1 % | 8 |" in text
+    assert "Aim met: velo 1 of 2; mtl 2 of 2; before 0 of 2." in text
+    assert "The runs of one contestant lie 5 % apart" in " ".join(text.split()), "10 of melt, none of ep"
+    patterns = (tmp_path / "some-cpu-family-1-model-2-shared-cache.md").read_text()
+    assert "melt" not in patterns and "9.00" not in patterns
 
 
-@pytest.mark.parametrize("change, complaint", [({"version": 1}, "is no velo-versus.json of this version"),
-                                               ({"settings": {"between_nodes": True}}, "between nodes there are no distances")])
-def test_other_files_are_refused(tmp_path, capsys, change, complaint):
-    assert measured.main([result(tmp_path / "r.json", [], **change), "--into", str(tmp_path)]) == 2
-    assert complaint in capsys.readouterr().err
+def test_collectives_have_a_page_for_each_distance_and_one_for_each_number_of_ranks_beyond(tmp_path):
+    entries = (runs(range(8), NEAR, {"velo": 0.5}, pattern="bcast", size=8) + runs(range(8), NEAR, {"velo": 0.9}, pattern="bcast-rotating", size=4096)
+               + runs(range(8), FAR, pattern="barrier", size=0) + runs(range(8), None, {"velo": 0.6}, pattern="bcast", size=8, ranks=16))
+    collectives = result(tmp_path / "c.json", entries, settings=SETTINGS | {"collectives": True})
+    plain = result(tmp_path / "p.json", runs(range(8), NEAR))
+    assert measured.main([collectives, plain, "--into", str(tmp_path / "pages")]) == 0
+    stem = "some-cpu-family-1-model-2"
+    assert sorted(path.name for path in (tmp_path / "pages").glob("some*")) == [
+        f"{stem}-collectives-16-ranks.md", f"{stem}-collectives-far.md", f"{stem}-collectives-shared-cache.md", f"{stem}-shared-cache.md"]
+    near = (tmp_path / "pages" / f"{stem}-collectives-shared-cache.md").read_text()
+    assert near.startswith("# Some CPU (family 1, model 2), collectives, shared cache\n") and "Two bound ranks" in near
+    assert [row[:2] + row[5:7] for row in rows(near, "Bcast")] == [["Bcast", "8 B", "0.50", "0.70, met"],
+                                                                   ["Bcast, root rotating", "4 KiB", "0.90", "0.75, **missed**"]]
+    many = (tmp_path / "pages" / f"{stem}-collectives-16-ranks.md").read_text()
+    assert "16 ranks on 4 processors, not bound" in many and "of this distance" not in many and "cache line" not in many
+    assert rows(many, "Bcast")[0][5:7] == ["0.60", "0.50, **missed**"], "the goals of many ranks"
+
+
+def test_between_nodes_there_is_a_page_for_each_number_of_ranks_with_the_goals_that_are_there(tmp_path):
+    messages = result(tmp_path / "m.json", runs(range(8), None, {"velo": 0.95}), settings=SETTINGS | {"between_nodes": True})
+    casts = result(tmp_path / "c.json", runs(range(8), None, {"velo": 0.7}, pattern="bcast", size=2048, ranks=8),
+                   settings=SETTINGS | {"between_nodes": True, "collectives": True})
+    assert measured.main([messages, casts, "--into", str(tmp_path / "pages")]) == 0
+    found = {path.name: path.read_text() for path in (tmp_path / "pages").glob("some*")}
+    assert sorted(found) == ["some-cpu-family-1-model-2-between-nodes-two-ranks.md", "some-cpu-family-1-model-2-collectives-between-nodes-8-ranks.md"]
+    two, eight = (found[name] for name in sorted(found))
+    assert "Two ranks on nodes by turns" in two and rows(two)[0][5:7] == ["0.95", "0.90, **missed**"]
+    assert "8 ranks on nodes by turns" in eight and rows(eight, "Bcast")[0][5:7] == ["0.70", "0.60, **missed**"]
+
+
+def test_a_file_of_another_version_is_refused(tmp_path, capsys):
+    assert measured.main([result(tmp_path / "r.json", [], version=1), "--into", str(tmp_path)]) == 2
+    assert "is no velo-versus.json of this version" in capsys.readouterr().err

@@ -187,6 +187,15 @@ def test_variant_is_velo_once_more_and_no_opponent(versus, tmp_path):
     assert (float(row["velo_ratio"]), float(row["quick.one_ratio"]), row["best_other"]) == (0.5, 0.25, "vader")
 
 
+def test_variant_of_the_mtl_is_the_mtl_once_more(versus, installation, tmp_path):
+    installation[1]((*COMPONENTS, "mtl:velo"))
+    done = versus("--mtl-variant", "quick.mtl=--mca mtl_velo_other 1")
+    assert done.returncode == 0, done.stderr
+    entry = next(entry for entry in document(tmp_path)["contestants"] if entry["name"] == "quick.mtl")
+    assert entry["layer"] == "mtl" and "--mca pml cm --mca mtl velo --mca btl self --mca mtl_velo_other 1" in entry["command"]
+    assert "Time of quick.mtl / time of the best of the others" in done.stdout
+
+
 def test_any_mpi_can_take_part(versus, installation, tmp_path):
     folder = installation[0]
     done = versus("--contestant", f"other|{folder}/mpicc|{folder}/mpirun --flag", "--only", "velo")
@@ -362,6 +371,7 @@ def test_terminated_series_keeps_what_it_has(command, environment, tmp_path):
         (["--ranks", "3"], "3 is odd: ranks work in pairs"),
         (["--variant", "static"], "'static' is not NAME=WORDS"),
         (["--variant", "a=--mca 'x y"], "No closing quotation"),
+        (["--variant", "a=--mca x y", "--mtl-variant", "a=--mca x y"], "two called 'a'"),
         (["--variant", "vader=--mca x y"], "two called 'vader'"),
         (["--contestant", "a|mpicc"], "is not NAME|MPICC|MPIRUN WORDS"),
         (["--patterns", "touched", "--sizes", "8"], "no size of --sizes fits a pattern"),

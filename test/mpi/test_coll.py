@@ -9,7 +9,10 @@ import pytest
 from flows import any_velo, flows, velo_only
 from launcher import TCP_HERE
 from test_hygiene import assert_empty
+from velo.trace import reader
+from velo.trace.boards import OPERATIONS
 
+KIND = reader.Kind
 pytestmark = any_velo
 COLL = {"coll": "velo,basic,libnbc,inter,self", "btl_velo_verbose": 5}
 ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
@@ -139,6 +142,27 @@ def test_operations_that_differ_are_an_error_that_names_both(mpi, np):
     told = re.findall(r"rank (\d) of group \d+ is in (\w+) \([^)]*\), and rank (\d) in (\w+) \([^)]*\), as run \d+: all members", result.stderr)
     assert {("allreduce", "bcast") if int(here) > 0 else ("bcast", "allreduce") for here, *_ in told} == {(here, there) for _, here, _, there in told}
     assert told and "that rank has called another operation" in result.stderr, str(result)
+
+
+OTHER = re.compile(r"the board of communicator \d+, rank (\d)([^:]*), run \d+: this rank is in (\w+[^,]*), and rank (\d) in ([\w ()]+)")
+
+
+@pytest.mark.parametrize("np", [2, 3])
+def test_requests_on_a_board_that_differ_are_an_error(mpi, np):
+    """A root has what it needs; the others name both."""
+    result = mpi.run("coll", "disagree", np=np, params=COLL)
+    told = {(int(here), board, own, int(there)) for here, board, own, there, _ in OTHER.findall(result.stderr)}
+    assert told == {(rank, ", requests", "allreduce (add)", 0) for rank in range(1, np)}, str(result)
+
+
+@pytest.mark.parametrize("np", [2, 3])
+@pytest.mark.parametrize("operators, own, theirs", [(0, "reduce (add) of root 0", "bcast of root 0"), (1, "allreduce (add)", "allreduce (max)")])
+def test_operations_on_a_board_that_differ_are_an_error_that_names_both(mpi, np, operators, own, theirs):
+    result = run(mpi, "differ", operators, np=np)
+    found = {int(here): (int(there), mine, other) for here, _, mine, there, other in OTHER.findall(result.stderr)}
+    assert found[0][0] > 0 and found[0][1:] == (own, theirs), str(result)
+    # Of those that agree one may have found it before another one has looked.
+    assert all(found[rank] == (0, theirs, own) for rank in found if rank), str(result)
 
 
 def test_lengths_that_differ_on_a_board_are_told_with_both(mpi):
@@ -329,6 +353,21 @@ def test_requests_on_boards_of_any_size(mpi, params):
 def test_boards_of_any_size(mpi, params):
     result = run(mpi, "check", 1, np=3, params=params)
     assert len(boards(result)) == 3 and result.facts() == {"rounds": 1}
+
+
+def test_the_trace_has_what_was_done_on_boards(mpi, tmp_path):
+    result = run_on_boards(mpi, "check", 1, np=3, params={"btl_velo_trace": tmp_path})
+    requests = [int(count) for count in ON_BOARDS.findall(result.stderr)]
+    traces = reader.read_job([tmp_path])
+    assert [trace.rank for trace in traces] == [0, 1, 2] and all(trace.complete for trace in traces), str(result)
+    for trace in traces:
+        records = [(kind, count, extra) for _, kind, _, _, count, _, _, extra in trace.records.tolist()]
+        begun, ended = ([(count, extra) for kind, count, extra in records if kind == which] for which in (KIND.BOARD_BEGIN, KIND.BOARD_END))
+        assert begun and sorted(begun) == sorted(ended)
+        assert {OPERATIONS[extra & 0xFF] for _, extra in begun} == set(OPERATIONS) - {"", "Reduce_scatter"}, "what the program calls"
+        assert sum(extra >> 8 & 1 for _, extra in begun) in requests
+        waits = [count for kind, count, _ in records if kind == KIND.BOARD_WAIT]
+        assert len(waits) == sum(kind == KIND.BOARD_GO_ON for kind, _, _ in records) and set(waits) <= {0, 1, 2, reader.NONE} - {trace.rank}
 
 
 def test_without_boards_everything_is_a_schedule(mpi):

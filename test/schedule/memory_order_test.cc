@@ -523,7 +523,7 @@ Program board_turns(std::uint32_t runs) {
     auto exchange = [room = room.get(), runs](std::uint32_t me) {
         Board board = room->member(me);
         for (std::uint32_t run = 0; run < runs; ++run) {
-            board.begin(true);
+            board.begin(0, true);
             require(board.may_publish(8), "a line is not free when all have been there");
             show(board, me, 10 * run + me);
             expect_of(board, 1 - me, 10 * run + 1 - me);

@@ -160,6 +160,23 @@ def test_a_stall_without_end_lasts_to_the_end_of_the_trace(tmp_path):
     assert (event["name"], event["dur"]) == ("stall: no free slot", 990)
 
 
+def test_operations_on_boards_are_slices_with_their_waits_and_requests_are_asynchronous(tmp_path):
+    barrier, bcast, request = 3 << 16 | 1, 3 << 16 | 2, 3 << 16 | 1 << 8 | 2
+    path = write(tmp_path / "d.vtrace", [
+        record(10, KIND.BOARD_BEGIN, extra=barrier), record(12, KIND.BOARD_WAIT, count=5, extra=3 << 16),
+        record(20, KIND.BOARD_GO_ON, extra=3 << 16), record(21, KIND.BOARD_END, extra=barrier),
+        record(30, KIND.BOARD_BEGIN, count=8, extra=request), record(31, KIND.BOARD_BEGIN, count=16, extra=request),
+        record(32, KIND.BOARD_END, count=8, extra=request),
+        record(40, KIND.BOARD_BEGIN, count=64, extra=bcast), record(41, KIND.BOARD_WAIT, count=NONE, extra=3 << 16), END])
+    events = chrome_events(path)
+    slices = [(event["name"], event["ts"], event["dur"], event["args"]) for event in events if event["ph"] == "X"]
+    assert slices == [("waits for rank 5", 12, 8, {}), ("Barrier", 10, 11, {"bytes": 0}), ("waits", 41, 959, {}), ("Bcast", 40, 960, {"bytes": 64})]
+    requests = [(event["ph"], event["name"], event["id"], event["ts"]) for event in events if event["ph"] in "be"]
+    assert requests == [("b", "Ibcast", "0.1", 30), ("b", "Ibcast", "0.2", 31), ("e", "Ibcast", "0.1", 32), ("e", "Ibcast", "0.2", 1000)]
+    assert [event["args"]["name"] for event in events if event["name"] == "thread_name"] == ["flow control", "board of communicator 3"]
+    assert len({event["tid"] for event in events if event["ph"] in "Xbe"}) == 1
+
+
 def test_several_jobs_have_to_be_told_apart(tmp_path, trace):
     write(tmp_path / "b.vtrace", [*peers(1, job=78), END], rank=1, job=78)
     assert "77, 78: choose one with --job" in run("info", tmp_path, expect=2).stderr

@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../shared/temporary_directory.h"
@@ -39,7 +40,7 @@ class Room {
     std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
         return std::make_unique<Member>(
             memory(), shape_, me,
-            Surroundings{[](void*) {}, &Room::hear, this, "board " + std::to_string(me), warning_ns, true});
+            Surroundings{[](void*) {}, &Room::hear, nullptr, this, "board " + std::to_string(me), warning_ns, true});
     }
     std::span<std::byte> memory() { return {memory_.get(), bytes_}; }
     const Shape& shape() const { return shape_; }
@@ -95,6 +96,10 @@ Words slice(const Words& all, std::uint32_t block, std::uint32_t count) {
 }
 
 constexpr Reduction kSum{goal::Operator::kAdd, goal::Type::kUint, 32};
+
+constexpr std::uint64_t word_of_bcast(std::uint64_t run, std::uint32_t bytes) {
+    return Word::pack(run, bytes, Signature::kind_of(Signature::of(Operation::kBcast, {}, 0)));
+}
 
 // One operation, chosen by the round, with `count` words a block.
 void operate(Member& member, std::uint32_t me, std::uint32_t all, std::uint32_t round, std::uint32_t count) {
@@ -251,10 +256,12 @@ TEST(BoardLimitsTest, two_who_wait_for_each_other_take_turns_with_two_lines_besi
     });
     for (const std::uint32_t writer : {0U, 1U}) {
         for (std::uint32_t slot = 0; slot < 8; ++slot)
-            EXPECT_EQ(room.line(writer, slot).word.load(), writer == 1 && slot == 5 ? Word::pack(5, 4) : 0)
+            EXPECT_EQ(room.line(writer, slot).word.load(), writer == 1 && slot == 5 ? word_of_bcast(5, 4) : 0)
                 << slot;
-        EXPECT_EQ(room.line(writer, 8).word.load(), Word::pack(4, 4));
-        EXPECT_EQ(room.line(writer, 9).word.load(), Word::pack(3, 0));
+        EXPECT_EQ(room.line(writer, 8).word.load(),
+                  Word::pack(4, 4, Signature::kind_of(Signature::of(Operation::kAllreduce, kSum.op, 0))));
+        EXPECT_EQ(room.line(writer, 9).word.load(),
+                  Word::pack(3, 0, Signature::kind_of(Signature::of(Operation::kBarrier, {}, 0))));
     }
 }
 
@@ -306,11 +313,11 @@ TEST(BoardLimitsTest, sums_of_floats_are_those_of_the_ranks_in_their_order_bit_b
 }
 
 // What the other one finds: a text.
-std::string failure_of(const std::function<void()>& action) {
+std::string failure_of(const std::function<void()>& action, velo_status status = VELO_ERR_PROTOCOL) {
     try {
         action();
     } catch (const Failure& failure) {
-        EXPECT_EQ(failure.status(), VELO_ERR_PROTOCOL);
+        EXPECT_EQ(failure.status(), status);
         return failure.what();
     }
     return "nothing";
@@ -321,13 +328,112 @@ TEST(BoardLiesTest, another_number_of_bytes_is_told) {
     std::uint64_t value[2] = {};
     room.member(0)->bcast(0, reinterpret_cast<std::byte*>(value), 16);
     auto reader = room.member(1);
-    const std::string text = failure_of([&] { reader->bcast(0, reinterpret_cast<std::byte*>(value), 8); });
+    const std::string text =
+        failure_of([&] { reader->bcast(0, reinterpret_cast<std::byte*>(value), 8); }, VELO_ERR_MISMATCH);
     EXPECT_NE(text.find("rank 0 has 16 bytes where this rank has 8"), std::string::npos) << text;
 }
 
+// Two operations that publish as much. What each of two members finds; of one that need not wait nothing.
+struct Disagreement {
+    std::function<void(Member&, std::byte*)> first, second;
+    std::string at_first, at_second;
+};
+
+TEST(BoardLiesTest, another_operation_of_the_same_size_is_told_with_both) {
+    constexpr Reduction kMost{goal::Operator::kMax, goal::Type::kUint, 32};
+    const auto bcast = [](std::uint32_t root) {
+        return [root](Member& member, std::byte* data) { member.bcast(root, data, 8); };
+    };
+    const auto reduce = [](std::uint32_t root) {
+        return [root](Member& member, std::byte* data) { member.reduce(kSum, root, data, data + 8, 8); };
+    };
+    const auto allreduce = [](const Reduction& by) {
+        return [by](Member& member, std::byte* data) { member.allreduce(by, data, data + 8, 8); };
+    };
+    const auto allgather = [](Member& member, std::byte* data) { member.allgather(data, data + 8, 8); };
+    const auto alltoall = [](Member& member, std::byte* data) { member.alltoall(data, data + 16, 8); };
+    const auto barrier = [](Member& member, std::byte*) { member.barrier(); };
+    const auto twice = [](Member& member, std::byte* data) {
+        for (int i = 0; i < 2; ++i) member.bcast(0, data, 8);
+    };
+    const Disagreement all[] = {
+        // Each waits for the other.
+        {reduce(0), bcast(0), "this rank is in reduce (add) of root 0, and rank 1 in bcast of root 0",
+         "this rank is in bcast of root 0, and rank 0 in reduce (add) of root 0"},
+        {bcast(1), bcast(0), "this rank is in bcast of root 1, and rank 1 in bcast of root 0",
+         "this rank is in bcast of root 0, and rank 0 in bcast of root 1"},
+        // Each gives to the other.
+        {allreduce(kSum), allreduce(kMost), "this rank is in allreduce (add), and rank 1 in allreduce (max)",
+         "this rank is in allreduce (max), and rank 0 in allreduce (add)"},
+        {allgather, alltoall, "this rank is in allgather, and rank 1 in alltoall",
+         "this rank is in alltoall, and rank 0 in allgather"},
+        // One need not wait, and has gone on, or not; with and without a word where the other looks.
+        {bcast(0), reduce(1), "nothing",
+         "this rank is in reduce (add) of root 1, and rank 0 in bcast of root 0"},
+        {bcast(0), barrier, "nothing", "this rank is in barrier, and rank 0 in bcast of root 0"},
+        {twice, reduce(1), "nothing", "this rank is in reduce (add) of root 1, and rank 0 in bcast."},
+        {twice, barrier, "nothing", "this rank is in barrier, and rank 0 in another operation before"},
+    };
+    for (const Disagreement& one : all) {
+        Room room({2, 8, 8, 64});
+        std::string found[2];
+        const auto call = [&](Member& member, std::uint32_t me) {
+            std::byte data[64] = {};
+            found[me] = failure_of([&] { (me == 0 ? one.first : one.second)(member, data); });
+        };
+        if (one.at_first == "nothing")
+            for (const std::uint32_t me : {0U, 1U}) call(*room.member(me), me);
+        else
+            room.all(call);
+        EXPECT_NE(found[0].find(one.at_first), std::string::npos) << found[0];
+        EXPECT_NE(found[1].find(one.at_second), std::string::npos) << found[1];
+    }
+}
+
+TEST(BoardLiesTest, who_waits_for_a_member_that_has_found_an_error_does_not_wait_for_ever) {
+    Room room({3, 8, 8, 64});
+    std::string found[3];
+    room.all([&](Member& member, std::uint32_t me) {
+        std::byte data[16] = {};
+        found[me] = failure_of([&] {
+            me == 2 ? member.reduce(kSum, 2, data, data + 8, 8) : member.bcast(1, data, 8);
+            member.barrier();
+        });
+    });
+    EXPECT_NE(found[2].find("run 0: this rank is in reduce (add) of root 2, and rank "), std::string::npos)
+        << found[2];
+    EXPECT_NE(found[0], "nothing");
+    EXPECT_NE(found[1].find("run 1: rank "), std::string::npos) << found[1];
+    EXPECT_NE(found[1].find(" has found an error in run "), std::string::npos) << found[1];
+}
+
+TEST(BoardLiesTest, a_signature_that_nobody_has_is_put_into_words) {
+    for (std::uint32_t signature = 0; signature < 1U << Signature::kBits; ++signature)
+        EXPECT_NE(describe(signature), "");
+}
+
+TEST(BoardLimitsTest, a_line_that_nobody_has_written_for_as_long_as_numbers_go_is_none_that_lies) {
+    Room room({2, 8, 8, 64});
+    struct Late {
+        Room& room;
+        int calls = 0;
+    } late{room};
+    const auto publish_at_last = [](void* context) {
+        auto& l = *static_cast<Late*>(context);
+        if (++l.calls == 100) l.room.line(0, 0).word.store(word_of_bcast(0, 8));
+    };
+    room.line(0, 0).word.store(word_of_bcast(Word::kRuns / 4, 8));  // three quarters of all ago
+    Member reader(room.memory(), room.shape(), 1,
+                  {publish_at_last, [](void*, const char*) {}, &late, "b", 0, false});
+    std::uint64_t value = 1;
+    reader.bcast(0, reinterpret_cast<std::byte*>(&value), 8);
+    EXPECT_EQ(late.calls, 100);
+    EXPECT_EQ(value, 0U);
+}
+
 TEST(BoardLiesTest, an_impossible_word_is_told) {
-    for (const std::uint64_t wrong :
-         {~std::uint64_t{0}, Word::pack(3, 8), Word::pack(8, 8), Word::pack(0, 8) + 1, std::uint64_t{2}}) {
+    for (const std::uint64_t wrong : {~std::uint64_t{0}, word_of_bcast(3, 8), word_of_bcast(8, 8),
+                                      word_of_bcast(0, 8) - 1, std::uint64_t{2}}) {
         Room room({2, 8, 8, 64});
         room.line(0, 0).word.store(wrong);
         auto reader = room.member(1);
@@ -352,7 +458,7 @@ TEST(BoardLiesTest, an_impossible_position_is_told) {
 
 TEST(BoardLiesTest, a_board_of_another_shape_or_layout_is_refused) {
     Room room({2, 8, 8, 64});
-    const Surroundings around{[](void*) {}, [](void*, const char*) {}, nullptr, "b", 0, false};
+    const Surroundings around{[](void*) {}, [](void*, const char*) {}, nullptr, nullptr, "b", 0, false};
     EXPECT_THROW(Member(room.memory(), (Shape{2, 4, 4, 64}), 0, around), Failure);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 2, around), Failure);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 63}), 0, around), Failure);
@@ -391,7 +497,7 @@ TEST(BoardLimitsTest, who_waits_makes_progress_for_the_rest_of_its_process) {
             p.other->bcast(0, reinterpret_cast<std::byte*>(&p.value), 8);
         };
         Member waits(room.memory(), room.shape(), 1,
-                     {progress, [](void*, const char*) {}, &process, "b", 0, crowded});
+                     {progress, [](void*, const char*) {}, nullptr, &process, "b", 0, crowded});
         std::uint64_t value = 0;
         waits.bcast(0, reinterpret_cast<std::byte*>(&value), 8);
         EXPECT_EQ(value, 7U);
@@ -439,6 +545,64 @@ TEST(BoardInterfaceTest, a_board_is_opened_by_its_address_and_outlives_its_maker
     velo_board_close(opened);
 }
 
+// Each event in a word.
+struct Traced : Opened {
+    explicit Traced(const char* directory) : Opened(directory) {
+        config.progress = [](void* context) {
+            auto& traced = *static_cast<Traced*>(context);
+            if (traced.meanwhile) std::exchange(traced.meanwhile, nullptr)();
+        };
+        config.trace = [](void* context, const velo_board_event* event) {
+            constexpr const char* kSteps[] = {"begins", "waits for", "goes on", "ends"};
+            auto& traced = *static_cast<Traced*>(context);
+            traced.events.push_back(kSteps[event->step] + std::string(event->is_request ? " request " : " ") +
+                                    std::to_string(event->operation) + " " + std::to_string(event->number));
+        };
+        config.context = this;
+    }
+    using Events = std::vector<std::string>;
+    Events take() { return std::exchange(events, {}); }
+
+    std::function<void()> meanwhile;
+    Events events;
+};
+
+TEST(BoardInterfaceTest, a_trace_hears_of_each_operation_and_of_whom_it_waits_for) {
+    using Events = Traced::Events;
+    test::TemporaryDirectory directory;
+    Traced root(directory.path().c_str()), reader(directory.path().c_str());
+    velo_board *at_root = nullptr, *at_reader = nullptr;
+    char address[VELO_BOARD_ADDRESS];
+    ASSERT_EQ(velo_board_create(&root.config, &at_root, root.error, sizeof root.error), VELO_OK) << root.error;
+    velo_board_address(at_root, address);
+    reader.config.rank = 1;
+    ASSERT_EQ(velo_board_open(&reader.config, address, &at_reader, reader.error, sizeof reader.error), VELO_OK)
+        << reader.error;
+    velo_goal_request request{};
+    char data[40] = "", found[40] = "";
+    request.bytes = 40;
+    const auto send = [&] { velo_board_run(at_root, VELO_BOARD_BCAST, &request, nullptr, data); };
+    send();
+    EXPECT_EQ(root.take(), (Events{"begins 2 40", "ends 2 40"}));
+    velo_board_run(at_reader, VELO_BOARD_BCAST, &request, nullptr, found);
+    EXPECT_EQ(reader.take(), (Events{"begins 2 40", "ends 2 40"}));
+    reader.meanwhile = send;
+    velo_board_run(at_reader, VELO_BOARD_BCAST, &request, nullptr, found);
+    EXPECT_EQ(reader.take(), (Events{"begins 2 40", "waits for 0 0", "goes on 0 0", "ends 2 40"}));
+
+    void **place = nullptr, *context = nullptr;
+    velo_status status = VELO_OK;
+    velo_board_start(at_reader, VELO_BOARD_BCAST, &request, nullptr, found, &place);
+    EXPECT_EQ(reader.take(), (Events{"begins request 2 40"}));
+    root.take();
+    velo_board_start(at_root, VELO_BOARD_BCAST, &request, nullptr, data, &place);
+    EXPECT_EQ(root.take(), (Events{"begins request 2 40", "ends request 2 40"}));
+    EXPECT_TRUE(velo_board_advance(at_reader, &context, &status));
+    EXPECT_EQ(reader.take(), (Events{"ends request 2 40"}));
+    velo_board_close(at_root);
+    velo_board_close(at_reader);
+}
+
 TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
     test::TemporaryDirectory directory;
     Opened o(directory.path().c_str());
@@ -457,7 +621,7 @@ TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
     request.bytes = 8;
     EXPECT_EQ(velo_board_run(made, VELO_BOARD_BCAST, &request, nullptr, data), VELO_OK);
     request.bytes = 16;
-    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL);
+    EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_MISMATCH);
     EXPECT_NE(o.said.find("rank 0 has 8 bytes where this rank has 16"), std::string::npos) << o.said;
     request.root = 1;
     EXPECT_EQ(velo_board_run(opened, VELO_BOARD_BCAST, &request, nullptr, data), VELO_ERR_PROTOCOL)
@@ -711,6 +875,31 @@ TEST(BoardRequestTest, who_is_ahead_by_the_window_goes_on_when_half_of_it_is_fre
     EXPECT_EQ(found, 5U);
 }
 
+TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
+    struct Case {
+        std::uint32_t members, chunk, ahead;
+    };
+    for (const auto& [members, chunk, ahead] : {Case{2, 8192, 8}, {31, 8192, 4}, {64, 8192, 4}, {64, 65536, 1}}) {
+        test::TemporaryDirectory directory;
+        Opened o(directory.path().c_str());
+        o.config.size = members;
+        o.config.window = 64;
+        o.config.chunks = 32;
+        o.config.chunk = chunk;
+        velo_board* root = nullptr;
+        ASSERT_EQ(velo_board_create(&o.config, &root, o.error, sizeof o.error), VELO_OK) << o.error;
+        velo_goal_request request{};
+        request.bytes = 100;
+        char data[100] = "";
+        void** place = nullptr;
+        std::uint32_t over = 0;
+        for (; over < 64 && place == nullptr; ++over)
+            ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, data, &place), VELO_OK);
+        EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk;
+        velo_board_close(root);
+    }
+}
+
 TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_an_error) {
     Party party(2, 4, 64);
     std::uint32_t value[4] = {}, next = 0;
@@ -729,7 +918,7 @@ TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_
     while (!velo_board_advance(other, &context, &status)) {
     }
     EXPECT_EQ(context, value);
-    EXPECT_EQ(status, VELO_ERR_PROTOCOL);
+    EXPECT_EQ(status, VELO_ERR_MISMATCH);
     EXPECT_NE(party.o.said.find("b, requests, run 0: rank 0 has 16 bytes where this rank has 8"),
               std::string::npos)
         << party.o.said;
@@ -740,6 +929,48 @@ TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_
     // Calls that wait have another board.
     EXPECT_EQ(velo_board_run(root, VELO_BOARD_BCAST, &request, nullptr, value), VELO_OK);
     EXPECT_EQ(velo_board_run(other, VELO_BOARD_BCAST, &request, nullptr, value), VELO_OK);
+}
+
+TEST(BoardRequestTest, another_operation_of_the_same_size_is_told_with_both) {
+    struct Call {
+        velo_board_operation operation;
+        velo_goal_operator op;
+    };
+    const auto outcome = [](Call first, Call second) {
+        Party party(2, 4, 64);
+        std::uint32_t from[2] = {}, to[4] = {};
+        velo_goal_request request{};
+        request.bytes = 4;
+        request.type = VELO_GOAL_UINT;
+        request.width = 32;
+        void* context = nullptr;
+        velo_status status[2] = {};
+        const Call calls[] = {first, second};
+        for (std::uint32_t me = 0; me < 2; ++me) {
+            void** place = nullptr;
+            request.op = calls[me].op;
+            EXPECT_EQ(velo_board_start(party.all[me].get(), calls[me].operation, &request, from, to, &place),
+                      VELO_OK);
+            EXPECT_NE(place, nullptr);
+            if (place != nullptr) *place = from;
+        }
+        for (std::uint32_t me = 0; me < 2; ++me)
+            while (!velo_board_advance(party.all[me].get(), &context, &status[me])) {
+            }
+        EXPECT_EQ(status[0], VELO_ERR_PROTOCOL);
+        EXPECT_EQ(status[1], VELO_ERR_PROTOCOL);
+        return party.o.said;
+    };
+    const std::string one = outcome({VELO_BOARD_REDUCE, VELO_GOAL_ADD}, {VELO_BOARD_BCAST, VELO_GOAL_MAX});
+    EXPECT_NE(
+        one.find("requests, run 0: this rank is in reduce (add) of root 0, and rank 1 in bcast of root 0"),
+        std::string::npos)
+        << one;
+    const std::string other =
+        outcome({VELO_BOARD_ALLREDUCE, VELO_GOAL_ADD}, {VELO_BOARD_ALLREDUCE, VELO_GOAL_MAX});
+    EXPECT_NE(other.find("requests, run 0: this rank is in allreduce (max), and rank 0 in allreduce (add)"),
+              std::string::npos)
+        << other;
 }
 
 TEST(BoardRequestTest, one_that_nobody_joins_names_the_slowest) {

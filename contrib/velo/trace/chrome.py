@@ -1,11 +1,12 @@
 """Chrome's trace event format, which Perfetto (https://ui.perfetto.dev) and chrome://tracing show.
 
 One process for each rank: counters of the credits of each peer and of the mailbox, a thread for each peer with its
-stalls as slices, marks for what happens seldom.
+stalls as slices, marks for what happens seldom, a thread for each communicator with a board with its operations and waits.
 """
 
 import json
 
+from .boards import Boards
 from .reader import NONE, Clock, Kind
 
 _MARKS = {Kind.REQUEST_SENT: "REQ sent", Kind.REQUEST_RECEIVED: "REQ received", Kind.RESPONSE_SENT: "RESP sent",
@@ -32,7 +33,7 @@ def _events(trace, process, shift):
     names = {index: f"rank {rank}" if job == trace.job else f"rank {rank} of job {job}"
              for index, (job, rank) in trace.peers().items()}
     yield from _titles(trace, process, names)
-    open_stalls, last = {}, {}
+    open_stalls, last, boards = {}, {}, Boards(process)
     end_us = 0.0
     for time, kind, _, peer, number, credits, held, extra in trace.records.tolist():
         time_us = end_us = (time + shift) / 1000
@@ -50,10 +51,13 @@ def _events(trace, process, shift):
             open_stalls[peer] = (time_us, number, extra)
         elif kind == Kind.STALL_END and peer in open_stalls:
             yield _stall(process, peer, name, open_stalls.pop(peer), time_us)
+        elif kind in boards.KINDS:
+            yield from boards.events(time_us, kind, number, extra)
         elif kind in _MARKS:
             yield _mark(common, kind, peer, name, number, extra)
     for peer, begin in open_stalls.items():
         yield _stall(process, peer, names.get(peer, f"peer {peer}"), begin, end_us)
+    yield from boards.unfinished(end_us)
 
 
 def _titles(trace, process, names):

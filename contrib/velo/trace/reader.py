@@ -49,6 +49,10 @@ class Kind(enum.IntEnum):
     STALL_WARNING = 19
     LIMIT = 20
     END = 21
+    BOARD_BEGIN = 22
+    BOARD_WAIT = 23
+    BOARD_GO_ON = 24
+    BOARD_END = 25
 
 
 def sizing_of(header):

@@ -40,7 +40,7 @@ def _run(options):
         if not taking_part.velo_starts:
             return EXIT_FAILED
         head = _head(options, taking_part, open_mpi)
-        how.probe = taking_part.found[0]
+        how.probe, how.seen = taking_part.found[0], None
         if options.memory:
             return _memory(options, taking_part, how, head)
         return _speed(options, cases, taking_part, how, head, write_plot)

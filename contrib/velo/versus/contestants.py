@@ -59,7 +59,8 @@ def find(options):
     """The contestants, Velo and its variants first, and who is missing. Raises NotFound without Open MPI."""
     open_mpi = OpenMpi(options.mpirun, options.mpicc, options.between_nodes, options.processors, collectives=options.collectives)
     candidates = [open_mpi.velo()] + [open_mpi.variant(name, words) for name, words in options.variants]
-    candidates += [open_mpi.matching("mtl")] + (open_mpi.before(options.before) if options.before else [])
+    candidates += [open_mpi.matching("mtl")] + [open_mpi.matching(*variant) for variant in options.mtl_variants]
+    candidates += (open_mpi.before(options.before) if options.before else [])
     candidates += ([open_mpi.tcp(), open_mpi.ucx()] if options.between_nodes else
                    [open_mpi.shared_memory(), open_mpi.ucx(), find_mpich(options.processors)])
     if options.collectives and options.between_nodes:
@@ -74,7 +75,7 @@ def find(options):
 
 def _is_wanted(candidate, options):
     """Velo itself cannot be left out: it is what the others are compared with."""
-    if candidate.name in ("velo", BEFORE["btl"]) or any(candidate.name == name for name, *_ in options.variants + options.contestants):
+    if candidate.name in ("velo", BEFORE["btl"]) or candidate.name in options.given:
         return True
     name = "mtl" if candidate.name == BEFORE["mtl"] else candidate.name
     return name not in options.without and (not options.only or name in options.only)

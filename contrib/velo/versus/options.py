@@ -38,6 +38,8 @@ def _add_who(parser):
     who.add_argument("--variant", dest="variants", type=_variant, action="append", default=[], metavar="'NAME=WORDS'",
                      help="Velo once more with further words for mpirun, such as 'static=--mca btl_velo_flow_control "
                      "static'; may be repeated")
+    who.add_argument("--mtl-variant", dest="mtl_variants", type=_variant, action="append", default=[], metavar="'NAME=WORDS'",
+                     help="the same of Velo's MTL")
     who.add_argument("--before", type=Path, metavar="DIR",
                      help="Velo once more, as built in DIR (mca_btl_velo.so and mca_mtl_velo.so): the change from there to the "
                      "installed one, block by block")
@@ -111,10 +113,11 @@ def _settle(options, parser):
         parser.error("--processors: two ranks on one node, and not with --memory")
     if options.memory and not options.only:
         options.only = ["velo", "vader", "sm"]
-    names = list(FOUND_BY_ITSELF) + [name for name, *_ in options.variants + options.contestants]
+    options.given = [name for name, *_ in options.variants + options.mtl_variants + options.contestants]
+    names = [*FOUND_BY_ITSELF, *options.given]
     names += BEFORE.values() if options.before else []
     if twice := [name for name in names if names.count(name) > 1]:
-        parser.error(f"--variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
+        parser.error(f"--variant, --mtl-variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
     if options.window > 1024:
         parser.error("--window: at most 1024 messages")
 

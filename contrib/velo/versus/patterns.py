@@ -173,15 +173,26 @@ def program(name, words):
 def network_cases(names, sizes, quick):
     """Between two nodes, one rank on each: what there are goals for."""
     found = cases([2], names or tuple(_NETWORK_GOALS), sizes, quick)
-    return [replace(case, pattern=replace(case.pattern, goals=_NETWORK_GOALS.get(case.pattern.name, case.pattern.goals)))
-            for case in found]
+    return [replace(case, pattern=_on_network(case.pattern)) for case in found]
 
 
 def network_collective_cases(ranks, names, sizes, quick):
     """Between nodes: broadcasts, unless others are named."""
-    return [replace(case, pattern=replace(case.pattern, goals=_MULTICAST_GOALS, crowded_goals=_MULTICAST_GOALS))
-            if case.pattern.benchmark == "bcast" else case
+    return [replace(case, pattern=_on_network(case.pattern))
             for case in collective_cases(ranks, names or ("bcast", "bcast" + _ROTATING), sizes, quick)]
+
+
+def _on_network(pattern):
+    """With the goals that it has between nodes."""
+    if pattern.benchmark == "bcast":
+        return replace(pattern, goals=_MULTICAST_GOALS, crowded_goals=_MULTICAST_GOALS)
+    return replace(pattern, goals=_NETWORK_GOALS.get(pattern.name, pattern.goals))
+
+
+def known(collectives, between_nodes):
+    """The patterns of a kind of series, by name and in their order."""
+    patterns = COLLECTIVES if collectives else PATTERNS
+    return {pattern.name: _on_network(pattern) if between_nodes else pattern for pattern in patterns}
 
 
 def _collective_sizes(pattern, ranks, given, quick):

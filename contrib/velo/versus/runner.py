@@ -38,7 +38,8 @@ class Result:
 
 
 def execute(run, how):
-    """`how` has the compiler, point_ms, window and timeout, and for programs whom `probe` asks how far apart the processors are."""
+    """`how` has the compiler, point_ms, window and timeout, and for programs whom `probe` asks how far apart the processors are, and
+    what was `seen` last."""
     contestant, case = run.setup, run.case
     if case.pattern.program:
         return _execute_program(run, how)
@@ -60,7 +61,7 @@ def _execute_program(run, how):
     words = [word.replace(MPI, contestant.mpi) for word in case.pattern.program]
     command = contestant.command(case.ranks, ["env", f"LD_PRELOAD={library}", *words])
     result = Result(contestant, case, run.round, shell_line(command))
-    before = _probe(how) if case.ranks == 2 else None
+    before, how.seen = how.seen or _probe(how) if case.ranks == 2 else None, None
     finished, result.failure = attempt(command, how.timeout)
     result.seconds = finished.seconds
     times = [tuple(map(float, found)) for found in re.findall(r"^velo-time (\S+) (\S+)$", finished.stdout + "\n" + finished.stderr, re.MULTILINE)]
@@ -72,8 +73,9 @@ def _execute_program(run, how):
     slowest = 1e6 * max(total for total, _ in times)
     result.times[0] = measuring.Point(slowest, slowest, slowest, 1, 1, 0, 0, 0.0)
     result.share_percent = 100.0 * sum(inside for _, inside in times) / sum(total for total, _ in times)
-    if before:
-        result.lines[0] = (before[1], _probe(how)[0])
+    if before and (after := _probe(how)):
+        result.lines[0] = (before[1], after[0])
+        how.seen = after  # what the next program begins with
     return result
 
 

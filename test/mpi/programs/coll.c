@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | between | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | disagree | shorter | endless
+ *      mismatch COUNT | disagree | differ OPERATORS | shorter | endless
  *      between_calls COUNT: requests among calls that wait, ended by each rank in another order
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
@@ -402,6 +402,7 @@ static void disagree(void) {
     int words[2] = {my_rank, 1}, sums[2] = {-1, -1}, sum = -1;
     MPI_Request late;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD); /* requests after it have a board */
     if (my_rank == 0) {
         MPI_Ibcast(words, 2, MPI_INT, 0, MPI_COMM_WORLD, &late);
     } else {
@@ -411,6 +412,20 @@ static void disagree(void) {
     CHECK(my_rank == 0 || found != MPI_SUCCESS, "the sum of a broadcast: %d", sums[0]);
     CHECK(MPI_Allreduce(&my_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2,
           "a sum after it: %d", sum);
+}
+
+/* The same with calls that wait, which have a board; or with another operator. */
+static void differ(int operators) {
+    int mine = my_rank, found = MPI_SUCCESS, result = -1, error_class;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (!operators) {
+        found = my_rank == 0 ? MPI_Reduce(&mine, &result, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD)
+                             : MPI_Bcast(&mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    } else {
+        found = MPI_Allreduce(&mine, &result, 1, MPI_INT, my_rank == 0 ? MPI_SUM : MPI_MAX, MPI_COMM_WORLD);
+    }
+    MPI_Error_class(found, &error_class);
+    CHECK(error_class == MPI_ERR_OTHER, "%d, not %d", error_class, MPI_ERR_OTHER);
 }
 
 /* Each of them in a communicator of its own. */
@@ -534,6 +549,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
     if (strcmp(mode, "disagree") == 0) disagree();
+    if (strcmp(mode, "differ") == 0) differ(count);
     if (strcmp(mode, "order") == 0) order(count);
     if (strcmp(mode, "ahead") == 0) ahead(count);
     if (strcmp(mode, "boards") == 0) boards(count);

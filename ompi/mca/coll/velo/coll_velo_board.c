@@ -38,6 +38,17 @@ static void log_line(void *context, const char *line)
     mca_common_velo_log(0, line);
 }
 
+static void trace(void *context, const velo_board_event *event)
+{
+    const mca_coll_velo_module_t *module = (const mca_coll_velo_module_t *) context;
+    velo_board_event told = *event;
+    told.communicator = (uint16_t) module->id;
+    if (VELO_BOARD_WAITS == told.step && told.number < module->size) {
+        told.number = ompi_group_peer_lookup(module->members, (int) told.number)->super.proc_name.vpid;
+    }
+    mca_common_velo_trace_board(&told);
+}
+
 /* True if this process may have one more. */
 static bool reserve(void)
 {
@@ -92,6 +103,8 @@ static velo_board_config config_of(const opening_t *opening)
         .name = opening->name,
         .progress = serve_others,
         .log = log_line,
+        .trace = '\0' == engine.trace[0] ? NULL : trace,
+        .context = opening->module,
     };
 }
 
@@ -222,8 +235,8 @@ bool mca_coll_velo_board_serves(mca_coll_velo_module_t *module, const mca_coll_v
 
 int mca_coll_velo_error_of_board(velo_status status)
 {
-    /* The log says why; what no correct member does is nearly always another length. */
-    return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_PROTOCOL == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+    /* The log says why. */
+    return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_MISMATCH == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }
 
 /* Those that are over, in a list: whoever hears of it may start others. */

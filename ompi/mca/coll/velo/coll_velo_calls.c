@@ -65,6 +65,12 @@ static void begin(mca_coll_velo_call_t *call, const char *operation, const char 
         (call)->blocks = (uint32_t) (count);    \
     }
 
+/* Of a reduction, what the one who has most to do picks up. */
+static int operands_of_others(ompi_communicator_t *comm)
+{
+    return 1 < ompi_comm_size(comm) ? ompi_comm_size(comm) - 1 : 1;
+}
+
 static size_t size_of(const ompi_datatype_t *type)
 {
     size_t size;
@@ -166,34 +172,32 @@ static void describe_operands(mca_coll_velo_call_t *call, OPERANDS, size_t sent_
 
 static void describe_allreduce(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    (void) comm;
-    BEGIN_ON_BOARD(call, allreduce, ALLREDUCE, 1);
+    BEGIN_ON_BOARD(call, allreduce, ALLREDUCE, operands_of_others(comm));
     describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static void describe_scan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    (void) comm;
-    BEGIN_ON_BOARD(call, scan, SCAN, 1);
+    BEGIN_ON_BOARD(call, scan, SCAN, operands_of_others(comm));
     describe_operands(call, GIVE_OPERANDS, 1);
 }
 
 static void describe_exscan(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    BEGIN_ON_BOARD(call, exscan, EXSCAN, 1);
+    BEGIN_ON_BOARD(call, exscan, EXSCAN, operands_of_others(comm));
     describe_operands(call, GIVE_OPERANDS, 1);
     call->receive.is_written = 0 < ompi_comm_rank(comm);
 }
 
 static void describe_reduce_scatter_block(mca_coll_velo_call_t *call, OPERANDS, COMM)
 {
-    BEGIN_ON_BOARD(call, reduce_scatter_block, REDUCE_SCATTER_BLOCK, ompi_comm_size(comm));
+    BEGIN_ON_BOARD(call, reduce_scatter_block, REDUCE_SCATTER_BLOCK, ompi_comm_size(comm) * operands_of_others(comm));
     describe_operands(call, GIVE_OPERANDS, (size_t) ompi_comm_size(comm));
 }
 
 static void describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM)
 {
-    BEGIN_ON_BOARD(call, reduce, REDUCE, 1);
+    BEGIN_ON_BOARD(call, reduce, REDUCE, operands_of_others(comm));
     call->request.root = (uint32_t) root;
     describe_operands(call, GIVE_OPERANDS, 1);
     if (ompi_comm_rank(comm) != root) {
@@ -204,7 +208,7 @@ static void describe_reduce(mca_coll_velo_call_t *call, OPERANDS, int root, COMM
 /* The vector is where the operands are. */
 static void describe_reduce_scatter(mca_coll_velo_call_t *call, OPERANDS_EACH, COMM)
 {
-    BEGIN_ON_BOARD(call, reduce_scatter, REDUCE_SCATTER, 1);
+    BEGIN_ON_BOARD(call, reduce_scatter, REDUCE_SCATTER, operands_of_others(comm));
     mca_coll_velo_reduction(call, op, type);
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
     ptrdiff_t extent;

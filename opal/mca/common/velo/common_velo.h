@@ -31,6 +31,8 @@ typedef struct mca_common_velo_user_t {
 /* Gives up if it cannot be had. */
 OPAL_DECLSPEC velo_engine *mca_common_velo_acquire(mca_common_velo_user_t *user, bool threads);
 OPAL_DECLSPEC void mca_common_velo_release(mca_common_velo_user_t *user);
+/* velo_engine_trace_board, of the engine if it is open. */
+OPAL_DECLSPEC void mca_common_velo_trace_board(const velo_board_event *event);
 
 /* --- the performer: executes schedules with an engine of its own, which whoever needs it first opens, whoever leaves last
  * closes; the collectives as they are opened, programs with schedules of their own when they ask for it */

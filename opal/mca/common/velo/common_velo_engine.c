@@ -78,6 +78,13 @@ static __opal_attribute_destructor__ void abandon_engine(void)
     }
 }
 
+void mca_common_velo_trace_board(const velo_board_event *event)
+{
+    if (NULL != mca_common_velo.engine) {
+        velo_engine_trace_board(mca_common_velo.engine, event);
+    }
+}
+
 static uint64_t name_of(opal_process_name_t name)
 {
     return (uint64_t) name.jobid << 32 | name.vpid;
