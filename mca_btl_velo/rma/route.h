@@ -47,8 +47,10 @@ class RouteChooser {
         if (!size.trial || before >= kUncounted || size.seen >= trial_of(bytes)) {
             float sample = static_cast<float>(ticks) / static_cast<float>(bytes);
             float& mean = size.cost[static_cast<std::size_t>(route)];
-            // A process that was not running for a while says nothing about the route.
-            mean = mean == 0 ? sample : mean + (std::min(sample, 4 * mean) - mean) / 4;
+            // A process that was not running for a while says nothing about the route. What a trial shows to
+            // take less is so: what came before was cold, or long ago.
+            const bool anew = mean == 0 || (size.trial && sample < mean);
+            mean = anew ? sample : mean + (std::min(sample, 4 * mean) - mean) / 4;
         }
         if (size.seen < (size.trial ? trial_of(bytes) : size.run)) return;
         size.started = 0;
