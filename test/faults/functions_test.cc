@@ -799,6 +799,12 @@ const Case kWithoutMemory[] = {
          velo_linger(w.us.engine, 3);
          return of(velo_progress(w.us.engine) == 0);
      }},
+    {"velo_engine_trace_board", "", open_engines,
+     [](World& w) {
+         const velo_board_event event{};
+         velo_engine_trace_board(w.us.engine, &event);  // there is no trace
+         return harmless();
+     }},
     {"velo_engine_network_eager_limit", "", open_engines,
      [](World& w) { return of(velo_engine_network_eager_limit(w.us.engine) == 0); }},
     {"velo_address_is_here", "", open_engines,
