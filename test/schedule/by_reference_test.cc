@@ -73,6 +73,10 @@ class Explored : public ::testing::TestWithParam<std::string> {
     // With fewer, messages have not come to share a chunk in some systems, or have not with an end as well.
     static std::uint64_t states_to_share() { return std::max<std::uint64_t>(4'000, most_states()); }
     static std::uint64_t states_to_share_and_end() { return 16'000 + most_states(); }
+    // Where few states are asked for, as under sanitizers, two policies must do for what takes so many.
+    static bool is_left_out() {
+        return most_states() < 4'000 && GetParam() != "dynamic" && GetParam() != "lazy";
+    }
 
     struct Sum {
         std::uint64_t systems = 0, exhausted = 0, states = 0, references = 0, enclosed = 0, full = 0,
@@ -162,6 +166,7 @@ const std::vector<std::uint32_t> kShortMessages{1, 2};
 constexpr std::size_t kWaiting = 2;
 
 TEST_P(Explored, MessagesThatWaitShareAChunkAndNothingElseChanges) {
+    if (is_left_out()) GTEST_SKIP() << "VELO_EXPLORE_STATES is too small for all policies";
     Sum all;
     for (const Traffic* traffic : {&kOneWay, &kBothWays, &kTwoSenders, &kTwoReceivers})
         for (const std::uint64_t chunks : {1U, 2U})
@@ -189,6 +194,7 @@ TEST_P(Explored, MessagesThatWaitShareAChunkAndNothingElseChanges) {
 }
 
 TEST_P(Explored, MessagesThatShareAChunkAreNotStuckWhereAProcessEnds) {
+    if (is_left_out()) GTEST_SKIP() << "VELO_EXPLORE_STATES is too small for all policies";
     Sum all;
     for (const Traffic* traffic : {&kTwoSenders, &kTwoReceivers, &kAnswered})
         for (std::uint32_t mortal = 0; mortal < traffic->processes; ++mortal) {
