@@ -1,8 +1,8 @@
 // How far the core of a peer is from this one, by how long a look at a line takes that the peer has written
 // last.
 //
-// Between cores that share a cache such a look takes 50 to 120 ns, between others 130 and more, the reading of
-// the clock included (design/by-reference.md). Much can make a look long, nothing makes one short: the
+// Between cores that share a cache such a look takes 50 to 120 ns, between others 130 and more, the reading
+// of the clock included (design/by-reference.md). Much can make a look long, nothing makes one short: the
 // shortest of a few counts. The system may move a process at any time, so that the looks go on; a change is
 // believed when it shows twice.
 //

@@ -418,8 +418,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // Deposited or left where it is, data that a peer on this node is about to get.
     static constexpr std::size_t kLeastDeposited = 8192;
     Contest<kLeastDeposited, 3, 16> depositing_;
-    std::size_t most_enclosed_;       // bytes of several messages that one REF stands for
-    unsigned reference_shift_;        // by reference goes what takes more packets than those allowed >> this
+    std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
+    unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this
     Domain velo_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.
