@@ -289,17 +289,31 @@ static unsigned in_use;            /* users that have not released it */
 static unsigned parameters_needed; /* by engines that are open */
 static bool registered_here;       /* the parameters are there because of this alone */
 
-/* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already. */
-bool mca_common_velo_need_parameters(void)
+/* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already; or it drops them after
+ * an engine has been opened, as 5.0 does with pml/ucx. */
+static bool parameters_are_there(void)
 {
     if (!mca_common_velo_registered()) {
         registered_here = true;
-        if (OPAL_SUCCESS != mca_common_velo_register_all()) {
-            return false;
-        }
+        return OPAL_SUCCESS == mca_common_velo_register_all();
+    }
+    return true;
+}
+
+bool mca_common_velo_need_parameters(void)
+{
+    if (!parameters_are_there()) {
+        return false;
     }
     ++parameters_needed;
     return true;
+}
+
+void mca_common_velo_keep_parameters(void)
+{
+    if (0 < parameters_needed && !parameters_are_there()) {
+        mca_common_velo_give_up("the parameters btl_velo_* cannot be registered");
+    }
 }
 
 /* Nobody else takes them away before this library goes. */

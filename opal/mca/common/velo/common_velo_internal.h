@@ -32,6 +32,8 @@ void mca_common_velo_forget_job(mca_common_velo_job_t *job);
 /* The parameters are there, whether the BTL has registered them or not; false if they cannot be. */
 bool mca_common_velo_need_parameters(void);
 void mca_common_velo_leave_parameters(void);
+/* They are there again where Open MPI has dropped them although somebody needs them. */
+void mca_common_velo_keep_parameters(void);
 
 /* performer */
 /* The performer and the engine, if both are there, which may be opened in either order. */

@@ -107,6 +107,7 @@ void mca_common_velo_choices(velo_parameter_owner owner, void *config)
 
 velo_config mca_common_velo_config(void)
 {
+    mca_common_velo_keep_parameters();
     velo_config config = mca_common_velo.config;
     mca_common_velo_choices(VELO_PARAMETER_OF_ENGINE, &config);
     return config;
