@@ -78,7 +78,7 @@ def test_a_hundred_spawned_processes_leave_no_more_in_memory_than_with_tcp(mpi):
 @velo_only
 def test_processes_for_which_there_is_no_place_are_left_to_another_transport(mpi):
     options = ["--mca", "btl", "velo,tcp,self", "--mca", "btl_base_verbose", "1"]
-    result = spawn(mpi, {"btl_velo_spare_peers": 3}, "crowd", 5, time_limit=90, options=options, transport_btl=False)
+    result = spawn(mpi, {"btl_velo_spare_peers": 3, "btl_tcp_if_include": "lo"}, "crowd", 5, time_limit=90, options=options, transport_btl=False)
     assert result.facts() == {"spawned": 5}
     assert "raise btl_velo_spare_peers (now 3)" in result.stderr
     chosen = re.findall(r"bml: Using (\w+) btl for send to", result.stderr)
