@@ -88,7 +88,8 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
             if (peer.departed) return VELO_ERR_REMOTE;
             ++peer.copying;
         }
-        copied = copy_deposited(peer.segment, {deposit - 1, static_cast<std::uint32_t>(bytes), 0}, remote,
+        const std::uint32_t place = flow::OutboxPlan::place_of_large(deposit - 1);
+        copied = copy_deposited(peer.segment, {place, static_cast<std::uint32_t>(bytes), 0}, remote,
                                 static_cast<std::byte*>(local));
         std::lock_guard lock(mutex_);
         --peer.copying;
