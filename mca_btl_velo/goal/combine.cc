@@ -139,8 +139,8 @@ constexpr Types types_of() {
             {Vectors::template run<std::uint8_t>, Vectors::template run<std::uint16_t>,
              Vectors::template run<std::uint32_t>, Vectors::template run<std::uint64_t>},
             {nullptr,
-#ifdef __FLT16_MAX__
-             Plain<0>::run<_Float16>,
+#ifdef VELO_HAS_HALF
+             Plain<0>::run<Half>,
 #else
              nullptr,
 #endif

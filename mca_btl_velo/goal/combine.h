@@ -7,6 +7,15 @@
 
 namespace velo::goal {
 
+// Floats of 16 bits, where the compiler has them.
+#if defined(__aarch64__) && !defined(__clang__) && __GNUC__ < 13
+#define VELO_HAS_HALF  // GCC 12 has _Float16 in C only
+using Half = __fp16;
+#elif defined(__FLT16_MAX__)
+#define VELO_HAS_HALF
+using Half = _Float16;
+#endif
+
 // AND, OR and XOR know no floats, floats have 32 or 64 bits, and 16 where the compiler knows such; OWN is of
 // bytes.
 bool is_legal(Operator op, Type type, unsigned width);

@@ -115,9 +115,9 @@ void check_floats() {
 TEST(CombineTest, floats_of_32_and_64_bits_and_16_where_there_are_such) {
     check_floats<float>();
     check_floats<double>();
-#ifdef __FLT16_MAX__
+#ifdef VELO_HAS_HALF
     EXPECT_TRUE(is_legal(Operator::kAdd, Type::kFloat, 16));
-    check_floats<_Float16>();
+    check_floats<Half>();
 #else
     EXPECT_FALSE(is_legal(Operator::kAdd, Type::kFloat, 16));
 #endif
