@@ -37,7 +37,7 @@ Helper::Helper(velo_config& engine) : log_(engine.log), fatal_(engine.fatal), co
 }
 
 // It handles no signal of the program's, and may run wherever the process may now.
-void Helper::start(std::function<bool()> step) {
+void Helper::start(std::function<Step()> step) {
     step_ = std::move(step);
     sigset_t all, before;
     sigfillset(&all);
@@ -65,15 +65,17 @@ void Helper::wake() {
 
 void Helper::help() {
     is_helper = true;
+    park();
     std::uint64_t moved_ns = platform::monotonic_ns();
-    bool has_runs = false;
+    bool has_runs = true;
     while (state_.load(std::memory_order_relaxed) != kStopped) {
         const bool had_runs = std::exchange(has_runs, runs_.load(std::memory_order_relaxed) > 0);
-        if (look() || had_runs != has_runs) {
+        const Step step = look();
+        if (step == Step::kMoved || had_runs != has_runs) {
             moved_ns = platform::monotonic_ns();
         } else if (platform::monotonic_ns() - moved_ns < kPatienceNs) {
             board::relax();
-        } else if (has_runs) {
+        } else if (has_runs || step == Step::kOwed) {
             std::this_thread::sleep_for(kNap);
         } else {
             park();
@@ -82,13 +84,13 @@ void Helper::help() {
     }
 }
 
-bool Helper::look() {
-    if (runs_.load(std::memory_order_relaxed) == 0) return false;
+// Also for a while after the last run: others may need something of this process to end theirs.
+Helper::Step Helper::look() {
     const std::uint64_t calls = calls_.load(std::memory_order_relaxed);
     if (calls == seen_ && within_.load(std::memory_order_relaxed) == 0) return step_();
     seen_ = calls;
     relax_for(kStandByNs);
-    return false;
+    return Step::kNothing;
 }
 
 // Who begins a run has counted it before he looks whether there is somebody to wake.

@@ -22,8 +22,11 @@ class Helper {
     ~Helper() { stop(); }
     Helper(const Helper&) = delete;
 
-    // `step` does a little of what there is to do, and does not wait; false: there was nothing.
-    void start(std::function<bool()> step);
+    // Of what there is to do: there was nothing; it is not over, and waits for others; a little has been
+    // done.
+    enum class Step : std::uint8_t { kNothing, kOwed, kMoved };
+    // `step` does not wait.
+    void start(std::function<Step()> step);
     // It has ended then.
     void stop();
     // The process exits: it does nothing more, from soon on.
@@ -66,7 +69,7 @@ class Helper {
     static constexpr int kFatal = -1;
 
     void help();
-    bool look();
+    Step look();
     void park();
     void say(Said said);
     void speak();
@@ -76,7 +79,7 @@ class Helper {
     void (*log_)(void* context, int level, const char* text);
     void (*fatal_)(void* context, velo_status status, const char* text);
     void* context_;
-    std::function<bool()> step_;
+    std::function<Step()> step_;
     std::thread thread_;
     alignas(64) std::atomic<std::uint32_t> state_{kAwake};
     std::atomic<std::uint32_t> runs_{0};  // large ones that are under way

@@ -144,7 +144,7 @@ void Performer::reach_members(const std::shared_ptr<Group>& group, Compiled& com
 }
 
 // As progress(), on the helper's thread: an operation at a time, and nothing that calls the program.
-bool Performer::help() {
+Helper::Step Performer::help() {
     std::uint32_t moved = 0;
     (void)contained(
         [&] {
@@ -159,8 +159,9 @@ bool Performer::help() {
             state_.helped += state_.operations - before;
         },
         [this](velo_status status, const char* text) { engine_.fail(status, text); });
-    if (moved > 0) has_moved_.store(true, std::memory_order_relaxed);
-    return moved > 0;
+    if (moved == 0) return engine_.stalls().any() ? Helper::Step::kOwed : Helper::Step::kNothing;
+    has_moved_.store(true, std::memory_order_relaxed);
+    return Helper::Step::kMoved;
 }
 
 void Performer::open(LiveRun& run) {

@@ -132,7 +132,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void conclude(LiveRun& run);
     bool wants_help(const LiveRun& run) const;
     void reach_members(const std::shared_ptr<Group>& group, Compiled& compiled);
-    bool help();
+    Helper::Step help();
     Slot& take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer);
     void release(Slot& slot);
     void note_work();

@@ -39,7 +39,11 @@ TEST(HelperTest, works_while_a_run_is_under_way_and_is_parked_without_one) {
     Program program;
     Helper helper(program.config);
     std::atomic<unsigned> steps{0};
-    helper.start([&] { return ++steps % 2 == 0; });
+    std::atomic<Helper::Step> step{Helper::Step::kNothing};
+    helper.start([&] {
+        ++steps;
+        return step.load();
+    });
     for (unsigned run = 0; run < 20; ++run) {
         const unsigned wakes = static_cast<unsigned>(helper.wakes());
         // It parks in its own time; who finds it awake wakes nobody.
@@ -51,6 +55,16 @@ TEST(HelperTest, works_while_a_run_is_under_way_and_is_parked_without_one) {
             helper.run_ends();
             return works && helper.wakes() > wakes;
         }));
+    }
+    // Something is left to do after the end of the run, for longer than its patience.
+    step = Helper::Step::kOwed;
+    helper.run_begins();
+    helper.wake();
+    helper.run_ends();
+    for (unsigned look = 0; look < 5; ++look) {
+        const unsigned before = steps;
+        EXPECT_TRUE(comes([&] { return steps > before; }));
+        std::this_thread::sleep_for(2ms);
     }
     helper.stop();
     const unsigned steps_in_all = steps;
@@ -67,12 +81,12 @@ TEST(HelperTest, what_the_engine_says_is_heard_in_the_programs_thread) {
     EXPECT_EQ(program.heard, std::vector<std::string>{"1 at once"});
     std::atomic<bool> said{false};
     helper.start([&] {
-        if (said) return false;
+        if (said) return Helper::Step::kNothing;
         EXPECT_NE(std::this_thread::get_id(), program.thread);
         engine.log(engine.context, 5, "of the helper");
         engine.fatal(engine.context, VELO_ERR_PROTOCOL, "broken");
         said = true;
-        return true;
+        return Helper::Step::kMoved;
     });
     helper.run_begins();
     helper.wake();
@@ -93,7 +107,7 @@ TEST(HelperTest, stands_by_while_the_program_makes_progress) {
     helper.start([&] {
         wrong += within ? 1 : 0;
         ++steps;
-        return true;
+        return Helper::Step::kMoved;
     });
     helper.run_begins();
     helper.wake();
@@ -119,7 +133,7 @@ TEST(HelperTest, signals_are_the_programs) {
     helper.start([&] {
         if (!asked) pthread_sigmask(SIG_SETMASK, nullptr, &of_helper);
         asked = true;
-        return false;
+        return Helper::Step::kNothing;
     });
     pthread_sigmask(SIG_SETMASK, nullptr, &after);
     helper.run_begins();

@@ -1585,7 +1585,9 @@ TEST_P(HelpedTest, a_member_that_ends_ends_the_run_and_a_run_under_way_holds_not
     ASSERT_TRUE(comes([&] { return party.state(0).helped > 0; }));
     party.close(1);
     ASSERT_TRUE(party.until([&] { return velo_goal_run_is_over(run); }));
-    EXPECT_EQ(velo_goal_run_end(run).status, VELO_ERR_UNREACHABLE);
+    const velo_goal_result result = velo_goal_run_end(run);
+    EXPECT_LT(result.status, VELO_OK);  // of a send or a receive, whichever is noticed first
+    EXPECT_EQ(result.peer, 1U);
     (void)start(party, 2, "bcast", kWords);
 }
 
