@@ -26,6 +26,7 @@ using velo::api::attempted;
 using velo::api::guarded;
 using velo::performing::Compiled;
 using velo::performing::Group;
+using velo::performing::Helper;
 using velo::performing::LiveRun;
 using velo::performing::Performer;
 namespace goal = velo::goal;
@@ -45,11 +46,13 @@ struct velo_performer {
     std::vector<uint64_t> elsewhere;  // names of the job's processes on other nodes, ascending
     void (*log)(void* context, int level, const char* text) = nullptr;
     void* log_context = nullptr;
+    std::unique_ptr<Helper> helper;  // null: none
     std::unique_ptr<Performer> performer;
 
     velo_performer() = default;
     velo_performer(const velo_performer&) = delete;
     ~velo_performer() {
+        if (helper != nullptr) helper->stop();
         velo_messenger_close(messenger);
         velo_engine_close(engine);
     }
@@ -279,7 +282,7 @@ velo_coll_config velo_default_coll_config(void) {
 velo_performer_config velo_default_performer_config(void) {
     static_assert(noexcept(velo::parameters::engine_defaults()));
     static_assert(noexcept(velo::parameters::messenger_defaults()));
-    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64, nullptr};
+    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64, nullptr, 0};
 }
 
 velo_status velo_performer_open(const velo_performer_config* config, velo_performer** performer, char* error,
@@ -295,6 +298,10 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
         opened->elsewhere.assign(engine.remote_peers, engine.remote_peers + engine.remote_peer_count);
         engine.message = [](void*, std::uint8_t, void*, std::size_t) {};
         engine.gone = nullptr;
+        if (config->helper > 0) {
+            engine.threads = true;
+            opened->helper = std::make_unique<Helper>(engine);
+        }
         opened->log = engine.log;
         opened->log_context = engine.context;
         velo_status status = velo_engine_open(&engine, &opened->engine, error, error_bytes);
@@ -305,6 +312,7 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
         opened->performer =
             std::make_unique<Performer>(opened->engine->engine, velo::api::messenger_of(opened->messenger),
                                         config->schedules, std::move(*choices));
+        if (opened->helper != nullptr) opened->performer->have_help(*opened->helper, config->helper);
         AddressHeader header{AddressHeader::kMagic, 0};
         std::size_t messenger_bytes = 0;
         const auto* e =
@@ -325,7 +333,10 @@ void velo_performer_close(velo_performer* performer) {
 }
 
 void velo_performer_abandon(velo_performer* performer) {
-    attempted([&] { performer->engine->engine.abandon(); });
+    attempted([&] {
+        if (performer->helper != nullptr) performer->helper->abandon();
+        performer->engine->engine.abandon();
+    });
 }
 
 void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine) {

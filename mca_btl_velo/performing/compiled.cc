@@ -22,6 +22,7 @@ class Places {
         const goal::Schedule& schedule = of_.schedule;
         for (at_ = 0; at_ < schedule.count(); ++at_) {
             const Operation& o = schedule.operation(at_);
+            if (o.communicates() || o.kind == goal::Kind::kCombine) of_.moved_bytes += o.bytes;
             if (o.communicates()) {
                 if (o.tag > INT32_MAX && !(o.kind == goal::Kind::kReceive && o.tag == goal::kAny))
                     refuse("has a tag above 2^31 - 1");

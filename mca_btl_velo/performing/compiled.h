@@ -9,6 +9,7 @@
 
 namespace velo::performing {
 
+struct Group;
 struct LiveRun;
 
 // Of no operation.
@@ -23,6 +24,7 @@ struct Compiled {
     goal::Schedule schedule;
     std::uint32_t arguments = 0;           // that a run is started with, at least
     std::uint32_t most_tag = 0;            // of its messages
+    std::uint64_t moved_bytes = 0;         // that it sends, receives and combines, all together
     std::uint32_t shared_tag = kNoTag;     // messages with it are the same to all of their receivers
     std::uint32_t signature = 0;           // of a collective operation: all of its messages' tags have it
     bool combines = false;                 // by an operation of the program's own
@@ -33,6 +35,7 @@ struct Compiled {
     std::uint64_t nowhere = 0;             // bytes of data that is nobody's, at most
     std::unique_ptr<std::byte[]> nobodys;  // so many, once there is a run
     std::vector<std::unique_ptr<LiveRun>> idle;
+    std::weak_ptr<Group> reached;  // its members have been asked for, as far as this concerns them
 };
 
 // Throws Failure (VELO_ERR_PARAMETER) that says what is wrong with the graph.

@@ -49,6 +49,12 @@ Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger, 
     messenger_.tell(this);
 }
 
+void Performer::have_help(Helper& helper, std::uint64_t from_bytes) {
+    helped_from_bytes_ = from_bytes;
+    helper_ = &helper;
+    helper.start([this] { return help(); });
+}
+
 Performer::~Performer() {
     while (LiveRun* run = runs_) {
         runs_ = run->following;
@@ -69,6 +75,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
     if (start.lane != 0 && compiled->most_tag >= kLaneTag)
         throw Failure(VELO_ERR_PARAMETER, "the schedule has tags that no lane has");
     std::lock_guard lock(turn_);
+    if (helper_ != nullptr) reach_members(group, *compiled);
     std::unique_ptr<LiveRun> run;
     if (compiled->idle.empty()) {
         run = std::make_unique<LiveRun>(*this, *compiled);
@@ -79,7 +86,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
     }
     if (compiled->idle.capacity() < kMostIdle) compiled->idle.reserve(kMostIdle);
     run->number = start.lane == 0 ? group->take_number() : start.lane_number;
-    run->begun = run->active = run->concluded = false;
+    run->begun = run->active = run->concluded = run->helped = false;
     run->way = LiveRun::Way::kOpen;
     run->waits = start.lane == 0 && !group->may_begin(run->number);
     if (run->waits) try {
@@ -105,10 +112,56 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
 
 void Performer::begin(LiveRun* run) {
     has_moved_.store(true, std::memory_order_relaxed);
-    std::lock_guard lock(turn_);
+    const Helper::StandBy stand_by(helper_);
+    std::unique_lock lock(turn_);
     if (!run->begun && !run->waits) open(*run);
-    perform(kMost);
+    if (!wants_help(*run)) {
+        perform(kMost);
+        return note_work();
+    }
+    run->helped = true;
+    helper_->run_begins();
     note_work();
+    lock.unlock();
+    helper_->wake();
+}
+
+bool Performer::wants_help(const LiveRun& run) const {
+    return helper_ != nullptr && !helpless_ && !run.start.awaited && !run.concluded &&
+           run.compiled->moved_bytes >= helped_from_bytes_;
+}
+
+// The helper asks nobody where a member is.
+void Performer::reach_members(const std::shared_ptr<Group>& group, Compiled& compiled) {
+    if (!compiled.reached.owner_before(group) && !group.owner_before(compiled.reached)) return;
+    for (goal::Vertex v = 0; v < compiled.schedule.count(); ++v) {
+        const goal::Operation& o = compiled.schedule.operation(v);
+        if (o.communicates() && o.peer != goal::kAny && o.peer != group->rank &&
+            group->peer(o.peer) == nullptr)
+            helpless_ = true;
+    }
+    compiled.reached = group;
+}
+
+// As progress(), on the helper's thread: an operation at a time, and nothing that calls the program.
+Helper::Step Performer::help() {
+    std::uint32_t moved = 0;
+    (void)contained(
+        [&] {
+            moved = static_cast<std::uint32_t>(engine_.progress());
+            if (told_.load(std::memory_order_relaxed) == nullptr && !ready_.load(std::memory_order_relaxed))
+                return;
+            std::unique_lock lock(turn_, std::try_to_lock);
+            if (!lock.owns_lock() || helpless_) return;
+            const std::uint64_t before = state_.operations;
+            moved += perform(1);
+            note_work();
+            state_.helped += state_.operations - before;
+        },
+        [this](velo_status status, const char* text) { engine_.fail(status, text); });
+    if (moved == 0) return engine_.stalls().any() ? Helper::Step::kOwed : Helper::Step::kNothing;
+    has_moved_.store(true, std::memory_order_relaxed);
+    return Helper::Step::kMoved;
 }
 
 void Performer::open(LiveRun& run) {
@@ -166,6 +219,7 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
 }
 
 int Performer::progress() {
+    const Helper::StandBy stand_by(helper_);
     const auto events = static_cast<std::uint32_t>(engine_.progress());
     if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
         listen();
@@ -203,7 +257,9 @@ int Performer::progress() {
 }
 
 void Performer::note_work() {
-    work_.store(first_active_ != nullptr || !news_.empty() || !spoiled_.empty(), std::memory_order_relaxed);
+    const bool ready = first_active_ != nullptr;
+    ready_.store(ready, std::memory_order_relaxed);
+    work_.store(ready || !news_.empty() || !spoiled_.empty(), std::memory_order_relaxed);
 }
 
 velo_performer_state Performer::observe() {
@@ -216,6 +272,7 @@ velo_performer_state Performer::observe() {
         state.multicast = channel_->observe();
     state.multicasts = led_ != nullptr ? led_->attachment.joins() > 0 : channel_ != nullptr;
     state.choices = choices_.digest();
+    state.helper_wakes = helper_ != nullptr ? helper_->wakes() : 0;
     return state;
 }
 
@@ -395,6 +452,7 @@ void Performer::activate(LiveRun& run) {
 
 void Performer::conclude(LiveRun& run) {
     run.concluded = true;
+    if (run.helped) helper_->run_ends();
     ++state_.ended;
     if (run.stopped()) ++state_.failed;
     Group& group = *run.group;

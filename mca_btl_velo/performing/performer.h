@@ -19,6 +19,7 @@
 #include "messaging/messenger.h"
 #include "multicast/attachment.h"
 #include "performing/group.h"
+#include "performing/helper.h"
 #include "performing/run.h"
 
 namespace velo::performing {
@@ -50,6 +51,9 @@ class Performer final : private goal::Executor, private messaging::Hearer {
  public:
     Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules,
               goal::collectives::Choices choices);
+    // Before the first run: a thread of its own goes on with runs of so many bytes and more. It has ended
+    // before the messenger and the engine are closed.
+    void have_help(Helper& helper, std::uint64_t from_bytes);
     // Runs that are under way end without a word. The messenger and the engine are closed already.
     ~Performer();
 
@@ -126,6 +130,9 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void touch(LiveRun& run);
     void activate(LiveRun& run);
     void conclude(LiveRun& run);
+    bool wants_help(const LiveRun& run) const;
+    void reach_members(const std::shared_ptr<Group>& group, Compiled& compiled);
+    Helper::Step help();
     Slot& take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer);
     void release(Slot& slot);
     void note_work();
@@ -194,6 +201,10 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     };
     std::unique_ptr<Led> led_;             // another process leads this one's node
     std::atomic<bool> multicasts_{false};  // there is a channel, or could be
+    Helper* helper_ = nullptr;             // nullptr: none
+    std::uint64_t helped_from_bytes_ = 0;
+    std::atomic<bool> ready_{false};  // an operation may start
+    bool helpless_ = false;           // a member is out of reach: only the program's threads ask for it
     velo_performer_state state_{};
 };
 

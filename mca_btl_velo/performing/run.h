@@ -52,6 +52,7 @@ struct LiveRun : goal::Run {
     enum class Way : std::uint8_t { kOpen, kEach, kMulticast };
     Way way = Way::kOpen;
     bool waits = false, begun = false, active = false, concluded = false;
+    bool helped = false;  // the helper has been told of it
     std::atomic<bool> over{false};
     Slot* receives = nullptr;                           // that are under way
     LiveRun *previous = nullptr, *following = nullptr;  // of the performer, from its start to its end

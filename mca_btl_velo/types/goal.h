@@ -103,6 +103,7 @@ typedef struct velo_goal_start {
      * 65536. When one has failed at a member, the later ones do so at all who wait for it. */
     uint32_t lane;
     uint64_t lane_number; /* how many runs of the lane this member has started before */
+    bool awaited;         /* this thread makes progress until it is over: no helper is woken for it */
 } velo_goal_start;
 
 /* Where a member of a group is: asked for each member once, from within velo_goal_run_start or
@@ -155,6 +156,10 @@ typedef struct velo_performer_config {
     velo_messenger_config messages;
     uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
     const char* choices; /* a file with rules for their algorithms before Velo's own; NULL or empty: none */
+    /* A thread of the performer goes on with runs that send, receive and combine so many bytes and more while
+     * the program computes; 0: none. It calls nothing of the program's. The engine has locks then, as with
+     * engine.threads. */
+    uint64_t helper;
 } velo_performer_config;
 
 /* The processes that lead the nodes of a job, and multicast to each other; alike in all of them but for `me`.
@@ -184,6 +189,8 @@ typedef struct velo_performer_state {
     uint64_t told;       /* members that would have waited for a run that has failed here */
     uint64_t operations; /* started */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
+    uint64_t helped;     /* operations that the helper has started */
+    uint64_t helper_wakes; /* times that it was parked, and woken */
     uint64_t choices;    /* digest of the rules for their algorithms */
     velo_messenger_state messages;
     bool multicasts; /* this process leads a node */

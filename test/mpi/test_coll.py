@@ -415,3 +415,49 @@ def test_a_rank_killed_at_a_board_ends_the_job(start, private_shm, victim):
     os.kill(int(job.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
     assert job.wait().returncode != 0
     assert_empty(shm)
+
+
+# --- the helper thread
+
+HELPER = re.compile(r"helper thread: woken (\d+) times, started (\d+) of the operations")
+NO_HELPER = "no helper thread: it needs two processors"
+LARGE = 1 << 20
+HELPED = {**COLL, "coll_velo_helper": LARGE}
+with_processors = pytest.mark.skipif(os.cpu_count() < 4, reason="two processes and their helpers need four processors")
+
+
+def helpers(result):
+    """(times woken, operations started) of each rank's."""
+    return [tuple(map(int, numbers)) for numbers in HELPER.findall(result.stderr)]
+
+
+@with_processors
+@pytest.mark.parametrize("meanwhile", [(), ("fork",)], ids=["", "fork"])
+def test_a_helper_goes_on_while_all_ranks_compute(mpi, meanwhile):
+    result = run(mpi, 2 * LARGE, 1, *meanwhile, program="helper", np=2, params=HELPED, time_limit=120)
+    assert result.facts() == {"rounds": 12}
+    assert len(helpers(result)) == 2 and all(woken > 0 and started > 0 for woken, started in helpers(result)), str(result)
+
+
+@with_processors
+def test_a_run_below_its_threshold_does_not_wake_the_helper(mpi):
+    result = run(mpi, LARGE // 16, 0, program="helper", np=2, params=HELPED)
+    assert helpers(result) == [(0, 0), (0, 0)], str(result)
+
+
+def test_there_is_no_helper_where_no_processor_is_left_or_nobody_has_asked(mpi):
+    one = str(min(os.sched_getaffinity(0)))
+    result = run(mpi, 2 * LARGE, 0, program="helper", np=2, params=HELPED, before=["taskset", "-c", one], time_limit=120)
+    assert helpers(result) == [] and result.stderr.count(NO_HELPER) == 2, str(result)
+    result = run(mpi, 2 * LARGE, 0, program="helper", np=2, params=COLL)
+    assert helpers(result) == [] and NO_HELPER not in result.stderr, str(result)
+
+
+@with_processors
+@pytest.mark.parametrize("how", ["abort", "exit", "kill"])
+def test_a_rank_that_ends_while_helpers_work_ends_the_job(mpi, how):
+    result = mpi.run_any("helper", 16 * LARGE, 0, how, np=2, params=HELPED)
+    if how == "abort":
+        result.assert_aborted(7)
+    else:
+        assert result.returncode != 0 and "rounds" not in result.stdout, str(result)

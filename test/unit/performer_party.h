@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/velo_goal.h"
@@ -24,6 +25,7 @@ struct PerformerPartyConfig {
     bool threads = false;
     std::uint32_t stall_warning = 0;
     const char* single_copy = "auto";
+    std::uint64_t helper = 0;
 };
 
 class PerformerParty {
@@ -87,6 +89,11 @@ class PerformerParty {
         std::uint32_t rank;
         velo_performer* performer = nullptr;
         std::vector<std::string> fatal, logged;
+
+        // A helper calls nothing of the program's.
+        void check_thread() const {
+            if (party->config_.helper > 0) EXPECT_EQ(std::this_thread::get_id(), party->thread_);
+        }
     };
 
     void open(std::uint32_t rank) {
@@ -113,20 +120,24 @@ class PerformerParty {
         config.engine.single_copy_mechanism = config_.single_copy;
         config.engine.context = &member;
         config.engine.fatal = [](void* context, velo_status, const char* text) {
+            static_cast<Member*>(context)->check_thread();
             static_cast<Member*>(context)->fatal.emplace_back(text);
         };
         config.engine.stall_warning = config_.stall_warning;
         config.engine.log = [](void* context, int, const char* text) {
+            static_cast<Member*>(context)->check_thread();
             static_cast<Member*>(context)->logged.emplace_back(text);
         };
         config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size, false};
         config.schedules = config_.schedules;
+        config.helper = config_.helper;
         char error[512] = "";
         EXPECT_EQ(velo_performer_open(&config, &member.performer, error, sizeof error), VELO_OK) << error;
     }
 
     static velo_peer* reach(void* context, std::uint32_t rank) {
         auto& self = *static_cast<Member*>(context);
+        self.check_thread();
         EXPECT_NE(rank, self.rank);
         if (rank == self.party->hidden_) return nullptr;
         std::size_t bytes = 0;
@@ -139,6 +150,7 @@ class PerformerParty {
     }
 
     PerformerPartyConfig config_;
+    const std::thread::id thread_ = std::this_thread::get_id();
     std::uint32_t hidden_ = UINT32_MAX;
     std::vector<std::unique_ptr<Member>> members_;
     std::vector<velo_goal_group*> groups_;

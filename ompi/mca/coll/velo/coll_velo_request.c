@@ -110,7 +110,7 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
     velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
     velo_goal_schedule *schedule = plan(module, group, call);
     velo_goal_run *run = begin(group, schedule, &call->send, &call->receive,
-                               (velo_goal_start){.combine = combine_for_call, .context = &call->operands});
+                               (velo_goal_start){.combine = combine_for_call, .context = &call->operands, .awaited = true});
     for (unsigned looks = 0; !velo_goal_run_is_over(run); ++looks) {
         if (looks % LOOKS == LOOKS - 1) {
             opal_progress();

@@ -2,13 +2,15 @@
  * opened with, but for what its parameters coll_velo_* say otherwise. */
 #include "common_velo_internal.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal/runtime/opal_progress.h"
 
 static unsigned in_use;
-static bool has_threads;
+static bool has_threads, has_helper;
 static velo_coll_config chosen;
 static bool is_chosen;
 
@@ -24,6 +26,15 @@ static int performer_progress(void)
     return NULL != mca_common_velo.performer ? velo_goal_progress(mca_common_velo.performer) : 0;
 }
 
+/* A helper would take the processor of a program that computes, its own or its neighbour's. */
+static bool has_processor_for_helper(const velo_config *config)
+{
+    const long processes = (long) config->node_peer_count + config->limic_peer_count + 1;
+    cpu_set_t processors;
+    return 0 == sched_getaffinity(0, sizeof(processors), &processors) && CPU_COUNT(&processors) >= 2 &&
+           sysconf(_SC_NPROCESSORS_ONLN) >= 2 * processes;
+}
+
 static velo_status open_performer(const mca_common_velo_job_t *job, char *error, size_t error_bytes)
 {
     const velo_coll_config coll = is_chosen ? chosen : velo_default_coll_config();
@@ -31,6 +42,12 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.engine = job->config;
     config.schedules = coll.schedules;
     config.choices = coll.choices;
+    has_helper = 0 < coll.helper && has_processor_for_helper(&job->config);
+    if (has_helper) {
+        config.helper = coll.helper;
+    } else if (0 < coll.helper) {
+        mca_common_velo_log(5, "no helper thread: it needs two processors for this process, and two for each process on the node");
+    }
     if (0 != strcmp("btl", coll.flow_control)) {
         config.engine.flow_control = coll.flow_control;
     }
@@ -108,6 +125,11 @@ static void log_state(velo_performer *performer)
              (unsigned long long) state.messages.unexpected, (unsigned long long) state.messages.pool_bytes,
              (unsigned long long) state.messages.pool_most_bytes);
     mca_common_velo_log(5, line);
+    if (has_helper) {
+        snprintf(line, sizeof(line), "helper thread: woken %llu times, started %llu of the operations",
+                 (unsigned long long) state.helper_wakes, (unsigned long long) state.helped);
+        mca_common_velo_log(5, line);
+    }
     if (!state.multicasts) {
         return;
     }
