@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "board/layout.h"
@@ -74,6 +75,11 @@ class BasicBoard {
         if (bytes <= kInLine) return line(writer, ahead).payload;
         const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
         return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
+    }
+    // All chunks of a writer.
+    std::span<std::byte> chunks_of(std::uint32_t writer) const {
+        const std::size_t bytes = std::size_t{shape_.chunks} * shape_.chunk;
+        return {places_.chunks + writer * bytes, bytes};
     }
     // The same of this member, to be stored in. Readers have its lines from when it was used before: all are
     // asked back at once, instead of one after the other by the stores.
@@ -260,10 +266,15 @@ class BasicBoard {
 
 using Board = BasicBoard<>;
 
-// In zeroed memory of Offsets::of(shape).end bytes. Its creator calls `lay_out` first.
+// In zeroed memory of Offsets::of(shape).end bytes, or in that of another one. Its creator calls `lay_out`
+// first.
 void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run = 0);
+// Of the next board of that shape in the memory of one that all members have left: lines that it has used
+// are old to it.
+std::uint64_t first_run_after(std::byte* memory, const Shape& shape);
 // Throws: it is of another build, or of another shape.
 [[noreturn]] void refuse();
+[[noreturn]] void refuse_shape();
 // Throws Failure unless a board of that shape lies there.
 Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32_t me);
 
