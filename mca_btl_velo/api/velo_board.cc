@@ -172,8 +172,8 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     const bool is_root = request.root == me,
                waits_for_all = operation != VELO_BOARD_EXSCAN && operation != VELO_BOARD_SCAN;
     Step step;
-    step.signature = velo::board::Signature::of(
-        operation, static_cast<velo::goal::Operator>(request.op), request.root);
+    step.signature =
+        velo::board::Signature::of(operation, static_cast<velo::goal::Operator>(request.op), request.root);
     step.bytes = static_cast<std::uint32_t>(request.bytes);
     step.data = static_cast<const std::byte*>(request.in_place ? to : from);
     step.gives = true;
@@ -251,8 +251,8 @@ bool velo_board_store_visible(const char address[VELO_BOARD_ADDRESS]) {
     return visible;
 }
 
-velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store, char* error,
-                                  size_t error_bytes) {
+velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store,
+                                  char* error, size_t error_bytes) {
     *store = nullptr;
     return guarded(error, error_bytes, [&] {
         FileAddress file;
@@ -292,8 +292,7 @@ velo_board_counts velo_board_count(void) {
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to) {
     tell(board, VELO_BOARD_BEGINS, operation, false, *request);
-    const velo_status status =
-        guarded(board, [&] { perform(board->member, operation, *request, from, to); });
+    const velo_status status = guarded(board, [&] { perform(board->member, operation, *request, from, to); });
     tell(board, VELO_BOARD_ENDS, operation, false, *request);
     return status;
 }
@@ -323,8 +322,8 @@ velo_status velo_board_start(velo_board* board, velo_board_operation operation,
     bool over = false;
     tell(board, VELO_BOARD_BEGINS, operation, true, *request);
     const velo_status status = guarded(board, [&] {
-        over = board->requests.over_at_once(
-            step, [&] { perform(board->member, operation, *request, from, to); });
+        over = board->requests.over_at_once(step,
+                                            [&] { perform(board->member, operation, *request, from, to); });
     });
     if (over && status == VELO_OK) {
         tell(board, VELO_BOARD_ENDS, operation, true, *request);

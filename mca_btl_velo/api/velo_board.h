@@ -28,8 +28,8 @@ enum {
 typedef struct velo_board_config {
     uint32_t rank, size;
     uint64_t members; /* a hash of the processes in the order of their ranks */
-    /* Of the group and the board: no other one's in that store, of a group with these members and among those that a
-     * process of this group belongs to. */
+    /* Of the group and the board: no other one's in that store, of a group with these members and among those
+     * that a process of this group belongs to. */
     uint64_t number;
     uint32_t window;        /* runs that a member may be ahead of another one */
     uint32_t chunks;        /* of them, those of more than 56 bytes, at most: fewer with many members */
@@ -44,25 +44,25 @@ typedef struct velo_board_config {
     void* context;
 } velo_board_config;
 
-/* In that directory, with address space for `boards` boards of that size, window, chunks and chunk, up to a GiB: as many
- * may be there at a time. A board takes memory when it is made, and leaves it to the next one. VELO_ERR_RESOURCE,
- * VELO_ERR_PARAMETER; `error` (of `error_bytes`) says what. */
+/* In that directory, with address space for `boards` boards of that size, window, chunks and chunk, up to a
+ * GiB: as many may be there at a time. A board takes memory when it is made, and leaves it to the next one.
+ * VELO_ERR_RESOURCE, VELO_ERR_PARAMETER; `error` (of `error_bytes`) says what. */
 velo_status velo_board_store_create(const char* directory, uint32_t boards, const velo_board_config* config,
                                     velo_board_store** store, char* error, size_t error_bytes);
 void velo_board_store_address(const velo_board_store* store, char address[VELO_BOARD_ADDRESS]);
-/* Whether the process that has made this store and this process can open each other's. Among all members of a group, or not
- * among all: each finds the same. */
+/* Whether the process that has made this store and this process can open each other's. Among all members of a
+ * group, or not among all: each finds the same. */
 bool velo_board_store_visible(const char address[VELO_BOARD_ADDRESS]);
-velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store, char* error,
-                                  size_t error_bytes);
+velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store,
+                                  char* error, size_t error_bytes);
 /* After its boards. The others keep what they have of it. NULL is allowed. */
 void velo_board_store_close(velo_board_store* store);
 
-/* NULL, and VELO_OK: no memory is left for it, or as many as there may be are there; all members find the same. Each opens
- * it once, and closes it, also if it is none: `place` is for that. VELO_ERR_MISMATCH: another member has another
- * configuration. */
-velo_status velo_board_open(velo_board_store* store, const velo_board_config* config, velo_board** board, uint32_t* place,
-                            char* error, size_t error_bytes);
+/* NULL, and VELO_OK: no memory is left for it, or as many as there may be are there; all members find the
+ * same. Each opens it once, and closes it, also if it is none: `place` is for that. VELO_ERR_MISMATCH:
+ * another member has another configuration. */
+velo_status velo_board_open(velo_board_store* store, const velo_board_config* config, velo_board** board,
+                            uint32_t* place, char* error, size_t error_bytes);
 void velo_board_close(velo_board_store* store, velo_board* board, uint32_t place);
 
 /* What all boards of this process have counted so far. */
@@ -81,11 +81,12 @@ velo_board_counts velo_board_count(void);
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to);
 
-/* Requests: operations that go on while nobody waits, one after the other in the order in which they start, which is the
- * same at all members. On a board where nobody waits in velo_board_run, and for one thread at a time.
+/* Requests: operations that go on while nobody waits, one after the other in the order in which they start,
+ * which is the same at all members. On a board where nobody waits in velo_board_run, and for one thread at a
+ * time.
  *
- * What one run of it needs of a chunk; UINT64_MAX: it is none for a request. Those that need more than the chunk of a board
- * has do not go over it. */
+ * What one run of it needs of a chunk; UINT64_MAX: it is none for a request. Those that need more than the
+ * chunk of a board has do not go over it. */
 uint64_t velo_board_needs(velo_board_operation operation, const velo_goal_request* request, uint32_t size);
 /* `context`: where to leave what velo_board_advance will give back when it is over, until another one starts;
  * NULL: it is over. The buffers, and what `request` points to, live until then. VELO_ERR_RESOURCE. */

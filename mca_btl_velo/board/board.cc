@@ -32,7 +32,8 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
 std::uint64_t first_run_after(std::byte* memory, const Shape& shape) {
     std::uint64_t last = 0;
     for (std::uint32_t member = 0; member < shape.members; ++member)
-        last = std::max(last, places(memory, shape).progress[member].finished.load(std::memory_order_relaxed));
+        last =
+            std::max(last, places(memory, shape).progress[member].finished.load(std::memory_order_relaxed));
     return last + shape.window;  // that anybody may be ahead
 }
 

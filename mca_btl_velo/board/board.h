@@ -76,10 +76,16 @@ class BasicBoard {
         const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
         return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
     }
-    // All chunks of a writer.
-    std::span<std::byte> chunks_of(std::uint32_t writer) const {
-        const std::size_t bytes = std::size_t{shape_.chunks} * shape_.chunk;
-        return {places_.chunks + writer * bytes, bytes};
+    // The chunks of a writer in four parts: which one that of this run is in, or of one after it; the part.
+    static constexpr std::uint32_t kParts = 4;
+    std::uint32_t part_of_chunks(std::uint32_t ahead) const {
+        return static_cast<std::uint32_t>((run_ + ahead) % shape_.chunks) / chunks_of_part();
+    }
+    std::span<std::byte> chunks_of(std::uint32_t writer, std::uint32_t part) const {
+        const std::uint32_t first = part * chunks_of_part(),
+                            count = std::min(chunks_of_part(), shape_.chunks - first);
+        return {places_.chunks + (std::size_t{writer} * shape_.chunks + first) * shape_.chunk,
+                std::size_t{count} * shape_.chunk};
     }
     // The same of this member, to be stored in. Readers have its lines from when it was used before: all are
     // asked back at once, instead of one after the other by the stores.
@@ -218,6 +224,8 @@ class BasicBoard {
         }
         return {};
     }
+
+    std::uint32_t chunks_of_part() const { return (shape_.chunks + kParts - 1) / kParts; }
 
     // Of this run, or of one after it, up to `window` - 1.
     Line<Atom>& line(std::uint32_t writer, std::size_t ahead = 0) const {

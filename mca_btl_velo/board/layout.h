@@ -5,8 +5,8 @@
 //          | chunk[members + 1][chunks]
 //
 // Each member writes its own progress, lines and chunks; what stands behind those of the last member, where
-// there are more than two, is for the result that the last to arrive writes. Offsets only, no pointers. The atomic type is a parameter as in
-// mailbox/layout.h.
+// there are more than two, is for the result that the last to arrive writes. Offsets only, no pointers. The
+// atomic type is a parameter as in mailbox/layout.h.
 #pragma once
 
 #include <atomic>

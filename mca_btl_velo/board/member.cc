@@ -63,8 +63,8 @@ Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
       store_(store),
-      is_backed_(store == nullptr),
-      result_is_backed_(store == nullptr),
+      backed_(store == nullptr ? UINT32_MAX : 0),
+      result_backed_(backed_),
       scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)) {
     std::lock_guard lock(all().mutex);
     all().open.push_back(this);
@@ -103,22 +103,26 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
         wait([this, bytes, more] { return board_.may_publish(bytes, more); },
              [this] { return board_.fault_of_progress(); }, [this] { return slowest(); });
     }
-    back(board_.me(), bytes, &is_backed_);
+    back(board_.me(), bytes, ahead, &backed_);
     return board_.own_place(bytes, ahead);
 }
 
 // Before this member stores in a chunk of `writer`.
-inline void Member::back(std::uint32_t writer, std::uint32_t bytes, bool* is_backed) {
-    if (*is_backed || bytes <= kInLine) [[likely]]
+inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead,
+                         std::uint32_t* backed) {
+    constexpr std::uint32_t kAll = (1U << Board::kParts) - 1;
+    if (bytes <= kInLine || (*backed & kAll) == kAll) [[likely]]
         return;
-    const std::span<std::byte> chunks = board_.chunks_of(writer);
+    const std::uint32_t part = board_.part_of_chunks(ahead);
+    if ((*backed & 1U << part) != 0) return;
+    const std::span<std::byte> chunks = board_.chunks_of(writer, part);
     try {
         store_->back(chunks.data(), chunks.size());
     } catch (const Failure& failure) {
         board_.end();
         throw Failure(failure.status(), "the board of " + waiting_.name() + ": " + failure.what());
     }
-    *is_backed = true;
+    *backed |= 1U << part;
 }
 
 inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
@@ -303,7 +307,7 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
         board_.begin(signature);
         give(offset, part, 0);
         if (arrive()) {
-            back(board_.result(), part, &result_is_backed_);
+            back(board_.result(), part, 0, &result_backed_);
             std::byte* const result = board_.place(board_.result(), part);
             fold_all(result, offset, part);
             board_.publish(board_.result(), part);
@@ -358,10 +362,12 @@ void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, s
     const std::uint32_t signature = signature_of(VELO_BOARD_SCATTER, root);
     cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin(signature);
-        if (board_.me() == root)
+        if (board_.me() == root) {
             publish_blocks(from + offset, block, part);
-        else
+        } else {
             platform::copy(to + offset, pick_up_block(root, part), part);
+            board_.expect_next(root);
+        }
         board_.finish();
     });
     if (board_.me() == root && to != nullptr) platform::copy(to, from + root * block, block);

@@ -111,7 +111,7 @@ class Member {
 
  private:
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
-    void back(std::uint32_t writer, std::uint32_t bytes, bool* is_backed);
+    void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead, std::uint32_t* backed);
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead = 0);
@@ -143,7 +143,7 @@ class Member {
     Board board_;
     Waiting waiting_;
     Store* store_;
-    bool is_backed_, result_is_backed_;  // chunks
+    std::uint32_t backed_, result_backed_;  // parts of its chunks, and of those of the result: bits
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
     Count published_, picked_up_, credit_waits_, requests_;
     bool given_ = false, is_last_ = false;  // of the run that is under way without waiting

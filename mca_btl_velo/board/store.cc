@@ -36,8 +36,9 @@ class Locked {
             const std::uint64_t now = platform::monotonic_ns();
             if (began_ns == 0) began_ns = now;
             if (now - began_ns > kPatienceNs)
-                throw Failure(VELO_ERR_RESOURCE,
-                              "another process has held a store of boards for 20 s: it has been stopped or killed");
+                throw Failure(
+                    VELO_ERR_RESOURCE,
+                    "another process has held a store of boards for 20 s: it has been stopped or killed");
         }
     }
     Locked(const Locked&) = delete;
@@ -85,9 +86,10 @@ Place& Store::free_place() {
     StoreHeader& all = header();
     if (Place* free = find([](const Place& place) { return place.state == Place::kNone; })) return *free;
     if (all.used >= StoreHeader::kPlaces)
-        throw Failure(VELO_ERR_RESOURCE,
-                      "rank 0 of this communicator is that of more than 1000 others with boards. coll_velo_boards 0 "
-                      "does without");
+        throw Failure(
+            VELO_ERR_RESOURCE,
+            "rank 0 of this communicator is that of more than 1000 others with boards. coll_velo_boards 0 "
+            "does without");
     return all.places[all.used++];
 }
 
@@ -96,9 +98,8 @@ Place* Store::with_memory(const Shape& shape) {
     StoreHeader& all = header();
     const std::size_t bytes = in_pages(Offsets::of(shape).end);
     if (all.taken >= all.most) return nullptr;
-    if (Place* same = find([&](const Place& place) {
-            return place.state == Place::kResting && place.shape == shape;
-        })) {
+    if (Place* same = find(
+            [&](const Place& place) { return place.state == Place::kResting && place.shape == shape; })) {
         lay_out(file_.data() + same->offset, shape, first_run_after(file_.data() + same->offset, shape));
         return same;
     }
@@ -116,9 +117,8 @@ Place* Store::with_memory(const Shape& shape) {
         lay_out(file_.data() + fresh.offset, shape);
         return &fresh;
     }
-    Place* const other = find([&](const Place& place) {
-        return place.state == Place::kResting && place.bytes >= bytes;
-    });
+    Place* const other =
+        find([&](const Place& place) { return place.state == Place::kResting && place.bytes >= bytes; });
     if (other != nullptr) {
         try {
             file_.provide(other->offset, Offsets::of(shape).chunks);

@@ -62,8 +62,8 @@ class Store {
     // The same for all members, which each say once that they have left. Throws Failure.
     Taken take(const Key& key, const Shape& shape);
     void leave(std::uint32_t place);
-    // Of what was taken chunks have no memory until their writer has asked for it, which costs little where they
-    // have. Throws Failure.
+    // Of what was taken chunks have no memory until their writer has asked for it, which costs little where
+    // they have. Throws Failure.
     void back(const std::byte* chunks, std::size_t bytes);
 
  private:

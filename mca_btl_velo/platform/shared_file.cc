@@ -124,7 +124,8 @@ void touch(std::byte* data, std::size_t bytes) {
     if (::madvise(data - before, before + bytes, MADV_POPULATE_WRITE) == 0) return;  // Linux 5.14
 #endif
     for (std::size_t at = 0; at < bytes; at += kPageBytes)
-        (void)std::atomic_ref(reinterpret_cast<unsigned char&>(data[at])).fetch_or(0, std::memory_order_relaxed);
+        (void)std::atomic_ref(reinterpret_cast<unsigned char&>(data[at]))
+            .fetch_or(0, std::memory_order_relaxed);
 }
 
 std::byte* map(int fd, std::size_t bytes, int flags = 0) {

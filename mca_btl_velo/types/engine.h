@@ -118,7 +118,7 @@ typedef enum velo_board_step {
 typedef struct velo_board_event {
     velo_board_step step;
     uint8_t operation; /* velo_board_operation, of BEGINS and ENDS */
-    bool is_request;   /* those of a board end in the order in which they begin, and never wait */
+    bool is_request;   /* but for persistent ones they end in the order in which they begin, and never wait */
     uint16_t communicator;
     uint64_t number;
 } velo_board_event;

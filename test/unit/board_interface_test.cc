@@ -36,7 +36,8 @@ struct Opened {
 // A store, and its boards at a member, which leaves them at the end.
 struct Access {
     Access(const char* directory, std::uint32_t boards, Opened& opened) : o(opened) {
-        EXPECT_EQ(velo_board_store_create(directory, boards, &o.config, &store, o.error, sizeof o.error), VELO_OK)
+        EXPECT_EQ(velo_board_store_create(directory, boards, &o.config, &store, o.error, sizeof o.error),
+                  VELO_OK)
             << o.error;
         velo_board_store_address(store, address);
     }
@@ -142,7 +143,8 @@ TEST(BoardInterfaceTest, boards_that_come_and_go_use_the_same_memory_and_find_no
             request.root = 0;
             EXPECT_EQ(velo_board_run(boards[0], VELO_BOARD_BCAST, &request, nullptr, given), VELO_OK);
             request.bytes += 8;
-            EXPECT_EQ(velo_board_run(boards[1], VELO_BOARD_BCAST, &request, nullptr, found), VELO_ERR_MISMATCH);
+            EXPECT_EQ(velo_board_run(boards[1], VELO_BOARD_BCAST, &request, nullptr, found),
+                      VELO_ERR_MISMATCH);
         }
         if (where == nullptr) where = owner.all[0].board;
         EXPECT_LT(owner.all[0].place, 3U);
@@ -228,7 +230,8 @@ TEST(BoardInterfaceTest, an_impossible_shape_and_a_failure_are_told) {
     std::uint32_t place = 0;
     o.config.rank = 1;
     o.config.window = 8;
-    EXPECT_EQ(velo_board_open(other.store, &o.config, &opened, &place, o.error, sizeof o.error), VELO_ERR_MISMATCH);
+    EXPECT_EQ(velo_board_open(other.store, &o.config, &opened, &place, o.error, sizeof o.error),
+              VELO_ERR_MISMATCH);
     o.config.window = 4;
     opened = other.board(1);
     velo_goal_request request{};
@@ -494,8 +497,7 @@ TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_
     }
     EXPECT_EQ(context, value);
     EXPECT_EQ(status, VELO_ERR_MISMATCH);
-    EXPECT_NE(party.o.said.find("b, run 0: rank 0 has 16 bytes where this rank has 8"),
-              std::string::npos)
+    EXPECT_NE(party.o.said.find("b, run 0: rank 0 has 16 bytes where this rank has 8"), std::string::npos)
         << party.o.said;
     ASSERT_TRUE(velo_board_advance(other, &context, &status));
     EXPECT_EQ(context, &next);
@@ -534,9 +536,8 @@ TEST(BoardRequestTest, another_operation_of_the_same_size_is_told_with_both) {
         return party.o.said;
     };
     const std::string one = outcome({VELO_BOARD_REDUCE, VELO_GOAL_ADD}, {VELO_BOARD_BCAST, VELO_GOAL_MAX});
-    EXPECT_NE(
-        one.find("b, run 0: this rank is in reduce (add) of root 0, and rank 1 in bcast of root 0"),
-        std::string::npos)
+    EXPECT_NE(one.find("b, run 0: this rank is in reduce (add) of root 0, and rank 1 in bcast of root 0"),
+              std::string::npos)
         << one;
     const std::string other =
         outcome({VELO_BOARD_ALLREDUCE, VELO_GOAL_ADD}, {VELO_BOARD_ALLREDUCE, VELO_GOAL_MAX});
@@ -552,14 +553,12 @@ TEST(BoardRequestTest, one_that_nobody_joins_names_the_slowest) {
     void* context = nullptr;
     velo_status status;
     for (std::uint32_t me = 0; me < 2; ++me) {
-        ASSERT_EQ(
-            velo_board_start(party.all[me], VELO_BOARD_BARRIER, &request, nullptr, nullptr, &place),
-            VELO_OK);
+        ASSERT_EQ(velo_board_start(party.all[me], VELO_BOARD_BARRIER, &request, nullptr, nullptr, &place),
+                  VELO_OK);
         *place = &request;
     }
     while (party.o.said.empty()) EXPECT_FALSE(velo_board_advance(party.all[0], &context, &status));
-    EXPECT_NE(party.o.said.find("no progress on the board of b for "), std::string::npos)
-        << party.o.said;
+    EXPECT_NE(party.o.said.find("no progress on the board of b for "), std::string::npos) << party.o.said;
     EXPECT_NE(party.o.said.find("run 0 waits for rank 2, which is at 0"), std::string::npos) << party.o.said;
 }
 

@@ -35,9 +35,9 @@ typedef enum mca_coll_velo_sequence_t {
 
 /* Of a communicator: for its calls that wait, for its requests, or for a persistent one alone. */
 typedef struct mca_coll_velo_board_t {
-    bool is_open;       /* it was asked for */
-    bool has_place;     /* in the communicator's store: this one, board or not */
-    velo_board* board;  /* NULL: there is none */
+    bool is_open;      /* it was asked for */
+    bool has_place;    /* in the communicator's store: this one, board or not */
+    velo_board* board; /* NULL: there is none */
     uint32_t place;
     uint32_t under_way; /* requests, under the lock of all */
     struct mca_coll_velo_board_t* next;
@@ -57,7 +57,7 @@ typedef struct mca_coll_velo_module_t {
     uint32_t persistent; /* requests that have had a board each */
     ompi_group_t *members;
     velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
-    atomic_int under_way;                         /* requests */
+    atomic_int under_way;                             /* requests */
     uint32_t
         on_node; /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
 } mca_coll_velo_module_t;
@@ -188,7 +188,8 @@ void mca_coll_velo_forget_boards(void);
 /* For a call that waits, NULL: it does not go over one. All members ask alike, for this and what follows. */
 velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call);
 /* A request; NULL: it does not go over one. */
-ompi_request_t* mca_coll_velo_start_on_board(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm);
+ompi_request_t* mca_coll_velo_start_on_board(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call,
+                                             ompi_communicator_t* comm);
 /* Whether a persistent request, which has its buffers, goes over one; it has its own. */
 bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_coll_velo_call_t* call);
 void mca_coll_velo_restart_on_board(mca_coll_velo_request_t* request);

@@ -1,32 +1,38 @@
-/* The boards of a communicator whose members are all on one node: one for calls that wait, one for requests, and one for each
- * persistent request, each opened when it is first needed. They lie in the store of the process that is rank 0. Nothing is sent:
- * whoever comes first makes one, and what decides whether there is one is known to all members alike. */
-#include "coll_velo.h"
-
+/* The boards of a communicator whose members are all on one node: one for calls that wait, one for requests,
+ * and one for each persistent request, each opened when it is first needed. They lie in the store of the
+ * process that is rank 0. Nothing is sent: whoever comes first makes one, and what decides whether there is
+ * one is known to all members alike. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll_velo.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/proc.h"
 
 /* Of requests, which are waited for soon. */
-enum { WINDOW_OF_REQUESTS = 64, CHUNKS_OF_REQUESTS = 8, WINDOW_OF_PERSISTENT = 4, CHUNKS_OF_PERSISTENT = 2, LINE = 64 };
+enum {
+    WINDOW_OF_REQUESTS = 64,
+    CHUNKS_OF_REQUESTS = 8,
+    WINDOW_OF_PERSISTENT = 4,
+    CHUNKS_OF_PERSISTENT = 2,
+    LINE = 64
+};
 
 /* Of this process, and what it knows of the others of its job. */
 static struct {
     opal_mutex_t lock;
-    velo_board_store *own; /* NULL: it has none */
+    velo_board_store* own; /* NULL: it has none */
     struct peer_t {
-        velo_board_store *store; /* NULL: not opened */
+        velo_board_store* store; /* NULL: not opened */
         bool is_known, is_visible;
-    } *peers; /* NULL: none was looked for */
+    } * peers; /* NULL: none was looked for */
     uint32_t count;
 } stores = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* Guards requests that are under way, and this list of the boards that have some. */
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-static mca_coll_velo_board_t *volatile with_requests;
+static mca_coll_velo_board_t* volatile with_requests;
 static bool makes_progress;
 
 static void serve_others(void *context)
@@ -54,8 +60,8 @@ static void trace(void *context, const velo_board_event *event)
 }
 
 /* Runs that a member may be ahead, and bytes that it gives at once. */
-static velo_board_config config_of(mca_coll_velo_module_t *module, uint32_t window, uint32_t chunks, uint32_t chunk)
-{
+static velo_board_config config_of(mca_coll_velo_module_t* module, uint32_t window, uint32_t chunks,
+                                   uint32_t chunk) {
     const velo_coll_config *chosen = &mca_coll_velo_component.config;
     const velo_config engine = mca_common_velo_config();
     velo_board_config config = {
@@ -75,9 +81,8 @@ static velo_board_config config_of(mca_coll_velo_module_t *module, uint32_t wind
     return config;
 }
 
-void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place)
-{
-    const velo_coll_config *chosen = &mca_coll_velo_component.config;
+void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place) {
+    const velo_coll_config* chosen = &mca_coll_velo_component.config;
     /* The largest that there may be. */
     mca_coll_velo_module_t all = {.size = opal_process_info.num_local_peers + 1};
     const velo_board_config config = config_of(&all, UINT32_MAX, UINT32_MAX, chosen->board_chunk);
@@ -85,23 +90,21 @@ void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place)
     if (0 == chosen->boards) {
         return;
     }
-    if (VELO_OK == velo_board_store_create(mca_common_velo_config().backing_directory, chosen->boards, &config, &stores.own, error,
-                                           sizeof(error))) {
+    if (VELO_OK == velo_board_store_create(mca_common_velo_config().backing_directory, chosen->boards,
+                                           &config, &stores.own, error, sizeof(error))) {
         velo_board_store_address(stores.own, place->boards);
     } else {
         mca_common_velo_log(5, error);
     }
 }
 
-static uint32_t process_of(const mca_coll_velo_module_t *module, uint32_t rank)
-{
-    return ompi_group_get_proc_name(module->members, (int) rank).vpid;
+static uint32_t process_of(const mca_coll_velo_module_t* module, uint32_t rank) {
+    return ompi_group_get_proc_name(module->members, (int)rank).vpid;
 }
 
-static bool all_are_here(const mca_coll_velo_module_t *module)
-{
+static bool all_are_here(const mca_coll_velo_module_t* module) {
     for (uint32_t rank = 0; rank < module->size; ++rank) {
-        const ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
+        const ompi_proc_t* proc = ompi_group_peer_lookup(module->members, (int)rank);
         if (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
             return false;
         }
@@ -110,11 +113,10 @@ static bool all_are_here(const mca_coll_velo_module_t *module)
 }
 
 /* Of each other, as each of them finds of itself and all others. */
-static bool all_are_visible(const mca_coll_velo_module_t *module)
-{
+static bool all_are_visible(const mca_coll_velo_module_t* module) {
     for (uint32_t rank = 0; rank < module->size; ++rank) {
         const uint32_t process = process_of(module, rank);
-        struct peer_t *peer = &stores.peers[process];
+        struct peer_t* peer = &stores.peers[process];
         if (!peer->is_known) {
             mca_coll_velo_place_t place;
             mca_coll_velo_place_of(process, &place);
@@ -128,9 +130,8 @@ static bool all_are_visible(const mca_coll_velo_module_t *module)
     return true;
 }
 
-static velo_board_store *store_of(uint32_t process)
-{
-    struct peer_t *peer = &stores.peers[process];
+static velo_board_store* store_of(uint32_t process) {
+    struct peer_t* peer = &stores.peers[process];
     if (process == OPAL_PROC_MY_NAME.vpid) {
         return stores.own;
     }
@@ -145,9 +146,9 @@ static velo_board_store *store_of(uint32_t process)
     return peer->store;
 }
 
-static void find_store(mca_coll_velo_module_t *module)
-{
-    if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size || NULL == stores.own || !all_are_here(module)) {
+static void find_store(mca_coll_velo_module_t* module) {
+    if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size || NULL == stores.own ||
+        !all_are_here(module)) {
         return;
     }
     if (NULL == stores.peers) {
@@ -167,9 +168,10 @@ static void find_store(mca_coll_velo_module_t *module)
 }
 
 /* `number`: of the boards of a communicator. */
-static void open_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *board, uint32_t number, const char *purpose,
-                       velo_board_config (*config_for)(mca_coll_velo_module_t *module, uint64_t bytes), uint64_t bytes)
-{
+static void open_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board, uint32_t number,
+                       const char* purpose,
+                       velo_board_config (*config_for)(mca_coll_velo_module_t* module, uint64_t bytes),
+                       uint64_t bytes) {
     char name[96], line[640], error[512];
     OPAL_THREAD_LOCK(&stores.lock);
     if (!module->knows_store) {
@@ -184,19 +186,22 @@ static void open_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *bo
     velo_board_config config = config_for(module, bytes);
     snprintf(name, sizeof(name), "communicator %u, rank %u%s", module->id, module->rank, purpose);
     config.name = name;
-    config.number = (uint64_t) module->id << 32 | number;
-    if (VELO_OK != velo_board_open(module->store, &config, &board->board, &board->place, error, sizeof(error))) {
+    config.number = (uint64_t)module->id << 32 | number;
+    if (VELO_OK !=
+        velo_board_open(module->store, &config, &board->board, &board->place, error, sizeof(error))) {
         mca_common_velo_give_up(error);
     }
     if (NULL == board->board) {
-        snprintf(line, sizeof(line), "%s has no board: as many boards as coll_velo_boards says are in use, or no memory is left for one", name);
+        snprintf(line, sizeof(line),
+                 "%s has no board: as many boards as coll_velo_boards says are in use, or no memory is left "
+                 "for one",
+                 name);
         mca_common_velo_log(5, line);
     }
     board->has_place = true;
 }
 
-void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *board)
-{
+void mca_coll_velo_close_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board) {
     if (board->has_place) {
         velo_board_close(module->store, board->board, board->place);
         board->has_place = false;
@@ -205,39 +210,36 @@ void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_boa
 }
 
 /* But for its form. */
-static bool is_for_board(const mca_coll_velo_call_t *call)
-{
+static bool is_for_board(const mca_coll_velo_call_t* call) {
     return VELO_BOARD_NONE != call->on_board && NULL == call->request.algorithm &&
            call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit;
 }
 
-static bool is_for_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
-{
-    return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <= mca_coll_velo_component.config.board_chunk;
+static bool is_for_request(const mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call) {
+    return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <=
+                                     mca_coll_velo_component.config.board_chunk;
 }
 
-static velo_board_config config_for_calls(mca_coll_velo_module_t *module, uint64_t bytes)
-{
-    (void) bytes;
+static velo_board_config config_for_calls(mca_coll_velo_module_t* module, uint64_t bytes) {
+    (void)bytes;
     return config_of(module, UINT32_MAX, UINT32_MAX, mca_coll_velo_component.config.board_chunk);
 }
 
-static velo_board_config config_for_requests(mca_coll_velo_module_t *module, uint64_t bytes)
-{
-    (void) bytes;
-    return config_of(module, WINDOW_OF_REQUESTS, CHUNKS_OF_REQUESTS, mca_coll_velo_component.config.board_chunk);
+static velo_board_config config_for_requests(mca_coll_velo_module_t* module, uint64_t bytes) {
+    (void)bytes;
+    return config_of(module, WINDOW_OF_REQUESTS, CHUNKS_OF_REQUESTS,
+                     mca_coll_velo_component.config.board_chunk);
 }
 
 /* No more than its operation needs. */
-static velo_board_config config_for_persistent(mca_coll_velo_module_t *module, uint64_t bytes)
-{
+static velo_board_config config_for_persistent(mca_coll_velo_module_t* module, uint64_t bytes) {
     const uint32_t least = 8 * module->size < LINE ? LINE : 8 * module->size;
-    return config_of(module, WINDOW_OF_PERSISTENT, CHUNKS_OF_PERSISTENT, bytes < least ? least : (uint32_t) bytes);
+    return config_of(module, WINDOW_OF_PERSISTENT, CHUNKS_OF_PERSISTENT,
+                     bytes < least ? least : (uint32_t)bytes);
 }
 
-velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
-{
-    mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_WAITING];
+velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call) {
+    mca_coll_velo_board_t* board = &module->boards[MCA_COLL_VELO_WAITING];
     if (!is_for_board(call)) {
         return NULL;
     }
@@ -257,9 +259,9 @@ int mca_coll_velo_error_of_board(velo_status status)
 static mca_coll_velo_request_t *advance_all(void)
 {
     mca_coll_velo_request_t *over = NULL;
-    mca_coll_velo_board_t *volatile *at = &with_requests;
+    mca_coll_velo_board_t* volatile* at = &with_requests;
     while (NULL != *at) {
-        mca_coll_velo_board_t *board = *at;
+        mca_coll_velo_board_t* board = *at;
         void *context;
         velo_status status;
         while (velo_board_advance(board->board, &context, &status)) {
@@ -306,12 +308,12 @@ static int progress_requests(void)
 }
 
 /* Under the lock; NULL: it is over. */
-static void **begin(mca_coll_velo_board_t *board, velo_board_operation operation, const velo_goal_request *request, const char *from, char *to)
-{
-    void **context;
+static void** begin(mca_coll_velo_board_t* board, velo_board_operation operation,
+                    const velo_goal_request* request, const char* from, char* to) {
+    void** context;
     if (OPAL_UNLIKELY(!makes_progress)) {
         makes_progress = true;
-        (void) opal_progress_register(progress_requests);
+        (void)opal_progress_register(progress_requests);
     }
     if (VELO_OK != velo_board_start(board->board, operation, request, from, to, &context)) {
         mca_common_velo_give_up("out of memory");
@@ -326,7 +328,7 @@ static void **begin(mca_coll_velo_board_t *board, velo_board_operation operation
 /* What is over as soon as it has begun is no request of ours, unless it has memory of ours. */
 ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm)
 {
-    mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_REQUESTS];
+    mca_coll_velo_board_t* board = &module->boards[MCA_COLL_VELO_REQUESTS];
     mca_coll_velo_request_t *ours = NULL;
     if (!is_for_request(module, call)) {
         return NULL;
@@ -347,7 +349,7 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
     }
     OPAL_THREAD_LOCK(&lock);
     mca_coll_velo_request_t *over = advance_all();
-    void **context = begin(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
+    void** context = begin(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
     if (NULL == ours && NULL != context) {
         ours = mca_coll_velo_request_of(module, call, comm, false);
     }
@@ -368,14 +370,13 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
     return &ours->super.super;
 }
 
-bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_coll_velo_call_t *call)
-{
-    mca_coll_velo_module_t *module = request->module;
+bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_coll_velo_call_t* call) {
+    mca_coll_velo_module_t* module = request->module;
     if (!is_for_request(module, call)) {
         return false;
     }
-    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, ", persistent request", config_for_persistent,
-               velo_board_needs(call->on_board, &call->request, module->size));
+    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, ", persistent request",
+               config_for_persistent, velo_board_needs(call->on_board, &call->request, module->size));
     request->on_board = call->on_board;
     request->asked = call->request;
     if (NULL == request->on.board) {
@@ -386,20 +387,20 @@ bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_col
     return true;
 }
 
-void mca_coll_velo_restart_on_board(mca_coll_velo_request_t *request)
-{
+void mca_coll_velo_restart_on_board(mca_coll_velo_request_t* request) {
     if (!mca_coll_velo_fill(&request->send) || !mca_coll_velo_fill(&request->receive)) {
         mca_common_velo_give_up("out of memory");
     }
     OPAL_THREAD_LOCK(&lock);
-    mca_coll_velo_request_t *over = advance_all();
+    mca_coll_velo_request_t* over = advance_all();
     mca_coll_velo_activate(request);
-    void **context = begin(&request->on, request->on_board, &request->asked, request->send.bytes, request->receive.bytes);
+    void** context =
+        begin(&request->on, request->on_board, &request->asked, request->send.bytes, request->receive.bytes);
     if (NULL != context) {
         *context = request;
     }
     OPAL_THREAD_UNLOCK(&lock);
-    (void) end_all(over);
+    (void)end_all(over);
     if (NULL == context) {
         mca_coll_velo_end(request, MPI_SUCCESS);
     }

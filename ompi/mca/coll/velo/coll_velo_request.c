@@ -105,7 +105,7 @@ static void combine_for_request(void *request, const void *first, const void *se
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
-    velo_board *board = mca_coll_velo_board(module, call);
+    velo_board* board = mca_coll_velo_board(module, call);
     if (NULL != board) {
         return run_on_board(board, call);
     }
@@ -214,13 +214,13 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
 
 /* The communicator is there, and its id nobody else's, as long as the request may be started. Those of one request meet each
  * other, whatever is started before and after. */
-int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
-                       ompi_request_t **request)
-{
+int mca_coll_velo_init(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
+                       ompi_request_t** request) {
     mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, true);
     if (!mca_coll_velo_init_on_board(ours, call)) {
-        if (VELO_OK != velo_goal_schedule_keep(plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call),
-                                               &ours->schedule)) {
+        if (VELO_OK !=
+            velo_goal_schedule_keep(plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call),
+                                    &ours->schedule)) {
             mca_common_velo_give_up("out of memory");
         }
         ours->send = call->send;
