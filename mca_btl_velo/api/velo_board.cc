@@ -76,7 +76,6 @@ struct velo_board {
 namespace {
 
 static_assert(VELO_BOARD_MOST_MEMBERS == Shape::kMostMembers);
-static_assert(sizeof(velo::board::StoreHeader) <= VELO_BOARD_STORE_BYTES);
 
 // An operation; the log says what has gone wrong. After that the members do not agree on the run any more,
 // and would wait for each other.

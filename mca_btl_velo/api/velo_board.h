@@ -21,8 +21,7 @@ typedef struct velo_board_store velo_board_store;
 
 enum {
     VELO_BOARD_ADDRESS = 320, /* bytes of an address */
-    VELO_BOARD_MOST_MEMBERS = 4096,
-    VELO_BOARD_STORE_BYTES = 69632 /* that a store takes of its directory, without boards */
+    VELO_BOARD_MOST_MEMBERS = 4096
 };
 
 typedef struct velo_board_config {

@@ -15,7 +15,11 @@
 namespace velo::board {
 namespace {
 
-constexpr std::size_t kPage = 4096, kMostRoom = 1U << 30;
+// The header, the places, which have memory as far as they are in use, and the boards.
+constexpr std::size_t kPage = 4096, kPlacesAt = kPage,
+                      kBoardsAt = kPlacesAt + StoreHeader::kPlaces * sizeof(Place), kMostRoom = 1U << 30;
+constexpr std::uint32_t kInPage = kPage / sizeof(Place);
+static_assert(sizeof(StoreHeader) <= kPage);
 
 constexpr std::size_t in_pages(std::size_t bytes) {
     return (bytes + kPage - 1) / kPage * kPage;
@@ -55,30 +59,33 @@ class Locked {
 
 Store Store::create(const std::string& directory, std::uint32_t most, const Shape& shape) {
     if (!shape.plausible()) refuse_shape();
-    const std::size_t header = in_pages(sizeof(StoreHeader)), one = in_pages(Offsets::of(shape).end);
+    const std::size_t one = in_pages(Offsets::of(shape).end);
     const std::size_t boards = std::clamp<std::size_t>(most, 1, std::max<std::size_t>(kMostRoom / one, 1));
-    Store store(platform::SharedFile::reserve(directory, header + boards * one));
-    store.file_.provide(0, header);
+    Store store(platform::SharedFile::reserve(directory, kBoardsAt + boards * one));
+    store.file_.provide(0, kPlacesAt + kPage);
     auto* all = new (store.file_.data()) StoreHeader{};
     all->magic = StoreHeader::kMagic;
     all->most = most;
-    all->end = header;
+    all->end = kBoardsAt;
     return store;
 }
 
 Store Store::open(const platform::FileAddress& address) {
-    if (address.bytes < sizeof(StoreHeader)) refuse();
+    if (address.bytes < kBoardsAt) refuse();
     Store store(platform::SharedFile::open(address, 0, SIZE_MAX, false));
     if (store.header().magic != StoreHeader::kMagic) refuse();
     return store;
 }
 
+Place* Store::places() {
+    return reinterpret_cast<Place*>(file_.data() + kPlacesAt);
+}
+
 // The first one; null: there is none.
 template <typename Wanted>
 Place* Store::find(Wanted wanted) {
-    StoreHeader& all = header();
-    Place* const end = all.places + std::min(all.used, StoreHeader::kPlaces);
-    Place* const found = std::find_if(all.places, end, wanted);
+    Place* const end = places() + std::min(header().used, StoreHeader::kPlaces);
+    Place* const found = std::find_if(places(), end, wanted);
     return found == end ? nullptr : found;
 }
 
@@ -86,11 +93,11 @@ Place& Store::free_place() {
     StoreHeader& all = header();
     if (Place* free = find([](const Place& place) { return place.state == Place::kNone; })) return *free;
     if (all.used >= StoreHeader::kPlaces)
-        throw Failure(
-            VELO_ERR_RESOURCE,
-            "rank 0 of this communicator is that of more than 1000 others with boards. coll_velo_boards 0 "
-            "does without");
-    return all.places[all.used++];
+        throw Failure(VELO_ERR_RESOURCE,
+                      "rank 0 of this communicator is that of too many others and persistent requests. "
+                      "coll_velo_boards 0 does without boards");
+    if (all.used > 0 && all.used % kInPage == 0) file_.provide(kPlacesAt + all.used * sizeof(Place), kPage);
+    return places()[all.used++];
 }
 
 // One for a board of that shape, laid out; null: there is no memory for it.
@@ -145,13 +152,12 @@ Place& Store::begin(const Key& key, const Shape& shape) {
 
 Store::Taken Store::take(const Key& key, const Shape& shape) {
     if (!shape.plausible()) refuse_shape();
-    StoreHeader& all = header();
-    const Locked locked(&all.lock);
+    const Locked locked(&header().lock);
     Place* const found = find([&](const Place& place) {
         return (place.state == Place::kTaken || place.state == Place::kRefused) && place.key == key;
     });
     Place& place = found != nullptr ? *found : begin(key, shape);
-    const auto index = static_cast<std::uint32_t>(&place - all.places);
+    const auto index = static_cast<std::uint32_t>(&place - places());
     if (place.shape != shape) refuse();
     if (place.state == Place::kRefused) return {index, {}};
     if (place.bytes > file_.bytes() || place.offset > file_.bytes() - place.bytes) refuse();
@@ -165,7 +171,7 @@ void Store::back(const std::byte* chunks, std::size_t bytes) {
 void Store::leave(std::uint32_t index) {
     StoreHeader& all = header();
     const Locked locked(&all.lock);
-    Place& place = all.places[index];
+    Place& place = places()[index];
     if (++place.left < place.shape.members) return;
     if (place.state == Place::kTaken) --all.taken;
     place.state = place.bytes > 0 ? Place::kResting : Place::kNone;

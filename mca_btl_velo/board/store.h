@@ -24,7 +24,7 @@ struct Key {
 };
 
 // Of a board, or of one that there was no memory for, so that all members find that.
-struct Place {
+struct alignas(kLineBytes) Place {
     enum State : std::uint32_t { kNone, kTaken, kResting, kRefused };
 
     Key key;
@@ -36,15 +36,15 @@ struct Place {
 
 struct alignas(kSpacing) StoreHeader {
     static constexpr std::uint64_t kMagic = 0x313045524f5453;  // "STORE01": changes with the layout
-    static constexpr std::uint32_t kPlaces = 1024;
+    static constexpr std::uint32_t kPlaces = 65536;
 
     std::uint64_t magic;
     std::atomic<std::uint32_t> lock;  // of all that follows
     std::uint32_t most, taken;        // boards
     std::uint32_t used;               // places
     std::uint64_t end;                // of the memory that boards have had so far
-    Place places[kPlaces];
 };
+static_assert(sizeof(Place) == 64);
 
 class Store {
  public:
@@ -69,6 +69,7 @@ class Store {
  private:
     explicit Store(platform::SharedFile file) : file_(std::move(file)) {}
     StoreHeader& header() { return *reinterpret_cast<StoreHeader*>(file_.data()); }
+    Place* places();
     template <typename Wanted>
     Place* find(Wanted wanted);
     Place& free_place();

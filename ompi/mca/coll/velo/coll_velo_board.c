@@ -16,7 +16,8 @@ enum {
     CHUNKS_OF_REQUESTS = 8,
     WINDOW_OF_PERSISTENT = 4,
     CHUNKS_OF_PERSISTENT = 2,
-    LINE = 64
+    LINE = 64,
+    LEAST = 8 /* bytes of a chunk for each member */
 };
 
 /* Of this process, and what it knows of the others of its job. */
@@ -84,10 +85,11 @@ static velo_board_config config_of(mca_coll_velo_module_t* module, uint32_t wind
 void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place) {
     const velo_coll_config* chosen = &mca_coll_velo_component.config;
     /* The largest that there may be. */
-    mca_coll_velo_module_t all = {.size = opal_process_info.num_local_peers + 1};
+    const uint32_t here = opal_process_info.num_local_peers + 1, most = chosen->board_chunk / LEAST;
+    mca_coll_velo_module_t all = {.size = here < most ? here : most};
     const velo_board_config config = config_of(&all, UINT32_MAX, UINT32_MAX, chosen->board_chunk);
     char error[512];
-    if (0 == chosen->boards) {
+    if (0 == chosen->boards || here < 2) {
         return;
     }
     if (VELO_OK == velo_board_store_create(mca_common_velo_config().backing_directory, chosen->boards,
@@ -147,7 +149,8 @@ static velo_board_store* store_of(uint32_t process) {
 }
 
 static void find_store(mca_coll_velo_module_t* module) {
-    if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size || NULL == stores.own ||
+    if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size ||
+        mca_coll_velo_component.config.board_chunk < LEAST * module->size || NULL == stores.own ||
         !all_are_here(module)) {
         return;
     }
@@ -233,7 +236,7 @@ static velo_board_config config_for_requests(mca_coll_velo_module_t* module, uin
 
 /* No more than its operation needs. */
 static velo_board_config config_for_persistent(mca_coll_velo_module_t* module, uint64_t bytes) {
-    const uint32_t least = 8 * module->size < LINE ? LINE : 8 * module->size;
+    const uint32_t least = LEAST * module->size < LINE ? LINE : LEAST * module->size;
     return config_of(module, WINDOW_OF_PERSISTENT, CHUNKS_OF_PERSISTENT,
                      bytes < least ? least : (uint32_t)bytes);
 }
@@ -375,7 +378,7 @@ bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_col
     if (!is_for_request(module, call)) {
         return false;
     }
-    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, ", persistent request",
+    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, ", persistent",
                config_for_persistent, velo_board_needs(call->on_board, &call->request, module->size));
     request->on_board = call->on_board;
     request->asked = call->request;
