@@ -221,6 +221,26 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     return step;
 }
 
+// Of a chunk, in one run.
+std::uint64_t needs_of(velo_board_operation operation, const velo_goal_request& request,
+                       std::uint32_t size) noexcept {
+    constexpr std::uint64_t kPart = Shape::kLeastPart;
+    const std::uint64_t block = (request.bytes + kPart - 1) / kPart * kPart;
+    switch (operation) {
+        case VELO_BOARD_NONE:
+            return UINT64_MAX;
+        case VELO_BOARD_BARRIER:
+            return 0;
+        case VELO_BOARD_SCATTER:
+        case VELO_BOARD_ALLTOALL:
+            return block == 0 ? UINT64_MAX : block * (size - 1);
+        default:
+            // Without data there is no run.
+            if (request.bytes == 0) return UINT64_MAX;
+            return request.bytes * (operation == VELO_BOARD_REDUCE_SCATTER_BLOCK ? size : 1);
+    }
+}
+
 }  // namespace
 
 extern "C" {
@@ -297,21 +317,8 @@ velo_status velo_board_run(velo_board* board, velo_board_operation operation,
 }
 
 uint64_t velo_board_needs(velo_board_operation operation, const velo_goal_request* request, uint32_t size) {
-    constexpr std::uint64_t kPart = Shape::kLeastPart;
-    const std::uint64_t block = (request->bytes + kPart - 1) / kPart * kPart;
-    switch (operation) {
-        case VELO_BOARD_NONE:
-            return UINT64_MAX;
-        case VELO_BOARD_BARRIER:
-            return 0;
-        case VELO_BOARD_SCATTER:
-        case VELO_BOARD_ALLTOALL:
-            return block == 0 ? UINT64_MAX : block * (size - 1);
-        default:
-            // Without data there is no run.
-            if (request->bytes == 0) return UINT64_MAX;
-            return request->bytes * (operation == VELO_BOARD_REDUCE_SCATTER_BLOCK ? size : 1);
-    }
+    static_assert(noexcept(needs_of(operation, *request, size)));
+    return needs_of(operation, *request, size);
 }
 
 velo_status velo_board_start(velo_board* board, velo_board_operation operation,
