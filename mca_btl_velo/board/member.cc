@@ -362,12 +362,10 @@ void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, s
     const std::uint32_t signature = signature_of(VELO_BOARD_SCATTER, root);
     cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin(signature);
-        if (board_.me() == root) {
+        if (board_.me() == root)
             publish_blocks(from + offset, block, part);
-        } else {
+        else
             platform::copy(to + offset, pick_up_block(root, part), part);
-            board_.expect_next(root);
-        }
         board_.finish();
     });
     if (board_.me() == root && to != nullptr) platform::copy(to, from + root * block, block);
