@@ -12,7 +12,6 @@
 #include "board/store.h"
 #include "platform/process_identity.h"
 
-using velo::Failure;
 using velo::api::attempted;
 using velo::api::guarded;
 using velo::board::Member;

@@ -63,10 +63,11 @@ Store Store::create(const std::string& directory, std::uint32_t most, const Shap
     const std::size_t boards = std::clamp<std::size_t>(most, 1, std::max<std::size_t>(kMostRoom / one, 1));
     Store store(platform::SharedFile::reserve(directory, kBoardsAt + boards * one));
     store.file_.provide(0, kPlacesAt + kPage);
-    auto* all = new (store.file_.data()) StoreHeader{};
-    all->magic = StoreHeader::kMagic;
-    all->most = most;
-    all->end = kBoardsAt;
+    new (store.file_.data()) StoreHeader{};
+    StoreHeader& all = store.header();
+    all.magic = StoreHeader::kMagic;
+    all.most = most;
+    all.end = kBoardsAt;
     return store;
 }
 
