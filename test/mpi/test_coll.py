@@ -395,6 +395,12 @@ def test_the_trace_has_what_was_done_on_boards(mpi, tmp_path):
         assert len(waits) == sum(kind == KIND.BOARD_GO_ON for kind, _, _ in records) and set(waits) <= {0, 1, 2, reader.NONE} - {trace.rank}
 
 
+def test_members_that_namespaces_part_have_no_board(mpi, pid_namespace):
+    """All find that alike, each by itself."""
+    result = run(mpi, "check", 1, np=3, before=pid_namespace)
+    assert boards(result) == [(0, 0, 0, 0)] * 3 and result.facts() == {"rounds": 1}
+
+
 def test_without_boards_everything_is_a_schedule(mpi):
     result = run(mpi, "check", 1, np=3, params={"coll_velo_boards": 0})
     assert boards(result) == [(0, 0, 0, 0)] * 3 and result.facts() == {"rounds": 1}
