@@ -1,9 +1,9 @@
-// Which of two ways messages of a size take, tried on the messages themselves: blocks of them go one way and
-// the other, in an order that looks like chance, and a block is judged by how long it takes from its first
-// message to its last, for each byte. What the peers do with the messages is in that, and what the program
-// does between them, which makes blocks longer and never shorter: the shortest block of each way counts. The
-// way in use is left for one that is clearly shorter, and both are tried again after a number of messages
-// that grows as long as the outcome stays the same.
+// Which of several ways messages of a size take, tried on the messages themselves: blocks of them go each
+// way, in an order that looks like chance, and a block is judged by how long it takes from its first message
+// to its last, for each byte. What the peers do with the messages is in that, and what the program does
+// between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
+// in use is left for one that is clearly shorter, and all are tried again after a number of messages that
+// grows as long as the outcome stays the same.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -17,72 +17,115 @@
 
 namespace velo::endpoint {
 
-// Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end.
-template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock>
+// Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end. The
+// last of the kWays is possible from kLeastOfLast on.
+template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock, unsigned kWays = 2,
+          std::size_t kLeastOfLast = kLeast>
 class Contest {
-    static_assert(std::has_single_bit(kLeast));
+    static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) && kLeastOfLast >= kLeast);
 
  public:
-    static constexpr std::uint32_t kBlocks = 8, kUncounted = kBlock / 8;
-    static constexpr std::uint32_t kTrial = kBlocks * (kUncounted + kBlock);
-    static constexpr std::uint32_t kShortestRun = 1024, kLongestRun = 65536;
+    static constexpr std::uint32_t kRounds = 6;  // of a trial; in each a block goes each way
+    static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F;
 
     // Processes that send to each other are to try in different orders.
     explicit Contest(std::uint32_t seed) : seed_(seed) {}
 
-    // Messages of `bytes` >= kLeast go the first way, with which every size begins.
-    bool first(std::size_t bytes) const { return !classes_[index_of(bytes)].second; }
+    // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1; every size begins with 0.
+    unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
+    bool first(std::size_t bytes) const { return way(bytes) == 0; }
     // One has gone the way that is due. ticks() is asked where a block begins or ends.
     template <typename Clock>
     void went(std::size_t bytes, Clock&& ticks) {
         Class& size = classes_[index_of(bytes)];
         size.bytes += bytes;
-        if (--size.left == 0) turn(size, ticks());
+        if (--size.left == 0) turn(index_of(bytes), ticks());
+    }
+    // Messages of a trial of this size, if no way is left out.
+    static constexpr std::uint32_t trial_of(std::size_t bytes) {
+        const unsigned index = index_of(bytes);
+        return kRounds * ways(index) * (uncounted(index) + block(index));
     }
 
  private:
+    // Bytes of a block of long messages, which differ less from each other, and cost more.
+    static constexpr std::size_t kBlockBytes = 2UL * 1024 * 1024;
+    static constexpr std::uint32_t kShortestBlock = 4;
+    // A way whose shortest block took so many times the shortest of all is left out of a trial's later
+    // rounds.
+    static constexpr float kHopeless = 1.5F;
+    static constexpr unsigned kRoundsOfAll = 2;
+    static constexpr float kNone = std::numeric_limits<float>::max();
+
     struct Class {
-        std::uint32_t left = kUncounted;  // messages until the next turn
-        std::uint32_t run = kShortestRun;
-        std::uint64_t bytes = 0, began = 0;     // of the block under way
-        std::array<float, 2> shortest = kNone;  // ticks a byte
-        std::uint8_t step = 0;  // of a trial: uncounted messages and a block in turn; kSteps: none
-        std::uint8_t trials = 0;
-        bool second = false, chosen = false;
+        std::uint32_t left = 1;               // messages until the next turn
+        std::uint32_t run = kShortestRun;     // trials
+        std::uint64_t bytes = 0, began = 0;   // of the block under way
+        std::array<float, kWays> shortest{};  // ticks a byte
+        std::uint32_t trials = 0;
+        std::uint8_t way = 0, chosen = 0;
+        std::uint8_t round = kRounds, place = 0;  // of a trial, and in the round; kRounds: none
+        bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
-    static constexpr std::array<float, 2> kNone{std::numeric_limits<float>::max(),
-                                                std::numeric_limits<float>::max()};
-    static constexpr std::uint8_t kSteps = 2 * kBlocks;
-    // Bit i: block i goes the second way. Four of each, the first one never.
-    static constexpr std::array<std::uint8_t, 4> kOrders{0x66, 0x5A, 0x3C, 0x96};
-
-    unsigned index_of(std::size_t bytes) const {
+    static constexpr unsigned index_of(std::size_t bytes) {
         return std::min(static_cast<unsigned>(std::bit_width(bytes / kLeast)), kClasses) - 1;
     }
-    void turn(Class& size, std::uint64_t now) {
-        if (size.step < kSteps && size.step % 2 == 1) {
-            float& shortest = size.shortest[size.second ? 1 : 0];
+    static constexpr unsigned ways(unsigned index) {
+        return kLeast << index < kLeastOfLast ? kWays - 1 : kWays;
+    }
+    static constexpr std::uint32_t block(unsigned index) {
+        return std::clamp(static_cast<std::uint32_t>(kBlockBytes / (kLeast << index)), kShortestBlock,
+                          kBlock);
+    }
+    static constexpr std::uint32_t uncounted(unsigned index) { return block(index) / 4; }
+
+    void turn(unsigned index, std::uint64_t now) {
+        Class& size = classes_[index];
+        if (size.round == kRounds) {
+            size.round = 0;
+            size.shortest.fill(kNone);
+        } else if (size.counts) {
+            float& shortest = size.shortest[size.way];
             shortest =
                 std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
+            size.counts = false;
+            next(size, ways(index));
+        } else {
+            size.counts = true;
         }
-        size.step = size.step == kSteps ? 0 : size.step + 1;
         size.bytes = 0;
         size.began = now;
-        if (size.step == kSteps) return decide(size);
-        const unsigned order = kOrders[(seed_ + size.trials) % kOrders.size()];
-        size.second = (order >> size.step / 2 & 1) != 0;
-        size.left = size.step % 2 == 0 ? kUncounted : kBlock;
+        if (size.round == kRounds) return decide(size, trial_of(kLeast << index));
+        size.way = due(size, ways(index));
+        size.left = size.counts ? block(index) : uncounted(index);
     }
-    void decide(Class& size) {
-        const std::size_t own = size.chosen ? 1 : 0;
-        const bool changes = size.shortest[1 - own] < kClearly * size.shortest[own];
-        size.chosen ^= changes;
+    // The next block of the trial: the next way in the order of the round that is not hopeless.
+    void next(Class& size, unsigned ways) const {
+        const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
+        do {
+            if (++size.place < ways) continue;
+            size.place = 0;
+            ++size.round;
+        } while (size.round >= kRoundsOfAll && size.round < kRounds &&
+                 size.shortest[due(size, ways)] > kHopeless * best);
+    }
+    // Any of the orders that are the ways in a circle, forwards or backwards, from any of them on.
+    std::uint8_t due(const Class& size, unsigned ways) const {
+        std::uint32_t chance = (seed_ + 1) * 0x9E3779B1U + (size.trials * kRounds + size.round) * 0x85EBCA77U;
+        chance = (chance ^ chance >> 15) * 0x2C1B3C6DU;
+        chance ^= chance >> 13;
+        const unsigned step = (chance / ways) % 2 != 0 ? ways - size.place : size.place;
+        return static_cast<std::uint8_t>((chance % ways + step) % ways);
+    }
+    void decide(Class& size, std::uint32_t trial) {
+        const auto best = std::min_element(size.shortest.begin(), size.shortest.end());
+        const bool changes = *best < kClearly * size.shortest[size.chosen];
+        if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
-        size.second = size.chosen;
-        size.left = size.run;
-        size.shortest = kNone;
+        size.way = size.chosen;
+        size.left = size.run * trial;
         ++size.trials;
     }
 

@@ -84,7 +84,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // single copy, because its peer has as much to copy of its own.
     enum class By : std::uint8_t { kFastest, kOneself };
     velo_status transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                         std::size_t bytes, const rma::Completion& completion, By by = By::kFastest);
+                         std::size_t bytes, rma::Completion completion, By by = By::kFastest);
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
     // A get whose data are not there yet: the peer may copy them as soon as they are, whatever this process
@@ -362,9 +362,14 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
+    // How a get goes: copied by this process, through the mailbox with both at work, or copied by both.
+    enum class Route : std::uint8_t { kSingleCopy, kMailbox, kDualCopy };
+    static constexpr unsigned kRoutes = 3;
+    Route route_of(std::size_t bytes, rma::Completion& completion) const;
+    void got(const rma::Completion& completion);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
-                            singlecopy::RemoteMemory& memory, bool chosen);
+                            singlecopy::RemoteMemory& memory);
     velo_status get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
                              std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
                              singlecopy::RemoteMemory& memory);
@@ -418,6 +423,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // Deposited or left where it is, data that a peer on this node is about to get.
     static constexpr std::size_t kLeastDeposited = 8192;
     Contest<kLeastDeposited, 3, 16> depositing_;
+    // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
+    // exceed the caches.
+    static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
+    Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
     unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this
     Domain velo_;

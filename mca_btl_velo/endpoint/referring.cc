@@ -245,7 +245,7 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
     there.address = reinterpret_cast<std::uint64_t>(data);
     rma::Deposit(&there.deposited).open();
-    return chunk.place + 1;
+    return 1 + flow::OutboxPlan::number_of_large(chunk.place);
 }
 
 void Engine::store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* data,
@@ -255,7 +255,7 @@ void Engine::store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* d
         std::lock_guard lock(mutex_);
         far = peer.distance.far();
     }
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(deposit - 1);
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(flow::OutboxPlan::place_of_large(deposit - 1));
     const fabric::MessageView all{{data, nullptr}, {bytes, 0}};
     rma::Deposit(&there.deposited)
         .fill(reinterpret_cast<std::uintptr_t>(there.data), bytes, [&](std::size_t at, std::size_t step) {
@@ -266,7 +266,7 @@ void Engine::store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* d
 
 void Engine::end_deposit(std::uint32_t deposit) noexcept {
     std::lock_guard lock(mutex_);
-    outbox_.give_back_at(deposit - 1);
+    outbox_.give_back_at(flow::OutboxPlan::place_of_large(deposit - 1));
 }
 
 // The next packet in the mailbox is a REF whose data is still on its way.

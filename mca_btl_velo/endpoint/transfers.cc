@@ -34,32 +34,44 @@ class Getting {
 }  // namespace
 
 velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
-                             std::size_t bytes, const rma::Completion& completion, By by) {
+                             std::size_t bytes, rma::Completion completion, By by) {
     std::unique_lock lock(mutex_);
     if (peer.departed) [[unlikely]]
         return VELO_ERR_REMOTE;
     singlecopy::RemoteMemory* memory = rma_.memory_of(peer.index);
-    auto route = rma::Route::kSingleCopy;
-    const bool chosen = direction == rma::Direction::kGet && by == By::kFastest;
+    auto route = Route::kSingleCopy;
     if (memory == nullptr) {
-        route = rma::Route::kMailbox;
-    } else if (chosen && !single_copy_only_) {
-        route = rma_.route(bytes, peer.distance.far());
+        route = Route::kMailbox;
+    } else if (direction == rma::Direction::kGet && by == By::kFastest && !single_copy_only_) {
+        route = route_of(bytes, completion);
     }
     // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
-    const bool alone = route == rma::Route::kDualCopy && is_getting(peer);
-    if (alone) route = rma::Route::kSingleCopy;
-    if (route == rma::Route::kMailbox) {
+    if (route == Route::kDualCopy && is_getting(peer)) route = Route::kSingleCopy;
+    if (route == Route::kMailbox) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);
         return VELO_QUEUED;
     }
     statistics_.rma_single_copy_bytes += bytes;
     ++peer.copying;
-    if (route == rma::Route::kDualCopy && peer.queue.empty() && peer.ledger().credits(peer) > 0)
+    if (route == Route::kDualCopy && peer.queue.empty() && peer.ledger().credits(peer) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
-    return single_copy(peer, direction, local, remote, bytes, completion, *memory, chosen && !alone);
+    return single_copy(peer, direction, local, remote, bytes, completion, *memory);
+}
+
+Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) const {
+    if (bytes < kLeastTried) return Route::kSingleCopy;
+    if (bytes > kMostTried) return Route::kDualCopy;
+    completion.tried = bytes;
+    completion.way = getting_.way(bytes);
+    return static_cast<Route>(completion.way);
+}
+
+// One that was started before the last change of the way says nothing of the present one.
+void Engine::got(const rma::Completion& completion) {
+    if (completion.tried != 0 && completion.way == getting_.way(completion.tried))
+        getting_.went(completion.tried, platform::ticks);
 }
 
 bool Engine::is_getting(const Peer& peer) {
@@ -76,7 +88,8 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
             if (peer.departed) return VELO_ERR_REMOTE;
             ++peer.copying;
         }
-        copied = copy_deposited(peer.segment, {deposit - 1, static_cast<std::uint32_t>(bytes), 0}, remote,
+        const std::uint32_t place = flow::OutboxPlan::place_of_large(deposit - 1);
+        copied = copy_deposited(peer.segment, {place, static_cast<std::uint32_t>(bytes), 0}, remote,
                                 static_cast<std::byte*>(local));
         std::lock_guard lock(mutex_);
         --peer.copying;
@@ -109,8 +122,7 @@ std::size_t Engine::copy_deposited(const fabric::shm::Segment& segment, const wi
 
 velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                                 std::size_t bytes, const rma::Completion& completion,
-                                singlecopy::RemoteMemory& memory, bool chosen) {
-    std::uint64_t started = platform::ticks();
+                                singlecopy::RemoteMemory& memory) {
     int error = 0;
     if (direction == rma::Direction::kGet) {
         const Getting getting(mailbox_.header().getting);
@@ -121,7 +133,7 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
     {
         std::lock_guard lock(mutex_);
         --peer.copying;
-        if (error == 0 && chosen) rma_.measured(bytes, started);
+        got(completion);
     }
     if (error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
@@ -134,7 +146,7 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
     std::optional<unsigned> cell = share_cells_.take(0, fabric::shm::kGetCells);
     if (!cell) {
         lock.unlock();
-        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, memory, true);
+        return single_copy(peer, rma::Direction::kGet, local, remote, bytes, completion, memory);
     }
     std::uint32_t generation = share_cells_.next_generation(*cell);
     rma::SharedGet get{*cell,      rma::Share(share_cells_.at(*cell), generation, bytes),
@@ -142,7 +154,6 @@ velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& pe
                        remote,     bytes,
                        completion, peer.index};
     get.share.open();
-    rma_.together_started(bytes);
     rma_.ask_for_help(peer.index, local, remote, bytes, *cell, generation);
     return share(lock, get, peer);
 }
@@ -274,7 +285,7 @@ void Engine::finish_shared_gets() {
             const bool complete = get.complete();
             if (!complete && !peers_.find(get.peer)->ending) return false;
             share_cells_.give_back(get.cell);
-            if (!get.announced) rma_.together_completed(get.bytes);
+            got(get.completion);
             done.push_back(get.completion);
             done.back().status = complete && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
             return true;

@@ -85,6 +85,13 @@ class OutboxPlan {
     std::uint32_t data_of(std::uint32_t place) const {
         return place + kHeaderBytes[place < sizes_[0].begin ? 1 : 0];
     }
+    // The chunks of the largest size, by number from 0 on.
+    static constexpr std::uint32_t place_of_large(std::uint32_t number) {
+        return number * kStride[kSizes - 1];
+    }
+    static constexpr std::uint32_t number_of_large(std::uint32_t place) {
+        return place / kStride[kSizes - 1];
+    }
     // Whether a chunk is at offset `place` that holds `bytes` of data: what a reader checks before it looks.
     bool holds(std::uint32_t place, std::uint32_t bytes) const {
         return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes);

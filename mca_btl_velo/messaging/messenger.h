@@ -46,7 +46,7 @@ using endpoint::Peer;
 
 // What a messenger needs to know about a peer's, carried by the job's start-up exchange.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x334d6f6c6556;  // "VeloM3"
+    static constexpr std::uint64_t kMagic = 0x344d6f6c6556;  // "VeloM4"
     std::uint64_t magic;
     std::uint32_t share;    // cells
     std::uint32_t headers;  // rendezvous that may be under way
@@ -62,6 +62,7 @@ inline Parked parked_like(endpoint::Peer& from, const RendezvousHeader& rendezvo
     like.id = rendezvous.id;
     like.address = rendezvous.address;
     like.kind = Kind::kRendezvous;
+    like.deposit = rendezvous.header.kind == Kind::kRendezvous ? rendezvous.header.unused : 0;
     return like;
 }
 
@@ -212,6 +213,8 @@ class Messenger final : private endpoint::Listener {
     velo_status queue(Peer& peer, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
                       velo_message_send* send);
     static void expect(velo_message_send* send, std::uint32_t events);
+    void deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send);
+    static bool is_last(velo_message_send* send);
     static void settle(velo_message_send* send, velo_status status);
 
     // holding.cc, all under the mutex: the sender's side of messages that are held back.

@@ -39,6 +39,7 @@ Parked* Pool::park(const Parked& like, const std::byte* data, std::size_t bytes)
     message->id = like.id;
     message->address = like.address;
     message->kind = like.kind;
+    message->deposit = like.deposit;
     message->generation = like.generation;
     std::size_t piece = std::min(bytes, Parked::kInline);
     if (piece > 0) std::memcpy(message->data, data, piece);

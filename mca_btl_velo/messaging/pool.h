@@ -32,6 +32,7 @@ struct Parked : matching::Unexpected {
     std::uint64_t address = 0;  // kRendezvous: at the sender
     Cell* more = nullptr;
     Kind kind;
+    std::uint8_t deposit = 0;      // kRendezvous: its header's
     std::uint32_t generation = 0;  // of `from`: another process may have taken its place
     static constexpr std::size_t kInline = kCellBytes - sizeof(Unexpected) - 48;
     std::byte data[kInline];

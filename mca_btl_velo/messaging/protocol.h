@@ -42,7 +42,7 @@ struct SynchronousHeader {
 };
 
 struct RendezvousHeader {
-    Header header;
+    Header header;  // unused: the number of a deposit that the payload may be in, 0: none; see rma/deposit.h
     std::uint64_t id;
     std::uint64_t address;
     std::uint64_t bytes;

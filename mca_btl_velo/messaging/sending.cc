@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "messaging/messenger.h"
 
@@ -63,16 +64,25 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         }
         returned = take_owed(share);
         if (!eager) {
-            const RendezvousHeader rendezvous{header_of(key, returned, Kind::kRendezvous), id,
-                                              reinterpret_cast<std::uint64_t>(data), bytes};
+            RendezvousHeader rendezvous{header_of(key, returned, Kind::kRendezvous), id,
+                                        reinterpret_cast<std::uint64_t>(data), bytes};
+            if (placement == nullptr) deposit(*to, data, bytes, send);
+            rendezvous.header.unused = static_cast<std::uint8_t>(send->deposit);
             static_assert(sizeof rendezvous <= sizeof send->header);
             std::memcpy(send->header, &rendezvous, sizeof rendezvous);
         }
     }
     if (!eager) {
+        const std::uint32_t deposited = send->deposit;
         const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
         if (placement != nullptr) place(*to, *placement);
-        return status;
+        if (deposited == 0) return status;
+        if (status < VELO_OK) {
+            engine_.end_deposit(deposited);
+            return status;
+        }
+        engine_.store_deposit(*to, deposited, data, bytes);
+        return is_last(send) ? send->status : VELO_QUEUED;
     }
     Header header = header_of(key, returned, Kind::kEager);
     if (mode == VELO_SEND_STANDARD) [[likely]] {
@@ -93,6 +103,18 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
 void Messenger::expect(velo_message_send* send, std::uint32_t events) {
     send->status = VELO_OK;
     send->awaited = events;
+    send->deposit = 0;
+}
+
+// Before the peer is told: the data that it is about to get may be in a chunk of the outbox, where it is
+// stored once the header has left. That is one event more to await.
+void Messenger::deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send) {
+    const std::uint32_t number = engine_.begin_deposit(to, data, bytes);
+    if (number == 0) return;
+    if (number > std::numeric_limits<std::uint8_t>::max()) return engine_.end_deposit(number);
+    send->depositor = &to;
+    send->deposit = number;
+    ++send->awaited;
 }
 
 velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
@@ -105,15 +127,21 @@ velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte
     send->send.done = [](velo_send* sent, velo_status status) { settle(owner_of(sent), status); };
     const velo_status status = engine_.send_start(to, &send->send);
     if (status != VELO_OK) return status;
-    std::atomic_ref<std::uint32_t> left(send->awaited);
-    return left.fetch_sub(1, std::memory_order_acq_rel) == 1 ? send->status : VELO_QUEUED;
+    return is_last(send) ? send->status : VELO_QUEUED;
 }
 
-// One of the awaited events has come. The answer may overtake the news that the message has left.
+// One of the awaited events has come; true if it is the last one. Then nobody needs the deposit any more.
+bool Messenger::is_last(velo_message_send* send) {
+    std::atomic_ref<std::uint32_t> left(send->awaited);
+    if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+    if (send->deposit != 0) send->depositor->domain.engine.end_deposit(send->deposit);
+    return true;
+}
+
+// The answer may overtake the news that the message has left.
 void Messenger::settle(velo_message_send* send, velo_status status) {
     if (status != VELO_OK) send->status = status;
-    std::atomic_ref<std::uint32_t> left(send->awaited);
-    if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) send->done(send, send->status);
+    if (is_last(send)) send->done(send, send->status);
 }
 
 velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* data, std::size_t bytes,

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fabric/shm/share_cell.h"
-#include "platform/ticks.h"
 #include "rma/atomic.h"
 
 namespace velo::rma {
@@ -62,28 +61,6 @@ singlecopy::RemoteMemory* Rma::memory_of(PeerIndex peer) {
     return access.memory.get();
 }
 
-Route Rma::route(std::uint64_t bytes, bool far) {
-    return RouteChooser::covers(bytes) ? routes_.chooser.choose(bytes, far) : RouteChooser::otherwise(bytes);
-}
-
-void Rma::measured(std::uint64_t bytes, std::uint64_t started) {
-    if (RouteChooser::covers(bytes))
-        routes_.chooser.measured(Route::kSingleCopy, bytes, platform::ticks() - started);
-}
-
-void Rma::together_started(std::uint64_t bytes) {
-    if (RouteChooser::covers(bytes)) routes_.together.started(platform::ticks());
-}
-
-void Rma::together_completed(std::uint64_t bytes) {
-    if (RouteChooser::covers(bytes)) overlapped(Route::kDualCopy, routes_.together, bytes);
-}
-
-void Rma::overlapped(Route route, OverlappingGets& gets, std::uint64_t bytes) {
-    auto sample = gets.completed(bytes, platform::ticks());
-    if (sample.count > 0) routes_.chooser.measured(route, bytes, sample.ticks, sample.count);
-}
-
 void Rma::ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
                        unsigned cell, std::uint32_t generation) {
     MessageHeader header{};
@@ -100,10 +77,7 @@ void Rma::start(Direction direction, PeerIndex peer, void* local, std::uint64_t 
     std::uint64_t id = next_id_++;
     Transfer& transfer = transfers_[id];
     Operation operation = direction == Direction::kGet ? Operation::kGet : Operation::kPut;
-    bool measured = direction == Direction::kGet && RouteChooser::covers(bytes);
-    if (measured) routes_.by_mailbox.started(platform::ticks());
-    transfer = Transfer{peer,     operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion,
-                        measured, {}};
+    transfer = Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion, {}};
     mailbox_bytes_ += bytes;
     request_part(id, transfer);  // an empty transfer is one empty part
     for (std::size_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
@@ -127,7 +101,7 @@ velo_status Rma::start_atomic(PeerIndex peer, velo_atomic operation, unsigned wi
                               std::uint64_t operand, std::uint64_t compare, Completion completion) {
     if (!atomic_valid(operation, width, remote)) return VELO_ERR_UNSUPPORTED;
     std::uint64_t id = next_id_++;
-    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion, false, {}};
+    transfers_[id] = Transfer{peer, Operation::kAtomic, nullptr, remote, 0, 0, 0, completion, {}};
     MessageHeader header{};
     header.operation = Operation::kAtomic;
     header.atomic = static_cast<std::uint8_t>(operation);
@@ -251,7 +225,6 @@ void Rma::departed(PeerIndex peer, std::vector<Completion>* lost) {
     std::erase_if(transfers_, [&](const auto& entry) {
         const Transfer& transfer = entry.second;
         if (transfer.peer != peer) return false;
-        if (transfer.measured) (void)routes_.by_mailbox.completed(transfer.bytes, platform::ticks());
         lost->push_back(transfer.completion);
         lost->back().status = VELO_ERR_REMOTE;
         return true;
@@ -268,7 +241,6 @@ Completion Rma::part_arrived(const MessageHeader& header) {
         return {};
     }
     if (transfer.arrived < transfer.bytes) return {};
-    if (transfer.measured) overlapped(Route::kMailbox, routes_.by_mailbox, transfer.bytes);
     Completion completion = transfer.completion;
     transfers_.erase(header.id);
     return completion;

@@ -16,7 +16,6 @@
 
 #include "flow/policy_config.h"
 #include "rma/message.h"
-#include "rma/route.h"
 #include "singlecopy/mechanisms.h"
 #include "types/engine.h"
 
@@ -47,6 +46,9 @@ struct Completion {
     void* argument = nullptr;
     velo_status status = VELO_OK;
     std::uint64_t result = 0;
+    // The engine's: bytes of a get of which it tries the ways, else 0, and its way.
+    std::uint64_t tried = 0;
+    unsigned way = 0;
 };
 
 class Rma {
@@ -65,13 +67,6 @@ class Rma {
     // Throws Failure where a mechanism was asked for by name.
     singlecopy::RemoteMemory* memory_of(PeerIndex peer);
 
-    // The way that a get of `bytes` from a peer whom single copy reaches is to take.
-    Route route(std::uint64_t bytes, bool far);
-    // A get by single copy that began at `started` is complete.
-    void measured(std::uint64_t bytes, std::uint64_t started);
-    // Gets by dual copy, which overlap.
-    void together_started(std::uint64_t bytes);
-    void together_completed(std::uint64_t bytes);
     // Asks the peer to help with a get.
     void ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
                       unsigned cell, std::uint32_t generation);
@@ -100,10 +95,6 @@ class Rma {
     std::uint64_t atomics() const { return atomics_; }
 
  private:
-    struct Routes {
-        RouteChooser chooser;
-        OverlappingGets together, by_mailbox;
-    };
     struct Access {
         explicit Access(const singlecopy::RemoteProcess& at) : process(at) {}
 
@@ -127,7 +118,6 @@ class Rma {
         std::uint64_t remote, bytes;
         std::uint64_t requested = 0, arrived = 0;
         Completion completion;
-        bool measured = false;
         // Each is answered once and as a whole: no reply reaches memory that is not waiting for it, nor a
         // transfer that is complete.
         std::array<Part, kPartsAhead> parts{};
@@ -139,13 +129,11 @@ class Rma {
     std::uint64_t part_bytes(PeerIndex peer) const;
     void request_part(std::uint64_t id, Transfer& transfer);
     void post(PeerIndex to, const MessageHeader& header, const void* data, std::uint64_t bytes);
-    void overlapped(Route route, OverlappingGets& gets, std::uint64_t bytes);
     Completion part_arrived(const MessageHeader& header);
     Transfer* find(PeerIndex peer, std::uint64_t id, Operation operation);
     Transfer* begin_reply(PeerIndex peer, const MessageHeader& header, Operation operation);
 
     const singlecopy::Mechanisms& mechanisms_;
-    Routes routes_;  // of all peers: the sooner it is settled
     Poster& poster_;
     std::vector<std::unique_ptr<Access>> access_;  // null until first contact
     std::unordered_map<std::uint64_t, Transfer> transfers_;

@@ -1,8 +1,9 @@
-// Which of two ways messages take, from how long blocks of them last.
+// Which of several ways messages take, from how long blocks of them last.
 #include "endpoint/contest.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 namespace velo::test {
@@ -27,9 +28,12 @@ class ContestTest : public ::testing::Test {
         }
         return firsts;
     }
-    // Until the first decision, its own message included.
-    void decide(std::uint64_t first, std::uint64_t second) { send(Contest::kTrial, first, second); }
+    // Until the first decision; the very first message comes before the trial.
+    void decide(std::uint64_t first, std::uint64_t second) { send(1 + kTrial, first, second); }
 
+    static constexpr std::uint32_t kTrial = Contest::trial_of(600);
+    static constexpr std::uint32_t kShortest = Contest::kShortestRun * kTrial;
+    static constexpr std::uint32_t kLongest = Contest::kLongestRun * kTrial;
     Contest contest{0};
     std::uint64_t now = 0;
     int looks = 0;
@@ -38,48 +42,50 @@ class ContestTest : public ::testing::Test {
 TEST_F(ContestTest, every_size_begins_with_the_first_way_and_tries_each_for_half_of_a_trial) {
     for (const std::size_t bytes : {512UL, 1024UL, 1UL << 30}) {
         EXPECT_TRUE(contest.first(bytes));
-        EXPECT_EQ(send(Contest::kTrial, 10, 10, bytes), Contest::kTrial / 2);
+        send(1, 10, 10, bytes);
+        const std::uint32_t trial = Contest::trial_of(bytes);
+        EXPECT_EQ(send(trial, 10, 10, bytes), static_cast<int>(trial / 2));
     }
 }
 
 TEST_F(ContestTest, the_faster_way_is_taken_after_a_trial) {
     decide(10, 8);
     EXPECT_FALSE(contest.first(600));
-    EXPECT_EQ(send(Contest::kShortestRun, 10, 8), 0);
+    EXPECT_EQ(send(kShortest, 10, 8), 0);
     EXPECT_TRUE(contest.first(1500)) << "sizes of another class have a contest of their own";
 }
 
 TEST_F(ContestTest, what_is_hardly_faster_changes_nothing) {
     decide(1000, 960);
     EXPECT_TRUE(contest.first(600));
-    EXPECT_EQ(send(4 * Contest::kShortestRun, 1000, 960), 4 * Contest::kShortestRun);
+    EXPECT_EQ(send(4 * kShortest, 1000, 960), static_cast<int>(4 * kShortest));
 }
 
 TEST_F(ContestTest, a_change_within_a_job_is_followed) {
     decide(10, 5);
     EXPECT_FALSE(contest.first(600));
-    send(Contest::kShortestRun + Contest::kTrial, 5, 10);
+    send(kShortest + kTrial, 5, 10);
     EXPECT_TRUE(contest.first(600));
 }
 
 TEST_F(ContestTest, runs_grow_as_long_as_the_outcome_stays_the_same) {
     decide(5, 10);
     std::uint32_t run = 0, longest = 0;
-    for (std::uint32_t i = 0; i < 3 * Contest::kLongestRun; ++i) {
+    for (std::uint32_t i = 0; i < 3 * kLongest; ++i) {
         run = send(1, 5, 10) == 1 ? run + 1 : 0;
         longest = std::max(longest, run);
     }
-    EXPECT_GE(longest, Contest::kLongestRun);
-    EXPECT_LT(longest, Contest::kLongestRun + Contest::kTrial);
+    EXPECT_GE(longest, kLongest);
+    EXPECT_LT(longest, kLongest + kTrial);
     const int before = looks;
-    send(Contest::kLongestRun / 2, 5, 10);
-    EXPECT_LE(looks, before + 2 * static_cast<int>(Contest::kBlocks) + 1);
+    send(kLongest / 2, 5, 10);
+    EXPECT_LE(looks, before + 4 * static_cast<int>(Contest::kRounds) + 1);
 }
 
 // What a program does between its messages makes blocks longer, of either way.
 TEST_F(ContestTest, the_shortest_block_of_a_way_counts) {
-    for (std::uint32_t i = 0; i < Contest::kTrial; ++i) {
-        if (i / 18 % 2 == 1) now += 1000;  // of two blocks one
+    for (std::uint32_t i = 0; i < 1 + kTrial; ++i) {
+        if (i / 40 % 2 == 1) now += 1000;  // of two rounds one
         send(1, 10, 8);
     }
     EXPECT_FALSE(contest.first(600));
@@ -87,7 +93,7 @@ TEST_F(ContestTest, the_shortest_block_of_a_way_counts) {
 
 TEST_F(ContestTest, longer_messages_of_a_class_are_no_slower_for_that) {
     // The second way happens to have the long ones.
-    for (std::uint32_t i = 0; i < Contest::kTrial; ++i) {
+    for (std::uint32_t i = 0; i < 1 + kTrial; ++i) {
         const bool first = contest.first(600);
         send(1, 600, 1000, first ? 600 : 1000);
     }
@@ -95,7 +101,8 @@ TEST_F(ContestTest, longer_messages_of_a_class_are_no_slower_for_that) {
 }
 
 TEST(Contest, processes_try_in_orders_that_differ_and_begin_alike) {
-    std::array<std::array<bool, Contest::kTrial>, 4> went{};
+    constexpr std::uint32_t kTrial = Contest::trial_of(600);
+    std::array<std::array<bool, 1 + kTrial>, 4> went{};
     for (std::uint32_t seed = 0; seed < 4; ++seed) {
         Contest contest(seed);
         for (bool& way : went[seed]) {
@@ -105,6 +112,59 @@ TEST(Contest, processes_try_in_orders_that_differ_and_begin_alike) {
         EXPECT_TRUE(went[seed][0]);
         for (std::uint32_t other = 0; other < seed; ++other) EXPECT_NE(went[seed], went[other]);
     }
+}
+
+// Three ways, as gets have them, the last one from 2048 on.
+class ThreeWays : public ::testing::Test {
+ protected:
+    std::array<std::uint32_t, 3> send(std::uint32_t count, std::array<std::uint64_t, 3> ticks,
+                                      std::size_t bytes = 5000) {
+        std::array<std::uint32_t, 3> taken{};
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const unsigned way = contest.way(bytes);
+            ++taken[way];
+            now += ticks[way];
+            contest.went(bytes, [&] { return now; });
+        }
+        return taken;
+    }
+    using Three = endpoint::Contest<512, 8, 16, 3, 2048>;
+    static constexpr std::uint32_t kTrial = Three::trial_of(5000);
+    Three contest{7};
+    std::uint64_t now = 0;
+};
+
+TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
+    for (unsigned best = 0; best < 3; ++best) {
+        contest = Three(best);
+        std::array<std::uint64_t, 3> ticks{100, 105, 110};
+        ticks[best] = 80;
+        send(1 + kTrial, ticks);
+        EXPECT_EQ(send(2 * kTrial, ticks)[best], 2 * kTrial) << best;
+    }
+}
+
+TEST_F(ThreeWays, the_last_way_is_for_long_messages_only) {
+    for (const std::size_t bytes : {600UL, 2047UL}) {
+        const auto taken = send(5 * Three::trial_of(bytes), {10, 10, 1}, bytes);
+        EXPECT_EQ(taken[2], 0U);
+        EXPECT_GT(taken[1], 0U);
+    }
+    EXPECT_GT(send(kTrial, {10, 10, 1}, 2048)[2], 0U);
+}
+
+TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_two_rounds) {
+    const std::uint32_t round = kTrial / Three::kRounds;
+    send(1, {10, 10, 20});
+    EXPECT_EQ(send(2 * round, {10, 10, 20})[2], 2 * round / 3);
+    EXPECT_EQ(send(4 * round * 2 / 3, {10, 10, 20})[2], 0U);
+    EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
+}
+
+TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
+    using Gets = endpoint::Contest<4096, 15, 64, 3, 32768>;
+    EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
+    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRounds * 3 * 5);
 }
 
 }  // namespace

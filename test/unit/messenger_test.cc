@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <random>
@@ -72,6 +73,54 @@ TEST_P(MessengerTest, messages_of_all_sizes_match_in_the_order_in_which_they_wer
         ASSERT_TRUE(receive.done) << i;
         ASSERT_EQ(receive.text(), data[i]) << i;
     }
+}
+
+// As rma/deposit.h has it, of which a message tells in its header.
+TEST_P(MessengerTest, what_is_deposited_is_got_from_there_and_its_chunk_comes_back) {
+    constexpr std::size_t kDeposited = 16'000;
+    MessengerParty party(config());
+    constexpr unsigned kMessages = 40;  // many more than there are chunks
+    for (unsigned i = 0; i < kMessages; ++i) {
+        const std::string data = pattern(kDeposited, i);
+        const bool expected = i % 2 != 0;
+        Transfer* receive = expected ? &party.receive(1, 0, 5, kDeposited) : nullptr;
+        const Transfer& send = party.send(0, 1, 5, data);
+        party.settle();
+        EXPECT_EQ(send.done, expected) << "complete before it has matched";
+        if (!expected) receive = &party.receive(1, 0, 5, kDeposited);
+        party.settle();
+        ASSERT_TRUE(receive->done && send.done) << i;
+        ASSERT_EQ(receive->text(), data) << i;
+    }
+    // The first one of lazy has to introduce itself.
+    EXPECT_GE(counter(party.party[1], "deposits_read"), kMessages - (GetParam() == "lazy" ? 1 : 0));
+}
+
+TEST_P(MessengerTest, a_deposit_that_is_not_read_costs_nothing) {
+    constexpr std::size_t kDeposited = 16'000;
+    MessengerParty party(config());
+    const std::string data = pattern(kDeposited, 1);
+    for (int i = 0; i < 10; ++i) {
+        party.send(0, 1, 1, data);
+        const Transfer& cut = party.receive(1, 0, 1, 100);
+        party.settle();
+        EXPECT_EQ(cut.text(), data.substr(0, 100));
+        party.send(0, 1, 2, data);
+        const Transfer& unpacked = party.receive(1, 0, 2, kDeposited, true);
+        party.settle();
+        EXPECT_EQ(unpacked.parts, data);
+        party.send(0, 1, 3, data);
+        const Transfer& empty = party.receive(1, 0, 3, 0);
+        party.settle();
+        EXPECT_TRUE(empty.done);
+    }
+    const std::uint64_t before = counter(party.party[1], "deposits_read");
+    for (int i = 0; i < 3; ++i) party.send(0, 1, 4, data);
+    std::array<const Transfer*, 3> receives{};
+    for (const Transfer*& receive : receives) receive = &party.receive(1, 0, 4, kDeposited);
+    party.settle();
+    for (const Transfer* receive : receives) EXPECT_EQ(receive->text(), data);
+    EXPECT_EQ(counter(party.party[1], "deposits_read"), before + 3) << "all chunks are there again";
 }
 
 TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothing_is_lost) {

@@ -14,14 +14,11 @@
 #include "platform/doze.h"
 #include "rma/deposit.h"
 #include "rma/dual_copy.h"
-#include "rma/route.h"
 #include "rma/share.h"
 
 namespace velo::test {
 namespace {
 
-using rma::Route;
-using rma::RouteChooser;
 using rma::Share;
 
 TEST(ShareTest, two_threads_claim_every_byte_exactly_once) {
@@ -131,99 +128,6 @@ TEST(ShareTest, a_peer_never_has_more_than_all_whatever_it_writes) {
             EXPECT_LE(range->bytes, kBytes - range->offset);
         }
     }
-}
-
-// Runs `transfers` gets of which each route takes the given ticks; returns how often each was taken.
-std::array<int, rma::kRoutes> run(RouteChooser& chooser, std::uint64_t bytes, int transfers,
-                                  std::array<std::uint64_t, rma::kRoutes> ticks, bool far = false) {
-    std::array<int, rma::kRoutes> taken{};
-    for (int i = 0; i < transfers; ++i) {
-        Route route = chooser.choose(bytes, far);
-        ++taken[static_cast<std::size_t>(route)];
-        chooser.measured(route, bytes, ticks[static_cast<std::size_t>(route)]);
-    }
-    return taken;
-}
-
-TEST(RouteChooserTest, the_cheapest_route_takes_nearly_all_transfers) {
-    for (std::size_t best = 0; best < rma::kRoutes; ++best) {
-        RouteChooser chooser;
-        std::array<std::uint64_t, rma::kRoutes> ticks{90'000, 90'000, 90'000};
-        ticks[best] = 20'000;
-        EXPECT_GT(run(chooser, 128 * 1024, 2000, ticks)[best], 1900) << "route " << best;
-    }
-}
-
-TEST(RouteChooserTest, a_change_is_found_and_each_size_class_has_its_own_choice) {
-    RouteChooser chooser;
-    run(chooser, 16 * 1024, 10'000, {1000, 1000, 5000});
-    EXPECT_GT(run(chooser, 16 * 1024, 30'000, {9000, 9000, 2000})[2], 20'000);
-    EXPECT_GT(run(chooser, 64 * 1024, 1000, {1000, 9000, 9000})[0], 900);
-}
-
-TEST(RouteChooserTest, small_gets_are_not_shared_and_huge_ones_do_not_take_the_mailbox) {
-    RouteChooser chooser;
-    EXPECT_EQ(run(chooser, 16 * 1024, 5000, {9000, 1, 9000})[1], 0);
-    EXPECT_EQ(run(chooser, 4 << 20, 5000, {9000, 9000, 1})[2], 0);
-    EXPECT_EQ(RouteChooser::otherwise(64), Route::kSingleCopy);
-    EXPECT_EQ(RouteChooser::otherwise(256 << 20), Route::kDualCopy);
-}
-
-TEST(RouteChooserTest, a_single_stall_does_not_turn_the_choice) {
-    RouteChooser chooser;
-    run(chooser, 32 * 1024, 5000, {1000, 1000, 4000});
-    Route route = chooser.choose(32 * 1024, false);
-    chooser.measured(route, 32 * 1024, 400'000'000);
-    EXPECT_GT(run(chooser, 32 * 1024, 5000, {1000, 1000, 4000})[0], 4900);
-}
-
-TEST(RouteChooserTest, the_first_transfers_of_all_which_pay_for_page_faults_are_soon_forgotten) {
-    RouteChooser chooser;
-    run(chooser, 512 * 1024, 24, {900'000, 300'000, 300'000});
-    EXPECT_GT(run(chooser, 512 * 1024, 200, {1000, 2000, 9000})[0], 140);
-}
-
-// Reader's times of ping-pongs whose buffers are left alone, and are rewritten (design/shared-memory.md).
-TEST(RouteChooserTest, what_a_copy_by_the_kernel_costs_the_owner_is_allowed_for) {
-    struct {
-        bool far;
-        std::size_t bytes;
-        std::array<std::uint64_t, rma::kRoutes> ticks;
-        std::size_t best;
-    } const cases[] = {
-        {false, 16 * 1024, {4400, 0, 3100}, 2},    {false, 64 * 1024, {2350, 1800, 2350}, 1},
-        {false, 64 * 1024, {2550, 2180, 2300}, 2}, {true, 16 * 1024, {5000, 0, 5700}, 0},
-        {true, 16 * 1024, {6780, 0, 5500}, 2},     {true, 128 * 1024, {2080, 1660, 4100}, 1},
-        {true, 128 * 1024, {4100, 5750, 4200}, 2},
-    };
-    for (const auto& each : cases) {
-        RouteChooser chooser;
-        EXPECT_GT(run(chooser, each.bytes, 2000, each.ticks, each.far)[each.best], 1700)
-            << (each.far ? "far " : "near ") << each.bytes;
-    }
-}
-
-TEST(RouteChooserTest, what_is_about_equal_stays_as_it_is) {
-    RouteChooser chooser;
-    run(chooser, 128 * 1024, 1000, {1000, 3000, 1100});
-    EXPECT_GT(run(chooser, 128 * 1024, 10'000, {1000, 3000, 1020})[0], 9700);
-}
-
-TEST(RouteChooserTest, a_hopeless_route_is_hardly_tried_again) {
-    RouteChooser chooser;
-    run(chooser, 128 * 1024, 100, {1000, 3000, 9000});
-    auto taken = run(chooser, 128 * 1024, 1000, {1000, 3000, 9000});
-    EXPECT_EQ(taken[2], 0);
-    EXPECT_GT(taken[1], 0);
-}
-
-TEST(OverlappingGetsTest, the_cost_is_that_of_all_together) {
-    rma::OverlappingGets gets;
-    for (int i = 0; i < 4; ++i) gets.started(1000);
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(gets.completed(100, 4900).count, 0);
-    auto sample = gets.completed(100, 5000);
-    EXPECT_EQ(sample.count, 4);
-    EXPECT_EQ(sample.ticks, 1000U);
 }
 
 TEST(DozeTest, a_store_before_or_during_the_sleep_wakes_the_sleeper) {
