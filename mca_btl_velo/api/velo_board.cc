@@ -3,26 +3,23 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "api/handle.h"
-#include "board/beginning.h"
 #include "board/requests.h"
-#include "platform/shared_file.h"
+#include "board/store.h"
+#include "platform/process_identity.h"
 
-using velo::Failure;
 using velo::api::attempted;
 using velo::api::guarded;
-using velo::board::Beginning;
 using velo::board::Member;
-using velo::board::Offsets;
 using velo::board::Reduction;
 using velo::board::Shape;
 using velo::board::Step;
-using velo::platform::SharedFile;
+using velo::board::Store;
+using velo::platform::FileAddress;
 
 namespace {
 
@@ -34,71 +31,45 @@ struct Operation {
     void* context;
 };
 
-// The file: a board for those that wait, one for requests, and from which request on.
-struct Parts {
-    static constexpr std::uint32_t kMostWindow = 64,
-                                   kMostChunks = 8;  // of requests, which are waited for soon
-    // Of the chunks of all members together, unless that is too little for each.
-    static constexpr std::uint32_t kMostBytes = 1U << 20, kLeastBytes = 32U << 10;
+// Of the chunks of all members together, unless that is too little for each.
+constexpr std::uint32_t kMostBytes = 1U << 20, kLeastBytes = 32U << 10;
 
-    Shape waiting, requests;
-    std::size_t second, beginning, end;
+Shape shape_of(const velo_board_config& config) {
+    const std::uint32_t room = std::max(kMostBytes / (config.size + 1), kLeastBytes);
+    const std::uint32_t chunks = std::min(config.chunks, std::max(room / std::max(config.chunk, 1U), 1U));
+    return {config.size, config.window, chunks, config.chunk};
+}
 
-    explicit Parts(const velo_board_config& config)
-        : waiting{config.size, config.window, chunks_of(config), config.chunk}, requests(waiting) {
-        if (!waiting.plausible())
-            throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
-        requests.window = std::min(requests.window, kMostWindow);
-        requests.chunks = std::min({requests.chunks, requests.window, kMostChunks});
-        second = aligned(Offsets::of(waiting).end);
-        beginning = aligned(second + Offsets::of(requests).end);
-        end = beginning + sizeof(Beginning<>);
-    }
-    static std::uint32_t chunks_of(const velo_board_config& config) {
-        const std::uint32_t room = std::max(kMostBytes / (config.size + 1), kLeastBytes);
-        return std::min(config.chunks, std::max(room / std::max(config.chunk, 1U), 1U));
-    }
-    static std::size_t aligned(std::size_t offset) {
-        return (offset + velo::board::kSpacing - 1) / velo::board::kSpacing * velo::board::kSpacing;
-    }
-};
+velo::board::Surroundings surroundings(const velo_board_config& config) {
+    return {config.progress,
+            config.log,
+            config.trace,
+            config.context,
+            config.name,
+            std::uint64_t{config.stall_warning} * 1'000'000'000,
+            velo::board::are_crowded(config.size)};
+}
 
 }  // namespace
 
+struct velo_board_store {
+    Store store;
+};
+
 struct velo_board {
-    velo_board(SharedFile file, const velo_board_config& config, const Parts& parts)
-        : memory(large_enough(std::move(file), parts)),
-          member({memory.data(), parts.second}, parts.waiting, config.rank, surroundings(config, "")),
-          of_requests({memory.data() + parts.second, parts.beginning - parts.second}, parts.requests,
-                      config.rank, surroundings(config, ", requests"), true),
-          requests(&of_requests),
-          beginning(reinterpret_cast<Beginning<>*>(memory.data() + parts.beginning)),
+    velo_board(Store* store, const Store::Taken& taken, const Shape& shape, const velo_board_config& config)
+        : member(taken.memory, shape, config.rank, surroundings(config), store),
+          requests(&member),
           log(config.log),
           trace(config.trace),
           context(config.context) {}
 
-    static SharedFile large_enough(SharedFile file, const Parts& parts) {
-        if (file.bytes() < parts.end) velo::board::refuse();
-        return file;
-    }
-    static velo::board::Surroundings surroundings(const velo_board_config& config, const char* which) {
-        return {config.progress,
-                config.log,
-                config.trace,
-                config.context,
-                std::string(config.name) + which,
-                std::uint64_t{config.stall_warning} * 1'000'000'000,
-                velo::board::are_crowded(config.size)};
-    }
-
-    SharedFile memory;
-    Member member, of_requests;
+    Member member;
     velo::board::Requests<Operation> requests;
-    velo::board::BasicBeginning<> beginning;
     void (*log)(void*, const char*);
     void (*trace)(void*, const velo_board_event*);
     void* context;
-    bool failed = false, requests_failed = false;
+    bool failed = false;
 };
 
 namespace {
@@ -108,11 +79,11 @@ static_assert(VELO_BOARD_MOST_MEMBERS == Shape::kMostMembers);
 // An operation; the log says what has gone wrong. After that the members do not agree on the run any more,
 // and would wait for each other.
 template <typename Action>
-[[gnu::always_inline]] inline velo_status guarded(velo_board* board, bool* failed, Action action) {
-    if (*failed) [[unlikely]]
+[[gnu::always_inline]] inline velo_status guarded(velo_board* board, Action action) {
+    if (board->failed) [[unlikely]]
         return VELO_ERR_PROTOCOL;
-    return velo::contained(action, [board, failed](velo_status, const char* text) {
-        *failed = true;
+    return velo::contained(action, [board](velo_status, const char* text) {
+        board->failed = true;
         board->log(board->context, text);
     });
 }
@@ -192,20 +163,6 @@ Share block_of(const velo_goal_request& request, const Member& member) {
     }
 }
 
-bool is_of_blocks(velo_board_operation operation) {
-    return operation == VELO_BOARD_SCATTER || operation == VELO_BOARD_ALLTOALL;
-}
-
-static_assert(static_cast<int>(velo::board::Operation::kBarrier) == VELO_BOARD_BARRIER &&
-              static_cast<int>(velo::board::Operation::kReduceScatter) == VELO_BOARD_REDUCE_SCATTER);
-
-// As the member has it, for which both ways to scatter are the same.
-std::uint32_t signature_of(velo_board_operation operation, const velo_goal_request& request) {
-    return velo::board::Signature::of(
-        static_cast<velo::board::Operation>(std::min(operation, VELO_BOARD_REDUCE_SCATTER)),
-        static_cast<velo::goal::Operator>(request.op), request.root);
-}
-
 // What it asks of a member in its run.
 Step step_of(const Member& member, velo_board_operation operation, const velo_goal_request& request,
              const void* from, void* to) {
@@ -213,7 +170,8 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     const bool is_root = request.root == me,
                waits_for_all = operation != VELO_BOARD_EXSCAN && operation != VELO_BOARD_SCAN;
     Step step;
-    step.signature = signature_of(operation, request);
+    step.signature =
+        velo::board::Signature::of(operation, static_cast<velo::goal::Operator>(request.op), request.root);
     step.bytes = static_cast<std::uint32_t>(request.bytes);
     step.data = static_cast<const std::byte*>(request.in_place ? to : from);
     step.gives = true;
@@ -262,45 +220,85 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     return step;
 }
 
+// Of a chunk, in one run.
+std::uint64_t needs_of(velo_board_operation operation, const velo_goal_request& request,
+                       std::uint32_t size) noexcept {
+    constexpr std::uint64_t kPart = Shape::kLeastPart;
+    const std::uint64_t block = (request.bytes + kPart - 1) / kPart * kPart;
+    switch (operation) {
+        case VELO_BOARD_NONE:
+            return UINT64_MAX;
+        case VELO_BOARD_BARRIER:
+            return 0;
+        case VELO_BOARD_SCATTER:
+        case VELO_BOARD_ALLTOALL:
+            return block == 0 ? UINT64_MAX : block * (size - 1);
+        default:
+            // Without data there is no run.
+            if (request.bytes == 0) return UINT64_MAX;
+            return request.bytes * (operation == VELO_BOARD_REDUCE_SCATTER_BLOCK ? size : 1);
+    }
+}
+
 }  // namespace
 
 extern "C" {
 
-velo_status velo_board_create(const velo_board_config* config, velo_board** board, char* error,
-                              size_t error_bytes) {
-    *board = nullptr;
+velo_status velo_board_store_create(const char* directory, uint32_t boards, const velo_board_config* config,
+                                    velo_board_store** store, char* error, size_t error_bytes) {
+    *store = nullptr;
     return guarded(error, error_bytes, [&] {
-        const Parts parts(*config);
-        SharedFile memory = SharedFile::create(config->directory, parts.end);
-        velo::board::lay_out(memory.data(), parts.waiting);
-        velo::board::lay_out(memory.data() + parts.second, parts.requests);
-        *board = new velo_board(std::move(memory), *config, parts);
+        *store = new velo_board_store{Store::create(directory, boards, shape_of(*config))};
     });
 }
 
-void velo_board_address(const velo_board* board, char address[VELO_BOARD_ADDRESS]) {
-    static_assert(sizeof(velo::platform::FileAddress) <= VELO_BOARD_ADDRESS);
+void velo_board_store_address(const velo_board_store* store, char address[VELO_BOARD_ADDRESS]) {
+    static_assert(sizeof(FileAddress) <= VELO_BOARD_ADDRESS);
     std::memset(address, 0, VELO_BOARD_ADDRESS);
-    attempted([&] { std::memcpy(address, &board->memory.address(), sizeof(velo::platform::FileAddress)); });
+    attempted([&] { std::memcpy(address, &store->store.address(), sizeof(FileAddress)); });
 }
 
-velo_status velo_board_open(const velo_board_config* config, const char address[VELO_BOARD_ADDRESS],
-                            velo_board** board, char* error, size_t error_bytes) {
-    *board = nullptr;
-    return guarded(error, error_bytes, [&] {
-        const Parts parts(*config);
-        velo::platform::FileAddress file;
+bool velo_board_store_visible(const char address[VELO_BOARD_ADDRESS]) {
+    bool visible = false;
+    attempted([&] {
+        FileAddress file;
         std::memcpy(&file, address, sizeof file);
-        // Nobody gives it a name: those whom namespaces part from its owner have none.
-        if (!velo::platform::openable_by_pid(file))
-            throw Failure(VELO_ERR_UNREACHABLE, "the board's owner is not visible from this process");
-        *board = new velo_board(SharedFile::open(file, 0), *config, parts);
+        visible = file.bytes > 0 && file.machine == velo::platform::machine_identity() &&
+                  velo::platform::reachable_by_pid(file);
+    });
+    return visible;
+}
+
+velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store,
+                                  char* error, size_t error_bytes) {
+    *store = nullptr;
+    return guarded(error, error_bytes, [&] {
+        FileAddress file;
+        std::memcpy(&file, address, sizeof file);
+        *store = new velo_board_store{Store::open(file)};
     });
 }
 
-void velo_board_close(velo_board* board) {
+void velo_board_store_close(velo_board_store* store) {
+    static_assert(std::is_nothrow_destructible_v<velo_board_store>);
+    delete store;
+}
+
+velo_status velo_board_open(velo_board_store* store, const velo_board_config* config, velo_board** board,
+                            uint32_t* place, char* error, size_t error_bytes) {
+    *board = nullptr;
+    return guarded(error, error_bytes, [&] {
+        const Shape shape = shape_of(*config);
+        const Store::Taken taken = store->store.take({config->members, config->number}, shape);
+        *place = taken.place;
+        if (!taken.memory.empty()) *board = new velo_board(&store->store, taken, shape, *config);
+    });
+}
+
+void velo_board_close(velo_board_store* store, velo_board* board, uint32_t place) {
     static_assert(std::is_nothrow_destructible_v<velo_board>);
     delete board;
+    attempted([&] { store->store.leave(place); });
 }
 
 velo_board_counts velo_board_count(void) {
@@ -312,45 +310,25 @@ velo_board_counts velo_board_count(void) {
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to) {
     tell(board, VELO_BOARD_BEGINS, operation, false, *request);
-    const velo_status status =
-        guarded(board, &board->failed, [&] { perform(board->member, operation, *request, from, to); });
+    const velo_status status = guarded(board, [&] { perform(board->member, operation, *request, from, to); });
     tell(board, VELO_BOARD_ENDS, operation, false, *request);
     return status;
 }
 
-bool velo_board_serves(velo_board* board, uint64_t request) {
-    static_assert(noexcept(board->beginning.serves(request)));
-    return board->beginning.serves(request);
-}
-
-void velo_board_settle(velo_board* board) {
-    static_assert(noexcept(board->beginning.settle()));
-    board->beginning.settle();
-}
-
-bool velo_board_takes(const velo_board* board, velo_board_operation operation,
-                      const velo_goal_request* request) {
-    bool takes = false;
-    attempted([&] {
-        const std::uint64_t bytes = operation == VELO_BOARD_REDUCE_SCATTER_BLOCK
-                                        ? block_of(*request, board->member).bytes
-                                        : request->bytes;
-        // Without data there is no run.
-        takes = operation != VELO_BOARD_NONE && bytes <= board->of_requests.most(is_of_blocks(operation)) &&
-                (bytes > 0 || operation == VELO_BOARD_BARRIER);
-    });
-    return takes;
+uint64_t velo_board_needs(velo_board_operation operation, const velo_goal_request* request, uint32_t size) {
+    static_assert(noexcept(needs_of(operation, *request, size)));
+    return needs_of(operation, *request, size);
 }
 
 velo_status velo_board_start(velo_board* board, velo_board_operation operation,
                              const velo_goal_request* request, const void* from, void* to, void*** context) {
-    const Step step = step_of(board->of_requests, operation, *request, from, to);
+    const Step step = step_of(board->member, operation, *request, from, to);
     *context = nullptr;
     bool over = false;
     tell(board, VELO_BOARD_BEGINS, operation, true, *request);
-    const velo_status status = guarded(board, &board->requests_failed, [&] {
-        over = board->requests.over_at_once(
-            step, [&] { perform(board->of_requests, operation, *request, from, to); });
+    const velo_status status = guarded(board, [&] {
+        over = board->requests.over_at_once(step,
+                                            [&] { perform(board->member, operation, *request, from, to); });
     });
     if (over && status == VELO_OK) {
         tell(board, VELO_BOARD_ENDS, operation, true, *request);
@@ -366,9 +344,9 @@ velo_status velo_board_start(velo_board* board, velo_board_operation operation,
 bool velo_board_advance(velo_board* board, void** context, velo_status* status) {
     if (board->requests.empty()) return false;
     bool over = false;
-    *status = guarded(board, &board->requests_failed, [&] {
+    *status = guarded(board, [&] {
         over = board->requests.advance([&](const Operation& one) {
-            perform(board->of_requests, one.operation, one.request, one.from, one.to);
+            perform(board->member, one.operation, one.request, one.from, one.to);
         });
     });
     if (!over && *status == VELO_OK) return false;

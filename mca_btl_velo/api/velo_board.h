@@ -1,8 +1,9 @@
 /* Boards: collective operations of processes on one node, over lines in shared memory that one process writes
  * and all others read. C interface, as velo.h.
  *
- * One member makes a board, the others open it by its address, which the caller carries. Once all have it,
- * all call the same operations in the same order, with the same bytes, root and reduction; each call returns
+ * A process has a store, in which the boards lie of those groups whose rank 0 it is; the caller carries its
+ * address to the other members. Whoever of a group asks for its board first makes it, the others find it. All
+ * call the same operations in the same order, with the same bytes, root and reduction; each call returns
  * when the operation is done at this member. A member belongs to one thread at a time.
  *
  * Units: bytes, seconds. No function throws, aborts or exits. */
@@ -16,13 +17,22 @@ extern "C" {
 #endif
 
 typedef struct velo_board velo_board;
+typedef struct velo_board_store velo_board_store;
+
+enum {
+    VELO_BOARD_ADDRESS = 320, /* bytes of an address */
+    VELO_BOARD_MOST_MEMBERS = 4096
+};
 
 typedef struct velo_board_config {
     uint32_t rank, size;
+    uint64_t members; /* a hash of the processes in the order of their ranks */
+    /* Of the group and the board: no other one's in that store, of a group with these members and among those
+     * that a process of this group belongs to. */
+    uint64_t number;
     uint32_t window;        /* runs that a member may be ahead of another one */
     uint32_t chunks;        /* of them, those of more than 56 bytes, at most: fewer with many members */
     uint32_t chunk;         /* bytes that a member publishes at once, a multiple of 64 */
-    const char* directory;  /* where its memory is taken from */
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */
     const char* name;       /* in messages; copied */
     /* Serves whatever else this process owes to others; called while it waits. */
@@ -33,19 +43,26 @@ typedef struct velo_board_config {
     void* context;
 } velo_board_config;
 
-enum {
-    VELO_BOARD_ADDRESS = 320, /* bytes of an address */
-    VELO_BOARD_MOST_MEMBERS = 4096
-};
+/* In that directory, with address space for `boards` boards of that size, window, chunks and chunk, up to a
+ * GiB: as many may be there at a time. A board takes memory when it is made, and leaves it to the next one.
+ * VELO_ERR_RESOURCE, VELO_ERR_PARAMETER; `error` (of `error_bytes`) says what. */
+velo_status velo_board_store_create(const char* directory, uint32_t boards, const velo_board_config* config,
+                                    velo_board_store** store, char* error, size_t error_bytes);
+void velo_board_store_address(const velo_board_store* store, char address[VELO_BOARD_ADDRESS]);
+/* Whether the process that has made this store and this process can open each other's. Among all members of a
+ * group, or not among all: each finds the same. */
+bool velo_board_store_visible(const char address[VELO_BOARD_ADDRESS]);
+velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store,
+                                  char* error, size_t error_bytes);
+/* After its boards. The others keep what they have of it. NULL is allowed. */
+void velo_board_store_close(velo_board_store* store);
 
-/* VELO_ERR_RESOURCE, VELO_ERR_PARAMETER; `error` (of `error_bytes`) says what. */
-velo_status velo_board_create(const velo_board_config* config, velo_board** board, char* error,
-                              size_t error_bytes);
-void velo_board_address(const velo_board* board, char address[VELO_BOARD_ADDRESS]);
-velo_status velo_board_open(const velo_board_config* config, const char address[VELO_BOARD_ADDRESS],
-                            velo_board** board, char* error, size_t error_bytes);
-/* The others keep what they have of it. NULL is allowed. */
-void velo_board_close(velo_board* board);
+/* NULL, and VELO_OK: no memory is left for it, or as many as there may be are there; all members find the
+ * same. Each opens it once, and closes it, also if it is none: `place` is for that. VELO_ERR_MISMATCH:
+ * another member has another configuration. */
+velo_status velo_board_open(velo_board_store* store, const velo_board_config* config, velo_board** board,
+                            uint32_t* place, char* error, size_t error_bytes);
+void velo_board_close(velo_board_store* store, velo_board* board, uint32_t place);
 
 /* What all boards of this process have counted so far. */
 typedef struct velo_board_counts {
@@ -57,40 +74,19 @@ typedef struct velo_board_counts {
 } velo_board_counts;
 velo_board_counts velo_board_count(void);
 
-typedef enum velo_board_operation {
-    VELO_BOARD_NONE,
-    VELO_BOARD_BARRIER,
-    VELO_BOARD_BCAST,
-    VELO_BOARD_REDUCE,
-    VELO_BOARD_ALLREDUCE,
-    VELO_BOARD_SCAN,
-    VELO_BOARD_EXSCAN,
-    VELO_BOARD_GATHER,
-    VELO_BOARD_SCATTER,
-    VELO_BOARD_ALLGATHER,
-    VELO_BOARD_ALLTOALL,
-    VELO_BOARD_REDUCE_SCATTER,
-    VELO_BOARD_REDUCE_SCATTER_BLOCK
-} velo_board_operation;
-
 /* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_MISMATCH: a member
  * has another number of bytes; VELO_ERR_PROTOCOL: it is in another operation, or has done what no correct one
  * does. The log says what, the board is of no use any more, and who waits for this member finds that. */
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to);
 
-/* Requests: operations that go on while nobody waits, on lines of their own, so that their order among those
- * that wait is of no account; that among themselves is the same at all members. For one thread at a time,
- * which need not be the one that waits in velo_board_run.
+/* Requests: operations that go on while nobody waits, one after the other in the order in which they start,
+ * which is the same at all members. On a board where nobody waits in velo_board_run, and for one thread at a
+ * time.
  *
- * Whether request number `request` of this process goes over the board. All members have the same answer if
- * each has asked for the last one before it opened the board, then they have found that all have it, and each
- * has settled that, before or after any other one. False until then. */
-bool velo_board_serves(velo_board* board, uint64_t request);
-void velo_board_settle(velo_board* board);
-/* It is of the size that a request may have: what one run takes. */
-bool velo_board_takes(const velo_board* board, velo_board_operation operation,
-                      const velo_goal_request* request);
+ * What one run of it needs of a chunk; UINT64_MAX: it is none for a request. Those that need more than the
+ * chunk of a board has do not go over it. */
+uint64_t velo_board_needs(velo_board_operation operation, const velo_goal_request* request, uint32_t size);
 /* `context`: where to leave what velo_board_advance will give back when it is over, until another one starts;
  * NULL: it is over. The buffers, and what `request` points to, live until then. VELO_ERR_RESOURCE. */
 velo_status velo_board_start(velo_board* board, velo_board_operation operation,

@@ -1,5 +1,6 @@
 #include "board/board.h"
 
+#include <algorithm>
 #include <new>
 
 #include "platform/failure.h"
@@ -23,6 +24,17 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
         progress.finished.store(first_run, std::memory_order_relaxed);
         progress.begun.store(Begun::pack(first_run, 0), std::memory_order_relaxed);
     }
+    // Who has found an error may have left some behind.
+    for (std::uint32_t i = 0; i <= groups_of(shape.members); ++i)
+        places(memory, shape).counters[i].arrived.store(0, std::memory_order_relaxed);
+}
+
+std::uint64_t first_run_after(std::byte* memory, const Shape& shape) {
+    std::uint64_t last = 0;
+    for (std::uint32_t member = 0; member < shape.members; ++member)
+        last =
+            std::max(last, places(memory, shape).progress[member].finished.load(std::memory_order_relaxed));
+    return last + shape.window;  // that anybody may be ahead
 }
 
 void refuse() {
@@ -30,9 +42,12 @@ void refuse() {
                   "the board that another process has made is of another build of Velo, or of another shape");
 }
 
+void refuse_shape() {
+    throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
+}
+
 Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32_t me) {
-    if (!shape.plausible() || me >= shape.members)
-        throw Failure(VELO_ERR_PARAMETER, "a board of an impossible shape was asked for");
+    if (!shape.plausible() || me >= shape.members) refuse_shape();
     const auto* header = reinterpret_cast<const Header*>(memory);
     if (bytes < Offsets::of(shape).end || header->magic != Header::kMagic || header->shape != shape) refuse();
     return Board(places(memory, shape), shape, me, header->first_run);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "board/layout.h"
@@ -74,6 +75,17 @@ class BasicBoard {
         if (bytes <= kInLine) return line(writer, ahead).payload;
         const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
         return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
+    }
+    // The chunks of a writer in four parts: which one that of this run is in, or of one after it; the part.
+    static constexpr std::uint32_t kParts = 4;
+    std::uint32_t part_of_chunks(std::uint32_t ahead) const {
+        return static_cast<std::uint32_t>((run_ + ahead) % shape_.chunks) / chunks_of_part();
+    }
+    std::span<std::byte> chunks_of(std::uint32_t writer, std::uint32_t part) const {
+        const std::uint32_t first = part * chunks_of_part(),
+                            count = std::min(chunks_of_part(), shape_.chunks - first);
+        return {places_.chunks + (std::size_t{writer} * shape_.chunks + first) * shape_.chunk,
+                std::size_t{count} * shape_.chunk};
     }
     // The same of this member, to be stored in. Readers have its lines from when it was used before: all are
     // asked back at once, instead of one after the other by the stores.
@@ -213,6 +225,8 @@ class BasicBoard {
         return {};
     }
 
+    std::uint32_t chunks_of_part() const { return (shape_.chunks + kParts - 1) / kParts; }
+
     // Of this run, or of one after it, up to `window` - 1.
     Line<Atom>& line(std::uint32_t writer, std::size_t ahead = 0) const {
         const std::size_t at = line_ + ahead;
@@ -260,10 +274,15 @@ class BasicBoard {
 
 using Board = BasicBoard<>;
 
-// In zeroed memory of Offsets::of(shape).end bytes. Its creator calls `lay_out` first.
+// In zeroed memory of Offsets::of(shape).end bytes, or in that of another one. Its creator calls `lay_out`
+// first.
 void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run = 0);
+// Of the next board of that shape in the memory of one that all members have left: lines that it has used
+// are old to it.
+std::uint64_t first_run_after(std::byte* memory, const Shape& shape);
 // Throws: it is of another build, or of another shape.
 [[noreturn]] void refuse();
+[[noreturn]] void refuse_shape();
 // Throws Failure unless a board of that shape lies there.
 Board view(std::byte* memory, std::size_t bytes, const Shape& shape, std::uint32_t me);
 

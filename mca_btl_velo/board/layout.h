@@ -4,9 +4,9 @@
 //   Header | Progress[members] | Counter[counters] | Line[members + 1][window + 2]
 //          | chunk[members + 1][chunks]
 //
-// Each member writes its own progress, lines and chunks; what stands behind those of the last member is for
-// the result that the last to arrive writes. Offsets only, no pointers. The atomic type is a parameter as in
-// mailbox/layout.h.
+// Each member writes its own progress, lines and chunks; what stands behind those of the last member, where
+// there are more than two, is for the result that the last to arrive writes. Offsets only, no pointers. The
+// atomic type is a parameter as in mailbox/layout.h.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,10 @@ struct Shape {
     // Of a writer: those of the window, and two for runs in which two members wait for each other.
     static constexpr std::uint32_t kTurns = 2;
     constexpr std::size_t lines() const { return std::size_t{window} + kTurns; }
+    // Up to so many members everybody reads all contributions; above, the last to arrive does it for all.
+    static constexpr std::uint32_t kMostExchange = 2;
+    constexpr bool exchanges() const { return members <= kMostExchange; }
+    constexpr std::size_t writers() const { return members + (exchanges() ? 0U : 1U); }
 
     bool operator==(const Shape&) const = default;
     constexpr bool plausible() const {
@@ -119,18 +123,12 @@ constexpr std::uint32_t groups_of(std::uint32_t members) {
     return (members + kCounted - 1) / kCounted;
 }
 
-// Of the requests of a communicator, beside its boards.
-template <template <class> class Atom = std::atomic>
-struct alignas(kSpacing) Beginning {
-    Atom<std::uint64_t> word;
-};
-
 // Where everything is, from the first byte on.
 struct Offsets {
     std::size_t progress, counters, lines, chunks, end;
 
     static constexpr Offsets of(const Shape& shape) {
-        const std::size_t writers = shape.members + 1U;
+        const std::size_t writers = shape.writers();
         Offsets at{};
         at.progress = sizeof(Header);
         at.counters = at.progress + shape.members * sizeof(Progress<>);

@@ -24,7 +24,7 @@ void combine(const Reduction& by, const std::byte* a, const std::byte* b, std::b
     goal::combine(by.op, by.type, by.width, a, b, to, bytes / (by.width / 8));
 }
 
-std::uint32_t signature_of(Operation operation, std::uint32_t root = 0, const Reduction& by = {}) {
+std::uint32_t signature_of(velo_board_operation operation, std::uint32_t root = 0, const Reduction& by = {}) {
     return Signature::of(operation, by.op, root);
 }
 
@@ -59,11 +59,13 @@ Totals totals() {
 }
 
 Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
-               bool of_requests)
+               Store* store)
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)),
-      is_of_requests_(of_requests) {
+      store_(store),
+      backed_(store == nullptr ? UINT32_MAX : 0),
+      result_backed_(backed_),
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)) {
     std::lock_guard lock(all().mutex);
     all().open.push_back(this);
 }
@@ -101,7 +103,26 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
         wait([this, bytes, more] { return board_.may_publish(bytes, more); },
              [this] { return board_.fault_of_progress(); }, [this] { return slowest(); });
     }
+    back(board_.me(), bytes, ahead, &backed_);
     return board_.own_place(bytes, ahead);
+}
+
+// Before this member stores in a chunk of `writer`.
+inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead,
+                         std::uint32_t* backed) {
+    constexpr std::uint32_t kAll = (1U << Board::kParts) - 1;
+    if (bytes <= kInLine || (*backed & kAll) == kAll) [[likely]]
+        return;
+    const std::uint32_t part = board_.part_of_chunks(ahead);
+    if ((*backed & 1U << part) != 0) return;
+    const std::span<std::byte> chunks = board_.chunks_of(writer, part);
+    try {
+        store_->back(chunks.data(), chunks.size());
+    } catch (const Failure& failure) {
+        board_.end();
+        throw Failure(failure.status(), "the board of " + waiting_.name() + ": " + failure.what());
+    }
+    *backed |= 1U << part;
 }
 
 inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
@@ -221,7 +242,7 @@ void Member::check(const Step& step) {
 }
 
 void Member::barrier() {
-    board_.begin(signature_of(Operation::kBarrier), exchanges());
+    board_.begin(signature_of(VELO_BOARD_BARRIER), exchanges());
     if (exchanges()) {
         publish(nullptr, 0);
         for (std::uint32_t i = 0; i < board_.members(); ++i)
@@ -237,8 +258,9 @@ void Member::barrier() {
 }
 
 void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
+    const std::uint32_t signature = signature_of(VELO_BOARD_BCAST, root);
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature_of(Operation::kBcast, root));
+        board_.begin(signature);
         if (board_.me() == root) {
             publish(data + offset, part);
         } else {
@@ -251,8 +273,9 @@ void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
 
 void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* from, std::byte* to,
                     std::uint64_t bytes) {
+    const std::uint32_t signature = signature_of(VELO_BOARD_REDUCE, root, by);
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature_of(Operation::kReduce, root, by));
+        board_.begin(signature);
         if (board_.me() != root) {
             publish(from + offset, part);
         } else {
@@ -266,7 +289,7 @@ void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* fr
 }
 
 void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    const std::uint32_t signature = signature_of(Operation::kAllreduce, 0, by);
+    const std::uint32_t signature = signature_of(VELO_BOARD_ALLREDUCE, 0, by);
     const auto fold_all = [&](std::byte* into, std::uint64_t offset, std::uint32_t part) {
         fold(by, board_.members(), into, part, [&](std::uint32_t i) -> const std::byte* {
             if (i != board_.me()) return pick_up(i, part);
@@ -284,6 +307,7 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
         board_.begin(signature);
         give(offset, part, 0);
         if (arrive()) {
+            back(board_.result(), part, 0, &result_backed_);
             std::byte* const result = board_.place(board_.result(), part);
             fold_all(result, offset, part);
             board_.publish(board_.result(), part);
@@ -312,16 +336,17 @@ void Member::fold_lower(std::uint32_t signature, const Reduction& by, std::uint3
 }
 
 void Member::scan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    fold_lower(signature_of(Operation::kScan, 0, by), by, board_.me() + 1, from, to, bytes);
+    fold_lower(signature_of(VELO_BOARD_SCAN, 0, by), by, board_.me() + 1, from, to, bytes);
 }
 
 void Member::exscan(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    fold_lower(signature_of(Operation::kExscan, 0, by), by, board_.me(), from, to, bytes);
+    fold_lower(signature_of(VELO_BOARD_EXSCAN, 0, by), by, board_.me(), from, to, bytes);
 }
 
 void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
+    const std::uint32_t signature = signature_of(VELO_BOARD_GATHER, root);
     cut(block, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature_of(Operation::kGather, root));
+        board_.begin(signature);
         if (board_.me() != root) {
             publish(from + offset, part);
         } else {
@@ -334,8 +359,9 @@ void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, st
 }
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
+    const std::uint32_t signature = signature_of(VELO_BOARD_SCATTER, root);
     cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature_of(Operation::kScatter, root));
+        board_.begin(signature);
         if (board_.me() == root)
             publish_blocks(from + offset, block, part);
         else
@@ -348,7 +374,7 @@ void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, s
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
     exchange(
-        signature_of(Operation::kAllgather), block, shape().chunk,
+        signature_of(VELO_BOARD_ALLGATHER), block, shape().chunk,
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish(own + offset, part, ahead);
         },
@@ -361,7 +387,7 @@ void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
     exchange(
-        signature_of(Operation::kAlltoall), block, part_of_blocks(),
+        signature_of(VELO_BOARD_ALLTOALL), block, part_of_blocks(),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish_blocks((from != nullptr ? from : to) + offset, block, part, ahead);
         },
@@ -374,8 +400,9 @@ void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block)
 
 void Member::reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,
                             std::uint64_t begin, std::uint64_t end) {
+    const std::uint32_t signature = signature_of(VELO_BOARD_REDUCE_SCATTER, 0, by);
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature_of(Operation::kReduceScatter, 0, by));
+        board_.begin(signature);
         publish((from != nullptr ? from : to) + offset, part);
         const std::uint64_t first = std::max(begin, offset), last = std::min(end, offset + part);
         if (first < last) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "board/board.h"
+#include "board/store.h"
 #include "board/waiting.h"
 #include "goal/operation.h"
 
@@ -66,9 +67,9 @@ struct Step {
 class Member {
  public:
     // `memory`: a board of that shape; lives as long as the member.
-    // Of requests: the second board of a communicator.
+    // `store`: where it lies; null: all of its memory is there.
     Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
-           bool of_requests = false);
+           Store* store = nullptr);
     Member(const Member&) = delete;
     ~Member();
 
@@ -91,11 +92,9 @@ class Member {
     // --- without waiting: first `give` until it says yes, then `has_all` until it does, then the operation
     // itself, which must be of one run and finds everything there, then `forget`.
 
-    // Bytes of a block, of which one run takes no more.
-    std::uint32_t most(bool in_blocks) const { return in_blocks ? part_of_blocks() : shape().chunk; }
     // Two members that wait for each other, with a line each.
     bool takes_turns(std::uint64_t bytes) const { return exchanges() && bytes <= kInLine; }
-    bool exchanges() const { return board_.members() <= kMostExchange; }
+    bool exchanges() const { return shape().exchanges(); }
     bool give(const Step& step);
     bool has_all(const Step& step);
     void forget() { given_ = false; }
@@ -107,14 +106,12 @@ class Member {
     const Shape& shape() const { return board_.shape(); }
     std::uint32_t me() const { return board_.me(); }
     Totals counted() const {
-        return {!is_of_requests_, published_, picked_up_, credit_waits_, waiting_.long_waits(), requests_};
+        return {1, published_, picked_up_, credit_waits_, waiting_.long_waits(), requests_};
     }
 
  private:
-    // Up to so many members everybody reads all contributions; above, the last to arrive does it for all.
-    static constexpr std::uint32_t kMostExchange = 2;
-
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
+    void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead, std::uint32_t* backed);
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead = 0);
@@ -145,8 +142,9 @@ class Member {
 
     Board board_;
     Waiting waiting_;
+    Store* store_;
+    std::uint32_t backed_, result_backed_;  // parts of its chunks, and of those of the result: bits
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
-    bool is_of_requests_;
     Count published_, picked_up_, credit_waits_, requests_;
     bool given_ = false, is_last_ = false;  // of the run that is under way without waiting
     bool has_waited_ = false;

@@ -8,17 +8,17 @@ namespace {
 constexpr const char* kNames[] = {"nothing",   "barrier",   "bcast",    "reduce",
                                   "allreduce", "scan",      "exscan",   "gather",
                                   "scatter",   "allgather", "alltoall", "reduce_scatter"};
-static_assert(std::size(kNames) == static_cast<std::size_t>(Operation::kReduceScatter) + 1);
+static_assert(std::size(kNames) == VELO_BOARD_REDUCE_SCATTER + 1);
 
-Operation operation_of(std::uint32_t kind) {
+velo_board_operation operation_of(std::uint32_t kind) {
     const std::uint32_t operation = kind >> Signature::kOperatorBits;
-    return operation < std::size(kNames) ? static_cast<Operation>(operation) : Operation::kNone;
+    return operation < std::size(kNames) ? static_cast<velo_board_operation>(operation) : VELO_BOARD_NONE;
 }
 
 }  // namespace
 
 std::string describe_kind(std::uint32_t kind) {
-    const Operation operation = operation_of(kind);
+    const velo_board_operation operation = operation_of(kind);
     std::string text = kNames[static_cast<std::size_t>(operation)];
     const auto op = static_cast<goal::Operator>(kind & ((1U << Signature::kOperatorBits) - 1));
     if (Signature::reduces(operation) && op <= goal::Operator::kOwn)

@@ -6,31 +6,18 @@
 #include <string>
 
 #include "goal/operation.h"
+#include "types/engine.h"
 
 namespace velo::board {
-
-enum class Operation : std::uint8_t {
-    kNone,
-    kBarrier,
-    kBcast,
-    kReduce,
-    kAllreduce,
-    kScan,
-    kExscan,
-    kGather,
-    kScatter,
-    kAllgather,
-    kAlltoall,
-    kReduceScatter
-};
 
 // From the lowest on: so many bits of the root that these suffice, operator, operation.
 struct Signature {
     static constexpr unsigned kRootBits = 5, kOperatorBits = 4, kOperationBits = 4;
     static constexpr unsigned kKindBits = kOperatorBits + kOperationBits, kBits = kKindBits + kRootBits;
 
-    // What does not belong to the operation is of no account.
-    static constexpr std::uint32_t of(Operation operation, goal::Operator op, std::uint32_t root) {
+    // What does not belong to the operation is of no account, nor in which way a vector is scattered.
+    static constexpr std::uint32_t of(velo_board_operation operation, goal::Operator op, std::uint32_t root) {
+        if (operation == VELO_BOARD_REDUCE_SCATTER_BLOCK) operation = VELO_BOARD_REDUCE_SCATTER;
         const std::uint32_t kind = static_cast<std::uint32_t>(operation) << kOperatorBits |
                                    (reduces(operation) ? static_cast<std::uint32_t>(op) : 0);
         return kind << kRootBits | (has_root(operation) ? root % (1U << kRootBits) : 0);
@@ -38,18 +25,18 @@ struct Signature {
     // All but the root.
     static constexpr std::uint32_t kind_of(std::uint32_t signature) { return signature >> kRootBits; }
 
-    static constexpr bool reduces(Operation operation) {
-        return operation == Operation::kReduce || operation == Operation::kAllreduce ||
-               operation == Operation::kScan || operation == Operation::kExscan ||
-               operation == Operation::kReduceScatter;
+    static constexpr bool reduces(velo_board_operation operation) {
+        return operation == VELO_BOARD_REDUCE || operation == VELO_BOARD_ALLREDUCE ||
+               operation == VELO_BOARD_SCAN || operation == VELO_BOARD_EXSCAN ||
+               operation == VELO_BOARD_REDUCE_SCATTER;
     }
-    static constexpr bool has_root(Operation operation) {
-        return operation == Operation::kBcast || operation == Operation::kReduce ||
-               operation == Operation::kGather || operation == Operation::kScatter;
+    static constexpr bool has_root(velo_board_operation operation) {
+        return operation == VELO_BOARD_BCAST || operation == VELO_BOARD_REDUCE ||
+               operation == VELO_BOARD_GATHER || operation == VELO_BOARD_SCATTER;
     }
 };
 static_assert(static_cast<unsigned>(goal::Operator::kOwn) < 1U << Signature::kOperatorBits);
-static_assert(static_cast<unsigned>(Operation::kReduceScatter) < 1U << Signature::kOperationBits);
+static_assert(static_cast<unsigned>(VELO_BOARD_REDUCE_SCATTER_BLOCK) < 1U << Signature::kOperationBits);
 
 // In words; whatever they are.
 std::string describe_kind(std::uint32_t kind);

@@ -8,9 +8,10 @@
 namespace velo::board {
 
 bool are_crowded(std::uint32_t members) {
+    static const long online = ::sysconf(_SC_NPROCESSORS_ONLN);  // it reads files
     cpu_set_t usable;
     CPU_ZERO(&usable);
-    long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+    long processors = online;
     // One alone says nothing: this process may be bound to it, and others to others.
     if (::sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) > 1)
         processors = CPU_COUNT(&usable);

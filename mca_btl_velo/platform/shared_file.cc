@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cinttypes>
@@ -100,11 +101,11 @@ constexpr std::size_t kPageBytes = 4096;
 
 // Returns an errno. Older kernels give back all of a piece when a signal comes (EINTR): under a timer, such
 // as a profiler's, the pieces become smaller until one is there before the next signal.
-int allocate(int fd, std::size_t bytes) {
+int allocate(int fd, std::size_t offset, std::size_t bytes) {
     std::size_t most = bytes;
     for (std::size_t at = 0; at < bytes;) {
         const std::size_t piece = std::min(most, bytes - at);
-        const int error = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(piece));
+        const int error = ::posix_fallocate(fd, static_cast<off_t>(offset + at), static_cast<off_t>(piece));
         if (error == 0) {
             at += piece;
         } else if (error == EINTR) {
@@ -116,13 +117,15 @@ int allocate(int fd, std::size_t bytes) {
     return 0;
 }
 
-// Takes the page faults now and not in the first messages.
+// Takes the page faults now and not in the first messages. Others may be using the memory.
 void touch(std::byte* data, std::size_t bytes) {
 #if defined(MADV_POPULATE_WRITE)
-    if (::madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return;  // Linux 5.14
+    const std::size_t before = reinterpret_cast<std::uintptr_t>(data) % kPageBytes;
+    if (::madvise(data - before, before + bytes, MADV_POPULATE_WRITE) == 0) return;  // Linux 5.14
 #endif
     for (std::size_t at = 0; at < bytes; at += kPageBytes)
-        *static_cast<volatile std::byte*>(data + at) = std::byte{0};
+        (void)std::atomic_ref(reinterpret_cast<unsigned char&>(data[at]))
+            .fetch_or(0, std::memory_order_relaxed);
 }
 
 std::byte* map(int fd, std::size_t bytes, int flags = 0) {
@@ -192,6 +195,12 @@ std::uint64_t SharedFile::room_in(const std::string& directory) {
 }
 
 SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
+    SharedFile file = reserve(directory, bytes);
+    file.provide(0, bytes);
+    return file;
+}
+
+SharedFile SharedFile::reserve(const std::string& directory, std::size_t bytes) {
     SharedFile file;
     if (directory.size() >= FileAddress::kDirectoryBytes) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_backing_directory is longer than " +
@@ -215,14 +224,20 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
     if (::ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) fail_create(directory, bytes, errno);
     file.data_ = map(file.fd_, bytes);
     file.bytes_ = bytes;
-    // The pages are allocated here, by their owner, near to it.
+    // The pages are allocated near to the owner.
     place_nearby(file.data_, bytes);
-    if (int error = allocate(file.fd_, bytes); error != 0) fail_create(directory, bytes, error);
-    touch(file.data_, bytes);
     struct stat status {};
     if (::fstat(file.fd_, &status) != 0) fail_create(directory, bytes, errno);
     file.address_.inode = status.st_ino;
     return file;
+}
+
+void SharedFile::provide(std::size_t offset, std::size_t bytes) {
+    const int fd = fd_ >= 0 ? fd_ : ::open(owner_path(address_).data(), O_RDWR | O_CLOEXEC);
+    const int error = fd < 0 ? errno : allocate(fd, offset, bytes);
+    if (fd != fd_ && fd >= 0) ::close(fd);
+    if (error != 0) fail_create(address_.directory, bytes, error);
+    touch(data_ + offset, bytes);
 }
 
 SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most, bool at_once) {

@@ -36,6 +36,10 @@ class SharedFile {
     // error here and never a SIGBUS later), readable by this user only. Throws Failure naming the directory
     // and the size.
     static SharedFile create(const std::string& directory, std::size_t bytes);
+    // The same without memory: nobody touches what `provide` has not backed with some.
+    static SharedFile reserve(const std::string& directory, std::size_t bytes);
+    // By its owner or a process that can open it without a name. Others may be using that memory.
+    void provide(std::size_t offset, std::size_t bytes);
     // Bytes that are free there; the most there are where that is not limited or not known.
     static std::uint64_t room_in(const std::string& directory);
     // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where

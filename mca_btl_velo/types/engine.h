@@ -91,6 +91,23 @@ typedef struct velo_config {
     void (*log)(void* context, int level, const char* text);
 } velo_config;
 
+/* Collective operations that a board serves. */
+typedef enum velo_board_operation {
+    VELO_BOARD_NONE,
+    VELO_BOARD_BARRIER,
+    VELO_BOARD_BCAST,
+    VELO_BOARD_REDUCE,
+    VELO_BOARD_ALLREDUCE,
+    VELO_BOARD_SCAN,
+    VELO_BOARD_EXSCAN,
+    VELO_BOARD_GATHER,
+    VELO_BOARD_SCATTER,
+    VELO_BOARD_ALLGATHER,
+    VELO_BOARD_ALLTOALL,
+    VELO_BOARD_REDUCE_SCATTER,
+    VELO_BOARD_REDUCE_SCATTER_BLOCK
+} velo_board_operation;
+
 /* What a member of a board does, for the trace. */
 typedef enum velo_board_step {
     VELO_BOARD_BEGINS,  /* an operation; `number`: its bytes */
@@ -101,7 +118,7 @@ typedef enum velo_board_step {
 typedef struct velo_board_event {
     velo_board_step step;
     uint8_t operation; /* velo_board_operation, of BEGINS and ENDS */
-    bool is_request;   /* those of a board end in the order in which they begin, and never wait */
+    bool is_request;   /* but for persistent ones they end in the order in which they begin, and never wait */
     uint16_t communicator;
     uint64_t number;
 } velo_board_event;

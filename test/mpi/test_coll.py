@@ -15,6 +15,7 @@ from velo.trace.boards import OPERATIONS
 KIND = reader.Kind
 pytestmark = any_velo
 COLL = {"coll": "velo,basic,libnbc,inter,self", "btl_velo_verbose": 5}
+SCHEDULES = {"coll_velo_boards": 0}
 ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
 USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
 
@@ -85,12 +86,16 @@ def test_every_algorithm_by_name(mpi, operation, names):
 
 @flows(8, policies=("none", "dynamic"), always=True)
 def test_many_requests_before_one_is_waited_for(mpi, flow):
-    assert run(mpi, "many", 20000, np=3, params=flow.params).facts() == {"rounds": 20000}
+    assert run(mpi, "many", 20000, np=3, params={**SCHEDULES, **flow.params}).facts() == {"rounds": 20000}
 
 
 @pytest.mark.parametrize("np, count", [(4, 200), (2, 10000)])
 def test_thousands_of_communicators_each_freed_with_an_operation_under_way(mpi, np, count):
-    assert run(mpi, "communicators", count, np=np).facts() == {"rounds": count}
+    assert run_on_boards(mpi, "communicators", count, np=np).facts() == {"rounds": count}
+
+
+def test_communicators_freed_with_a_schedule_under_way(mpi):
+    assert run(mpi, "communicators", 500, np=4, params=SCHEDULES).facts() == {"rounds": 500}
 
 
 @pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
@@ -115,7 +120,22 @@ def test_blocks_that_differ_in_a_tight_mailbox(mpi, flow):
 
 @pytest.mark.parametrize("np", [1, 2, 3])
 def test_persistent_requests_are_started_in_any_order_and_outlive_their_communicator(mpi, np):
-    assert run(mpi, "persistent", 50, np=np, params=ALONE, program="coll_blocks").facts() == {"rounds": 50}
+    result = run(mpi, "persistent", 50, np=np, params={**ALONE, **SCHEDULES}, program="coll_blocks")
+    assert result.facts() == {"rounds": 50} and ON_BOARDS.findall(result.stderr) == ["0"] * np
+
+
+@pytest.mark.parametrize("np", [2, 3, 5])
+def test_persistent_requests_have_a_board_each(mpi, np):
+    """Three of them, each of which was started at least once in a round."""
+    result = mpi.run("coll_blocks", "persistent", 50, np=np, params={**COLL, **ALONE})
+    assert min(int(count) for count in ON_BOARDS.findall(result.stderr)) >= 150, str(result)
+    assert all(count >= 4 for count, *_ in boards(result)) and result.facts() == {"rounds": 50}, str(result)
+
+
+def test_persistent_requests_without_a_board_are_schedules(mpi):
+    """As many boards as there may be are there."""
+    result = run(mpi, "persistent", 20, np=3, params={**ALONE, "coll_velo_boards": 2}, program="coll_blocks")
+    assert {count for count, *_ in boards(result)} == {2} and result.facts() == {"rounds": 20}, str(result)
 
 
 def test_blocks_far_from_each_other(mpi):
@@ -128,7 +148,8 @@ def test_more_than_2_gib_in_one_message(mpi):
 
 
 def test_collectives_beside_a_communicator_that_is_being_made(mpi):
-    assert run(mpi, "idup", 10, np=3).facts() == {"rounds": 10}
+    assert run_on_boards(mpi, "idup", 10, np=3).facts() == {"rounds": 10}
+    assert run(mpi, "idup", 10, np=3, params=SCHEDULES).facts() == {"rounds": 10}
 
 
 @pytest.mark.parametrize("count", [8, 300000])
@@ -158,7 +179,7 @@ def test_requests_on_a_board_that_differ_are_an_error(mpi, np):
 @pytest.mark.parametrize("np", [2, 3])
 @pytest.mark.parametrize("operators, own, theirs", [(0, "reduce (add) of root 0", "bcast of root 0"), (1, "allreduce (add)", "allreduce (max)")])
 def test_operations_on_a_board_that_differ_are_an_error_that_names_both(mpi, np, operators, own, theirs):
-    result = run(mpi, "differ", operators, np=np)
+    result = run_on_boards(mpi, "differ", operators, np=np)
     found = {int(here): (int(there), mine, other) for here, _, mine, there, other in OTHER.findall(result.stderr)}
     assert found[0][0] > 0 and found[0][1:] == (own, theirs), str(result)
     # Of those that agree one may have found it before another one has looked.
@@ -214,11 +235,13 @@ def test_between_groups_the_other_way_is_gone(mpi):
 
 
 def test_beside_messages(mpi):
-    assert run(mpi, "mixed", 200, np=4).facts() == {"rounds": 200}
+    assert run(mpi, "mixed", 200, np=4, params=SCHEDULES).facts() == {"rounds": 200}
+    assert run_on_boards(mpi, "mixed", 200, np=4).facts() == {"rounds": 200}
 
 
 def test_threads_side_by_side(mpi):
-    assert run(mpi, "threads", 200, np=3).facts() == {"rounds": 200}
+    assert run(mpi, "threads", 200, np=3, params=SCHEDULES).facts() == {"rounds": 200}
+    assert run_on_boards(mpi, "threads", 200, np=3).facts() == {"rounds": 200}
 
 
 def test_few_schedules_are_kept(mpi):
@@ -330,7 +353,9 @@ def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
 def test_small_blocking_operations_go_over_a_board(mpi, np):
     result = run(mpi, "check", 1, np=np)
     found = boards(result)
-    assert len(found) == np and all(count == 1 and published and picked for count, published, picked, _ in found), str(result)
+    # One for them, one for requests, one for each persistent request.
+    assert len(found) == np and all(count > 2 and published and picked for count, published, picked, _ in found), str(result)
+    assert len({count for count, *_ in found}) == 1, str(result)
     assert result.facts() == {"rounds": 1}
 
 
@@ -338,7 +363,7 @@ def test_small_blocking_operations_go_over_a_board(mpi, np):
 def test_requests_go_over_a_board_whatever_waits_in_between(mpi, np):
     result = run(mpi, "between_calls", 600, np=np)
     requests = [int(count) for count in ON_BOARDS.findall(result.stderr)]
-    # Those of more than one run go by schedules, and so do the first ones.
+    # Those of more than one run go by schedules.
     assert len(requests) == np and min(requests) > 200 and result.facts() == {"rounds": 600}, str(result)
 
 
@@ -370,6 +395,12 @@ def test_the_trace_has_what_was_done_on_boards(mpi, tmp_path):
         assert len(waits) == sum(kind == KIND.BOARD_GO_ON for kind, _, _ in records) and set(waits) <= {0, 1, 2, reader.NONE} - {trace.rank}
 
 
+def test_members_that_namespaces_part_have_no_board(mpi, pid_namespace):
+    """All find that alike, each by itself."""
+    result = run(mpi, "check", 1, np=3, before=pid_namespace)
+    assert boards(result) == [(0, 0, 0, 0)] * 3 and result.facts() == {"rounds": 1}
+
+
 def test_without_boards_everything_is_a_schedule(mpi):
     result = run(mpi, "check", 1, np=3, params={"coll_velo_boards": 0})
     assert boards(result) == [(0, 0, 0, 0)] * 3 and result.facts() == {"rounds": 1}
@@ -398,7 +429,7 @@ def test_boards_of_communicators_that_come_and_go(mpi):
     """More at a time than coll_velo_boards: the others run as schedules, and a freed one makes room."""
     result = run_on_boards(mpi, "boards", 300, np=3, params={"coll_velo_boards": 3})
     found = boards(result)
-    assert len({count for count, *_ in found}) == 1 and 100 < found[0][0] < 300, str(result)
+    assert len({count for count, *_ in found}) == 1 and 100 < found[0][0] < 600, str(result)
     assert "has no board: as many boards as coll_velo_boards says are in use" in result.stderr
     assert result.facts() == {"rounds": 300}
 

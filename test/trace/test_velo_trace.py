@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 TOP = pathlib.Path(os.environ.get("VELO_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 COMMAND = TOP / "contrib" / "trace" / "velo-trace"
+from velo.trace.boards import OPERATIONS
 from velo.trace import chrome, errors, reader, series, table
 
 NONE, JOB, BEGIN = 0xFFFFFFFF, 77, 5_000_000_000
@@ -158,6 +160,11 @@ def test_a_stall_without_end_lasts_to_the_end_of_the_trace(tmp_path):
     path = write(tmp_path / "c.vtrace", [*peers(), record(10, KIND.STALL_BEGIN, 2, 1, 0, 0, 1), END])
     (event,) = [event for event in chrome_events(path) if event["ph"] == "X"]
     assert (event["name"], event["dur"]) == ("stall: no free slot", 990)
+
+
+def test_operations_on_boards_have_the_names_of_the_engine():
+    enum = re.search(r"typedef enum velo_board_operation \{(.*?)\}", (TOP / "mca_btl_velo" / "types" / "engine.h").read_text(), re.S)[1]
+    assert [name.upper() or "NONE" for name in OPERATIONS] == re.findall(r"VELO_BOARD_(\w+)", enum)
 
 
 def test_operations_on_boards_are_slices_with_their_waits_and_requests_are_asynchronous(tmp_path):

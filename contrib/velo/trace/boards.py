@@ -11,14 +11,14 @@ _FIRST_THREAD = 1 << 20  # above those of the peers
 
 
 class Boards:
-    """Of one process. A call, and a wait within it, end with what comes next of their kind; requests in their order."""
+    """Of one process. A call, and a wait within it, end with what comes next of their kind; a request with the first end of one like it."""
 
     KINDS = (Kind.BOARD_BEGIN, Kind.BOARD_WAIT, Kind.BOARD_GO_ON, Kind.BOARD_END)
 
     def __init__(self, process):
         self._process = process
         self._calls, self._waits = {}, {}  # by communicator
-        self._requests = collections.defaultdict(collections.deque)
+        self._requests = collections.defaultdict(list)
         self._started = 0
         self._named = set()
 
@@ -34,14 +34,19 @@ class Boards:
             yield from self._slice(self._waits, communicator, time_us)
         elif kind == Kind.BOARD_BEGIN and is_request:
             self._started += 1
-            self._requests[communicator].append((f"I{name.lower()}", self._started))
-            yield self._request("b", communicator, *self._requests[communicator][-1], time_us, bytes=number)
+            self._requests[communicator].append((f"I{name.lower()}", self._started, number))
+            yield self._request("b", communicator, f"I{name.lower()}", self._started, time_us, bytes=number)
         elif kind == Kind.BOARD_BEGIN:
             self._calls[communicator] = (time_us, name, {"bytes": number})
         elif not is_request:
             yield from self._slice(self._calls, communicator, time_us)
-        elif self._requests[communicator]:
-            yield self._request("e", communicator, *self._requests[communicator].popleft(), time_us)
+        else:
+            # Persistent ones may end in another order; those that are alike are one as good as the other.
+            begun = self._requests[communicator]
+            ended = next((one for one in begun if (one[0], one[2]) == (f"I{name.lower()}", number)), None)
+            if ended:
+                begun.remove(ended)
+                yield self._request("e", communicator, *ended[:2], time_us)
 
     def unfinished(self, time_us):
         """What has not ended when the trace does."""
@@ -49,7 +54,7 @@ class Boards:
             for communicator in list(begun):
                 yield from self._slice(begun, communicator, time_us)
         for communicator, requests in self._requests.items():
-            for name, number in requests:
+            for name, number, _ in requests:
                 yield self._request("e", communicator, name, number, time_us)
 
     def _slice(self, begun, communicator, end_us):

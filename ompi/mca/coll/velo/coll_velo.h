@@ -33,8 +33,15 @@ typedef enum mca_coll_velo_sequence_t {
     MCA_COLL_VELO_SEQUENCES,
 } mca_coll_velo_sequence_t;
 
-/* How far a communicator is on the way to its board. */
-typedef enum mca_coll_velo_opening_t { MCA_COLL_VELO_CLOSED, MCA_COLL_VELO_OPENING, MCA_COLL_VELO_OPENED } mca_coll_velo_opening_t;
+/* Of a communicator: for its calls that wait, for its requests, or for a persistent one alone. */
+typedef struct mca_coll_velo_board_t {
+    bool is_open;      /* it was asked for */
+    bool has_place;    /* in the communicator's store: this one, board or not */
+    velo_board* board; /* NULL: there is none */
+    uint32_t place;
+    uint32_t under_way; /* requests, under the lock of all */
+    struct mca_coll_velo_board_t* next;
+} mca_coll_velo_board_t;
 
 /* Of a communicator. Requests that are under way keep it. */
 typedef struct mca_coll_velo_module_t {
@@ -43,18 +50,14 @@ typedef struct mca_coll_velo_module_t {
     bool enabled;
     uint32_t id, rank, size;
     ompi_communicator_t* comm;
-    atomic_int opening; /* mca_coll_velo_opening_t */
-    velo_board* board;  /* once that is over. NULL: there is none */
-    /* Requests of that board, under its lock: of those that have begun so far, while that decides whether they go over it, and
-     * of those that are under way there. */
-    uint64_t requests_begun;
-    velo_board* of_requests; /* NULL: none yet */
-    bool requests_settled;
-    uint32_t requests_on_board;
-    struct mca_coll_velo_module_t* next_on_board;
+    bool knows_store;
+    velo_board_store* store; /* where its boards are, once that is known. NULL: it has none */
+    uint64_t among;          /* its members */
+    mca_coll_velo_board_t boards[MCA_COLL_VELO_SEQUENCES];
+    uint32_t persistent; /* requests that have had a board each */
     ompi_group_t *members;
     velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
-    atomic_int under_way; /* requests, and the opening of the board */
+    atomic_int under_way;                             /* requests */
     uint32_t
         on_node; /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
 } mca_coll_velo_module_t;
@@ -101,9 +104,13 @@ typedef struct mca_coll_velo_request_t {
     mca_coll_velo_module_t *module;
     mca_coll_velo_buffer_t send, receive;
     mca_coll_velo_operands_t operands;
-    velo_goal_schedule* schedule; /* of a persistent one */
+    /* Of a persistent one: by a schedule, or over a board. */
+    velo_goal_schedule* schedule;
     uint32_t lane;
     uint64_t starts;
+    mca_coll_velo_board_t on;
+    velo_board_operation on_board;
+    velo_goal_request asked;
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 
@@ -122,6 +129,7 @@ typedef struct mca_coll_velo_place_t {
     uint32_t leader;  /* of its node: the rank in the job */
     uint32_t address; /* of its interface; 0: it has none, or does not lead */
     uint32_t mtu;
+    char boards[VELO_BOARD_ADDRESS]; /* 0: it has none */
 } mca_coll_velo_place_t;
 void mca_coll_velo_describe_multicast(mca_coll_velo_place_t* place);
 void mca_coll_velo_forget_multicast(void);
@@ -174,18 +182,18 @@ void mca_coll_velo_convert(ompi_datatype_t* type, size_t count, char* user, char
 void mca_coll_velo_keep_types(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_drop(mca_coll_velo_buffer_t* buffer);
 
-/* board */
-/* Sees to it that it opens, at the first call of a communicator in any form. */
-void mca_coll_velo_open_board(mca_coll_velo_module_t* module);
-/* Of a blocking call, which waits until it is open; all members call it alike. */
-velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module);
-void mca_coll_velo_close_board(mca_coll_velo_module_t* module);
-/* Whether a call may go over it, but for its form. */
-bool mca_coll_velo_is_for_board(const mca_coll_velo_call_t* call);
-/* Whether the next request does, if its call may; all members call it alike, once for each request. */
-bool mca_coll_velo_board_serves(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call);
-ompi_request_t* mca_coll_velo_start_on_board(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm);
+/* board: what a process publishes of its own */
+void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place);
 void mca_coll_velo_forget_boards(void);
+/* For a call that waits, NULL: it does not go over one. All members ask alike, for this and what follows. */
+velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call);
+/* A request; NULL: it does not go over one. */
+ompi_request_t* mca_coll_velo_start_on_board(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call,
+                                             ompi_communicator_t* comm);
+/* Whether a persistent request, which has its buffers, goes over one; it has its own. */
+bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_coll_velo_call_t* call);
+void mca_coll_velo_restart_on_board(mca_coll_velo_request_t* request);
+void mca_coll_velo_close_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board);
 /* Of MPI, for what came of it. */
 int mca_coll_velo_error_of_board(velo_status status);
 

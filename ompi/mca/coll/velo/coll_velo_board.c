@@ -1,29 +1,40 @@
-/* The board of a communicator whose members are all on one node: made at its first call, by rank 0, and used if all members
- * have it, as they agree by schedules. Calls that wait wait for that. */
-#include "coll_velo.h"
-
+/* The boards of a communicator whose members are all on one node: one for calls that wait, one for requests,
+ * and one for each persistent request, each opened when it is first needed. They lie in the store of the
+ * process that is rank 0. Nothing is sent: whoever comes first makes one, and what decides whether there is
+ * one is known to all members alike. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "coll_velo.h"
 #include "opal/runtime/opal_progress.h"
+#include "opal/util/proc.h"
 
-static atomic_uint in_use;
+/* Of requests, which are waited for soon. */
+enum {
+    WINDOW_OF_REQUESTS = 64,
+    CHUNKS_OF_REQUESTS = 8,
+    WINDOW_OF_PERSISTENT = 4,
+    CHUNKS_OF_PERSISTENT = 2,
+    LINE = 64,
+    LEAST = 8 /* bytes of a chunk for each member */
+};
 
-/* Guards what modules say of their requests, and this list of those that have some under way. */
+/* Of this process, and what it knows of the others of its job. */
+static struct {
+    opal_mutex_t lock;
+    velo_board_store* own; /* NULL: it has none */
+    struct peer_t {
+        velo_board_store* store; /* NULL: not opened */
+        bool is_known, is_visible;
+    } * peers; /* NULL: none was looked for */
+    uint32_t count;
+} stores = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+/* Guards requests that are under way, and this list of the boards that have some. */
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-static mca_coll_velo_module_t *volatile with_requests;
+static mca_coll_velo_board_t* volatile with_requests;
 static bool makes_progress;
-
-static bool all_are_here(const mca_coll_velo_module_t *module)
-{
-    for (uint32_t rank = 0; rank < module->size; ++rank) {
-        const ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
-        if (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static void serve_others(void *context)
 {
@@ -49,188 +60,196 @@ static void trace(void *context, const velo_board_event *event)
     mca_common_velo_trace_board(&told);
 }
 
-/* True if this process may have one more. */
-static bool reserve(void)
-{
-    if (atomic_fetch_add(&in_use, 1) < mca_coll_velo_component.config.boards) {
-        return true;
-    }
-    atomic_fetch_sub(&in_use, 1);
-    return false;
-}
-
-/* What the members tell each other. */
-typedef struct offer_t {
-    int made;
-    char address[VELO_BOARD_ADDRESS];
-} offer_t;
-
-/* Requests that begin while the members agree count, too. */
-static void open_to_requests(mca_coll_velo_module_t *module, velo_board *board)
-{
-    OPAL_THREAD_LOCK(&lock);
-    module->of_requests = board;
-    if (NULL != board && 0 < module->requests_begun) {
-        (void) velo_board_serves(board, module->requests_begun - 1);
-    }
-    OPAL_THREAD_UNLOCK(&lock);
-}
-
-/* A communicator's way to its board, until all its members have it or none. Two runs, on a lane of their own: they meet each
- * other, whatever each member has begun before. */
-typedef struct opening_t {
-    mca_coll_velo_module_t *module;
-    velo_board *board;
-    offer_t offer;
-    int32_t mine, all;
-    bool reserved;
-    uint32_t lane;
-    char name[64], error[512];
-} opening_t;
-
-static velo_board_config config_of(const opening_t *opening)
-{
+/* Runs that a member may be ahead, and bytes that it gives at once. */
+static velo_board_config config_of(mca_coll_velo_module_t* module, uint32_t window, uint32_t chunks,
+                                   uint32_t chunk) {
     const velo_coll_config *chosen = &mca_coll_velo_component.config;
     const velo_config engine = mca_common_velo_config();
-    return (velo_board_config) {
-        .rank = opening->module->rank,
-        .size = opening->module->size,
-        .window = chosen->board_window,
-        .chunks = chosen->board_chunks < chosen->board_window ? chosen->board_chunks : chosen->board_window,
-        .chunk = (chosen->board_chunk + 63) / 64 * 64,
-        .directory = engine.backing_directory,
+    velo_board_config config = {
+        .rank = module->rank,
+        .size = module->size,
+        .members = module->among,
+        .window = chosen->board_window < window ? chosen->board_window : window,
+        .chunk = (chunk + LINE - 1) / LINE * LINE,
         .stall_warning = engine.stall_warning,
-        .name = opening->name,
         .progress = serve_others,
         .log = log_line,
         .trace = '\0' == engine.trace[0] ? NULL : trace,
-        .context = opening->module,
+        .context = module,
     };
+    config.chunks = chosen->board_chunks < chunks ? chosen->board_chunks : chunks;
+    config.chunks = config.chunks < config.window ? config.chunks : config.window;
+    return config;
 }
 
-static void end_opening(opening_t *opening, bool all_have_it)
-{
-    mca_coll_velo_module_t *module = opening->module;
-    if (all_have_it) {
-        velo_board_settle(opening->board);
-        module->board = opening->board;
-    } else {
-        if (NULL == opening->board) {
-            char line[640];
-            snprintf(line, sizeof(line), "%s has no board: %s", opening->name, opening->error);
-            mca_common_velo_log(5, line);
-        }
-        open_to_requests(module, NULL);
-        velo_board_close(opening->board);
-        if (opening->reserved) {
-            atomic_fetch_sub(&in_use, 1);
-        }
-    }
-    free(opening);
-    atomic_store(&module->opening, MCA_COLL_VELO_OPENED);
-    atomic_fetch_sub(&module->under_way, 1);
-}
-
-static void run_of_opening(opening_t *opening, const velo_goal_request *request, uint64_t number, void *from, void *to,
-                           void (*done)(void *context, velo_goal_run *run))
-{
-    velo_goal_group *group = opening->module->groups[MCA_COLL_VELO_REQUESTS];
-    velo_goal_schedule *schedule;
-    velo_goal_run *run;
-    void *const arguments[] = {from, to};
-    const velo_goal_start start = {.arguments = arguments, .argument_count = 2, .done = done, .context = opening,
-                                   .lane = opening->lane, .lane_number = number};
-    if (VELO_OK != velo_goal_group_schedule(group, request, &schedule) || VELO_OK != velo_goal_run_start(group, schedule, &start, &run)) {
-        mca_common_velo_give_up("out of memory");
-    }
-}
-
-static void agreed(void *context, velo_goal_run *run)
-{
-    opening_t *opening = (opening_t *) context;
-    const velo_status status = velo_goal_run_end(run).status;
-    end_opening(opening, VELO_OK == status && opening->all);
-}
-
-static void offered(void *context, velo_goal_run *run)
-{
-    opening_t *opening = (opening_t *) context;
-    if (VELO_OK != velo_goal_run_end(run).status || !opening->offer.made) {
-        end_opening(opening, false);
+void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place) {
+    const velo_coll_config* chosen = &mca_coll_velo_component.config;
+    /* The largest that there may be. */
+    const uint32_t here = opal_process_info.num_local_peers + 1, most = chosen->board_chunk / LEAST;
+    mca_coll_velo_module_t all = {.size = here < most ? here : most};
+    const velo_board_config config = config_of(&all, UINT32_MAX, UINT32_MAX, chosen->board_chunk);
+    char error[512];
+    if (0 == chosen->boards || here < 2) {
         return;
     }
-    const velo_board_config config = config_of(opening);
-    opening->mine = opening->reserved && (NULL != opening->board || VELO_OK == velo_board_open(&config, opening->offer.address, &opening->board,
-                                                                                               opening->error, sizeof(opening->error)));
-    open_to_requests(opening->module, opening->board);
-    run_of_opening(opening,
-                   &(velo_goal_request) {.operation = "allreduce", .bytes = sizeof(int32_t), .op = VELO_GOAL_MIN, .type = VELO_GOAL_SINT,
-                                         .width = 32},
-                   1, &opening->mine, &opening->all, agreed);
-}
-
-static void begin_opening(mca_coll_velo_module_t *module)
-{
-    opening_t *opening = calloc(1, sizeof(*opening));
-    if (NULL == opening) {
-        mca_common_velo_give_up("out of memory");
-    }
-    opening->module = module;
-    snprintf(opening->name, sizeof(opening->name), "communicator %u, rank %u", module->id, module->rank);
-    snprintf(opening->error, sizeof(opening->error), "as many boards as coll_velo_boards says are in use");
-    opening->reserved = reserve();
-    const velo_board_config config = config_of(opening);
-    if (0 == module->rank && opening->reserved &&
-        VELO_OK == velo_board_create(&config, &opening->board, opening->error, sizeof(opening->error))) {
-        opening->offer.made = true;
-        velo_board_address(opening->board, opening->offer.address);
-    }
-    atomic_fetch_add(&module->under_way, 1);
-    opening->lane = velo_goal_group_lane(mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS));
-    run_of_opening(opening, &(velo_goal_request) {.operation = "bcast", .bytes = sizeof(opening->offer)}, 0, NULL, &opening->offer, offered);
-}
-
-void mca_coll_velo_open_board(mca_coll_velo_module_t *module)
-{
-    int closed = MCA_COLL_VELO_CLOSED;
-    if (!atomic_compare_exchange_strong(&module->opening, &closed, MCA_COLL_VELO_OPENING)) {
-        return;
-    }
-    if (1 < module->size && module->size <= VELO_BOARD_MOST_MEMBERS && all_are_here(module)) {
-        begin_opening(module);
+    if (VELO_OK == velo_board_store_create(mca_common_velo_config().backing_directory, chosen->boards,
+                                           &config, &stores.own, error, sizeof(error))) {
+        velo_board_store_address(stores.own, place->boards);
     } else {
-        atomic_store(&module->opening, MCA_COLL_VELO_OPENED);
+        mca_common_velo_log(5, error);
     }
 }
 
-velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module)
-{
-    if (OPAL_UNLIKELY(MCA_COLL_VELO_OPENED != atomic_load_explicit(&module->opening, memory_order_acquire))) {
-        mca_coll_velo_open_board(module);
-        while (MCA_COLL_VELO_OPENED != atomic_load(&module->opening)) {
-            opal_progress();
+static uint32_t process_of(const mca_coll_velo_module_t* module, uint32_t rank) {
+    return ompi_group_get_proc_name(module->members, (int)rank).vpid;
+}
+
+static bool all_are_here(const mca_coll_velo_module_t* module) {
+    for (uint32_t rank = 0; rank < module->size; ++rank) {
+        const ompi_proc_t* proc = ompi_group_peer_lookup(module->members, (int)rank);
+        if (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
+            return false;
         }
     }
-    return module->board;
+    return true;
 }
 
-bool mca_coll_velo_is_for_board(const mca_coll_velo_call_t *call)
-{
+/* Of each other, as each of them finds of itself and all others. */
+static bool all_are_visible(const mca_coll_velo_module_t* module) {
+    for (uint32_t rank = 0; rank < module->size; ++rank) {
+        const uint32_t process = process_of(module, rank);
+        struct peer_t* peer = &stores.peers[process];
+        if (!peer->is_known) {
+            mca_coll_velo_place_t place;
+            mca_coll_velo_place_of(process, &place);
+            peer->is_visible = velo_board_store_visible(place.boards);
+            peer->is_known = true;
+        }
+        if (!peer->is_visible) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static velo_board_store* store_of(uint32_t process) {
+    struct peer_t* peer = &stores.peers[process];
+    if (process == OPAL_PROC_MY_NAME.vpid) {
+        return stores.own;
+    }
+    if (NULL == peer->store) {
+        mca_coll_velo_place_t place;
+        char error[512];
+        mca_coll_velo_place_of(process, &place);
+        if (VELO_OK != velo_board_store_open(place.boards, &peer->store, error, sizeof(error))) {
+            mca_common_velo_give_up(error); /* the others do not know */
+        }
+    }
+    return peer->store;
+}
+
+static void find_store(mca_coll_velo_module_t* module) {
+    if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size ||
+        mca_coll_velo_component.config.board_chunk < LEAST * module->size || NULL == stores.own ||
+        !all_are_here(module)) {
+        return;
+    }
+    if (NULL == stores.peers) {
+        stores.count = mca_common_velo_job_size();
+        stores.peers = calloc(stores.count + 1, sizeof(*stores.peers));
+        if (NULL == stores.peers) {
+            mca_common_velo_give_up("out of memory");
+        }
+    }
+    if (all_are_visible(module)) {
+        module->store = store_of(process_of(module, 0));
+    }
+    module->among = 14695981039346656037u; /* FNV-1a */
+    for (uint32_t rank = 0; rank < module->size; ++rank) {
+        module->among = (module->among ^ process_of(module, rank)) * 1099511628211u;
+    }
+}
+
+/* `number`: of the boards of a communicator. */
+static void open_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board, uint32_t number,
+                       const char* purpose,
+                       velo_board_config (*config_for)(mca_coll_velo_module_t* module, uint64_t bytes),
+                       uint64_t bytes) {
+    char name[96], line[640], error[512];
+    OPAL_THREAD_LOCK(&stores.lock);
+    if (!module->knows_store) {
+        find_store(module);
+        module->knows_store = true;
+    }
+    OPAL_THREAD_UNLOCK(&stores.lock);
+    board->is_open = true;
+    if (NULL == module->store) {
+        return;
+    }
+    velo_board_config config = config_for(module, bytes);
+    snprintf(name, sizeof(name), "communicator %u, rank %u%s", module->id, module->rank, purpose);
+    config.name = name;
+    config.number = (uint64_t)module->id << 32 | number;
+    if (VELO_OK !=
+        velo_board_open(module->store, &config, &board->board, &board->place, error, sizeof(error))) {
+        mca_common_velo_give_up(error);
+    }
+    if (NULL == board->board) {
+        snprintf(line, sizeof(line),
+                 "%s has no board: as many boards as coll_velo_boards says are in use, or no memory is left "
+                 "for one",
+                 name);
+        mca_common_velo_log(5, line);
+    }
+    board->has_place = true;
+}
+
+void mca_coll_velo_close_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board) {
+    if (board->has_place) {
+        velo_board_close(module->store, board->board, board->place);
+        board->has_place = false;
+        board->board = NULL;
+    }
+}
+
+/* But for its form. */
+static bool is_for_board(const mca_coll_velo_call_t* call) {
     return VELO_BOARD_NONE != call->on_board && NULL == call->request.algorithm &&
            call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit;
 }
 
-bool mca_coll_velo_board_serves(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
-{
-    if (OPAL_UNLIKELY(!module->requests_settled)) {
-        mca_coll_velo_open_board(module);
-        OPAL_THREAD_LOCK(&lock);
-        const uint64_t number = module->requests_begun++;
-        module->requests_settled = NULL != module->of_requests && velo_board_serves(module->of_requests, number);
-        OPAL_THREAD_UNLOCK(&lock);
+static bool is_for_request(const mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call) {
+    return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <=
+                                     mca_coll_velo_component.config.board_chunk;
+}
+
+static velo_board_config config_for_calls(mca_coll_velo_module_t* module, uint64_t bytes) {
+    (void)bytes;
+    return config_of(module, UINT32_MAX, UINT32_MAX, mca_coll_velo_component.config.board_chunk);
+}
+
+static velo_board_config config_for_requests(mca_coll_velo_module_t* module, uint64_t bytes) {
+    (void)bytes;
+    return config_of(module, WINDOW_OF_REQUESTS, CHUNKS_OF_REQUESTS,
+                     mca_coll_velo_component.config.board_chunk);
+}
+
+/* No more than its operation needs. */
+static velo_board_config config_for_persistent(mca_coll_velo_module_t* module, uint64_t bytes) {
+    const uint32_t least = LEAST * module->size < LINE ? LINE : LEAST * module->size;
+    return config_of(module, WINDOW_OF_PERSISTENT, CHUNKS_OF_PERSISTENT,
+                     bytes < least ? least : (uint32_t)bytes);
+}
+
+velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call) {
+    mca_coll_velo_board_t* board = &module->boards[MCA_COLL_VELO_WAITING];
+    if (!is_for_board(call)) {
+        return NULL;
     }
-    return module->requests_settled && mca_coll_velo_is_for_board(call) &&
-           velo_board_takes(module->of_requests, call->on_board, &call->request);
+    if (OPAL_UNLIKELY(!board->is_open)) {
+        open_board(module, board, MCA_COLL_VELO_WAITING, "", config_for_calls, 0);
+    }
+    return board->board;
 }
 
 int mca_coll_velo_error_of_board(velo_status status)
@@ -243,22 +262,22 @@ int mca_coll_velo_error_of_board(velo_status status)
 static mca_coll_velo_request_t *advance_all(void)
 {
     mca_coll_velo_request_t *over = NULL;
-    mca_coll_velo_module_t *volatile *at = &with_requests;
+    mca_coll_velo_board_t* volatile* at = &with_requests;
     while (NULL != *at) {
-        mca_coll_velo_module_t *module = *at;
+        mca_coll_velo_board_t* board = *at;
         void *context;
         velo_status status;
-        while (velo_board_advance(module->of_requests, &context, &status)) {
+        while (velo_board_advance(board->board, &context, &status)) {
             mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) context;
             request->error = mca_coll_velo_error_of_board(status);
             request->next_over = over;
             over = request;
-            --module->requests_on_board;
+            --board->under_way;
         }
-        if (0 == module->requests_on_board) {
-            *at = module->next_on_board;
+        if (0 == board->under_way) {
+            *at = board->next;
         } else {
-            at = &module->next_on_board;
+            at = &board->next;
         }
     }
     return over;
@@ -291,11 +310,38 @@ static int progress_requests(void)
     return end_all(over);
 }
 
+/* Under the lock; NULL: it is over. */
+static void** begin(mca_coll_velo_board_t* board, velo_board_operation operation,
+                    const velo_goal_request* request, const char* from, char* to) {
+    void** context;
+    if (OPAL_UNLIKELY(!makes_progress)) {
+        makes_progress = true;
+        (void)opal_progress_register(progress_requests);
+    }
+    if (VELO_OK != velo_board_start(board->board, operation, request, from, to, &context)) {
+        mca_common_velo_give_up("out of memory");
+    }
+    if (NULL != context && 0 == board->under_way++) {
+        board->next = with_requests;
+        with_requests = board;
+    }
+    return context;
+}
+
 /* What is over as soon as it has begun is no request of ours, unless it has memory of ours. */
 ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm)
 {
+    mca_coll_velo_board_t* board = &module->boards[MCA_COLL_VELO_REQUESTS];
     mca_coll_velo_request_t *ours = NULL;
-    void **context;
+    if (!is_for_request(module, call)) {
+        return NULL;
+    }
+    if (OPAL_UNLIKELY(!board->is_open)) {
+        open_board(module, board, MCA_COLL_VELO_REQUESTS, ", requests", config_for_requests, 0);
+    }
+    if (NULL == board->board) {
+        return NULL;
+    }
     if (OPAL_UNLIKELY(!mca_coll_velo_is_plain(&call->send) || !mca_coll_velo_is_plain(&call->receive))) {
         mca_coll_velo_lay_out(&call->send);
         mca_coll_velo_lay_out(&call->receive);
@@ -305,15 +351,8 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
         ours = mca_coll_velo_request_of(module, call, comm, false);
     }
     OPAL_THREAD_LOCK(&lock);
-    if (OPAL_UNLIKELY(!makes_progress)) {
-        makes_progress = true;
-        (void) opal_progress_register(progress_requests);
-    }
     mca_coll_velo_request_t *over = advance_all();
-    if (VELO_OK != velo_board_start(module->of_requests, call->on_board, &call->request, call->send.bytes, call->receive.bytes,
-                                    &context)) {
-        mca_common_velo_give_up("out of memory");
-    }
+    void** context = begin(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
     if (NULL == ours && NULL != context) {
         ours = mca_coll_velo_request_of(module, call, comm, false);
     }
@@ -322,10 +361,6 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
     }
     if (NULL != context) {
         *context = ours;
-        if (0 == module->requests_on_board++) {
-            module->next_on_board = with_requests;
-            with_requests = module;
-        }
     }
     OPAL_THREAD_UNLOCK(&lock);
     (void) end_all(over);
@@ -338,19 +373,54 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
     return &ours->super.super;
 }
 
+bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_coll_velo_call_t* call) {
+    mca_coll_velo_module_t* module = request->module;
+    if (!is_for_request(module, call)) {
+        return false;
+    }
+    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, ", persistent",
+               config_for_persistent, velo_board_needs(call->on_board, &call->request, module->size));
+    request->on_board = call->on_board;
+    request->asked = call->request;
+    if (NULL == request->on.board) {
+        return false;
+    }
+    mca_coll_velo_lay_out(&request->send);
+    mca_coll_velo_lay_out(&request->receive);
+    return true;
+}
+
+void mca_coll_velo_restart_on_board(mca_coll_velo_request_t* request) {
+    if (!mca_coll_velo_fill(&request->send) || !mca_coll_velo_fill(&request->receive)) {
+        mca_common_velo_give_up("out of memory");
+    }
+    OPAL_THREAD_LOCK(&lock);
+    mca_coll_velo_request_t* over = advance_all();
+    mca_coll_velo_activate(request);
+    void** context =
+        begin(&request->on, request->on_board, &request->asked, request->send.bytes, request->receive.bytes);
+    if (NULL != context) {
+        *context = request;
+    }
+    OPAL_THREAD_UNLOCK(&lock);
+    (void)end_all(over);
+    if (NULL == context) {
+        mca_coll_velo_end(request, MPI_SUCCESS);
+    }
+}
+
 void mca_coll_velo_forget_boards(void)
 {
     if (makes_progress) {
         makes_progress = false;
         (void) opal_progress_unregister(progress_requests);
     }
-}
-
-void mca_coll_velo_close_board(mca_coll_velo_module_t *module)
-{
-    if (NULL != module->board) {
-        velo_board_close(module->board);
-        module->board = NULL;
-        atomic_fetch_sub(&in_use, 1);
+    for (uint32_t i = 0; i < stores.count; ++i) {
+        velo_board_store_close(stores.peers[i].store);
     }
+    free(stores.peers);
+    stores.peers = NULL;
+    stores.count = 0;
+    velo_board_store_close(stores.own);
+    stores.own = NULL;
 }

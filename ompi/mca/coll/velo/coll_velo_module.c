@@ -11,12 +11,10 @@ static void construct(mca_coll_velo_module_t *module)
     module->members = NULL;
     memset(module->groups, 0, sizeof(module->groups));
     module->on_node = MCA_COLL_VELO_MULTICAST_UNKNOWN;
-    module->board = NULL;
-    atomic_init(&module->opening, MCA_COLL_VELO_CLOSED);
-    module->requests_begun = 0;
-    module->of_requests = NULL;
-    module->requests_settled = false;
-    module->requests_on_board = 0;
+    module->knows_store = false;
+    module->store = NULL;
+    memset(module->boards, 0, sizeof(module->boards));
+    module->persistent = 0;
     atomic_init(&module->under_way, 0);
 }
 
@@ -28,8 +26,8 @@ static void destruct(mca_coll_velo_module_t *module)
     }
     for (unsigned i = 0; i < MCA_COLL_VELO_SEQUENCES; ++i) {
         velo_goal_group_close(module->groups[i]);
+        mca_coll_velo_close_board(module, &module->boards[i]);
     }
-    mca_coll_velo_close_board(module);
     if (module->enabled) {
         mca_coll_velo_drop_previous(module);
     }

@@ -53,6 +53,7 @@ void mca_coll_velo_publish(void)
         write_values();
         memcpy(all, ours, VALUES);
         mca_coll_velo_describe_multicast(&place);
+        mca_coll_velo_describe_boards(&place);
         memcpy(all + VALUES, &place, sizeof(place));
         memcpy(all + before, address, bytes);
         rc = mca_common_velo_publish(&mca_coll_velo_component.super.collm_version, all, before + bytes);
@@ -63,14 +64,14 @@ void mca_coll_velo_publish(void)
     }
 }
 
-static void compare(const char *theirs, const ompi_proc_t *proc)
-{
+static void compare(const char* theirs, const opal_process_name_t* process) {
     char text[2 * LINE + 200];
     for (const char *a = ours, *b = theirs; '\0' != *a; a += strcspn(a, "\n") + 1, b += strcspn(b, "\n") + 1) {
         const int length = (int) strcspn(a, "\n"), their_length = (int) strcspn(b, "\n");
         if (length != their_length || 0 != memcmp(a, b, (size_t) length)) {
-            snprintf(text, sizeof(text), "%.*s here, %.*s in process %s: it must be the same in all processes", length, a,
-                     their_length, b, OPAL_NAME_PRINT(proc->super.proc_name));
+            snprintf(text, sizeof(text),
+                     "%.*s here, %.*s in process %s: it must be the same in all processes", length, a,
+                     their_length, b, OPAL_NAME_PRINT(*process));
             mca_common_velo_give_up(text);
         }
     }
@@ -86,6 +87,7 @@ static char *published(const opal_process_name_t *process, size_t *bytes)
                                 "all");
     }
     all[VALUES - 1] = '\0';
+    compare(all, process);
     return all;
 }
 
@@ -106,8 +108,7 @@ velo_peer *mca_coll_velo_reach(void *context, uint32_t rank)
     velo_peer *peer = NULL;
     char error[512];
     size_t bytes;
-    char *all = published(&proc->super.proc_name, &bytes);
-    compare(all, proc);
+    char* all = published(&proc->super.proc_name, &bytes);
     if (VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, all + before, bytes - before, &peer, error,
                                           sizeof(error))) {
         mca_common_velo_give_up(error);

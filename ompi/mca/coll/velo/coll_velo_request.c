@@ -1,5 +1,6 @@
 /* Runs of calls: waited for, or as a request. */
 #include <sched.h>
+#include <string.h>
 
 #include "coll_velo.h"
 #include "opal/runtime/opal_progress.h"
@@ -13,6 +14,7 @@ static int request_free(ompi_request_t **request)
     ompi_communicator_t *kept = NULL;
     if ((*request)->req_persistent) {
         velo_goal_schedule_free(ours->schedule);
+        mca_coll_velo_close_board(ours->module, &ours->on);
         if (NULL != ours->operands.op) {
             OBJ_RELEASE(ours->operands.op);
             OBJ_RELEASE(ours->operands.type);
@@ -103,8 +105,8 @@ static void combine_for_request(void *request, const void *first, const void *se
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
-    velo_board *board = mca_coll_velo_board(module);
-    if (NULL != board && mca_coll_velo_is_for_board(call)) {
+    velo_board* board = mca_coll_velo_board(module, call);
+    if (NULL != board) {
         return run_on_board(board, call);
     }
     velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
@@ -166,7 +168,11 @@ static int request_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; ++i) {
         mca_coll_velo_request_t *request = (mca_coll_velo_request_t *) requests[i];
-        start(request, request->schedule);
+        if (NULL == request->schedule) {
+            mca_coll_velo_restart_on_board(request);
+        } else {
+            start(request, request->schedule);
+        }
     }
     return OMPI_SUCCESS;
 }
@@ -185,16 +191,18 @@ mca_coll_velo_request_t *mca_coll_velo_request_of(mca_coll_velo_module_t *module
     request->send = call->send;
     request->receive = call->receive;
     request->operands = call->operands;
+    request->schedule = NULL;
     request->lane = 0;
     request->starts = 0;
+    memset(&request->on, 0, sizeof(request->on));
     return request;
 }
 
 int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
                         ompi_request_t **request)
 {
-    if (mca_coll_velo_board_serves(module, call)) {
-        *request = mca_coll_velo_start_on_board(module, call, comm);
+    *request = mca_coll_velo_start_on_board(module, call, comm);
+    if (NULL != *request) {
         return OMPI_SUCCESS;
     }
     velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
@@ -206,16 +214,19 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
 
 /* The communicator is there, and its id nobody else's, as long as the request may be started. Those of one request meet each
  * other, whatever is started before and after. */
-int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
-                       ompi_request_t **request)
-{
-    mca_coll_velo_open_board(module); /* it takes the first lane */
-    velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
+int mca_coll_velo_init(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
+                       ompi_request_t** request) {
     mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, true);
-    if (VELO_OK != velo_goal_schedule_keep(schedule, &ours->schedule)) {
-        mca_common_velo_give_up("out of memory");
+    if (!mca_coll_velo_init_on_board(ours, call)) {
+        if (VELO_OK !=
+            velo_goal_schedule_keep(plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call),
+                                    &ours->schedule)) {
+            mca_common_velo_give_up("out of memory");
+        }
+        ours->send = call->send;
+        ours->receive = call->receive;
+        ours->lane = velo_goal_group_lane(module->groups[MCA_COLL_VELO_REQUESTS]);
     }
-    ours->lane = velo_goal_group_lane(module->groups[MCA_COLL_VELO_REQUESTS]);
     if (NULL != ours->operands.op) {
         OBJ_RETAIN(ours->operands.op);
         OBJ_RETAIN(ours->operands.type);

@@ -1,0 +1,181 @@
+#include "board/store.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "board/board.h"
+#include "board/waiting.h"
+#include "platform/failure.h"
+#include "platform/monotonic.h"
+
+namespace velo::board {
+namespace {
+
+// The header, the places, which have memory as far as they are in use, and the boards.
+constexpr std::size_t kPage = 4096, kPlacesAt = kPage,
+                      kBoardsAt = kPlacesAt + StoreHeader::kPlaces * sizeof(Place), kMostRoom = 1U << 30;
+constexpr std::uint32_t kInPage = kPage / sizeof(Place);
+static_assert(sizeof(StoreHeader) <= kPage);
+
+constexpr std::size_t in_pages(std::size_t bytes) {
+    return (bytes + kPage - 1) / kPage * kPage;
+}
+
+// Held for a microsecond, or while a new board gets its memory.
+class Locked {
+ public:
+    explicit Locked(std::atomic<std::uint32_t>* lock) : lock_(lock) {
+        std::uint64_t began_ns = 0;
+        // acquire, release: what its last holder has written is there.
+        for (std::uint32_t look = 1; lock_->exchange(1, std::memory_order_acquire) != 0; ++look) {
+            if (look % kLooks != 0) {
+                relax();
+                continue;
+            }
+            (void)sched_yield();
+            const std::uint64_t now = platform::monotonic_ns();
+            if (began_ns == 0) began_ns = now;
+            if (now - began_ns > kPatienceNs)
+                throw Failure(
+                    VELO_ERR_RESOURCE,
+                    "another process has held a store of boards for 20 s: it has been stopped or killed");
+        }
+    }
+    Locked(const Locked&) = delete;
+    ~Locked() { lock_->store(0, std::memory_order_release); }
+
+ private:
+    static constexpr std::uint32_t kLooks = 32;
+    static constexpr std::uint64_t kPatienceNs = 20'000'000'000;
+
+    std::atomic<std::uint32_t>* lock_;
+};
+
+}  // namespace
+
+Store Store::create(const std::string& directory, std::uint32_t most, const Shape& shape) {
+    if (!shape.plausible()) refuse_shape();
+    const std::size_t one = in_pages(Offsets::of(shape).end);
+    const std::size_t boards = std::clamp<std::size_t>(most, 1, std::max<std::size_t>(kMostRoom / one, 1));
+    Store store(platform::SharedFile::reserve(directory, kBoardsAt + boards * one));
+    store.file_.provide(0, kPlacesAt + kPage);
+    new (store.file_.data()) StoreHeader{};
+    StoreHeader& all = store.header();
+    all.magic = StoreHeader::kMagic;
+    all.most = most;
+    all.end = kBoardsAt;
+    return store;
+}
+
+Store Store::open(const platform::FileAddress& address) {
+    if (address.bytes < kBoardsAt) refuse();
+    Store store(platform::SharedFile::open(address, 0, SIZE_MAX, false));
+    if (store.header().magic != StoreHeader::kMagic) refuse();
+    return store;
+}
+
+Place* Store::places() {
+    return reinterpret_cast<Place*>(file_.data() + kPlacesAt);
+}
+
+// The first one; null: there is none.
+template <typename Wanted>
+Place* Store::find(Wanted wanted) {
+    Place* const end = places() + std::min(header().used, StoreHeader::kPlaces);
+    Place* const found = std::find_if(places(), end, wanted);
+    return found == end ? nullptr : found;
+}
+
+Place& Store::free_place() {
+    StoreHeader& all = header();
+    if (Place* free = find([](const Place& place) { return place.state == Place::kNone; })) return *free;
+    if (all.used >= StoreHeader::kPlaces)
+        throw Failure(VELO_ERR_RESOURCE,
+                      "rank 0 of this communicator is that of too many others and persistent requests. "
+                      "coll_velo_boards 0 does without boards");
+    if (all.used > 0 && all.used % kInPage == 0) file_.provide(kPlacesAt + all.used * sizeof(Place), kPage);
+    return places()[all.used++];
+}
+
+// One for a board of that shape, laid out; null: there is no memory for it.
+Place* Store::with_memory(const Shape& shape) {
+    StoreHeader& all = header();
+    const std::size_t bytes = in_pages(Offsets::of(shape).end);
+    if (all.taken >= all.most) return nullptr;
+    if (Place* same = find(
+            [&](const Place& place) { return place.state == Place::kResting && place.shape == shape; })) {
+        lay_out(file_.data() + same->offset, shape, first_run_after(file_.data() + same->offset, shape));
+        return same;
+    }
+    if (bytes <= file_.bytes() - all.end) {
+        // Chunks come later, where failing would be an error.
+        if (platform::SharedFile::room_in(file_.address().directory) < bytes) return nullptr;
+        Place& fresh = free_place();
+        try {
+            file_.provide(all.end, Offsets::of(shape).chunks);
+        } catch (const Failure&) {
+            return nullptr;
+        }
+        fresh.offset = std::exchange(all.end, all.end + bytes);
+        fresh.bytes = bytes;
+        lay_out(file_.data() + fresh.offset, shape);
+        return &fresh;
+    }
+    Place* const other =
+        find([&](const Place& place) { return place.state == Place::kResting && place.bytes >= bytes; });
+    if (other != nullptr) {
+        try {
+            file_.provide(other->offset, Offsets::of(shape).chunks);
+        } catch (const Failure&) {
+            return nullptr;
+        }
+        std::memset(file_.data() + other->offset, 0, Offsets::of(shape).chunks);
+        lay_out(file_.data() + other->offset, shape);
+    }
+    return other;
+}
+
+Place& Store::begin(const Key& key, const Shape& shape) {
+    Place* place = with_memory(shape);
+    const bool refused = place == nullptr;
+    if (refused) place = &free_place();
+    place->key = key;
+    place->shape = shape;
+    place->state = refused ? Place::kRefused : Place::kTaken;
+    place->left = 0;
+    header().taken += !refused;
+    return *place;
+}
+
+Store::Taken Store::take(const Key& key, const Shape& shape) {
+    if (!shape.plausible()) refuse_shape();
+    const Locked locked(&header().lock);
+    Place* const found = find([&](const Place& place) {
+        return (place.state == Place::kTaken || place.state == Place::kRefused) && place.key == key;
+    });
+    Place& place = found != nullptr ? *found : begin(key, shape);
+    const auto index = static_cast<std::uint32_t>(&place - places());
+    if (place.shape != shape) refuse();
+    if (place.state == Place::kRefused) return {index, {}};
+    if (place.bytes > file_.bytes() || place.offset > file_.bytes() - place.bytes) refuse();
+    return {index, {file_.data() + place.offset, place.bytes}};
+}
+
+void Store::back(const std::byte* chunks, std::size_t bytes) {
+    file_.provide(static_cast<std::size_t>(chunks - file_.data()), bytes);
+}
+
+void Store::leave(std::uint32_t index) {
+    StoreHeader& all = header();
+    const Locked locked(&all.lock);
+    Place& place = places()[index];
+    if (++place.left < place.shape.members) return;
+    if (place.state == Place::kTaken) --all.taken;
+    place.state = place.bytes > 0 ? Place::kResting : Place::kNone;
+}
+
+}  // namespace velo::board

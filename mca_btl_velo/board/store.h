@@ -1,0 +1,82 @@
+// Where the boards of communicators lie whose rank 0 is one process: a file of that process, made when it
+// starts, which members map when they need the first of its boards. Whoever of a communicator comes first
+// takes memory there; when all have left it rests for the next one, with its pages. Nobody sends a message.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "board/layout.h"
+#include "platform/shared_file.h"
+
+namespace velo::board {
+
+// Whose board it is. Communicators that are there at the same time may have the same number, but then no
+// member of one of them is yet to come to it and has been in the other.
+struct Key {
+    std::uint64_t members;  // a hash of them
+    std::uint64_t number;
+
+    bool operator==(const Key&) const = default;
+};
+
+// Of a board, or of one that there was no memory for, so that all members find that.
+struct alignas(kLineBytes) Place {
+    enum State : std::uint32_t { kNone, kTaken, kResting, kRefused };
+
+    Key key;
+    std::uint64_t offset, bytes;  // 0: it has none
+    Shape shape;
+    std::uint32_t state;
+    std::uint32_t left;  // members that will not come again
+};
+
+struct alignas(kSpacing) StoreHeader {
+    static constexpr std::uint64_t kMagic = 0x313045524f5453;  // "STORE01": changes with the layout
+    static constexpr std::uint32_t kPlaces = 65536;
+
+    std::uint64_t magic;
+    std::atomic<std::uint32_t> lock;  // of all that follows
+    std::uint32_t most, taken;        // boards
+    std::uint32_t used;               // places
+    std::uint64_t end;                // of the memory that boards have had so far
+};
+static_assert(sizeof(Place) == 64);
+
+class Store {
+ public:
+    // With room for `most` boards of that shape, or a GiB. Only what boards have used is backed by memory.
+    // Throws Failure.
+    static Store create(const std::string& directory, std::uint32_t most, const Shape& shape);
+    static Store open(const platform::FileAddress& address);
+
+    const platform::FileAddress& address() const { return file_.address(); }
+
+    struct Taken {
+        std::uint32_t place;
+        std::span<std::byte> memory;  // laid out; empty: there is none for this board, at any member
+    };
+    // The same for all members, which each say once that they have left. Throws Failure.
+    Taken take(const Key& key, const Shape& shape);
+    void leave(std::uint32_t place);
+    // Of what was taken chunks have no memory until their writer has asked for it, which costs little where
+    // they have. Throws Failure.
+    void back(const std::byte* chunks, std::size_t bytes);
+
+ private:
+    explicit Store(platform::SharedFile file) : file_(std::move(file)) {}
+    StoreHeader& header() { return *reinterpret_cast<StoreHeader*>(file_.data()); }
+    Place* places();
+    template <typename Wanted>
+    Place* find(Wanted wanted);
+    Place& free_place();
+    Place* with_memory(const Shape& shape);
+    Place& begin(const Key& key, const Shape& shape);
+
+    platform::SharedFile file_;
+};
+
+}  // namespace velo::board

@@ -1,0 +1,151 @@
+// Boards: what no correct member writes is told.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "board_room.h"
+#include "platform/failure.h"
+
+namespace velo::board {
+namespace {
+
+// What the other one finds: a text.
+std::string failure_of(const std::function<void()>& action, velo_status status = VELO_ERR_PROTOCOL) {
+    try {
+        action();
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.status(), status);
+        return failure.what();
+    }
+    return "nothing";
+}
+
+TEST(BoardLiesTest, another_number_of_bytes_is_told) {
+    Room room({2, 8, 8, 64});
+    std::uint64_t value[2] = {};
+    room.member(0)->bcast(0, reinterpret_cast<std::byte*>(value), 16);
+    auto reader = room.member(1);
+    const std::string text =
+        failure_of([&] { reader->bcast(0, reinterpret_cast<std::byte*>(value), 8); }, VELO_ERR_MISMATCH);
+    EXPECT_NE(text.find("rank 0 has 16 bytes where this rank has 8"), std::string::npos) << text;
+}
+
+// Two operations that publish as much. What each of two members finds; of one that need not wait nothing.
+struct Disagreement {
+    std::function<void(Member&, std::byte*)> first, second;
+    std::string at_first, at_second;
+};
+
+TEST(BoardLiesTest, another_operation_of_the_same_size_is_told_with_both) {
+    constexpr Reduction kMost{goal::Operator::kMax, goal::Type::kUint, 32};
+    const auto bcast = [](std::uint32_t root) {
+        return [root](Member& member, std::byte* data) { member.bcast(root, data, 8); };
+    };
+    const auto reduce = [](std::uint32_t root) {
+        return [root](Member& member, std::byte* data) { member.reduce(kSum, root, data, data + 8, 8); };
+    };
+    const auto allreduce = [](const Reduction& by) {
+        return [by](Member& member, std::byte* data) { member.allreduce(by, data, data + 8, 8); };
+    };
+    const auto allgather = [](Member& member, std::byte* data) { member.allgather(data, data + 8, 8); };
+    const auto alltoall = [](Member& member, std::byte* data) { member.alltoall(data, data + 16, 8); };
+    const auto barrier = [](Member& member, std::byte*) { member.barrier(); };
+    const auto twice = [](Member& member, std::byte* data) {
+        for (int i = 0; i < 2; ++i) member.bcast(0, data, 8);
+    };
+    const Disagreement all[] = {
+        // Each waits for the other.
+        {reduce(0), bcast(0), "this rank is in reduce (add) of root 0, and rank 1 in bcast of root 0",
+         "this rank is in bcast of root 0, and rank 0 in reduce (add) of root 0"},
+        {bcast(1), bcast(0), "this rank is in bcast of root 1, and rank 1 in bcast of root 0",
+         "this rank is in bcast of root 0, and rank 0 in bcast of root 1"},
+        // Each gives to the other.
+        {allreduce(kSum), allreduce(kMost), "this rank is in allreduce (add), and rank 1 in allreduce (max)",
+         "this rank is in allreduce (max), and rank 0 in allreduce (add)"},
+        {allgather, alltoall, "this rank is in allgather, and rank 1 in alltoall",
+         "this rank is in alltoall, and rank 0 in allgather"},
+        // One need not wait, and has gone on, or not; with and without a word where the other looks.
+        {bcast(0), reduce(1), "nothing",
+         "this rank is in reduce (add) of root 1, and rank 0 in bcast of root 0"},
+        {bcast(0), barrier, "nothing", "this rank is in barrier, and rank 0 in bcast of root 0"},
+        {twice, reduce(1), "nothing", "this rank is in reduce (add) of root 1, and rank 0 in bcast."},
+        {twice, barrier, "nothing", "this rank is in barrier, and rank 0 in another operation before"},
+    };
+    for (const Disagreement& one : all) {
+        Room room({2, 8, 8, 64});
+        std::string found[2];
+        const auto call = [&](Member& member, std::uint32_t me) {
+            std::byte data[64] = {};
+            found[me] = failure_of([&] { (me == 0 ? one.first : one.second)(member, data); });
+        };
+        if (one.at_first == "nothing")
+            for (const std::uint32_t me : {0U, 1U}) call(*room.member(me), me);
+        else
+            room.all(call);
+        EXPECT_NE(found[0].find(one.at_first), std::string::npos) << found[0];
+        EXPECT_NE(found[1].find(one.at_second), std::string::npos) << found[1];
+    }
+}
+
+TEST(BoardLiesTest, who_waits_for_a_member_that_has_found_an_error_does_not_wait_for_ever) {
+    Room room({3, 8, 8, 64});
+    std::string found[3];
+    room.all([&](Member& member, std::uint32_t me) {
+        std::byte data[16] = {};
+        found[me] = failure_of([&] {
+            me == 2 ? member.reduce(kSum, 2, data, data + 8, 8) : member.bcast(1, data, 8);
+            member.barrier();
+        });
+    });
+    EXPECT_NE(found[2].find("run 0: this rank is in reduce (add) of root 2, and rank "), std::string::npos)
+        << found[2];
+    EXPECT_NE(found[0], "nothing");
+    EXPECT_NE(found[1].find("run 1: rank "), std::string::npos) << found[1];
+    EXPECT_NE(found[1].find(" has found an error in run "), std::string::npos) << found[1];
+}
+
+TEST(BoardLiesTest, a_signature_that_nobody_has_is_put_into_words) {
+    for (std::uint32_t signature = 0; signature < 1U << Signature::kBits; ++signature)
+        EXPECT_NE(describe(signature), "");
+}
+
+TEST(BoardLiesTest, an_impossible_word_is_told) {
+    for (const std::uint64_t wrong : {~std::uint64_t{0}, word_of_bcast(3, 8), word_of_bcast(8, 8),
+                                      word_of_bcast(0, 8) - 1, std::uint64_t{2}}) {
+        Room room({2, 8, 8, 64});
+        room.line(0, 0).word.store(wrong);
+        auto reader = room.member(1);
+        std::uint64_t value = 0;
+        const std::string text =
+            failure_of([&] { reader->bcast(0, reinterpret_cast<std::byte*>(&value), 8); });
+        EXPECT_NE(text.find("an impossible word in the line of rank 0"), std::string::npos) << wrong << text;
+    }
+}
+
+TEST(BoardLiesTest, an_impossible_position_is_told) {
+    Room room({2, 2, 2, 64}, 10);
+    auto root = room.member(0);
+    std::uint64_t value = 0;
+    for (int i = 0; i < 2; ++i) root->bcast(0, reinterpret_cast<std::byte*>(&value), 8);
+    for (const std::uint64_t wrong : {std::uint64_t{9}, std::uint64_t{15}, ~std::uint64_t{0}}) {
+        room.progress(1).finished.store(wrong);
+        const std::string text = failure_of([&] { root->bcast(0, reinterpret_cast<std::byte*>(&value), 8); });
+        EXPECT_NE(text.find("an impossible position of rank 1"), std::string::npos) << wrong << text;
+    }
+}
+
+TEST(BoardLiesTest, a_board_of_another_shape_or_layout_is_refused) {
+    Room room({2, 8, 8, 64});
+    const Surroundings around{[](void*) {}, [](void*, const char*) {}, nullptr, nullptr, "b", 0, false};
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 4, 4, 64}), 0, around), Failure);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 2, around), Failure);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 63}), 0, around), Failure);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 9, 64}), 0, around), Failure);
+    EXPECT_THROW(Member(room.memory().first(1000), (Shape{2, 8, 8, 64}), 0, around), Failure);
+    std::memset(room.memory().data(), 1, 8);
+    EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 0, around), Failure);
+}
+
+}  // namespace
+}  // namespace velo::board
