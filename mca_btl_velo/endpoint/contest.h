@@ -35,6 +35,18 @@ class Contest {
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1; every size begins with 0.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     bool first(std::size_t bytes) const { return way(bytes) == 0; }
+    // The same for one that begins now, of several that may be under way: a block tries no more than it
+    // needs, the others go as before, and it lasts from where its first one begins, as those that are under
+    // way together may all end at once.
+    template <typename Clock>
+    unsigned begin(std::size_t bytes, Clock&& ticks) {
+        const unsigned index = index_of(bytes);
+        Class& size = classes_[index];
+        if (size.round == kRounds) return size.way;
+        if (++size.started > uncounted(index) + block(index)) return size.chosen;
+        if (size.started == uncounted(index) + 1) size.first_began = ticks();
+        return size.way;
+    }
     // One has gone the way that is due. ticks() is asked where a block begins or ends.
     template <typename Clock>
     void went(std::size_t bytes, Clock&& ticks) {
@@ -64,6 +76,10 @@ class Contest {
         std::uint64_t bytes = 0, began = 0;   // of the block under way
         std::array<float, kWays> shortest{};  // ticks a byte
         std::uint32_t trials = 0;
+        // Of the block under way: those that have begun, the uncounted ones included, and when the first one
+        // that counts has.
+        std::uint32_t started = 0;
+        std::uint64_t first_began = 0;
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t round = kRounds, place = 0;  // of a trial, and in the round; kRounds: none
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
@@ -96,8 +112,9 @@ class Contest {
             size.counts = true;
         }
         size.bytes = 0;
-        size.began = now;
+        size.began = size.counts && size.started > uncounted(index) ? size.first_began : now;
         if (size.round == kRounds) return decide(size, trial_of(kLeast << index));
+        if (!size.counts) size.started = 0;
         size.way = due(size, ways(index));
         size.left = size.counts ? block(index) : uncounted(index);
     }

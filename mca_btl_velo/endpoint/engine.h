@@ -365,7 +365,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // How a get goes: copied by this process, through the mailbox with both at work, or copied by both.
     enum class Route : std::uint8_t { kSingleCopy, kMailbox, kDualCopy };
     static constexpr unsigned kRoutes = 3;
-    Route route_of(std::size_t bytes, rma::Completion& completion) const;
+    Route route_of(std::size_t bytes, rma::Completion& completion);
     void got(const rma::Completion& completion);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,

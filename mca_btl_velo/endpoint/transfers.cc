@@ -60,11 +60,11 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     return single_copy(peer, direction, local, remote, bytes, completion, *memory);
 }
 
-Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) const {
+Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) {
     if (bytes < kLeastTried) return Route::kSingleCopy;
     if (bytes > kMostTried) return Route::kDualCopy;
     completion.tried = bytes;
-    completion.way = getting_.way(bytes);
+    completion.way = getting_.begin(bytes, platform::ticks);
     return static_cast<Route>(completion.way);
 }
 

@@ -233,9 +233,11 @@ SharedFile SharedFile::reserve(const std::string& directory, std::size_t bytes) 
 }
 
 void SharedFile::provide(std::size_t offset, std::size_t bytes) {
-    const int fd = fd_ >= 0 ? fd_ : ::open(owner_path(address_).data(), O_RDWR | O_CLOEXEC);
-    const int error = fd < 0 ? errno : allocate(fd, offset, bytes);
-    if (fd != fd_ && fd >= 0) ::close(fd);
+    const auto path = owner_path(address_);
+    const int fd = fd_ >= 0 ? fd_ : ::open(path.data(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) fail_open(address_, path.data(), errno);
+    const int error = allocate(fd, offset, bytes);
+    if (fd != fd_) ::close(fd);
     if (error != 0) fail_create(address_.directory, bytes, error);
     touch(data_ + offset, bytes);
 }

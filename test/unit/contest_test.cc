@@ -161,6 +161,33 @@ TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_two_rounds) {
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
 }
 
+// As in a window of a stream: all begin before the first one is complete.
+TEST_F(ThreeWays, of_many_that_begin_together_no_more_are_tried_than_a_block_needs) {
+    constexpr std::uint32_t kBlock = kTrial / Three::kRounds / 3;
+    send(1, {10, 10, 10});
+    for (int block = 0; block < 6; ++block) {
+        const unsigned due = contest.way(5000);
+        std::array<std::uint32_t, 3> begun{};
+        for (std::uint32_t i = 0; i < 10 * kBlock; ++i) ++begun[contest.begin(5000, [&] { return now; })];
+        EXPECT_EQ(begun[due], due == 0 ? 10 * kBlock : kBlock);
+        EXPECT_EQ(begun[0] + begun[due], due == 0 ? 20 * kBlock : 10 * kBlock);
+        for (std::uint32_t i = 0; i < kBlock; ++i) contest.went(5000, [&] { return now += 10; });
+    }
+}
+
+// Such as parts that travel in turns: what ends at once has not taken no time.
+TEST_F(ThreeWays, a_block_that_ends_all_at_once_has_lasted_since_its_first_one_began) {
+    for (int i = 0; i < 3 * static_cast<int>(kTrial); ++i) {
+        std::array<unsigned, 10> ways{};
+        for (unsigned& way : ways) way = contest.begin(5000, [&] { return now; });
+        now += 10 * (ways[0] == 0 ? 10 : 20);
+        for (const unsigned way : ways) {
+            if (way == contest.way(5000)) contest.went(5000, [&] { return now; });
+        }
+    }
+    EXPECT_EQ(contest.way(5000), 0U);
+}
+
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = endpoint::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);

@@ -234,6 +234,20 @@ int look_at_an_ended_owner(const std::string& directory) {
     return openable_by_pid(address) ? 0 : 1;
 }
 
+TEST_F(SharedFileTest, memory_in_the_file_of_an_owner_that_has_ended_is_an_error_that_says_so) {
+    auto owner = std::make_unique<Owner>(directory_, true);
+    SharedFile same = SharedFile::open(owner->address(), 0);
+    same.provide(0, 4096);
+    owner.reset();
+    try {
+        same.provide(0, 4096);
+        FAIL() << "of a process that has ended";
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.status(), VELO_ERR_UNREACHABLE);
+        EXPECT_NE(std::strstr(failure.what(), "It has ended"), nullptr) << failure.what();
+    }
+}
+
 TEST_F(SharedFileTest, an_owner_that_has_ended_does_not_keep_others_out) {
     std::filesystem::permissions(directory_, std::filesystem::perms::all);
     const pid_t child = fork();
