@@ -25,7 +25,7 @@ class Contest {
     static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) && kLeastOfLast >= kLeast);
 
  public:
-    static constexpr std::uint32_t kRounds = 6;  // of a trial; in each a block goes each way
+    static constexpr std::uint32_t kRounds = 4;  // of a trial; in each a block goes each way
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F;
 
@@ -63,11 +63,11 @@ class Contest {
  private:
     // Bytes of a block of long messages, which differ less from each other, and cost more.
     static constexpr std::size_t kBlockBytes = 2UL * 1024 * 1024;
-    static constexpr std::uint32_t kShortestBlock = 4;
+    static constexpr std::uint32_t kShortestBlock = 2;
     // A way whose shortest block took so many times the shortest of all is left out of a trial's later
     // rounds.
     static constexpr float kHopeless = 1.5F;
-    static constexpr unsigned kRoundsOfAll = 2;
+    static constexpr unsigned kRoundsOfAll = 1;
     static constexpr float kNone = std::numeric_limits<float>::max();
 
     struct Class {
@@ -95,7 +95,7 @@ class Contest {
         return std::clamp(static_cast<std::uint32_t>(kBlockBytes / (kLeast << index)), kShortestBlock,
                           kBlock);
     }
-    static constexpr std::uint32_t uncounted(unsigned index) { return block(index) / 4; }
+    static constexpr std::uint32_t uncounted(unsigned index) { return std::max(block(index) / 4, 1U); }
 
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];

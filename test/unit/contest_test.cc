@@ -153,11 +153,11 @@ TEST_F(ThreeWays, the_last_way_is_for_long_messages_only) {
     EXPECT_GT(send(kTrial, {10, 10, 1}, 2048)[2], 0U);
 }
 
-TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_two_rounds) {
+TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
     const std::uint32_t round = kTrial / Three::kRounds;
     send(1, {10, 10, 20});
-    EXPECT_EQ(send(2 * round, {10, 10, 20})[2], 2 * round / 3);
-    EXPECT_EQ(send(4 * round * 2 / 3, {10, 10, 20})[2], 0U);
+    EXPECT_EQ(send(round, {10, 10, 20})[2], round / 3);
+    EXPECT_EQ(send((Three::kRounds - 1) * round * 2 / 3, {10, 10, 20})[2], 0U);
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
 }
 
@@ -191,7 +191,7 @@ TEST_F(ThreeWays, a_block_that_ends_all_at_once_has_lasted_since_its_first_one_b
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = endpoint::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
-    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRounds * 3 * 5);
+    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRounds * 3 * 3);
 }
 
 }  // namespace
