@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "board/board.h"
-#include "board/waiting.h"
 #include "platform/failure.h"
 #include "platform/monotonic.h"
+#include "platform/ticks.h"
 
 namespace velo::board {
 namespace {
@@ -33,7 +33,7 @@ class Locked {
         // acquire, release: what its last holder has written is there.
         for (std::uint32_t look = 1; lock_->exchange(1, std::memory_order_acquire) != 0; ++look) {
             if (look % kLooks != 0) {
-                relax();
+                platform::relax();
                 continue;
             }
             (void)sched_yield();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "platform/ticks.h"
 #include "types/engine.h"
 
 namespace velo::board {
@@ -31,14 +32,6 @@ struct Surroundings {
 
 // Whether so many members have no processor each.
 bool are_crowded(std::uint32_t members);
-
-inline void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 class Waiting {
  public:
@@ -105,7 +98,7 @@ class Waiting {
         for (std::uint32_t look = 0; look < looks_; ++look) {
             if (ready()) [[likely]]
                 return true;
-            relax();
+            platform::relax();
         }
         return false;
     }

@@ -110,9 +110,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint32_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
     void store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* data, std::size_t bytes) noexcept;
     void end_deposit(std::uint32_t deposit) noexcept;
-    // A get with such a number of the peer's.
+    // A get with such a number of the peer's, or 0.
     velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
-                                   std::size_t bytes, const rma::Completion& completion);
+                                   std::size_t bytes, const rma::Completion& completion,
+                                   By by = By::kFastest);
     int progress();
     // Of the progress that calls back.
     void linger(std::uint32_t looks) noexcept {

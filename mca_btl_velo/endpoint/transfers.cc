@@ -80,7 +80,7 @@ bool Engine::is_getting(const Peer& peer) {
 
 // The number only says where to look: what it does not lead to is got from the peer's memory.
 velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
-                                       std::size_t bytes, const rma::Completion& completion) {
+                                       std::size_t bytes, const rma::Completion& completion, By by) {
     std::size_t copied = 0;
     if (deposit != 0) {
         {
@@ -97,7 +97,7 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
     }
     if (copied < bytes || deposit == 0)
         return transfer(peer, rma::Direction::kGet, static_cast<std::byte*>(local) + copied, remote + copied,
-                        bytes - copied, completion);
+                        bytes - copied, completion, by);
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
 }

@@ -7,9 +7,9 @@
 #include <csignal>
 #include <utility>
 
-#include "board/waiting.h"
 #include "platform/failure.h"
 #include "platform/monotonic.h"
+#include "platform/ticks.h"
 
 namespace velo::performing {
 namespace {
@@ -25,7 +25,7 @@ thread_local bool is_helper = false;
 
 void relax_for(std::uint64_t ns) {
     for (const std::uint64_t since = platform::monotonic_ns(); platform::monotonic_ns() - since < ns;)
-        board::relax();
+        platform::relax();
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ void Helper::help() {
         if (step == Step::kMoved || had_runs != has_runs) {
             moved_ns = platform::monotonic_ns();
         } else if (platform::monotonic_ns() - moved_ns < kPatienceNs) {
-            board::relax();
+            platform::relax();
         } else if (has_runs || step == Step::kOwed) {
             std::this_thread::sleep_for(kNap);
         } else {

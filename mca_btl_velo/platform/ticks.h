@@ -20,6 +20,15 @@ inline std::uint64_t ticks() {
 #endif
 }
 
+// Between two looks at what another processor is about to change.
+inline void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 // What a load takes, in ticks, the reading of the counter included.
 template <typename Load>
 inline std::uint64_t ticks_of(Load&& load) {

@@ -37,10 +37,10 @@ typedef enum mca_coll_velo_sequence_t {
 typedef struct mca_coll_velo_board_t {
     bool is_open;      /* it was asked for */
     bool has_place;    /* in the communicator's store: this one, board or not */
-    velo_board* board; /* NULL: there is none */
+    velo_board *board; /* NULL: there is none */
     uint32_t place;
     uint32_t under_way; /* requests, under the lock of all */
-    struct mca_coll_velo_board_t* next;
+    struct mca_coll_velo_board_t *next;
 } mca_coll_velo_board_t;
 
 /* Of a communicator. Requests that are under way keep it. */
@@ -51,7 +51,7 @@ typedef struct mca_coll_velo_module_t {
     uint32_t id, rank, size;
     ompi_communicator_t* comm;
     bool knows_store;
-    velo_board_store* store; /* where its boards are, once that is known. NULL: it has none */
+    velo_board_store *store; /* where its boards are, once that is known. NULL: it has none */
     uint64_t among;          /* its members */
     mca_coll_velo_board_t boards[MCA_COLL_VELO_SEQUENCES];
     uint32_t persistent; /* requests that have had a board each */
@@ -105,7 +105,7 @@ typedef struct mca_coll_velo_request_t {
     mca_coll_velo_buffer_t send, receive;
     mca_coll_velo_operands_t operands;
     /* Of a persistent one: by a schedule, or over a board. */
-    velo_goal_schedule* schedule;
+    velo_goal_schedule *schedule;
     uint32_t lane;
     uint64_t starts;
     mca_coll_velo_board_t on;
@@ -183,17 +183,17 @@ void mca_coll_velo_keep_types(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_drop(mca_coll_velo_buffer_t* buffer);
 
 /* board: what a process publishes of its own */
-void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place);
+void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place);
 void mca_coll_velo_forget_boards(void);
 /* For a call that waits, NULL: it does not go over one. All members ask alike, for this and what follows. */
-velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call);
+velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call);
 /* A request; NULL: it does not go over one. */
-ompi_request_t* mca_coll_velo_start_on_board(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call,
-                                             ompi_communicator_t* comm);
+ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call,
+                                             ompi_communicator_t *comm);
 /* Whether a persistent request, which has its buffers, goes over one; it has its own. */
-bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_coll_velo_call_t* call);
-void mca_coll_velo_restart_on_board(mca_coll_velo_request_t* request);
-void mca_coll_velo_close_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board);
+bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_coll_velo_call_t *call);
+void mca_coll_velo_restart_on_board(mca_coll_velo_request_t *request);
+void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *board);
 /* Of MPI, for what came of it. */
 int mca_coll_velo_error_of_board(velo_status status);
 

@@ -10,30 +10,33 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/proc.h"
 
-/* Of requests, which are waited for soon. */
 enum {
-    WINDOW_OF_REQUESTS = 64,
-    CHUNKS_OF_REQUESTS = 8,
-    WINDOW_OF_PERSISTENT = 4,
-    CHUNKS_OF_PERSISTENT = 2,
     LINE = 64,
     LEAST = 8 /* bytes of a chunk for each member */
 };
 
+/* What a board is for: runs that a member may be ahead, and chunks that it has, at most. Requests are waited for soon. */
+typedef struct purpose_t {
+    const char *name;
+    uint32_t window, chunks;
+} purpose_t;
+static const purpose_t for_calls = {"", UINT32_MAX, UINT32_MAX}, for_requests = {", requests", 64, 8},
+                       for_persistent = {", persistent", 4, 2};
+
 /* Of this process, and what it knows of the others of its job. */
 static struct {
     opal_mutex_t lock;
-    velo_board_store* own; /* NULL: it has none */
+    velo_board_store *own; /* NULL: it has none */
     struct peer_t {
-        velo_board_store* store; /* NULL: not opened */
+        velo_board_store *store; /* NULL: not opened */
         bool is_known, is_visible;
-    } * peers; /* NULL: none was looked for */
+    } *peers; /* NULL: none was looked for */
     uint32_t count;
 } stores = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* Guards requests that are under way, and this list of the boards that have some. */
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-static mca_coll_velo_board_t* volatile with_requests;
+static mca_coll_velo_board_t *volatile with_requests;
 static bool makes_progress;
 
 static void serve_others(void *context)
@@ -60,16 +63,21 @@ static void trace(void *context, const velo_board_event *event)
     mca_common_velo_trace_board(&told);
 }
 
-/* Runs that a member may be ahead, and bytes that it gives at once. */
-static velo_board_config config_of(mca_coll_velo_module_t* module, uint32_t window, uint32_t chunks,
-                                   uint32_t chunk) {
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* `chunk`: bytes that a member gives at once. */
+static velo_board_config config_of(mca_coll_velo_module_t *module, const purpose_t *purpose, uint32_t chunk)
+{
     const velo_coll_config *chosen = &mca_coll_velo_component.config;
     const velo_config engine = mca_common_velo_config();
     velo_board_config config = {
         .rank = module->rank,
         .size = module->size,
         .members = module->among,
-        .window = chosen->board_window < window ? chosen->board_window : window,
+        .window = lesser(chosen->board_window, purpose->window),
         .chunk = (chunk + LINE - 1) / LINE * LINE,
         .stall_warning = engine.stall_warning,
         .progress = serve_others,
@@ -77,17 +85,17 @@ static velo_board_config config_of(mca_coll_velo_module_t* module, uint32_t wind
         .trace = '\0' == engine.trace[0] ? NULL : trace,
         .context = module,
     };
-    config.chunks = chosen->board_chunks < chunks ? chosen->board_chunks : chunks;
-    config.chunks = config.chunks < config.window ? config.chunks : config.window;
+    config.chunks = lesser(lesser(chosen->board_chunks, purpose->chunks), config.window);
     return config;
 }
 
-void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place) {
-    const velo_coll_config* chosen = &mca_coll_velo_component.config;
+void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place)
+{
+    const velo_coll_config *chosen = &mca_coll_velo_component.config;
     /* The largest that there may be. */
-    const uint32_t here = opal_process_info.num_local_peers + 1, most = chosen->board_chunk / LEAST;
-    mca_coll_velo_module_t all = {.size = here < most ? here : most};
-    const velo_board_config config = config_of(&all, UINT32_MAX, UINT32_MAX, chosen->board_chunk);
+    const uint32_t here = opal_process_info.num_local_peers + 1;
+    mca_coll_velo_module_t all = {.size = lesser(here, chosen->board_chunk / LEAST)};
+    const velo_board_config config = config_of(&all, &for_calls, chosen->board_chunk);
     char error[512];
     if (0 == chosen->boards || here < 2) {
         return;
@@ -100,13 +108,15 @@ void mca_coll_velo_describe_boards(mca_coll_velo_place_t* place) {
     }
 }
 
-static uint32_t process_of(const mca_coll_velo_module_t* module, uint32_t rank) {
-    return ompi_group_get_proc_name(module->members, (int)rank).vpid;
+static uint32_t process_of(const mca_coll_velo_module_t *module, uint32_t rank)
+{
+    return ompi_group_get_proc_name(module->members, (int) rank).vpid;
 }
 
-static bool all_are_here(const mca_coll_velo_module_t* module) {
+static bool all_are_here(const mca_coll_velo_module_t *module)
+{
     for (uint32_t rank = 0; rank < module->size; ++rank) {
-        const ompi_proc_t* proc = ompi_group_peer_lookup(module->members, (int)rank);
+        const ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
         if (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
             return false;
         }
@@ -115,10 +125,11 @@ static bool all_are_here(const mca_coll_velo_module_t* module) {
 }
 
 /* Of each other, as each of them finds of itself and all others. */
-static bool all_are_visible(const mca_coll_velo_module_t* module) {
+static bool all_are_visible(const mca_coll_velo_module_t *module)
+{
     for (uint32_t rank = 0; rank < module->size; ++rank) {
         const uint32_t process = process_of(module, rank);
-        struct peer_t* peer = &stores.peers[process];
+        struct peer_t *peer = &stores.peers[process];
         if (!peer->is_known) {
             mca_coll_velo_place_t place;
             mca_coll_velo_place_of(process, &place);
@@ -132,8 +143,9 @@ static bool all_are_visible(const mca_coll_velo_module_t* module) {
     return true;
 }
 
-static velo_board_store* store_of(uint32_t process) {
-    struct peer_t* peer = &stores.peers[process];
+static velo_board_store *store_of(uint32_t process)
+{
+    struct peer_t *peer = &stores.peers[process];
     if (process == OPAL_PROC_MY_NAME.vpid) {
         return stores.own;
     }
@@ -148,7 +160,8 @@ static velo_board_store* store_of(uint32_t process) {
     return peer->store;
 }
 
-static void find_store(mca_coll_velo_module_t* module) {
+static void find_store(mca_coll_velo_module_t *module)
+{
     if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size ||
         mca_coll_velo_component.config.board_chunk < LEAST * module->size || NULL == stores.own ||
         !all_are_here(module)) {
@@ -171,10 +184,9 @@ static void find_store(mca_coll_velo_module_t* module) {
 }
 
 /* `number`: of the boards of a communicator. */
-static void open_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board, uint32_t number,
-                       const char* purpose,
-                       velo_board_config (*config_for)(mca_coll_velo_module_t* module, uint64_t bytes),
-                       uint64_t bytes) {
+static void open_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *board, uint32_t number,
+                       const purpose_t *purpose, uint32_t chunk)
+{
     char name[96], line[640], error[512];
     OPAL_THREAD_LOCK(&stores.lock);
     if (!module->knows_store) {
@@ -186,10 +198,10 @@ static void open_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* bo
     if (NULL == module->store) {
         return;
     }
-    velo_board_config config = config_for(module, bytes);
-    snprintf(name, sizeof(name), "communicator %u, rank %u%s", module->id, module->rank, purpose);
+    velo_board_config config = config_of(module, purpose, chunk);
+    snprintf(name, sizeof(name), "communicator %u, rank %u%s", module->id, module->rank, purpose->name);
     config.name = name;
-    config.number = (uint64_t)module->id << 32 | number;
+    config.number = (uint64_t) module->id << 32 | number;
     if (VELO_OK !=
         velo_board_open(module->store, &config, &board->board, &board->place, error, sizeof(error))) {
         mca_common_velo_give_up(error);
@@ -204,7 +216,8 @@ static void open_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* bo
     board->has_place = true;
 }
 
-void mca_coll_velo_close_board(mca_coll_velo_module_t* module, mca_coll_velo_board_t* board) {
+void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *board)
+{
     if (board->has_place) {
         velo_board_close(module->store, board->board, board->place);
         board->has_place = false;
@@ -213,41 +226,26 @@ void mca_coll_velo_close_board(mca_coll_velo_module_t* module, mca_coll_velo_boa
 }
 
 /* But for its form. */
-static bool is_for_board(const mca_coll_velo_call_t* call) {
+static bool is_for_board(const mca_coll_velo_call_t *call)
+{
     return VELO_BOARD_NONE != call->on_board && NULL == call->request.algorithm &&
            call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit;
 }
 
-static bool is_for_request(const mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call) {
+static bool is_for_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
+{
     return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <=
                                      mca_coll_velo_component.config.board_chunk;
 }
 
-static velo_board_config config_for_calls(mca_coll_velo_module_t* module, uint64_t bytes) {
-    (void)bytes;
-    return config_of(module, UINT32_MAX, UINT32_MAX, mca_coll_velo_component.config.board_chunk);
-}
-
-static velo_board_config config_for_requests(mca_coll_velo_module_t* module, uint64_t bytes) {
-    (void)bytes;
-    return config_of(module, WINDOW_OF_REQUESTS, CHUNKS_OF_REQUESTS,
-                     mca_coll_velo_component.config.board_chunk);
-}
-
-/* No more than its operation needs. */
-static velo_board_config config_for_persistent(mca_coll_velo_module_t* module, uint64_t bytes) {
-    const uint32_t least = LEAST * module->size < LINE ? LINE : LEAST * module->size;
-    return config_of(module, WINDOW_OF_PERSISTENT, CHUNKS_OF_PERSISTENT,
-                     bytes < least ? least : (uint32_t)bytes);
-}
-
-velo_board* mca_coll_velo_board(mca_coll_velo_module_t* module, const mca_coll_velo_call_t* call) {
-    mca_coll_velo_board_t* board = &module->boards[MCA_COLL_VELO_WAITING];
+velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
+{
+    mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_WAITING];
     if (!is_for_board(call)) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
-        open_board(module, board, MCA_COLL_VELO_WAITING, "", config_for_calls, 0);
+        open_board(module, board, MCA_COLL_VELO_WAITING, &for_calls, mca_coll_velo_component.config.board_chunk);
     }
     return board->board;
 }
@@ -262,9 +260,9 @@ int mca_coll_velo_error_of_board(velo_status status)
 static mca_coll_velo_request_t *advance_all(void)
 {
     mca_coll_velo_request_t *over = NULL;
-    mca_coll_velo_board_t* volatile* at = &with_requests;
+    mca_coll_velo_board_t *volatile *at = &with_requests;
     while (NULL != *at) {
-        mca_coll_velo_board_t* board = *at;
+        mca_coll_velo_board_t *board = *at;
         void *context;
         velo_status status;
         while (velo_board_advance(board->board, &context, &status)) {
@@ -311,12 +309,13 @@ static int progress_requests(void)
 }
 
 /* Under the lock; NULL: it is over. */
-static void** begin(mca_coll_velo_board_t* board, velo_board_operation operation,
-                    const velo_goal_request* request, const char* from, char* to) {
-    void** context;
+static void **begin(mca_coll_velo_board_t *board, velo_board_operation operation,
+                    const velo_goal_request *request, const char *from, char *to)
+{
+    void **context;
     if (OPAL_UNLIKELY(!makes_progress)) {
         makes_progress = true;
-        (void)opal_progress_register(progress_requests);
+        (void) opal_progress_register(progress_requests);
     }
     if (VELO_OK != velo_board_start(board->board, operation, request, from, to, &context)) {
         mca_common_velo_give_up("out of memory");
@@ -331,13 +330,13 @@ static void** begin(mca_coll_velo_board_t* board, velo_board_operation operation
 /* What is over as soon as it has begun is no request of ours, unless it has memory of ours. */
 ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm)
 {
-    mca_coll_velo_board_t* board = &module->boards[MCA_COLL_VELO_REQUESTS];
+    mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_REQUESTS];
     mca_coll_velo_request_t *ours = NULL;
     if (!is_for_request(module, call)) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
-        open_board(module, board, MCA_COLL_VELO_REQUESTS, ", requests", config_for_requests, 0);
+        open_board(module, board, MCA_COLL_VELO_REQUESTS, &for_requests, mca_coll_velo_component.config.board_chunk);
     }
     if (NULL == board->board) {
         return NULL;
@@ -352,7 +351,7 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
     }
     OPAL_THREAD_LOCK(&lock);
     mca_coll_velo_request_t *over = advance_all();
-    void** context = begin(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
+    void **context = begin(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
     if (NULL == ours && NULL != context) {
         ours = mca_coll_velo_request_of(module, call, comm, false);
     }
@@ -373,13 +372,17 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
     return &ours->super.super;
 }
 
-bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_coll_velo_call_t* call) {
-    mca_coll_velo_module_t* module = request->module;
+bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_coll_velo_call_t *call)
+{
+    mca_coll_velo_module_t *module = request->module;
     if (!is_for_request(module, call)) {
         return false;
     }
-    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, ", persistent",
-               config_for_persistent, velo_board_needs(call->on_board, &call->request, module->size));
+    /* No more than its operation needs, which is for a request: no more than a chunk. */
+    const uint32_t needs = (uint32_t) velo_board_needs(call->on_board, &call->request, module->size);
+    const uint32_t least = LEAST * module->size;
+    open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, &for_persistent,
+               needs < least ? least : needs);
     request->on_board = call->on_board;
     request->asked = call->request;
     if (NULL == request->on.board) {
@@ -390,20 +393,21 @@ bool mca_coll_velo_init_on_board(mca_coll_velo_request_t* request, const mca_col
     return true;
 }
 
-void mca_coll_velo_restart_on_board(mca_coll_velo_request_t* request) {
+void mca_coll_velo_restart_on_board(mca_coll_velo_request_t *request)
+{
     if (!mca_coll_velo_fill(&request->send) || !mca_coll_velo_fill(&request->receive)) {
         mca_common_velo_give_up("out of memory");
     }
     OPAL_THREAD_LOCK(&lock);
-    mca_coll_velo_request_t* over = advance_all();
+    mca_coll_velo_request_t *over = advance_all();
     mca_coll_velo_activate(request);
-    void** context =
+    void **context =
         begin(&request->on, request->on_board, &request->asked, request->send.bytes, request->receive.bytes);
     if (NULL != context) {
         *context = request;
     }
     OPAL_THREAD_UNLOCK(&lock);
-    (void)end_all(over);
+    (void) end_all(over);
     if (NULL == context) {
         mca_coll_velo_end(request, MPI_SUCCESS);
     }

@@ -64,7 +64,8 @@ void mca_coll_velo_publish(void)
     }
 }
 
-static void compare(const char* theirs, const opal_process_name_t* process) {
+static void compare(const char *theirs, const opal_process_name_t *process)
+{
     char text[2 * LINE + 200];
     for (const char *a = ours, *b = theirs; '\0' != *a; a += strcspn(a, "\n") + 1, b += strcspn(b, "\n") + 1) {
         const int length = (int) strcspn(a, "\n"), their_length = (int) strcspn(b, "\n");
@@ -108,7 +109,7 @@ velo_peer *mca_coll_velo_reach(void *context, uint32_t rank)
     velo_peer *peer = NULL;
     char error[512];
     size_t bytes;
-    char* all = published(&proc->super.proc_name, &bytes);
+    char *all = published(&proc->super.proc_name, &bytes);
     if (VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, all + before, bytes - before, &peer, error,
                                           sizeof(error))) {
         mca_common_velo_give_up(error);

@@ -105,7 +105,7 @@ static void combine_for_request(void *request, const void *first, const void *se
 int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call)
 {
     enum { LOOKS = 16 }; /* before everything else that may wait for this process */
-    velo_board* board = mca_coll_velo_board(module, call);
+    velo_board *board = mca_coll_velo_board(module, call);
     if (NULL != board) {
         return run_on_board(board, call);
     }
@@ -214,8 +214,9 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
 
 /* The communicator is there, and its id nobody else's, as long as the request may be started. Those of one request meet each
  * other, whatever is started before and after. */
-int mca_coll_velo_init(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
-                       ompi_request_t** request) {
+int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                       ompi_request_t **request)
+{
     mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, true);
     if (!mca_coll_velo_init_on_board(ours, call)) {
         if (VELO_OK !=
