@@ -191,7 +191,7 @@ TEST_F(ThreeWays, a_block_that_ends_all_at_once_has_lasted_since_its_first_one_b
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = endpoint::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
-    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRounds * 3 * 3);
+    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRoundsOfLongest * 3 * 3);
 }
 
 }  // namespace
