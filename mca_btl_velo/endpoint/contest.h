@@ -3,7 +3,9 @@
 // to its last, for each byte. What the peers do with the messages is in that, and what the program does
 // between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
-// grows as long as the outcome stays the same.
+// grows as long as the outcome stays the same. The first trial waits until it is not more than half of all
+// there was, since many programs send few long messages; until then the way is the one that is expected, or
+// the one that turned out to be better than expected for messages of half the size.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -25,14 +27,22 @@ class Contest {
     static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) && kLeastOfLast >= kLeast);
 
  public:
-    static constexpr std::uint32_t kRounds = 4;  // of a trial; in each a block goes each way
+    // Of a trial; in each a block goes each way. Of the longest messages there are fewer: each costs more.
+    static constexpr std::uint8_t kRounds = 4, kRoundsOfLongest = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F;
 
-    // Processes that send to each other are to try in different orders.
-    explicit Contest(std::uint32_t seed) : seed_(seed) {}
+    // Processes that send to each other are to try in different orders. What is expected: the first way, from
+    // `last_from` bytes on the last.
+    explicit Contest(std::uint32_t seed, std::size_t last_from = std::numeric_limits<std::size_t>::max())
+        : seed_(seed), last_from_(last_from) {
+        for (unsigned index = 0; index < kClasses; ++index) {
+            classes_[index].way = classes_[index].chosen = expected(index);
+            classes_[index].left = (1 + seed % 2) * trial_of(kLeast << index);
+        }
+    }
 
-    // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1; every size begins with 0.
+    // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     bool first(std::size_t bytes) const { return way(bytes) == 0; }
     // The same for one that begins now, of several that may be under way: a block tries no more than it
@@ -42,7 +52,7 @@ class Contest {
     unsigned begin(std::size_t bytes, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
-        if (size.round == kRounds) return size.way;
+        if (size.rounds == 0) return size.way;
         if (++size.started > uncounted(index) + block(index)) return size.chosen;
         if (size.started == uncounted(index) + 1) size.first_began = ticks();
         return size.way;
@@ -57,21 +67,20 @@ class Contest {
     // Messages of a trial of this size, if no way is left out.
     static constexpr std::uint32_t trial_of(std::size_t bytes) {
         const unsigned index = index_of(bytes);
-        return kRounds * ways(index) * (uncounted(index) + block(index));
+        return rounds(index) * ways(index) * (uncounted(index) + block(index));
     }
 
  private:
     // Bytes of a block of long messages, which differ less from each other, and cost more.
-    static constexpr std::size_t kBlockBytes = 2UL * 1024 * 1024;
+    static constexpr std::size_t kBlockBytes = 1UL * 1024 * 1024;
     static constexpr std::uint32_t kShortestBlock = 2;
-    // A way whose shortest block took so many times the shortest of all is left out of a trial's later
-    // rounds.
+    // A way whose shortest block took so many times the shortest of all is left out after a trial's first
+    // round.
     static constexpr float kHopeless = 1.5F;
-    static constexpr unsigned kRoundsOfAll = 1;
     static constexpr float kNone = std::numeric_limits<float>::max();
 
     struct Class {
-        std::uint32_t left = 1;               // messages until the next turn
+        std::uint32_t left = 0;               // messages until the next turn
         std::uint32_t run = kShortestRun;     // trials
         std::uint64_t bytes = 0, began = 0;   // of the block under way
         std::array<float, kWays> shortest{};  // ticks a byte
@@ -81,7 +90,7 @@ class Contest {
         std::uint32_t started = 0;
         std::uint64_t first_began = 0;
         std::uint8_t way = 0, chosen = 0;
-        std::uint8_t round = kRounds, place = 0;  // of a trial, and in the round; kRounds: none
+        std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -95,58 +104,70 @@ class Contest {
         return std::clamp(static_cast<std::uint32_t>(kBlockBytes / (kLeast << index)), kShortestBlock,
                           kBlock);
     }
+    static constexpr std::uint8_t rounds(unsigned index) {
+        return block(index) > kShortestBlock ? kRounds : kRoundsOfLongest;
+    }
     static constexpr std::uint32_t uncounted(unsigned index) { return std::max(block(index) / 4, 1U); }
 
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
-        if (size.round == kRounds) {
-            size.round = 0;
+        if (size.rounds == 0) {
+            size.rounds = rounds(index);
             size.shortest.fill(kNone);
         } else if (size.counts) {
             float& shortest = size.shortest[size.way];
             shortest =
                 std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
             size.counts = false;
-            next(size, ways(index));
+            next(size, index);
         } else {
             size.counts = true;
         }
         size.bytes = 0;
         size.began = size.counts && size.started > uncounted(index) ? size.first_began : now;
-        if (size.round == kRounds) return decide(size, trial_of(kLeast << index));
+        if (size.rounds == 0) return decide(index);
         if (!size.counts) size.started = 0;
         size.way = due(size, ways(index));
         size.left = size.counts ? block(index) : uncounted(index);
     }
     // The next block of the trial: the next way in the order of the round that is not hopeless.
-    void next(Class& size, unsigned ways) const {
+    void next(Class& size, unsigned index) const {
         const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
         do {
-            if (++size.place < ways) continue;
+            if (++size.place < ways(index)) continue;
             size.place = 0;
-            ++size.round;
-        } while (size.round >= kRoundsOfAll && size.round < kRounds &&
-                 size.shortest[due(size, ways)] > kHopeless * best);
+            --size.rounds;
+        } while (size.rounds > 0 && size.rounds < rounds(index) &&
+                 size.shortest[due(size, ways(index))] > kHopeless * best);
     }
     // Any of the orders that are the ways in a circle, forwards or backwards, from any of them on.
     std::uint8_t due(const Class& size, unsigned ways) const {
-        std::uint32_t chance = (seed_ + 1) * 0x9E3779B1U + (size.trials * kRounds + size.round) * 0x85EBCA77U;
+        std::uint32_t chance =
+            (seed_ + 1) * 0x9E3779B1U + ((size.trials + 1) * kRounds - size.rounds) * 0x85EBCA77U;
         chance = (chance ^ chance >> 15) * 0x2C1B3C6DU;
         chance ^= chance >> 13;
         const unsigned step = (chance / ways) % 2 != 0 ? ways - size.place : size.place;
         return static_cast<std::uint8_t>((chance % ways + step) % ways);
     }
-    void decide(Class& size, std::uint32_t trial) {
+    void decide(unsigned index) {
+        Class& size = classes_[index];
         const auto best = std::min_element(size.shortest.begin(), size.shortest.end());
         const bool changes = *best < kClearly * size.shortest[size.chosen];
         if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
-        size.left = size.run * trial;
+        size.left = size.run * trial_of(kLeast << index);
         ++size.trials;
+        if (index + 1 < kClasses && size.chosen != expected(index)) surprise(index + 1, size.chosen);
     }
+    void surprise(unsigned index, std::uint8_t way) {
+        Class& size = classes_[index];
+        if (size.bytes == 0 && size.trials == 0) size.way = size.chosen = way;
+    }
+    std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
     std::uint32_t seed_;
+    std::size_t last_from_;
     std::array<Class, kClasses> classes_{};
 };
 

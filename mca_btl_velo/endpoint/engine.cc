@@ -160,7 +160,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       outbox_(mailbox_.outbox_plan()),
       references_(static_cast<std::uint32_t>(config.process_name)),
       depositing_(static_cast<std::uint32_t>(config.process_name)),
-      getting_(static_cast<std::uint32_t>(config.process_name)),
+      getting_(static_cast<std::uint32_t>(config.process_name), kDualCopyExpected),
       most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
       reference_shift_(reference_shift(config)),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,

@@ -428,6 +428,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
     Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
+    static constexpr std::size_t kDualCopyExpected = 128UL * 1024;  // from here on
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
     unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this
     Domain velo_;

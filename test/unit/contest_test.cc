@@ -28,8 +28,8 @@ class ContestTest : public ::testing::Test {
         }
         return firsts;
     }
-    // Until the first decision; the very first message comes before the trial.
-    void decide(std::uint64_t first, std::uint64_t second) { send(1 + kTrial, first, second); }
+    // Until the first decision; as many as a trial has come before it.
+    void decide(std::uint64_t first, std::uint64_t second) { send(2 * kTrial, first, second); }
 
     static constexpr std::uint32_t kTrial = Contest::trial_of(600);
     static constexpr std::uint32_t kShortest = Contest::kShortestRun * kTrial;
@@ -41,10 +41,9 @@ class ContestTest : public ::testing::Test {
 
 TEST_F(ContestTest, every_size_begins_with_the_first_way_and_tries_each_for_half_of_a_trial) {
     for (const std::size_t bytes : {512UL, 1024UL, 1UL << 30}) {
-        EXPECT_TRUE(contest.first(bytes));
-        send(1, 10, 10, bytes);
-        const std::uint32_t trial = Contest::trial_of(bytes);
-        EXPECT_EQ(send(trial, 10, 10, bytes), static_cast<int>(trial / 2));
+        const auto trial = static_cast<int>(Contest::trial_of(bytes));
+        EXPECT_EQ(send(trial, 10, 10, bytes), trial);
+        EXPECT_EQ(send(trial, 10, 10, bytes), trial / 2);
     }
 }
 
@@ -52,7 +51,14 @@ TEST_F(ContestTest, the_faster_way_is_taken_after_a_trial) {
     decide(10, 8);
     EXPECT_FALSE(contest.first(600));
     EXPECT_EQ(send(kShortest, 10, 8), 0);
-    EXPECT_TRUE(contest.first(1500)) << "sizes of another class have a contest of their own";
+    EXPECT_FALSE(contest.first(1500)) << "what was not expected is expected of messages of twice the size";
+    EXPECT_TRUE(contest.first(3000)) << "and of no others";
+}
+
+TEST_F(ContestTest, a_size_that_was_met_does_not_learn_from_another) {
+    send(1, 10, 8, 1500);
+    decide(10, 8);
+    EXPECT_TRUE(contest.first(1500));
 }
 
 TEST_F(ContestTest, what_is_hardly_faster_changes_nothing) {
@@ -84,7 +90,8 @@ TEST_F(ContestTest, runs_grow_as_long_as_the_outcome_stays_the_same) {
 
 // What a program does between its messages makes blocks longer, of either way.
 TEST_F(ContestTest, the_shortest_block_of_a_way_counts) {
-    for (std::uint32_t i = 0; i < 1 + kTrial; ++i) {
+    send(kTrial, 10, 8);
+    for (std::uint32_t i = 0; i < kTrial; ++i) {
         if (i / 40 % 2 == 1) now += 1000;  // of two rounds one
         send(1, 10, 8);
     }
@@ -93,7 +100,8 @@ TEST_F(ContestTest, the_shortest_block_of_a_way_counts) {
 
 TEST_F(ContestTest, longer_messages_of_a_class_are_no_slower_for_that) {
     // The second way happens to have the long ones.
-    for (std::uint32_t i = 0; i < 1 + kTrial; ++i) {
+    send(kTrial, 10, 10);
+    for (std::uint32_t i = 0; i < kTrial; ++i) {
         const bool first = contest.first(600);
         send(1, 600, 1000, first ? 600 : 1000);
     }
@@ -102,7 +110,7 @@ TEST_F(ContestTest, longer_messages_of_a_class_are_no_slower_for_that) {
 
 TEST(Contest, processes_try_in_orders_that_differ_and_begin_alike) {
     constexpr std::uint32_t kTrial = Contest::trial_of(600);
-    std::array<std::array<bool, 1 + kTrial>, 4> went{};
+    std::array<std::array<bool, 3 * kTrial>, 4> went{};
     for (std::uint32_t seed = 0; seed < 4; ++seed) {
         Contest contest(seed);
         for (bool& way : went[seed]) {
@@ -130,17 +138,43 @@ class ThreeWays : public ::testing::Test {
     }
     using Three = endpoint::Contest<512, 8, 16, 3, 2048>;
     static constexpr std::uint32_t kTrial = Three::trial_of(5000);
-    Three contest{7};
+    Three contest{6};
     std::uint64_t now = 0;
 };
 
 TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
     for (unsigned best = 0; best < 3; ++best) {
-        contest = Three(best);
+        contest = Three(2 * best);
         std::array<std::uint64_t, 3> ticks{100, 105, 110};
         ticks[best] = 80;
-        send(1 + kTrial, ticks);
+        send(2 * kTrial, ticks);
         EXPECT_EQ(send(2 * kTrial, ticks)[best], 2 * kTrial) << best;
+    }
+}
+
+TEST_F(ThreeWays, the_last_way_may_be_what_is_expected_of_long_messages) {
+    contest = Three(0, 8192);
+    EXPECT_EQ(contest.way(8191), 0U);
+    EXPECT_EQ(send(Three::trial_of(8192), {1, 1, 10}, 8192)[2], Three::trial_of(8192));
+    send(Three::trial_of(8192), {1, 10, 10}, 8192);
+    EXPECT_EQ(contest.way(8192), 0U);
+    EXPECT_EQ(contest.way(16384), 0U) << "not expected of half the size";
+    EXPECT_EQ(contest.way(32768), 2U);
+}
+
+// So that no trial of the one is during a trial of the other, which would be judged by it.
+TEST_F(ThreeWays, two_processes_try_one_after_the_other) {
+    constexpr std::array<std::uint64_t, 3> kTicks{10, 10, 10};
+    std::array<Three, 2> both{Three{0}, Three{1}};
+    for (std::uint32_t i = 0; i < 20 * kTrial; ++i) {
+        int trying = 0;
+        for (Three& one : both) {
+            contest = one;
+            trying += contest.way(5000) != 0 ? 1 : 0;
+            send(1, kTicks);
+            one = contest;
+        }
+        EXPECT_LE(trying, 1) << i;
     }
 }
 
@@ -150,12 +184,12 @@ TEST_F(ThreeWays, the_last_way_is_for_long_messages_only) {
         EXPECT_EQ(taken[2], 0U);
         EXPECT_GT(taken[1], 0U);
     }
-    EXPECT_GT(send(kTrial, {10, 10, 1}, 2048)[2], 0U);
+    EXPECT_GT(send(2 * kTrial, {10, 10, 1}, 2048)[2], 0U);
 }
 
 TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
     const std::uint32_t round = kTrial / Three::kRounds;
-    send(1, {10, 10, 20});
+    send(kTrial, {10, 10, 20});
     EXPECT_EQ(send(round, {10, 10, 20})[2], round / 3);
     EXPECT_EQ(send((Three::kRounds - 1) * round * 2 / 3, {10, 10, 20})[2], 0U);
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
@@ -164,7 +198,7 @@ TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
 // As in a window of a stream: all begin before the first one is complete.
 TEST_F(ThreeWays, of_many_that_begin_together_no_more_are_tried_than_a_block_needs) {
     constexpr std::uint32_t kBlock = kTrial / Three::kRounds / 3;
-    send(1, {10, 10, 10});
+    send(kTrial, {10, 10, 10});
     for (int block = 0; block < 6; ++block) {
         const unsigned due = contest.way(5000);
         std::array<std::uint32_t, 3> begun{};
@@ -191,7 +225,7 @@ TEST_F(ThreeWays, a_block_that_ends_all_at_once_has_lasted_since_its_first_one_b
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = endpoint::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
-    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRounds * 3 * 3);
+    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRoundsOfLongest * 3 * 3);
 }
 
 }  // namespace
