@@ -5,7 +5,8 @@
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
 // grows as long as the outcome stays the same. The first trial waits until it is not more than half of all
 // there was, since many programs send few long messages; until then the way is the one that is expected, or
-// the one that turned out to be better than expected for messages of half the size.
+// the one that turned out to be better than expected for messages of half the size. All processes try in the
+// same order, so that two that send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -32,13 +33,12 @@ class Contest {
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F;
 
-    // Processes that send to each other are to try in different orders. What is expected: the first way, from
-    // `last_from` bytes on the last.
-    explicit Contest(std::uint32_t seed, std::size_t last_from = std::numeric_limits<std::size_t>::max())
-        : seed_(seed), last_from_(last_from) {
+    // What is expected: the first way, from `last_from` bytes on the last.
+    explicit Contest(std::size_t last_from = std::numeric_limits<std::size_t>::max())
+        : last_from_(last_from) {
         for (unsigned index = 0; index < kClasses; ++index) {
             classes_[index].way = classes_[index].chosen = expected(index);
-            classes_[index].left = (1 + seed % 2) * trial_of(kLeast << index);
+            classes_[index].left = trial_of(kLeast << index);
         }
     }
 
@@ -142,8 +142,7 @@ class Contest {
     }
     // Any of the orders that are the ways in a circle, forwards or backwards, from any of them on.
     std::uint8_t due(const Class& size, unsigned ways) const {
-        std::uint32_t chance =
-            (seed_ + 1) * 0x9E3779B1U + ((size.trials + 1) * kRounds - size.rounds) * 0x85EBCA77U;
+        std::uint32_t chance = ((size.trials + 1) * kRounds - size.rounds) * 0x85EBCA77U + 0x9E3779B1U;
         chance = (chance ^ chance >> 15) * 0x2C1B3C6DU;
         chance ^= chance >> 13;
         const unsigned step = (chance / ways) % 2 != 0 ? ways - size.place : size.place;
@@ -166,7 +165,6 @@ class Contest {
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
-    std::uint32_t seed_;
     std::size_t last_from_;
     std::array<Class, kClasses> classes_{};
 };
