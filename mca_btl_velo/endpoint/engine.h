@@ -126,6 +126,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void stay_awake() noexcept {
         if (sleep_us_ > 0) polls_to_sleep_ = 0;
     }
+    // Within the message callback: what lies behind in the mailbox is left to the next call of progress.
+    void end_batch() noexcept { batch_ = 0; }
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const noexcept { return arriving_; }
     bool is_remote(flow::PeerIndex index) const noexcept { return index >= remote_first_; }
@@ -438,6 +440,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::PeerIndex remote_first_ = 0;
     bool sends_are_followed_ = false;  // there are several domains, or a trace
     std::unique_ptr<fabric::Network> network_;
+    int batch_ = 0;  // packets that this progress may handle
     int taken_ = 0;  // packets that `take` has handled in this progress
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node

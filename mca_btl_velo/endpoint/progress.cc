@@ -98,7 +98,8 @@ void Engine::doze() {
 
 inline int Engine::drain(Domain& domain) {
     int handled = 0;
-    while (handled < kBatch && !failed_) {
+    batch_ = kBatch;
+    while (handled < batch_ && !failed_) {
         const std::uint64_t word = domain.reader.word();
         int packets = 0;
         if (domain.reader.is_plain(word)) [[likely]]

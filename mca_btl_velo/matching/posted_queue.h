@@ -64,6 +64,7 @@ class PostedQueue {
         queue_.for_each_front(visit);
     }
 
+    bool empty() const { return (waiting_[0] | waiting_[1] | waiting_[2] | waiting_[3]) == 0; }
     std::size_t size() const { return waiting_[0] + waiting_[1] + waiting_[2] + waiting_[3]; }
 
  private:

@@ -141,6 +141,8 @@ inline void Messenger::eager_arrived(Peer& from, const Header& header, const std
         share.there += header.returned;
         matching::Posted* posted = match(header.key);
         if (posted == nullptr) return park_eager(from, header, id == nullptr ? 0 : *id, payload, bytes);
+        // What comes behind is most likely received next, and would be copied twice.
+        if (posted_.empty()) engine_.end_batch();
         ++state_.matched_at_once;
         receive = receive_of(posted);
         share.owed += cells_for(bytes);

@@ -75,6 +75,30 @@ TEST_P(MessengerTest, messages_of_all_sizes_match_in_the_order_in_which_they_wer
     }
 }
 
+// What comes behind the message that the last receive waited for is most likely asked for next, and would be
+// copied twice.
+TEST_P(MessengerTest, what_lies_behind_the_last_awaited_message_stays_in_the_mailbox) {
+    MessengerParty party(config());
+    const Transfer& first = party.receive(1, 0, 5, 8);
+    party.send(0, 1, 5, pattern(8, 0));
+    party.settle();
+    ASSERT_TRUE(first.done);
+    for (unsigned i = 1; i <= 2; ++i) party.send(0, 1, 5, pattern(8, i));
+    for (unsigned i = 1; i <= 2; ++i) {
+        const Transfer& receive = party.receive(1, 0, 5, 8);
+        for (int looks = 0; looks < 100 && !receive.done; ++looks) {
+            velo_progress(party.party[0].engine);
+            velo_progress(party.party[1].engine);
+        }
+        ASSERT_TRUE(receive.done) << i;
+        EXPECT_EQ(receive.text(), pattern(8, i));
+    }
+    EXPECT_EQ(party.state(1).unexpected, 0U);
+    party.send(0, 1, 5, pattern(8, 4));
+    velo_progress(party.party[1].engine);
+    EXPECT_EQ(party.state(1).unexpected, 1U) << "where nothing is awaited it is taken all the same";
+}
+
 // As rma/deposit.h has it, of which a message tells in its header.
 TEST_P(MessengerTest, what_is_deposited_is_got_from_there_and_its_chunk_comes_back) {
     constexpr std::size_t kDeposited = 16'000;

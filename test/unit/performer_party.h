@@ -92,7 +92,9 @@ class PerformerParty {
 
         // A helper calls nothing of the program's.
         void check_thread() const {
-            if (party->config_.helper > 0) EXPECT_EQ(std::this_thread::get_id(), party->thread_);
+            if (party->config_.helper > 0) {
+                EXPECT_EQ(std::this_thread::get_id(), party->thread_);
+            }
         }
     };
 
