@@ -80,7 +80,8 @@ class Multiplication {
     float* at(std::vector<float>& matrix, int row, int column) const {
         return &matrix[(std::size_t(row) * blocks_ + column) * block_ * block_];
     }
-    void multiply(const float* a, const float* b, float* c) const {
+    // Not inlined: what is compared has to be the same code, alone and beside a call.
+    [[gnu::noinline]] void multiply(const float* a, const float* b, float* c) const {
         for (int i = 0; i < block_; ++i)
             for (int l = 0; l < block_; ++l) {
                 const float factor = a[i * block_ + l];

@@ -1,5 +1,7 @@
 #include "source.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -81,12 +83,11 @@ Loaded load(const Source& source) {
         }
     }
     std::ifstream file(source.what, std::ios::binary);
+    if (!file)
+        throw std::runtime_error("cannot read " + source.what + ": " + std::strerror(errno) +
+                                 ", and there is no such OPERATION:ALGORITHM; velo-goal list shows them");
     std::ostringstream text;
     text << file.rdbuf();
-    if (!file)
-        throw std::runtime_error(
-            "cannot read " + source.what +
-            (colon == std::string::npos ? "" : ", and there is no such OPERATION:ALGORITHM"));
     loaded.data = std::move(text).str();
     std::string error;
     std::optional<Program> program = read_program(loaded.data, &error);

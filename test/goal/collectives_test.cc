@@ -497,6 +497,8 @@ TEST(CollectivesTest, the_gather_by_size_is_chosen_as_open_mpi_1_4_2_did) {
         request.bytes = static_cast<std::uint64_t>(bytes);
         const Program program = program_of(*find("gather", "linear_sync"), request);
         EXPECT_EQ(program.schedules[1].operation(1).bytes, static_cast<std::uint64_t>(first));
+        // Else the receive of the rest would not be announced.
+        EXPECT_NE(program.schedules[1].operation(1).tag, program.schedules[1].operation(2).tag);
     }
 }
 

@@ -108,7 +108,8 @@ def test_a_wrong_file_is_refused_with_its_place(velo_goal, tmp_path, text, told)
 
 
 def test_wrong_words_are_told(velo_goal):
-    for words, told in ((("check", "bcast:quick"), "no such OPERATION:ALGORITHM"), (("check", "/nowhere"), "cannot read /nowhere"),
+    for words, told in ((("check", "bcast:quick"), "no such OPERATION:ALGORITHM"), (("check", "/nowhere"), "cannot read /nowhere: No such file"),
+                        (("check", "bcast"), "there is no such OPERATION:ALGORITHM; velo-goal list shows them"),
                         (("generate", "bcast:linear", "-n", 4, "--root", 4), "--root 4 is none of 4 ranks"),
                         (("generate", "bcast:linear", "-o", "/nowhere/file"), "cannot write /nowhere/file"),
                         (("draw", "alltoall:linear", "-n", 200), "too many for a picture")):
