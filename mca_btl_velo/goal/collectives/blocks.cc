@@ -62,11 +62,11 @@ Graph gather_linear_sync(const Request& request) {
                                                                : kSmallSegment,
                                            bytes);
     const Place sync = s.room(1);
-    constexpr std::uint32_t rest = 2;  // a tag of its own, so that its receive can be announced
+    constexpr std::uint32_t kRest = 2;  // a tag of its own, so that its receive can be announced
     if (request.rank != request.root) {
         const Vertex asked = s.receive(sync, 1, request.root, 1);
         const Vertex first = s.send(Steps::sent(), segment, request.root, 0, {asked});
-        if (bytes > segment) s.send(Steps::sent(segment), bytes - segment, request.root, rest, {first});
+        if (bytes > segment) s.send(Steps::sent(segment), bytes - segment, request.root, kRest, {first});
         return std::move(s.graph);
     }
     for (std::uint32_t d = 1; d < request.size; ++d) {
@@ -75,7 +75,7 @@ Graph gather_linear_sync(const Request& request) {
         const Vertex first = s.receive(block, segment, peer, 0);
         const Vertex ask = s.send(sync, 1, peer, 1);
         s.graph.needs_start(ask, first);
-        if (bytes > segment) s.receive(block.at(segment), bytes - segment, peer, rest, {ask});
+        if (bytes > segment) s.receive(block.at(segment), bytes - segment, peer, kRest, {ask});
     }
     place_own(s);
     return std::move(s.graph);
