@@ -38,7 +38,7 @@ class Contest {
         : last_from_(last_from) {
         for (unsigned index = 0; index < kClasses; ++index) {
             classes_[index].way = classes_[index].chosen = expected(index);
-            classes_[index].left = trial_of(kLeast << index);
+            classes_[index].left = trial(index);
         }
     }
 
@@ -65,10 +65,7 @@ class Contest {
         if (--size.left == 0) turn(index_of(bytes), ticks());
     }
     // Messages of a trial of this size, if no way is left out.
-    static constexpr std::uint32_t trial_of(std::size_t bytes) {
-        const unsigned index = index_of(bytes);
-        return rounds(index) * ways(index) * (uncounted(index) + block(index));
-    }
+    static constexpr std::uint32_t trial_of(std::size_t bytes) { return trial(index_of(bytes)); }
 
  private:
     // Bytes of a block of long messages, which differ less from each other, and cost more.
@@ -108,6 +105,9 @@ class Contest {
         return block(index) > kShortestBlock ? kRounds : kRoundsOfLongest;
     }
     static constexpr std::uint32_t uncounted(unsigned index) { return std::max(block(index) / 4, 1U); }
+    static constexpr std::uint32_t trial(unsigned index) {
+        return rounds(index) * ways(index) * (uncounted(index) + block(index));
+    }
 
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
@@ -155,13 +155,12 @@ class Contest {
         if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
-        size.left = size.run * trial_of(kLeast << index);
+        size.left = size.run * trial(index);
         ++size.trials;
-        if (index + 1 < kClasses && size.chosen != expected(index)) surprise(index + 1, size.chosen);
-    }
-    void surprise(unsigned index, std::uint8_t way) {
-        Class& size = classes_[index];
-        if (size.bytes == 0 && size.trials == 0) size.way = size.chosen = way;
+        if (index + 1 == kClasses || size.chosen == expected(index)) return;
+        Class& twice = classes_[index + 1];
+        const bool is_met = twice.trials > 0 || twice.left < trial(index + 1);
+        if (!is_met) twice.way = twice.chosen = size.chosen;
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
