@@ -58,7 +58,8 @@ struct velo_board_store {
 
 struct velo_board {
     velo_board(Store* store, const Store::Taken& taken, const Shape& shape, const velo_board_config& config)
-        : member(taken.memory, shape, config.rank, surroundings(config), store),
+        : member(taken.memory, shape, config.rank, surroundings(config), store,
+                 {config.single_copy != nullptr ? config.single_copy : "copy", config.direct_bytes}),
           requests(&member),
           log(config.log),
           trace(config.trace),
@@ -304,7 +305,8 @@ void velo_board_close(velo_board_store* store, velo_board* board, uint32_t place
 velo_board_counts velo_board_count(void) {
     velo::board::Totals sum{};
     attempted([&] { sum = velo::board::totals(); });
-    return {sum.boards, sum.published, sum.picked_up, sum.credit_waits, sum.long_waits, sum.requests};
+    return {sum.boards,     sum.published, sum.picked_up, sum.credit_waits,
+            sum.long_waits, sum.requests,  sum.direct};
 }
 
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,

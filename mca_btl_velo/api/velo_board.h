@@ -33,6 +33,11 @@ typedef struct velo_board_config {
     uint32_t window;        /* runs that a member may be ahead of another one */
     uint32_t chunks;        /* of them, those of more than 56 bytes, at most: fewer with many members */
     uint32_t chunk;         /* bytes that a member publishes at once, a multiple of 64 */
+    /* Blocks of 16 KiB and more may be read from the giver's memory: by which mechanism of
+     * btl_velo_single_copy_mechanism (NULL: none), and from how many bytes on (0: where that is faster, as
+     * the operations show). */
+    const char* single_copy;
+    uint64_t direct_bytes;
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */
     const char* name;       /* in messages; copied */
     /* Serves whatever else this process owes to others; called while it waits. */
@@ -71,6 +76,7 @@ typedef struct velo_board_counts {
     uint64_t credit_waits; /* for the slowest to finish an old run */
     uint64_t long_waits;   /* that took longer than a look */
     uint64_t requests;     /* operations that nobody waited for */
+    uint64_t direct;       /* blocks taken from the memory of who gave them */
 } velo_board_counts;
 velo_board_counts velo_board_count(void);
 

@@ -23,6 +23,7 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
         Progress<>& progress = places(memory, shape).progress[member];
         progress.finished.store(first_run, std::memory_order_relaxed);
         progress.begun.store(Begun::pack(first_run, 0), std::memory_order_relaxed);
+        progress.reads.store(0, std::memory_order_relaxed);
     }
     // Who has found an error may have left some behind.
     for (std::uint32_t i = 0; i <= groups_of(shape.members); ++i)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -96,14 +97,61 @@ class BasicBoard {
         return mine;
     }
     // When the payload is there. As the result: only who has arrived last.
-    void publish(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0) {
+    // `address`: where all of an operation is that has several runs, if it is in no chunk.
+    void publish(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0,
+                 std::uint64_t address = 0) {
+        Line<Atom>& line = this->line(writer, ahead);
+        if (bytes > kInLine) std::memcpy(line.payload, &address, sizeof address);
         // release: nobody finds the word without the payload.
-        line(writer, ahead).word.store(word(bytes, ahead), std::memory_order_release);
+        line.word.store(word(bytes, ahead), std::memory_order_release);
     }
     // Whether that writer has published so many bytes in this run, in an operation of the same kind.
     bool published(std::uint32_t writer, std::uint32_t bytes) const {
         // acquire: the payload is read after the word.
         return line(writer).word.load(std::memory_order_acquire) == word(bytes);
+    }
+
+    // Of what that writer has published, of more than a line; 0: in a chunk.
+    std::uint64_t address_of(std::uint32_t writer) const {
+        std::uint64_t address;
+        std::memcpy(&address, line(writer).payload, sizeof address);
+        return address;
+    }
+
+    // --- members that read each other's memory, of which there are kMostReaders at most
+    static constexpr std::uint32_t kMostReaders = 64;
+    // Runs of an operation whose blocks they read, in all of which but the first one nothing is published.
+    static constexpr std::uint32_t kMostSilent = 1U << 16;
+    void introduce(const Memory& memory) { places_.progress[me_].memory = memory; }
+    // Of one who has published.
+    const Memory& memory_of(std::uint32_t member) const { return places_.progress[member].memory; }
+    // This member can read the memory of that one.
+    void reads(std::uint32_t member) {
+        Atom<std::uint64_t>& mine = places_.progress[me_].reads;
+        mine.store(mine.load(std::memory_order_relaxed) | std::uint64_t{1} << member,
+                   std::memory_order_relaxed);
+    }
+    // Its last operation of that kind took so long; what the longest of those members took, and this one.
+    void took(std::uint64_t ticks) { places_.progress[me_].took.store(ticks, std::memory_order_relaxed); }
+    std::uint64_t longest(std::uint32_t first, std::uint32_t end) const {
+        std::uint64_t longest = places_.progress[me_].took.load(std::memory_order_relaxed);
+        for (std::uint32_t member = first; member < end; ++member)
+            longest = std::max<std::uint64_t>(longest,
+                                              places_.progress[member].took.load(std::memory_order_relaxed));
+        return longest;
+    }
+    // All members from `first` to before `end` can read the memory of this one.
+    bool is_read_by(std::uint32_t first, std::uint32_t end) const {
+        return all_others(first, end, [this](const Progress<Atom>& other) {
+            return (other.reads.load(std::memory_order_relaxed) >> me_ & 1) != 0;
+        });
+    }
+    // They have finished all runs before this one.
+    bool have_finished(std::uint32_t first, std::uint32_t end) const {
+        return all_others(first, end, [this](const Progress<Atom>& other) {
+            // acquire: what they have read was read before it is overwritten.
+            return other.finished.load(std::memory_order_acquire) >= run_;
+        });
     }
 
     // A writer that is ahead may have published the next run, too: its line comes while this one is used.
@@ -167,6 +215,15 @@ class BasicBoard {
                 return wrong("an impossible position of " + rank(member));
         return {};
     }
+    // Between two runs: a member that has ended before the next one.
+    std::optional<Failure> fault_of_readers() const {
+        for (std::uint32_t member = 0; member < shape_.members; ++member) {
+            const std::uint64_t begun = places_.progress[member].begun.load(std::memory_order_acquire);
+            const std::uint64_t runs = Begun::runs_of(begun);
+            if (runs <= run_ && has_ended(begun)) return ended(member, runs);
+        }
+        return {};
+    }
     struct Slowest {
         std::uint32_t member;
         std::uint64_t run;  // that it is in, or will begin next
@@ -208,10 +265,13 @@ class BasicBoard {
             const std::uint32_t signature = Begun::signature_of(begun);
             if (runs == run_ + 1 && signature != signature_)
                 return differs(member, "in " + describe(signature));
-            if (runs <= run_ + 1 && (begun & Begun::kEnded) != 0)
-                return wrong(rank(member) + " has found an error in run " + std::to_string(runs - 1));
+            if (runs <= run_ + 1 && has_ended(begun)) return ended(member, runs);
         }
         return {};
+    }
+    static bool has_ended(std::uint64_t begun) { return (begun & Begun::kEnded) != 0; }
+    static Failure ended(std::uint32_t member, std::uint64_t runs) {
+        return wrong(rank(member) + " has found an error in run " + std::to_string(runs - 1));
     }
 
     // The writer, if it has finished this run; of the result anybody who has.
@@ -225,6 +285,13 @@ class BasicBoard {
         return {};
     }
 
+    template <typename Is>
+    bool all_others(std::uint32_t first, std::uint32_t end, Is is) const {
+        for (std::uint32_t member = first; member < end; ++member)
+            if (member != me_ && !is(places_.progress[member])) return false;
+        return true;
+    }
+
     std::uint32_t chunks_of_part() const { return (shape_.chunks + kParts - 1) / kParts; }
 
     // Of this run, or of one after it, up to `window` - 1.
@@ -235,9 +302,10 @@ class BasicBoard {
                                                       : at - shape_.window;
         return places_.lines[writer * shape_.lines() + slot];
     }
-    // A member may be ahead of another one by a window, and does not go back.
+    // A member may be ahead of another one by a window, and by the runs in which nothing is published of what
+    // it needs; it does not go back.
     bool plausible(std::uint64_t finished) const {
-        return finished >= lowest_ && finished <= run_ + shape_.window;
+        return finished >= lowest_ && finished <= run_ + shape_.window + kMostSilent;
     }
 
     bool look_for_slowest(std::uint32_t places, std::uint32_t more) {

@@ -49,7 +49,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x34304452414f42;  // "BOARD04": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x35304452414f42;  // "BOARD05": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
@@ -85,6 +85,8 @@ template <template <class> class Atom = std::atomic>
 struct alignas(kLineBytes) Line {
     // Word::pack, written last, with release: whoever finds its run here with acquire sees the payload.
     Atom<std::uint64_t> word;
+    // Of more than that: the address, in the writer's memory, of all that it gives in this operation; 0: it
+    // is in chunks.
     std::byte payload[kInLine];
 };
 static_assert(sizeof(Line<>) == kLineBytes);
@@ -104,12 +106,23 @@ struct Begun {
     }
 };
 
+// How others read a process's memory: singlecopy::RemoteProcess.
+struct Memory {
+    std::uint64_t pid, probe, cookie;
+    std::int64_t xpmem_segment;
+};
+
 // Of a member, written by nobody else. finished: all runs before that one, release, so that what it has read
-// may be overwritten. begun: Begun::pack, for those who ask whom they wait for, and what he is in.
+// may be overwritten. begun: Begun::pack, for those who ask whom they wait for, and what he is in. reads: a
+// bit for each member whose memory it can read, as it has tried. took: ticks that it was in its last
+// operation of blocks that may go directly. memory: of this one, from before it has published anything.
 template <template <class> class Atom = std::atomic>
 struct alignas(kSpacing) Progress {
     Atom<std::uint64_t> finished;
     Atom<std::uint64_t> begun;
+    Atom<std::uint64_t> reads;
+    Atom<std::uint64_t> took;
+    Memory memory;
 };
 
 // Arrivals in a run in which everybody waits for everybody. One for each eight members, who so take it from

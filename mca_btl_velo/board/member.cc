@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <vector>
 
 #include "goal/combine.h"
 #include "platform/copy.h"
 #include "platform/failure.h"
+#include "platform/ticks.h"
 
 namespace velo::board {
 namespace {
@@ -48,6 +50,7 @@ Totals& Totals::operator+=(const Totals& other) {
     credit_waits += other.credit_waits;
     long_waits += other.long_waits;
     requests += other.requests;
+    direct += other.direct;
     return *this;
 }
 
@@ -59,13 +62,15 @@ Totals totals() {
 }
 
 Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
-               Store* store)
+               Store* store, const Direct::Choice& choice)
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
       store_(store),
       backed_(store == nullptr ? UINT32_MAX : 0),
       result_backed_(backed_),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)) {
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)),
+      choice_(choice) {
+    board_.introduce(Direct::memory(choice));
     std::lock_guard lock(all().mutex);
     all().open.push_back(this);
 }
@@ -95,14 +100,18 @@ template <typename Ready, typename Fault, typename Slowest>
         slowest);
 }
 
-// Where this member may store what it gives.
-inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
+inline void Member::wait_for_place(std::uint32_t bytes, std::uint32_t ahead) {
     if (!board_.may_publish(bytes, ahead)) [[unlikely]] {
         credit_waits_ += 1;
         const std::uint32_t more = std::max(ahead, more_to_wait_for(bytes));
         wait([this, bytes, more] { return board_.may_publish(bytes, more); },
              [this] { return board_.fault_of_progress(); }, [this] { return slowest(); });
     }
+}
+
+// Where this member may store what it gives.
+inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
+    wait_for_place(bytes, ahead);
     back(board_.me(), bytes, ahead, &backed_);
     return board_.own_place(bytes, ahead);
 }
@@ -163,11 +172,6 @@ inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t byte
     return board_.place(writer, bytes);
 }
 
-// This member's block among those of `writer`.
-const std::byte* Member::pick_up_block(std::uint32_t writer, std::uint32_t bytes) {
-    return pick_up(writer, bytes * (board_.members() - 1)) + slot(board_.me(), writer) * bytes;
-}
-
 Whom Member::slowest() const {
     const Board::Slowest slowest = board_.slowest();
     return {slowest.member == board_.me() ? Whom::kNobody : slowest.member,
@@ -175,23 +179,105 @@ Whom Member::slowest() const {
                 ", which is at " + std::to_string(slowest.run)};
 }
 
-// An operation in which each needs what all others give, in runs of up to `most` bytes. Each gives that of
-// some runs at once, so that nobody waits for everybody in every run.
+// An operation of several runs, of up to `most` bytes each. calls give(offset, bytes, ahead), where this
+// member gives, and take(offset, bytes). Where each needs what all others give, each gives that of some runs
+// at once, so that nobody waits for everybody in every run.
 template <typename Give, typename Take>
-[[gnu::always_inline]] inline void Member::exchange(std::uint32_t signature, std::uint64_t bytes,
-                                                    std::uint32_t most, Give give, Take take) {
-    const std::uint32_t most_ahead = board_.most_ahead();
+[[gnu::always_inline]] inline void Member::in_runs(std::uint32_t signature, std::uint64_t bytes,
+                                                   std::uint32_t most, bool is_mutual, Give give, Take take) {
+    const std::uint32_t most_ahead = is_mutual ? board_.most_ahead() : 0;
     std::uint64_t given = 0;
-    std::uint32_t ahead = 0, before = 0;  // runs of this operation
+    std::uint32_t runs_given = 0, run = 0;
     cut(bytes, most, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature, takes_turns(bytes) && bytes <= most);
-        for (; given < bytes && ahead <= most_ahead; ++ahead, given += most)
-            give(given, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - given)), ahead);
-        take(offset, part);
-        board_.all_are_here(std::min(before++, most_ahead));
+        board_.begin(signature, is_mutual && takes_turns(bytes) && bytes <= most);
+        for (; given < bytes && runs_given - run <= most_ahead; ++runs_given, given += most)
+            give(given, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - given)),
+                 runs_given - run);
+        if (take(offset, part) && is_mutual) board_.all_are_here(std::min(run, most_ahead));
         board_.finish();
-        --ahead;
+        ++run;
     });
+}
+
+// Blocks that go from some members to some. give(offset, bytes, ahead) publishes so much of what this member
+// gives; to(giver): where its block is to be.
+template <typename Give, typename To>
+[[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
+    const std::uint32_t most = what.in_blocks ? part_of_blocks() : shape().chunk;
+    const bool is_long = this->is_long(what.bytes, most);
+    Ways ways;
+    if (is_long) [[unlikely]]
+        ways = choose(what);
+    const std::uint32_t me = board_.me(), blocks = what.in_blocks ? members() - 1 : 1;
+    in_runs(
+        signature_of(what.operation, what.root), what.bytes, most, what.is_mutual,
+        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+            if (what.gives == nullptr) return;
+            if (!ways.gives) [[likely]]
+                return give(offset, part, ahead);
+            if (offset == 0) publish_address(what, part * blocks);
+        },
+        [&](std::uint64_t offset, std::uint32_t part) {
+            for (std::uint32_t giver = what.first_giver; giver < what.end_of_givers; ++giver) {
+                if (giver == me || (ways.taken >> giver % Board::kMostReaders & 1) != 0) continue;
+                const std::byte* const from = pick_up(giver, part * blocks);
+                if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways)) continue;
+                platform::copy(to(giver) + offset, what.in_blocks ? from + slot(me, giver) * part : from,
+                               part);
+                if (!what.is_mutual) board_.expect_next(giver);
+            }
+            return !ways.gives && ways.taken == 0;
+        });
+    if (is_long) [[unlikely]]
+        end(what, ways);
+}
+
+// All of what this member gives goes one way.
+[[gnu::cold, gnu::noinline]] Member::Ways Member::choose(const Passing& what) {
+    if (direct_ == nullptr) direct_ = std::make_unique<Direct>(choice_, members());
+    Ways ways;
+    ways.began = platform::ticks();
+    ways.may_choose =
+        what.gives != nullptr && what.stays && board_.is_read_by(what.first_reader, what.end_of_readers);
+    ways.gives = ways.may_choose && direct_->goes(what.operation, what.bytes);
+    return ways;
+}
+
+[[gnu::cold, gnu::noinline]] void Member::publish_address(const Passing& what, std::uint32_t bytes) {
+    wait_for_place(bytes, 0);
+    board_.publish(board_.me(), bytes, 0, reinterpret_cast<std::uint64_t>(what.gives));
+    published_ += 1;
+}
+
+// What that giver has published: false if it is in chunks.
+[[gnu::cold, gnu::noinline]] bool Member::take_directly(const Passing& what, std::uint32_t giver,
+                                                        std::byte* to, Ways* ways) {
+    const std::uint64_t address = board_.address_of(giver);
+    if (address == 0) {
+        if (direct_->reaches(giver, board_.memory_of(giver))) board_.reads(giver);
+        return false;
+    }
+    const auto error = [&](const std::string& why) {
+        fail(Failure(VELO_ERR_PROTOCOL,
+                     "the block of rank " + std::to_string(giver) + " cannot be read: " + why));
+    };
+    if (!direct_->has_reached(giver)) error("this rank has not said that it can");
+    const std::uint64_t offset = what.in_blocks ? board_.me() * what.bytes : 0;
+    if (const int refusal = direct_->read(giver, to, address + offset, what.bytes); refusal != 0)
+        error(std::generic_category().message(refusal));
+    direct_blocks_ += 1;
+    ways->taken |= std::uint64_t{1} << giver;
+    return true;
+}
+
+[[gnu::cold, gnu::noinline]] void Member::end(const Passing& what, const Ways& ways) {
+    if (ways.gives)
+        wait([&] { return board_.have_finished(what.first_reader, what.end_of_readers); },
+             [this] { return board_.fault_of_readers(); }, [this] { return slowest(); });
+    board_.took(platform::ticks() - ways.began);
+    if (ways.may_choose)
+        direct_->went(what.operation, what.bytes,
+                      [&] { return board_.longest(what.first_reader, what.end_of_readers); });
 }
 
 // In the order of the ranks, whoever is there first.
@@ -258,17 +344,23 @@ void Member::barrier() {
 }
 
 void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
-    const std::uint32_t signature = signature_of(VELO_BOARD_BCAST, root);
-    cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature);
-        if (board_.me() == root) {
-            publish(data + offset, part);
-        } else {
-            platform::copy(data + offset, pick_up(root, part), part);
-            board_.expect_next(root);
-        }
-        board_.finish();
-    });
+    const bool is_root = board_.me() == root;
+    pass(
+        {.operation = VELO_BOARD_BCAST,
+         .root = root,
+         .bytes = bytes,
+         .gives = is_root ? data : nullptr,
+         .in_blocks = false,
+         .is_mutual = false,
+         .stays = true,
+         .first_giver = root,
+         .end_of_givers = root + 1,
+         .first_reader = 0,
+         .end_of_readers = members()},
+        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+            publish(data + offset, part, ahead);
+        },
+        [&](std::uint32_t) { return data; });
 }
 
 void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* from, std::byte* to,
@@ -300,9 +392,11 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
         publish((from != nullptr ? from : to) + offset, part, ahead);
     };
     if (exchanges())
-        return exchange(signature, bytes, shape().chunk, give, [&](std::uint64_t offset, std::uint32_t part) {
-            fold_all(to + offset, offset, part);
-        });
+        return in_runs(signature, bytes, shape().chunk, true, give,
+                       [&](std::uint64_t offset, std::uint32_t part) {
+                           fold_all(to + offset, offset, part);
+                           return true;
+                       });
     cut(bytes, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
         board_.begin(signature);
         give(offset, part, 0);
@@ -344,57 +438,86 @@ void Member::exscan(const Reduction& by, const std::byte* from, std::byte* to, s
 }
 
 void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
-    const std::uint32_t signature = signature_of(VELO_BOARD_GATHER, root);
-    cut(block, shape().chunk, [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature);
-        if (board_.me() != root) {
-            publish(from + offset, part);
-        } else {
-            for (std::uint32_t i = 0; i < board_.members(); ++i)
-                if (i != root) platform::copy(to + i * block + offset, pick_up(i, part), part);
-        }
-        board_.finish();
-    });
-    if (board_.me() == root && from != nullptr) platform::copy(to + root * block, from, block);
+    const bool is_root = board_.me() == root;
+    pass(
+        {.operation = VELO_BOARD_GATHER,
+         .root = root,
+         .bytes = block,
+         .gives = is_root ? nullptr : from,
+         .in_blocks = false,
+         .is_mutual = false,
+         .stays = true,
+         .first_giver = is_root ? 0 : members(),
+         .end_of_givers = members(),
+         .first_reader = root,
+         .end_of_readers = root + 1},
+        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+            publish(from + offset, part, ahead);
+        },
+        [&](std::uint32_t giver) { return to + giver * block; });
+    if (is_root && from != nullptr) platform::copy(to + root * block, from, block);
 }
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
-    const std::uint32_t signature = signature_of(VELO_BOARD_SCATTER, root);
-    cut(block, part_of_blocks(), [&](std::uint64_t offset, std::uint32_t part) {
-        board_.begin(signature);
-        if (board_.me() == root)
-            publish_blocks(from + offset, block, part);
-        else
-            platform::copy(to + offset, pick_up_block(root, part), part);
-        board_.finish();
-    });
-    if (board_.me() == root && to != nullptr) platform::copy(to, from + root * block, block);
+    const bool is_root = board_.me() == root;
+    pass(
+        {.operation = VELO_BOARD_SCATTER,
+         .root = root,
+         .bytes = block,
+         .gives = is_root ? from : nullptr,
+         .in_blocks = true,
+         .is_mutual = false,
+         .stays = true,
+         .first_giver = root,
+         .end_of_givers = root + 1,
+         .first_reader = 0,
+         .end_of_readers = members()},
+        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
+            publish_blocks(from + offset, block, part, ahead);
+        },
+        [&](std::uint32_t) { return to; });
+    if (is_root && to != nullptr) platform::copy(to, from + root * block, block);
 }
 
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
-    exchange(
-        signature_of(VELO_BOARD_ALLGATHER), block, shape().chunk,
+    pass(
+        {.operation = VELO_BOARD_ALLGATHER,
+         .root = 0,
+         .bytes = block,
+         .gives = own,
+         .in_blocks = false,
+         .is_mutual = true,
+         .stays = true,
+         .first_giver = 0,
+         .end_of_givers = members(),
+         .first_reader = 0,
+         .end_of_readers = members()},
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish(own + offset, part, ahead);
         },
-        [&](std::uint64_t offset, std::uint32_t part) {
-            for (std::uint32_t i = 0; i < board_.members(); ++i)
-                if (i != board_.me()) platform::copy(to + i * block + offset, pick_up(i, part), part);
-        });
+        [&](std::uint32_t giver) { return to + giver * block; });
     if (from != nullptr) platform::copy(to + board_.me() * block, from, block);
 }
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
-    exchange(
-        signature_of(VELO_BOARD_ALLTOALL), block, part_of_blocks(),
+    const std::byte* own = from != nullptr ? from : to;
+    pass(
+        {.operation = VELO_BOARD_ALLTOALL,
+         .root = 0,
+         .bytes = block,
+         .gives = own,
+         .in_blocks = true,
+         .is_mutual = true,
+         .stays = from != nullptr,
+         .first_giver = 0,
+         .end_of_givers = members(),
+         .first_reader = 0,
+         .end_of_readers = members()},
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            publish_blocks((from != nullptr ? from : to) + offset, block, part, ahead);
+            publish_blocks(own + offset, block, part, ahead);
         },
-        [&](std::uint64_t offset, std::uint32_t part) {
-            for (std::uint32_t i = 0; i < board_.members(); ++i)
-                if (i != board_.me()) platform::copy(to + i * block + offset, pick_up_block(i, part), part);
-        });
+        [&](std::uint32_t giver) { return to + giver * block; });
     if (from != nullptr) platform::copy(to + board_.me() * block, from + board_.me() * block, block);
 }
 

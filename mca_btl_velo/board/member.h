@@ -10,6 +10,7 @@
 #include <string>
 
 #include "board/board.h"
+#include "board/direct.h"
 #include "board/store.h"
 #include "board/waiting.h"
 #include "goal/operation.h"
@@ -43,6 +44,7 @@ struct Totals {
     std::uint64_t credit_waits;  // for the slowest to finish an old run
     std::uint64_t long_waits;    // that were longer than a look
     std::uint64_t requests;      // operations that nobody waited for
+    std::uint64_t direct;        // blocks taken from the memory of who gave them
 
     Totals& operator+=(const Totals& other);
 };
@@ -69,7 +71,7 @@ class Member {
     // `memory`: a board of that shape; lives as long as the member.
     // `store`: where it lies; null: all of its memory is there.
     Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
-           Store* store = nullptr);
+           Store* store = nullptr, const Direct::Choice& choice = {});
     Member(const Member&) = delete;
     ~Member();
 
@@ -106,10 +108,41 @@ class Member {
     const Shape& shape() const { return board_.shape(); }
     std::uint32_t me() const { return board_.me(); }
     Totals counted() const {
-        return {1, published_, picked_up_, credit_waits_, waiting_.long_waits(), requests_};
+        return {1, published_, picked_up_, credit_waits_, waiting_.long_waits(), requests_, direct_blocks_};
     }
 
  private:
+    // An operation in which blocks go from some members to some: from those of `givers` to those of
+    // `readers`, not to themselves.
+    struct Passing {
+        velo_board_operation operation;
+        std::uint32_t root;      // in its signature
+        std::uint64_t bytes;     // of a block
+        const std::byte* gives;  // what this member gives; null: nothing
+        bool in_blocks;          // one for each other member
+        bool is_mutual;          // each needs what all others give
+        bool stays;              // what is given is not overwritten before the operation is over
+        std::uint32_t first_giver, end_of_givers, first_reader, end_of_readers;
+    };
+    // What goes directly of it: what this member gives, and what it has taken, a bit for each giver.
+    struct Ways {
+        bool may_choose = false, gives = false;
+        std::uint64_t taken = 0;
+        std::uint64_t began = 0;  // ticks
+    };
+    template <typename Give, typename To>
+    void pass(const Passing& what, Give give, To to);
+    Ways choose(const Passing& what);
+    void publish_address(const Passing& what, std::uint32_t bytes);
+    bool take_directly(const Passing& what, std::uint32_t giver, std::byte* to, Ways* ways);
+    void end(const Passing& what, const Ways& ways);
+    bool is_long(std::uint64_t bytes, std::uint32_t most) const {
+        return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent &&
+               members() <= Board::kMostReaders && !given_;
+    }
+    std::uint32_t members() const { return board_.members(); }
+
+    void wait_for_place(std::uint32_t bytes, std::uint32_t ahead);
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
     void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead, std::uint32_t* backed);
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
@@ -123,9 +156,9 @@ class Member {
         return step.in_blocks ? step.bytes * (board_.members() - 1) : step.bytes;
     }
     template <typename Give, typename Take>
-    void exchange(std::uint32_t signature, std::uint64_t bytes, std::uint32_t most, Give give, Take take);
+    void in_runs(std::uint32_t signature, std::uint64_t bytes, std::uint32_t most, bool is_mutual, Give give,
+                 Take take);
     const std::byte* pick_up(std::uint32_t writer, std::uint32_t bytes);
-    const std::byte* pick_up_block(std::uint32_t writer, std::uint32_t bytes);
     template <typename Operand>
     void fold(const Reduction& by, std::uint32_t end, std::byte* to, std::uint32_t bytes, Operand operand);
     void fold_lower(std::uint32_t signature, const Reduction& by, std::uint32_t end, const std::byte* from,
@@ -145,7 +178,9 @@ class Member {
     Store* store_;
     std::uint32_t backed_, result_backed_;  // parts of its chunks, and of those of the result: bits
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
-    Count published_, picked_up_, credit_waits_, requests_;
+    Count published_, picked_up_, credit_waits_, requests_, direct_blocks_;
+    Direct::Choice choice_;
+    std::unique_ptr<Direct> direct_;        // from the first operation that is long enough
     bool given_ = false, is_last_ = false;  // of the run that is under way without waiting
     bool has_waited_ = false;
     std::uint32_t seen_ = 0;  // of its writers, those before

@@ -66,6 +66,9 @@ std::uint64_t board_published(const Engine&) {
 std::uint64_t board_picked_up(const Engine&) {
     return board::totals().picked_up;
 }
+std::uint64_t board_direct(const Engine&) {
+    return board::totals().direct;
+}
 std::uint64_t board_credit_waits(const Engine&) {
     return board::totals().credit_waits;
 }

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "endpoint/contest.h"
 #include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
@@ -28,6 +27,7 @@
 #include "fabric/shm/segment.h"
 #include "flow/outbox.h"
 #include "flow/policies.h"
+#include "platform/contest.h"
 #include "platform/ticks.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
@@ -422,14 +422,14 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::vector<std::byte> staging_;  // of several messages that are streamed
     // By reference or in packets, what credits allow to go in packets.
     static constexpr std::size_t kLeastReferred = 512;
-    Contest<kLeastReferred, 5, 64> references_;
+    platform::Contest<kLeastReferred, 5, 64> references_;
     // Deposited or left where it is, data that a peer on this node is about to get.
     static constexpr std::size_t kLeastDeposited = 8192;
-    Contest<kLeastDeposited, 3, 16> depositing_;
+    platform::Contest<kLeastDeposited, 3, 16> depositing_;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
-    Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
+    platform::Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
     static constexpr std::size_t kDualCopyExpected = 128UL * 1024;  // from here on
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
     unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this

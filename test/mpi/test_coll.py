@@ -20,7 +20,7 @@ ALONE = {"coll": "velo,basic,self"}  # nobody else has requests
 USED = re.compile(r"schedules: (\d+) runs of (\d+) operations, (\d+) schedules built")
 
 
-BOARDS = re.compile(r"boards: (\d+), published (\d+) times, picked up (\d+); (\d+) waits for credits")
+BOARDS = re.compile(r"boards: (\d+), published (\d+) times, picked up (\d+), directly \d+; (\d+) waits for credits")
 ON_BOARDS = re.compile(r"boards: .* (\d+) requests")
 
 

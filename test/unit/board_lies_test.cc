@@ -31,6 +31,30 @@ TEST(BoardLiesTest, another_number_of_bytes_is_told) {
     EXPECT_NE(text.find("rank 0 has 16 bytes where this rank has 8"), std::string::npos) << text;
 }
 
+TEST(BoardLiesTest, an_address_that_cannot_be_read_is_told_and_so_is_one_that_nobody_has_asked_for) {
+    constexpr std::uint32_t kBytes = Direct::kLeast;
+    for (const bool has_tried : {false, true}) {
+        Room room({2, 8, 8, kBytes});
+        room.choose({"cma", kBytes});
+        auto giver = room.member(0), reader = room.member(1);
+        Words block(kBytes / 4);
+        std::uint64_t run = 0;
+        if (has_tried) {
+            giver->bcast(0, bytes(block), kBytes);
+            reader->bcast(0, bytes(block), kBytes);
+            run = 1;
+        }
+        const std::uint64_t nowhere = 64;
+        std::memcpy(room.line(0, static_cast<std::uint32_t>(run)).payload, &nowhere, sizeof nowhere);
+        room.line(0, static_cast<std::uint32_t>(run)).word.store(word_of_bcast(run, kBytes));
+        const std::string text = failure_of([&] { reader->bcast(0, bytes(block), kBytes); });
+        EXPECT_NE(text.find(has_tried ? "the block of rank 0 cannot be read: Bad address"
+                                      : "cannot be read: this rank has not said that it can"),
+                  std::string::npos)
+            << text;
+    }
+}
+
 // Two operations that publish as much. What each of two members finds; of one that need not wait nothing.
 struct Disagreement {
     std::function<void(Member&, std::byte*)> first, second;
@@ -128,7 +152,8 @@ TEST(BoardLiesTest, an_impossible_position_is_told) {
     auto root = room.member(0);
     std::uint64_t value = 0;
     for (int i = 0; i < 2; ++i) root->bcast(0, reinterpret_cast<std::byte*>(&value), 8);
-    for (const std::uint64_t wrong : {std::uint64_t{9}, std::uint64_t{15}, ~std::uint64_t{0}}) {
+    for (const std::uint64_t wrong :
+         {std::uint64_t{9}, std::uint64_t{15} + Board::kMostSilent, ~std::uint64_t{0}}) {
         room.progress(1).finished.store(wrong);
         const std::string text = failure_of([&] { root->bcast(0, reinterpret_cast<std::byte*>(&value), 8); });
         EXPECT_NE(text.find("an impossible position of rank 1"), std::string::npos) << wrong << text;

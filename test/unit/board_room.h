@@ -28,10 +28,13 @@ class Room {
         lay_out(memory_.get(), shape, first_run);
     }
 
+    // Of members that come later.
+    void choose(const Direct::Choice& choice) { choice_ = choice; }
     std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
         return std::make_unique<Member>(memory(), shape_, me,
                                         Surroundings{[](void*) {}, &Room::hear, nullptr, this,
-                                                     "board " + std::to_string(me), warning_ns, true});
+                                                     "board " + std::to_string(me), warning_ns, true},
+                                        nullptr, choice_);
     }
     std::span<std::byte> memory() { return {memory_.get(), bytes_}; }
     const Shape& shape() const { return shape_; }
@@ -66,6 +69,7 @@ class Room {
     std::unique_ptr<std::byte, Free> memory_;
     std::string said_;
     std::atomic<bool> has_said_{false};
+    Direct::Choice choice_;
 };
 
 using Words = std::vector<std::uint32_t>;

@@ -2,6 +2,8 @@
 // the run.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -112,12 +114,14 @@ void operate(Member& member, std::uint32_t me, std::uint32_t all, std::uint32_t 
 struct Case {
     Shape shape;
     std::uint64_t first_run;
+    Direct::Choice choice{};
 };
 
 class BoardTest : public testing::TestWithParam<Case> {};
 
 TEST_P(BoardTest, every_operation_gives_what_its_definition_says_however_late_readers_are) {
     Room room(GetParam().shape, GetParam().first_run);
+    room.choose(GetParam().choice);
     const std::uint32_t rounds = room.shape().members > 4 ? 66 : 132;
     room.all([&](Member& member, std::uint32_t me) {
         std::mt19937 random(me);
@@ -138,7 +142,99 @@ INSTANTIATE_TEST_SUITE_P(shapes, BoardTest,
                          testing::Values(Case{{2, 8, 3, 4096}, 0}, Case{{2, 1, 1, 64}, 0},
                                          Case{{3, 1, 1, 64}, kBeforeWrap}, Case{{3, 3, 2, 128}, kBeforeWrap},
                                          Case{{4, 8, 8, 1024}, 5}, Case{{9, 2, 2, 512}, 0},
-                                         Case{{17, 8, 1, 1024}, kBeforeWrap}));
+                                         Case{{17, 8, 1, 1024}, kBeforeWrap},
+                                         Case{{2, 8, 3, 4096}, 0, {"cma", Direct::kLeast}},
+                                         Case{{3, 3, 2, 4096}, kBeforeWrap, {"cma", Direct::kLeast}},
+                                         Case{{3, 8, 8, 4096}, 0, {"cma", 0}}));
+
+// Blocks that are long enough to be read out of the memory of who gives them.
+class BoardDirectTest : public testing::Test {
+ protected:
+    static constexpr std::uint32_t kMembers = 3, kCount = Direct::kLeast / 4, kBytes = 4 * kCount;
+    static constexpr std::uint32_t kRounds = 77;  // of `operate`: all of them, with several roots
+
+    static void operate_all(
+        Room& room, const std::function<void(Member&, std::uint32_t)>& more = [](Member&, std::uint32_t) {}) {
+        room.all([&](Member& member, std::uint32_t me) {
+            for (std::uint32_t round = 0; round < kRounds; ++round)
+                operate(member, me, kMembers, round, kCount);
+            more(member, me);
+        });
+    }
+    Room room{{kMembers, 8, 8, 4096}};
+};
+
+TEST_F(BoardDirectTest, blocks_are_read_from_their_giver_once_all_readers_have_tried_that) {
+    room.choose({"cma", kBytes});
+    const Totals before = totals();
+    operate_all(room, [](Member& member, std::uint32_t me) {
+        const Totals then = member.counted();
+        Words mine = words(5, me, kCount), all(std::size_t{kMembers} * kCount);
+        member.allgather(bytes(mine), bytes(all), kBytes);
+        EXPECT_EQ(all, [] {
+            Words joined;
+            for (std::uint32_t rank = 0; rank < kMembers; ++rank)
+                for (const std::uint32_t word : words(5, rank, kCount)) joined.push_back(word);
+            return joined;
+        }());
+        EXPECT_EQ(member.counted().direct - then.direct, kMembers - 1);
+        EXPECT_EQ(member.counted().published - then.published, 1U);
+    });
+    EXPECT_GT(totals().direct - before.direct, std::uint64_t{kMembers} * kMembers);
+    EXPECT_EQ(room.said(), "");
+}
+
+TEST_F(BoardDirectTest, nothing_is_where_the_user_wants_no_single_copy_or_longer_blocks) {
+    const Totals before = totals();
+    for (const Direct::Choice& choice : {Direct::Choice{}, Direct::Choice{"cma", kBytes + 1}}) {
+        Room room({kMembers, 8, 8, 4096});
+        room.choose(choice);
+        operate_all(room);
+    }
+    EXPECT_EQ(totals().direct - before.direct, 0U);
+}
+
+TEST_F(BoardDirectTest, a_member_that_reads_nobody_is_given_chunks) {
+    std::vector<std::thread> threads;
+    std::array<std::uint64_t, kMembers> direct{};
+    std::array<std::unique_ptr<Member>, kMembers> members;
+    for (std::uint32_t me = 0; me < kMembers; ++me) {
+        room.choose({me == 0 ? "copy" : "cma", kBytes});
+        members[me] = room.member(me);
+    }
+    for (std::uint32_t me = 0; me < kMembers; ++me)
+        threads.emplace_back([&, me] {
+            for (std::uint32_t round = 0; round < 2 * kRounds; ++round)
+                operate(*members[me], me, kMembers, round, kCount);
+            direct[me] = members[me]->counted().direct;
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(direct[0], 0U);
+    EXPECT_GT(direct[1], 0U);  // of rank 2, in gathers of which it is the root
+    EXPECT_GT(direct[2], 0U);
+}
+
+TEST_F(BoardDirectTest, the_giver_goes_on_when_all_have_read) {
+    Room two({2, 8, 8, 4096});
+    two.choose({"cma", kBytes});
+    auto giver = two.member(0), reader = two.member(1);
+    Words given = words(0, 0, kCount), read(kCount);
+    giver->bcast(0, bytes(given), kBytes);  // in chunks
+    reader->bcast(0, bytes(read), kBytes);
+    std::atomic<bool> is_back{false};
+    given = words(1, 0, kCount);
+    std::thread gives([&] {
+        giver->bcast(0, bytes(given), kBytes);
+        is_back = true;
+        given.assign(kCount, 0);
+    });
+    while (giver->counted().long_waits == 0) std::this_thread::yield();
+    EXPECT_FALSE(is_back);
+    reader->bcast(0, bytes(read), kBytes);
+    gives.join();
+    EXPECT_EQ(read, words(1, 0, kCount));
+    EXPECT_EQ(reader->counted().direct, 1U);
+}
 
 TEST(BoardLimitsTest, a_root_is_as_far_ahead_as_the_window_and_then_waits_for_the_slowest) {
     Room room({3, 4, 4, 64});

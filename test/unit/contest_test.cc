@@ -1,5 +1,5 @@
 // Which of several ways messages take, from how long blocks of them last.
-#include "endpoint/contest.h"
+#include "platform/contest.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace velo::test {
 namespace {
 
-using Contest = endpoint::Contest<512, 3, 16>;
+using Contest = platform::Contest<512, 3, 16>;
 
 class ContestTest : public ::testing::Test {
  protected:
@@ -122,7 +122,7 @@ class ThreeWays : public ::testing::Test {
         }
         return taken;
     }
-    using Three = endpoint::Contest<512, 8, 16, 3, 2048>;
+    using Three = platform::Contest<512, 8, 16, 3, 2048>;
     static constexpr std::uint32_t kTrial = Three::trial_of(5000);
     Three contest;
     std::uint64_t now = 0;
@@ -193,7 +193,7 @@ TEST_F(ThreeWays, a_block_that_ends_all_at_once_has_lasted_since_its_first_one_b
 }
 
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
-    using Gets = endpoint::Contest<4096, 15, 64, 3, 32768>;
+    using Gets = platform::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
     EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRoundsOfLongest * 3 * 3);
 }

@@ -19,9 +19,10 @@ enum {
 typedef struct purpose_t {
     const char *name;
     uint32_t window, chunks;
+    bool waits; /* for those who read its memory */
 } purpose_t;
-static const purpose_t for_calls = {"", UINT32_MAX, UINT32_MAX}, for_requests = {", requests", 64, 8},
-                       for_persistent = {", persistent", 4, 2};
+static const purpose_t for_calls = {"", UINT32_MAX, UINT32_MAX, true}, for_requests = {", requests", 64, 8, false},
+                       for_persistent = {", persistent", 4, 2, false};
 
 /* Of this process, and what it knows of the others of its job. */
 static struct {
@@ -79,6 +80,8 @@ static velo_board_config config_of(mca_coll_velo_module_t *module, const purpose
         .members = module->among,
         .window = lesser(chosen->board_window, purpose->window),
         .chunk = (chunk + LINE - 1) / LINE * LINE,
+        .single_copy = purpose->waits ? engine.single_copy_mechanism : NULL,
+        .direct_bytes = chosen->board_direct_bytes,
         .stall_warning = engine.stall_warning,
         .progress = serve_others,
         .log = log_line,

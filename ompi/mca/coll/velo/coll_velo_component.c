@@ -72,9 +72,9 @@ static void log_boards(void)
 {
     char line[200];
     const velo_board_counts counts = velo_board_count();
-    snprintf(line, sizeof(line), "boards: %llu, published %llu times, picked up %llu; %llu waits for credits, %llu long ones, %llu requests",
+    snprintf(line, sizeof(line), "boards: %llu, published %llu times, picked up %llu, directly %llu; %llu waits for credits, %llu long ones, %llu requests",
              (unsigned long long) counts.boards, (unsigned long long) counts.published, (unsigned long long) counts.picked_up,
-             (unsigned long long) counts.credit_waits, (unsigned long long) counts.long_waits,
+             (unsigned long long) counts.direct, (unsigned long long) counts.credit_waits, (unsigned long long) counts.long_waits,
              (unsigned long long) counts.requests);
     mca_common_velo_log(5, line);
 }

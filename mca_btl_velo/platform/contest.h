@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace velo::endpoint {
+namespace velo::platform {
 
 // Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end. The
 // last of the kWays is possible from kLeastOfLast on.
@@ -45,6 +45,8 @@ class Contest {
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     bool first(std::size_t bytes) const { return way(bytes) == 0; }
+    // A trial is under way.
+    bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
     // The same for one that begins now, of several that may be under way: a block tries no more than it
     // needs, the others go as before, and it lasts from where its first one begins, as those that are under
     // way together may all end at once.
@@ -168,4 +170,4 @@ class Contest {
     std::array<Class, kClasses> classes_{};
 };
 
-}  // namespace velo::endpoint
+}  // namespace velo::platform
