@@ -261,18 +261,10 @@ def test_velo_pvars_shows_what_schedules_do(mpi):
 
 
 @velo_only
-@pytest.mark.parametrize("np, params, uses", [
-    (2, {}, 2), (2, {"coll": "^velo"}, 0), (2, {"coll": "basic,libnbc,tuned,self,inter"}, 0), ((os.cpu_count() or 1) + 1, {}, 0)])
-def test_by_itself_it_serves_one_node_with_a_processor_for_each(mpi, np, params, uses):
-    result = mpi.run("coll", "check", 1, np=np, params={"btl_velo_verbose": 5, **params})
+def test_unless_it_is_named_it_opens_nothing(mpi):
+    result = mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5})
     assert result.facts() == {"rounds": 1}
-    assert len(USED.findall(result.stderr)) == (uses if (os.cpu_count() or 1) > 1 else 0), str(result)
-
-
-@velo_only
-def test_by_itself_it_does_not_serve_where_others_carry_the_messages(mpi):
-    result = mpi.run("coll", "check", 1, transport_btl=False, options=["--mca", "btl", "tcp,self"], params={**TCP_HERE, "btl_velo_verbose": 5})
-    assert result.facts() == {"rounds": 1} and not USED.findall(result.stderr), str(result)
+    assert "schedules:" not in result.stderr
 
 
 @velo_only

@@ -33,7 +33,6 @@ def _mpirun_part(launch, setup):
     parameters = [("pml", "ob1"), ("btl", launch.transport)]
     if launch.uses_velo:
         parameters += [
-            ("coll", "^velo"),  # collective operations are to be messages, which take credits
             ("btl_velo_flow_control", setup.policy),
             *policies.mca(policies.parameters(setup.policy, setup.slots, launch.processes)),
             ("btl_velo_by_reference", setup.by_reference),

@@ -86,7 +86,7 @@ def _command_lines(plugin, works, job):
         lines.append(("unmatched messages bounded, too", "mpirun --mca pml cm --mca mtl velo ./program"))
     if "coll" in plugin.components:
         multicast = "--mca coll_velo_multicast auto " if works["UCX"] and works["IP multicast"] else ""
-        lines.append(("collective operations of several nodes, or of more processes than processors, too", f"{begin}--mca coll velo,basic,libnbc,inter,self {multicast}./program"))
+        lines.append(("collective operations, too", f"{begin}--mca coll velo,basic,libnbc,inter,self {multicast}./program"))
     return [{"for": purpose, "line": line} for purpose, line in lines]
 
 

@@ -14,7 +14,7 @@ def find(mpirun, ompi_info, processors=(), wanted=NAMES):
     """Contestants by name, and in words who is missing."""
     open_mpi = OpenMpi(mpirun, None, processors=tuple(processors), info=ompi_info)
     all_of_them = {VELO: lambda: open_mpi.variant(VELO, "--mca coll velo,basic,libnbc,self"),
-                   SAME: lambda: open_mpi.variant(SAME, "--mca coll ^velo"),
+                   SAME: lambda: open_mpi.variant(SAME, ""),
                    VADER: lambda: dataclasses.replace(open_mpi.shared_memory(), name=VADER),
                    MPICH: lambda: find_mpich(tuple(processors))}
     found = {name: all_of_them[name]() for name in NAMES if name in wanted}

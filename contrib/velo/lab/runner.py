@@ -41,8 +41,8 @@ class Runner(rounds.Runner):
     def _mpirun(self, workload, point):
         pinned = workload.pinned and workload.ranks <= len(os.sched_getaffinity(0))
         words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "core" if pinned else "none", "-np", str(workload.ranks)]
-        # More ranks than cores: those that wait give way. Collective operations are to be messages, which take credits.
-        parameters = [("mpi_yield_when_idle", "0" if pinned else "1"), ("pml", "ob1"), ("btl", "velo"), ("coll", "^velo"),
+        # More ranks than cores: those that wait give way.
+        parameters = [("mpi_yield_when_idle", "0" if pinned else "1"), ("pml", "ob1"), ("btl", "velo"),
                       ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
         return words + mca_words((*parameters, *point.mca, *self._extra_mca))
 

@@ -2,13 +2,9 @@
 #include "coll_velo.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
-#include "ompi/mca/mtl/base/base.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/mca/btl/base/base.h"
-#include "opal/util/proc.h"
 
 static int component_register(void);
 static int component_open(void);
@@ -40,16 +36,7 @@ static int component_register(void)
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
-/* Velo carries the messages, all of the job are on this node, and there is a processor for each: then it has been faster than
- * what Open MPI chooses wherever it was measured. All processes find the same. */
-static bool pays(void)
-{
-    const uint32_t size = mca_common_velo_job_size();
-    return 1 < size && size == opal_process_info.num_local_peers + 1u && size <= (uint32_t) sysconf(_SC_NPROCESSORS_ONLN) &&
-           (mca_common_velo_is_named(&opal_btl_base_framework) || mca_common_velo_is_named(&ompi_mtl_base_framework));
-}
-
-/* Who names it gets it, or gives it a priority, or names Velo for messages where it pays. The address has to be there before processes exchange theirs, so that the
+/* Who names it gets it, or gives it a priority. The address has to be there before processes exchange theirs, so that the
  * engine opens here. */
 static int component_open(void)
 {
@@ -60,7 +47,7 @@ static int component_open(void)
     }
     mca_common_velo_choices(VELO_PARAMETER_OF_COLL, &component->config);
     if (0 == component->config.priority) {
-        if (!named && !pays()) {
+        if (!named) {
             return OMPI_SUCCESS;
         }
         component->config.priority = 100;
