@@ -97,11 +97,11 @@ class BasicBoard {
         return mine;
     }
     // When the payload is there. As the result: only who has arrived last.
-    // `address`: where all of an operation is that has several runs, if it is in no chunk.
+    // `whole`: where all of an operation is that has several runs, if it is in no chunk.
     void publish(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0,
-                 std::uint64_t address = 0) {
+                 const Whole& whole = {}) {
         Line<Atom>& line = this->line(writer, ahead);
-        if (bytes > kInLine) std::memcpy(line.payload, &address, sizeof address);
+        if (bytes > kInLine) std::memcpy(line.payload, &whole, sizeof whole);
         // release: nobody finds the word without the payload.
         line.word.store(word(bytes, ahead), std::memory_order_release);
     }
@@ -111,11 +111,11 @@ class BasicBoard {
         return line(writer).word.load(std::memory_order_acquire) == word(bytes);
     }
 
-    // Of what that writer has published, of more than a line; 0: in a chunk.
-    std::uint64_t address_of(std::uint32_t writer) const {
-        std::uint64_t address;
-        std::memcpy(&address, line(writer).payload, sizeof address);
-        return address;
+    // Of what that writer has published, which is more than a line.
+    Whole whole_of(std::uint32_t writer) const {
+        Whole whole;
+        std::memcpy(&whole, line(writer).payload, sizeof whole);
+        return whole;
     }
 
     // --- members that read each other's memory, of which there are kMostReaders at most

@@ -81,12 +81,17 @@ struct Word {
 };
 static_assert(Shape::kMostChunk < 1U << Word::kBytesBits);
 
+// Where all is, in the writer's memory, that it gives in an operation; the bytes of a block of it. Address 0:
+// it is in chunks.
+struct Whole {
+    std::uint64_t address = 0, bytes = 0;
+};
+
 template <template <class> class Atom = std::atomic>
 struct alignas(kLineBytes) Line {
     // Word::pack, written last, with release: whoever finds its run here with acquire sees the payload.
     Atom<std::uint64_t> word;
-    // Of more than that: the address, in the writer's memory, of all that it gives in this operation; 0: it
-    // is in chunks.
+    // Of more than that: Whole.
     std::byte payload[kInLine];
 };
 static_assert(sizeof(Line<>) == kLineBytes);

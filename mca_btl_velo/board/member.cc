@@ -81,12 +81,10 @@ Member::~Member() {
     std::erase(all().open, this);
 }
 
-void Member::fail(const Failure& fault) {
+void Member::fail(const Failure& fault, const char* advice) {
     board_.end();
     throw Failure(fault.status(), "the board of " + waiting_.name() + ", run " +
-                                      std::to_string(board_.run()) + ": " + fault.what() +
-                                      ". All ranks have to call the same collective operations with the "
-                                      "same number of bytes");
+                                      std::to_string(board_.run()) + ": " + fault.what() + ". " + advice);
 }
 
 // Until `ready`. What `fault` finds counts if that is so no more.
@@ -204,18 +202,18 @@ template <typename Give, typename Take>
 template <typename Give, typename To>
 [[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
     const std::uint32_t most = what.in_blocks ? part_of_blocks() : shape().chunk;
-    const bool is_long = this->is_long(what.bytes, most);
+    const std::uint32_t me = board_.me(), blocks = what.in_blocks ? members() - 1 : 1;
+    const bool is_long = this->is_long(what.bytes, most, blocks);
     Ways ways;
     if (is_long) [[unlikely]]
         ways = choose(what);
-    const std::uint32_t me = board_.me(), blocks = what.in_blocks ? members() - 1 : 1;
     in_runs(
         signature_of(what.operation, what.root), what.bytes, most, what.is_mutual,
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             if (what.gives == nullptr) return;
             if (!ways.gives) [[likely]]
                 return give(offset, part, ahead);
-            if (offset == 0) publish_address(what, part * blocks);
+            if (offset == 0) publish_whole(what, part * blocks);
         },
         [&](std::uint64_t offset, std::uint32_t part) {
             for (std::uint32_t giver = what.first_giver; giver < what.end_of_givers; ++giver) {
@@ -243,28 +241,32 @@ template <typename Give, typename To>
     return ways;
 }
 
-[[gnu::cold, gnu::noinline]] void Member::publish_address(const Passing& what, std::uint32_t bytes) {
+[[gnu::cold, gnu::noinline]] void Member::publish_whole(const Passing& what, std::uint32_t bytes) {
     wait_for_place(bytes, 0);
-    board_.publish(board_.me(), bytes, 0, reinterpret_cast<std::uint64_t>(what.gives));
+    board_.publish(board_.me(), bytes, 0, {reinterpret_cast<std::uint64_t>(what.gives), what.bytes});
     published_ += 1;
 }
 
 // What that giver has published: false if it is in chunks.
 [[gnu::cold, gnu::noinline]] bool Member::take_directly(const Passing& what, std::uint32_t giver,
                                                         std::byte* to, Ways* ways) {
-    const std::uint64_t address = board_.address_of(giver);
-    if (address == 0) {
+    const Whole whole = board_.whole_of(giver);
+    if (whole.address == 0) {
         if (direct_->reaches(giver, board_.memory_of(giver))) board_.reads(giver);
         return false;
     }
-    const auto error = [&](const std::string& why) {
-        fail(Failure(VELO_ERR_PROTOCOL,
-                     "the block of rank " + std::to_string(giver) + " cannot be read: " + why));
-    };
-    if (!direct_->has_reached(giver)) error("this rank has not said that it can");
+    const std::string rank = "rank " + std::to_string(giver);
+    if (whole.bytes != what.bytes)
+        fail(Failure(VELO_ERR_MISMATCH, rank + " has " + std::to_string(whole.bytes) +
+                                            " bytes where this rank has " + std::to_string(what.bytes)));
+    if (!direct_->has_reached(giver))
+        fail(Failure(VELO_ERR_PROTOCOL, "the line of " + rank + " has an address that nobody asked for"));
     const std::uint64_t offset = what.in_blocks ? board_.me() * what.bytes : 0;
-    if (const int refusal = direct_->read(giver, to, address + offset, what.bytes); refusal != 0)
-        error(std::generic_category().message(refusal));
+    if (const int refusal = direct_->read(giver, to, whole.address + offset, what.bytes); refusal != 0)
+        fail(Failure(VELO_ERR_RESOURCE, "the block of " + rank + " cannot be read out of its memory (" +
+                                            std::generic_category().message(refusal) + ")"),
+             "Where processes give up rights, or send memory that the kernel keeps from others: --mca "
+             "coll_velo_board_direct_bytes 1073741824");
     direct_blocks_ += 1;
     ways->taken |= std::uint64_t{1} << giver;
     return true;

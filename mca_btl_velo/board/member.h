@@ -133,11 +133,12 @@ class Member {
     template <typename Give, typename To>
     void pass(const Passing& what, Give give, To to);
     Ways choose(const Passing& what);
-    void publish_address(const Passing& what, std::uint32_t bytes);
+    void publish_whole(const Passing& what, std::uint32_t bytes);
     bool take_directly(const Passing& what, std::uint32_t giver, std::byte* to, Ways* ways);
     void end(const Passing& what, const Ways& ways);
-    bool is_long(std::uint64_t bytes, std::uint32_t most) const {
-        return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent &&
+    // Whether its blocks may be read from their giver's memory; a run takes up to `most` of each of `blocks`.
+    bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t blocks) const {
+        return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent && most * blocks > kInLine &&
                members() <= Board::kMostReaders && !given_;
     }
     std::uint32_t members() const { return board_.members(); }
@@ -171,7 +172,10 @@ class Member {
     static std::size_t slot(std::uint32_t member, std::uint32_t writer) { return member - (member > writer); }
     template <typename Ready, typename Fault, typename Slowest>
     void wait(Ready ready, Fault fault, Slowest slowest);
-    [[noreturn]] void fail(const Failure& fault);
+    // `advice`: what to do.
+    [[noreturn]] void fail(const Failure& fault, const char* advice = kSameOperations);
+    static constexpr const char* kSameOperations =
+        "All ranks have to call the same collective operations with the same number of bytes";
 
     Board board_;
     Waiting waiting_;

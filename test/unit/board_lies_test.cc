@@ -31,28 +31,32 @@ TEST(BoardLiesTest, another_number_of_bytes_is_told) {
     EXPECT_NE(text.find("rank 0 has 16 bytes where this rank has 8"), std::string::npos) << text;
 }
 
-TEST(BoardLiesTest, an_address_that_cannot_be_read_is_told_and_so_is_one_that_nobody_has_asked_for) {
+TEST(BoardLiesTest, an_address_that_cannot_be_read_or_that_nobody_has_asked_for_is_told) {
     constexpr std::uint32_t kBytes = Direct::kLeast;
-    for (const bool has_tried : {false, true}) {
+    const auto told = [](bool has_tried, std::uint64_t bytes_given, velo_status status) {
         Room room({2, 8, 8, kBytes});
         room.choose({"cma", kBytes});
         auto giver = room.member(0), reader = room.member(1);
         Words block(kBytes / 4);
-        std::uint64_t run = 0;
+        std::uint32_t run = 0;
         if (has_tried) {
             giver->bcast(0, bytes(block), kBytes);
             reader->bcast(0, bytes(block), kBytes);
             run = 1;
         }
-        const std::uint64_t nowhere = 64;
-        std::memcpy(room.line(0, static_cast<std::uint32_t>(run)).payload, &nowhere, sizeof nowhere);
-        room.line(0, static_cast<std::uint32_t>(run)).word.store(word_of_bcast(run, kBytes));
-        const std::string text = failure_of([&] { reader->bcast(0, bytes(block), kBytes); });
-        EXPECT_NE(text.find(has_tried ? "the block of rank 0 cannot be read: Bad address"
-                                      : "cannot be read: this rank has not said that it can"),
-                  std::string::npos)
-            << text;
-    }
+        const Whole nowhere{64, bytes_given};
+        std::memcpy(room.line(0, run).payload, &nowhere, sizeof nowhere);
+        room.line(0, run).word.store(word_of_bcast(run, kBytes));
+        return failure_of([&] { reader->bcast(0, bytes(block), kBytes); }, status);
+    };
+    const auto holds = [](const std::string& text, const char* what) {
+        EXPECT_NE(text.find(what), std::string::npos) << text;
+    };
+    const std::string unreadable = told(true, kBytes, VELO_ERR_RESOURCE);
+    holds(unreadable, "the block of rank 0 cannot be read out of its memory (Bad address)");
+    holds(unreadable, "coll_velo_board_direct_bytes 1073741824");
+    holds(told(false, kBytes, VELO_ERR_PROTOCOL), "the line of rank 0 has an address that nobody asked for");
+    holds(told(true, 2 * kBytes, VELO_ERR_MISMATCH), "rank 0 has 32768 bytes where this rank has 16384");
 }
 
 // Two operations that publish as much. What each of two members finds; of one that need not wait nothing.

@@ -194,6 +194,16 @@ TEST_F(BoardDirectTest, nothing_is_where_the_user_wants_no_single_copy_or_longer
     EXPECT_EQ(totals().direct - before.direct, 0U);
 }
 
+TEST_F(BoardDirectTest, a_run_that_goes_in_lines_has_no_address) {
+    const Totals before = totals();
+    Room room({4, 8, 8, 64});  // 16 bytes of each block, 48 of a line
+    room.choose({"cma", kBytes});
+    room.all([&](Member& member, std::uint32_t me) {
+        for (const std::uint32_t round : {7U, 9U, 9U, 18U, 20U}) operate(member, me, 4, round, kCount);
+    });
+    EXPECT_EQ(totals().direct - before.direct, 0U);
+}
+
 TEST_F(BoardDirectTest, a_member_that_reads_nobody_is_given_chunks) {
     std::vector<std::thread> threads;
     std::array<std::uint64_t, kMembers> direct{};
