@@ -131,7 +131,8 @@ class BasicBoard {
         mine.store(mine.load(std::memory_order_relaxed) | std::uint64_t{1} << member,
                    std::memory_order_relaxed);
     }
-    // Its last operation of that kind took so long; what the longest of those members took, and this one.
+    // So long took this member's last operation whose blocks could be read; the longest of those members' and
+    // of its own.
     void took(std::uint64_t ticks) { places_.progress[me_].took.store(ticks, std::memory_order_relaxed); }
     std::uint64_t longest(std::uint32_t first, std::uint32_t end) const {
         std::uint64_t longest = places_.progress[me_].took.load(std::memory_order_relaxed);
@@ -199,13 +200,16 @@ class BasicBoard {
             if (found == word(bytes)) return {};
             if (Word::kind_of(found) != Signature::kind_of(signature_))
                 return differs(writer, "in " + describe_kind(Word::kind_of(found)));
-            return Failure(VELO_ERR_MISMATCH, rank(writer) + " has " + std::to_string(Word::bytes_of(found)) +
-                                                  " bytes where this rank has " + std::to_string(bytes));
+            return other_bytes(writer, Word::bytes_of(found), bytes);
         }
         const bool is_old = (found & Word::kPublished) != 0 && age % places == 0 && age < Word::kRuns - kNear;
         if (found != 0 && !is_old) return wrong("an impossible word in the line of " + rank(writer));
         if (finished) return differs(*finished, "in another operation before");
         return {};
+    }
+    static Failure other_bytes(std::uint32_t writer, std::uint64_t theirs, std::uint64_t ours) {
+        return Failure(VELO_ERR_MISMATCH, rank(writer) + " has " + std::to_string(theirs) +
+                                              " bytes where this rank has " + std::to_string(ours));
     }
     // A member whose progress no correct member has.
     std::optional<Failure> fault_of_progress() const {

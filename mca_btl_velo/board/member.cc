@@ -177,7 +177,7 @@ Whom Member::slowest() const {
                 ", which is at " + std::to_string(slowest.run)};
 }
 
-// An operation of several runs, of up to `most` bytes each. calls give(offset, bytes, ahead), where this
+// An operation of several runs, of up to `most` bytes each. Calls give(offset, bytes, ahead), where this
 // member gives, and take(offset, bytes). Where each needs what all others give, each gives that of some runs
 // at once, so that nobody waits for everybody in every run.
 template <typename Give, typename Take>
@@ -197,12 +197,30 @@ template <typename Give, typename Take>
     });
 }
 
+inline Member::Passing Member::from_root(std::uint32_t root, Passing what) const {
+    what.root = root;
+    what.givers = {root, root + 1};
+    what.readers = {0, board_.members()};
+    return what;
+}
+inline Member::Passing Member::to_root(std::uint32_t root, Passing what) const {
+    what.root = root;
+    if (board_.me() == root) what.givers = {0, board_.members()};
+    what.readers = {root, root + 1};
+    return what;
+}
+inline Member::Passing Member::among_all(Passing what) const {
+    what.is_mutual = true;
+    what.givers = what.readers = {0, board_.members()};
+    return what;
+}
+
 // Blocks that go from some members to some. give(offset, bytes, ahead) publishes so much of what this member
 // gives; to(giver): where its block is to be.
 template <typename Give, typename To>
 [[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
     const std::uint32_t most = what.in_blocks ? part_of_blocks() : shape().chunk;
-    const std::uint32_t me = board_.me(), blocks = what.in_blocks ? members() - 1 : 1;
+    const std::uint32_t me = board_.me(), blocks = what.in_blocks ? board_.members() - 1 : 1;
     const bool is_long = this->is_long(what.bytes, most, blocks);
     Ways ways;
     if (is_long) [[unlikely]]
@@ -216,13 +234,13 @@ template <typename Give, typename To>
             if (offset == 0) publish_whole(what, part * blocks);
         },
         [&](std::uint64_t offset, std::uint32_t part) {
-            for (std::uint32_t giver = what.first_giver; giver < what.end_of_givers; ++giver) {
+            for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver) {
                 if (giver == me || (ways.taken >> giver % Board::kMostReaders & 1) != 0) continue;
                 const std::byte* const from = pick_up(giver, part * blocks);
                 if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways)) continue;
                 platform::copy(to(giver) + offset, what.in_blocks ? from + slot(me, giver) * part : from,
                                part);
-                if (!what.is_mutual) board_.expect_next(giver);
+                if (what.operation == VELO_BOARD_BCAST) board_.expect_next(giver);
             }
             return !ways.gives && ways.taken == 0;
         });
@@ -232,11 +250,11 @@ template <typename Give, typename To>
 
 // All of what this member gives goes one way.
 [[gnu::cold, gnu::noinline]] Member::Ways Member::choose(const Passing& what) {
-    if (direct_ == nullptr) direct_ = std::make_unique<Direct>(choice_, members());
+    if (direct_ == nullptr) direct_ = std::make_unique<Direct>(choice_, board_.members());
     Ways ways;
     ways.began = platform::ticks();
     ways.may_choose =
-        what.gives != nullptr && what.stays && board_.is_read_by(what.first_reader, what.end_of_readers);
+        what.gives != nullptr && what.stays && board_.is_read_by(what.readers.first, what.readers.end);
     ways.gives = ways.may_choose && direct_->goes(what.operation, what.bytes);
     return ways;
 }
@@ -255,15 +273,13 @@ template <typename Give, typename To>
         if (direct_->reaches(giver, board_.memory_of(giver))) board_.reads(giver);
         return false;
     }
-    const std::string rank = "rank " + std::to_string(giver);
-    if (whole.bytes != what.bytes)
-        fail(Failure(VELO_ERR_MISMATCH, rank + " has " + std::to_string(whole.bytes) +
-                                            " bytes where this rank has " + std::to_string(what.bytes)));
+    if (whole.bytes != what.bytes) fail(board_.other_bytes(giver, whole.bytes, what.bytes));
+    const auto rank = [giver] { return "rank " + std::to_string(giver); };
     if (!direct_->has_reached(giver))
-        fail(Failure(VELO_ERR_PROTOCOL, "the line of " + rank + " has an address that nobody asked for"));
+        fail(Failure(VELO_ERR_PROTOCOL, "the line of " + rank() + " has an address that nobody asked for"));
     const std::uint64_t offset = what.in_blocks ? board_.me() * what.bytes : 0;
     if (const int refusal = direct_->read(giver, to, whole.address + offset, what.bytes); refusal != 0)
-        fail(Failure(VELO_ERR_RESOURCE, "the block of " + rank + " cannot be read out of its memory (" +
+        fail(Failure(VELO_ERR_RESOURCE, "the block of " + rank() + " cannot be read out of its memory (" +
                                             std::generic_category().message(refusal) + ")"),
              "Where processes give up rights, or send memory that the kernel keeps from others: --mca "
              "coll_velo_board_direct_bytes 1073741824");
@@ -274,12 +290,12 @@ template <typename Give, typename To>
 
 [[gnu::cold, gnu::noinline]] void Member::end(const Passing& what, const Ways& ways) {
     if (ways.gives)
-        wait([&] { return board_.have_finished(what.first_reader, what.end_of_readers); },
+        wait([&] { return board_.have_finished(what.readers.first, what.readers.end); },
              [this] { return board_.fault_of_readers(); }, [this] { return slowest(); });
     board_.took(platform::ticks() - ways.began);
     if (ways.may_choose)
         direct_->went(what.operation, what.bytes,
-                      [&] { return board_.longest(what.first_reader, what.end_of_readers); });
+                      [&] { return board_.longest(what.readers.first, what.readers.end); });
 }
 
 // In the order of the ranks, whoever is there first.
@@ -348,17 +364,7 @@ void Member::barrier() {
 void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
     const bool is_root = board_.me() == root;
     pass(
-        {.operation = VELO_BOARD_BCAST,
-         .root = root,
-         .bytes = bytes,
-         .gives = is_root ? data : nullptr,
-         .in_blocks = false,
-         .is_mutual = false,
-         .stays = true,
-         .first_giver = root,
-         .end_of_givers = root + 1,
-         .first_reader = 0,
-         .end_of_readers = members()},
+        from_root(root, {VELO_BOARD_BCAST, bytes, is_root ? data : nullptr}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish(data + offset, part, ahead);
         },
@@ -442,17 +448,7 @@ void Member::exscan(const Reduction& by, const std::byte* from, std::byte* to, s
 void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     const bool is_root = board_.me() == root;
     pass(
-        {.operation = VELO_BOARD_GATHER,
-         .root = root,
-         .bytes = block,
-         .gives = is_root ? nullptr : from,
-         .in_blocks = false,
-         .is_mutual = false,
-         .stays = true,
-         .first_giver = is_root ? 0 : members(),
-         .end_of_givers = members(),
-         .first_reader = root,
-         .end_of_readers = root + 1},
+        to_root(root, {VELO_BOARD_GATHER, block, is_root ? nullptr : from}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish(from + offset, part, ahead);
         },
@@ -463,17 +459,7 @@ void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, st
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     const bool is_root = board_.me() == root;
     pass(
-        {.operation = VELO_BOARD_SCATTER,
-         .root = root,
-         .bytes = block,
-         .gives = is_root ? from : nullptr,
-         .in_blocks = true,
-         .is_mutual = false,
-         .stays = true,
-         .first_giver = root,
-         .end_of_givers = root + 1,
-         .first_reader = 0,
-         .end_of_readers = members()},
+        from_root(root, {VELO_BOARD_SCATTER, block, is_root ? from : nullptr, true}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish_blocks(from + offset, block, part, ahead);
         },
@@ -484,17 +470,7 @@ void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, s
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
     pass(
-        {.operation = VELO_BOARD_ALLGATHER,
-         .root = 0,
-         .bytes = block,
-         .gives = own,
-         .in_blocks = false,
-         .is_mutual = true,
-         .stays = true,
-         .first_giver = 0,
-         .end_of_givers = members(),
-         .first_reader = 0,
-         .end_of_readers = members()},
+        among_all({VELO_BOARD_ALLGATHER, block, own}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish(own + offset, part, ahead);
         },
@@ -505,17 +481,7 @@ void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to;
     pass(
-        {.operation = VELO_BOARD_ALLTOALL,
-         .root = 0,
-         .bytes = block,
-         .gives = own,
-         .in_blocks = true,
-         .is_mutual = true,
-         .stays = from != nullptr,
-         .first_giver = 0,
-         .end_of_givers = members(),
-         .first_reader = 0,
-         .end_of_readers = members()},
+        among_all({VELO_BOARD_ALLTOALL, block, own, true, from != nullptr}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish_blocks(own + offset, block, part, ahead);
         },

@@ -112,18 +112,23 @@ class Member {
     }
 
  private:
-    // An operation in which blocks go from some members to some: from those of `givers` to those of
-    // `readers`, not to themselves.
+    struct Range {
+        std::uint32_t first, end;
+    };
+    // An operation in which blocks of `bytes` go from some members to some, and not to themselves.
     struct Passing {
         velo_board_operation operation;
-        std::uint32_t root;      // in its signature
-        std::uint64_t bytes;     // of a block
+        std::uint64_t bytes;
         const std::byte* gives;  // what this member gives; null: nothing
-        bool in_blocks;          // one for each other member
-        bool is_mutual;          // each needs what all others give
-        bool stays;              // what is given is not overwritten before the operation is over
-        std::uint32_t first_giver, end_of_givers, first_reader, end_of_readers;
+        bool in_blocks = false;  // one for each other member
+        bool stays = true;       // what is given is not overwritten before the operation is over
+        std::uint32_t root = 0;  // in its signature
+        bool is_mutual = false;  // each needs what all others give
+        Range givers{}, readers{};
     };
+    Passing from_root(std::uint32_t root, Passing what) const;
+    Passing to_root(std::uint32_t root, Passing what) const;
+    Passing among_all(Passing what) const;
     // What goes directly of it: what this member gives, and what it has taken, a bit for each giver.
     struct Ways {
         bool may_choose = false, gives = false;
@@ -139,9 +144,8 @@ class Member {
     // Whether its blocks may be read from their giver's memory; a run takes up to `most` of each of `blocks`.
     bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t blocks) const {
         return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent && most * blocks > kInLine &&
-               members() <= Board::kMostReaders && !given_;
+               board_.members() <= Board::kMostReaders && !given_;
     }
-    std::uint32_t members() const { return board_.members(); }
 
     void wait_for_place(std::uint32_t bytes, std::uint32_t ahead);
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
