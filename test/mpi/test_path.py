@@ -32,12 +32,14 @@ pytestmark = [
 # at the mailbox, and over the MTL the posting of the receive.
 MOST = {
     "btl": {"send_entries": 1, "send_calls": 0, "send_leaves": 0, "send_branches": 15, "send_locked": 1, "send_instructions": 140,
-            "receive_entries": 1, "receive_calls": 1, "receive_leaves": 1, "receive_branches": 33, "receive_locked": 0,
+            "receive_entries": 1, "receive_calls": 1, "receive_leaves": 1, "receive_branches": 32, "receive_locked": 0,
             "receive_instructions": 215},
     "mtl": {"send_entries": 1, "send_calls": 1, "send_leaves": 0, "send_branches": 22, "send_locked": 1, "send_instructions": 190,
             "receive_entries": 2, "receive_calls": 3, "receive_leaves": 1, "receive_branches": 60, "receive_locked": 0,
             "receive_instructions": 500},
 }
+# From Open MPI 5.0 on a communicator has one of two numbers, which the MTL chooses from, and Debian has newer compilers.
+MOST_LATER = {"btl": {"receive_branches": 33}, "mtl": {"send_branches": 25, "send_instructions": 200}}
 # The same of a message that is one run of several packets, without what the library's copy takes.
 MOST_OF_RUN = {
     "btl": {64: {"send_instructions": 335, "receive_instructions": 245}, 256: {"send_instructions": 350, "receive_instructions": 305}},
@@ -59,8 +61,9 @@ def too_many(counted, most):
     return {name: counted[name] for name in most if counted[name] > most[name]}
 
 
-def test_an_8_byte_message_executes_no_more_than_it_should(mpi):
-    assert too_many(counts(mpi, 8), MOST[LAYER]) == {}
+def test_an_8_byte_message_executes_no_more_than_it_should(mpi, ompi_info):
+    later = {} if ompi_info("--version").stdout.startswith("Open MPI v4.1.") else MOST_LATER[LAYER]
+    assert too_many(counts(mpi, 8), MOST[LAYER] | later) == {}
 
 
 @pytest.mark.parametrize("size", [64, 256])
