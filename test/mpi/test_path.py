@@ -38,8 +38,10 @@ MOST = {
             "receive_entries": 2, "receive_calls": 3, "receive_leaves": 1, "receive_branches": 60, "receive_locked": 0,
             "receive_instructions": 500},
 }
-# From Open MPI 5.0 on a communicator has one of two numbers, which the MTL chooses from, and Debian has newer compilers.
-MOST_LATER = {"btl": {"receive_branches": 33}, "mtl": {"send_branches": 25, "send_instructions": 200}}
+# From Open MPI 5.0 on a communicator has one of two numbers, which the MTL chooses from; and Debian has newer compilers: gcc 16
+# keeps a part of the MTL's send as a function of its own.
+MOST_LATER = {"btl": {"receive_branches": 33},
+              "mtl": {"send_calls": 2, "send_branches": 25, "send_instructions": 220, "receive_branches": 61}}
 # The same of a message that is one run of several packets, without what the library's copy takes.
 MOST_OF_RUN = {
     "btl": {64: {"send_instructions": 335, "receive_instructions": 245}, 256: {"send_instructions": 350, "receive_instructions": 305}},

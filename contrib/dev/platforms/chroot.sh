@@ -24,7 +24,7 @@ chroot_packages="
     autoconf automake libtool pkg-config make gcc g++ flex
     openmpi-bin libopenmpi-dev libpmix-dev libhwloc-dev libucx-dev
     nlohmann-json3-dev libcli11-dev libgtest-dev
-    python3 python3-pytest procps util-linux iproute2 nftables
+    python3 python3-pytest python3-matplotlib procps util-linux iproute2 nftables
 "
 
 # chroot_make SERIES DIRECTORY [MIRROR]: does nothing if it is there already with all packages, and goes on where it failed.
