@@ -220,32 +220,50 @@ inline Member::Passing Member::among_all(Passing what) const {
 template <typename Give, typename To>
 [[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
     const std::uint32_t most = what.in_blocks ? part_of_blocks() : shape().chunk;
-    const std::uint32_t me = board_.me(), blocks = what.in_blocks ? board_.members() - 1 : 1;
+    if (what.bytes > most || what.bytes >= Direct::kLeast) [[unlikely]]
+        return pass_in_runs(what, most, give, to);
+    if (what.bytes == 0) return;
+    const auto bytes = static_cast<std::uint32_t>(what.bytes),
+               given = what.in_blocks ? bytes * (board_.members() - 1) : bytes;
+    board_.begin(signature_of(what.operation, what.root), what.is_mutual && takes_turns(bytes));
+    if (what.gives != nullptr) give(0, bytes, 0);
+    for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver)
+        if (giver != board_.me()) take(what, giver, pick_up(giver, given), to(giver), bytes);
+    if (what.is_mutual) board_.all_are_here();
+    board_.finish();
+}
+
+template <typename Give, typename To>
+[[gnu::noinline]] void Member::pass_in_runs(const Passing& what, std::uint32_t most, Give give, To to) {
+    const std::uint32_t blocks = what.in_blocks ? board_.members() - 1 : 1;
     const bool is_long = this->is_long(what.bytes, most, blocks);
     Ways ways;
-    if (is_long) [[unlikely]]
-        ways = choose(what);
+    if (is_long) ways = choose(what);
     in_runs(
         signature_of(what.operation, what.root), what.bytes, most, what.is_mutual,
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             if (what.gives == nullptr) return;
-            if (!ways.gives) [[likely]]
-                return give(offset, part, ahead);
+            if (!ways.gives) return give(offset, part, ahead);
             if (offset == 0) publish_whole(what, part * blocks);
         },
         [&](std::uint64_t offset, std::uint32_t part) {
             for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver) {
-                if (giver == me || (ways.taken >> giver % Board::kMostReaders & 1) != 0) continue;
+                if (giver == board_.me() || (ways.taken >> giver % Board::kMostReaders & 1) != 0) continue;
                 const std::byte* const from = pick_up(giver, part * blocks);
-                if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways)) continue;
-                platform::copy(to(giver) + offset, what.in_blocks ? from + slot(me, giver) * part : from,
-                               part);
-                if (what.operation == VELO_BOARD_BCAST) board_.expect_next(giver);
+                if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways))
+                    continue;
+                take(what, giver, from, to(giver) + offset, part);
             }
             return !ways.gives && ways.taken == 0;
         });
-    if (is_long) [[unlikely]]
-        end(what, ways);
+    if (is_long) end(what, ways);
+}
+
+// So much of its block, of what that giver has published.
+inline void Member::take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
+                         std::uint32_t bytes) {
+    platform::copy(to, what.in_blocks ? from + slot(board_.me(), giver) * bytes : from, bytes);
+    if (what.operation == VELO_BOARD_BCAST) board_.expect_next(giver);
 }
 
 // All of what this member gives goes one way.

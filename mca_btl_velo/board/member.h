@@ -137,6 +137,10 @@ class Member {
     };
     template <typename Give, typename To>
     void pass(const Passing& what, Give give, To to);
+    template <typename Give, typename To>
+    void pass_in_runs(const Passing& what, std::uint32_t most, Give give, To to);
+    void take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
+              std::uint32_t bytes);
     Ways choose(const Passing& what);
     void publish_whole(const Passing& what, std::uint32_t bytes);
     bool take_directly(const Passing& what, std::uint32_t giver, std::byte* to, Ways* ways);
