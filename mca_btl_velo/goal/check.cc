@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "goal/exchange.h"
 #include "goal/run.h"
@@ -220,25 +222,31 @@ class Order {
     std::uint32_t position(Vertex v) const { return position_[v]; }
     // `b` starts only when `a` has started.
     bool starts_in_order(Vertex a, Vertex b) { return path(a, b, true); }
-    // One of them has finished when the other starts.
-    bool exclusive(Vertex a, Vertex b) { return path(a, b, false) || path(b, a, false); }
+    // `a` has finished when `b` starts.
+    bool ends_before(Vertex a, Vertex b) { return path(a, b, false); }
 
  private:
-    // From the start of `a`, or only from its end.
+    // From the start of `a`, or only from its end. Asked again about one `a`, it finds all that comes after.
     bool path(Vertex a, Vertex b, bool from_start) {
         if (position_[a] >= position_[b]) return false;
+        const bool again = a == from_ && from_start == from_start_;
+        if (again && (found_all_ || seen_[b] == round_)) return seen_[b] == round_;
+        from_ = a;
+        from_start_ = from_start;
+        found_all_ = again;
+        const std::uint32_t last = again ? schedule_.count() : position_[b];
         ++round_;
         stack_.clear();
         const auto enter = [&](std::span<const Vertex> to) {
             for (const Vertex v : to)
-                if (position_[v] <= position_[b] && seen_[v] != round_) {
+                if (position_[v] <= last && seen_[v] != round_) {
                     seen_[v] = round_;
                     stack_.push_back(v);
                 }
         };
         enter(schedule_.dependents(a));
         if (from_start) enter(schedule_.start_dependents(a));
-        while (!stack_.empty() && seen_[b] != round_) {
+        while (!stack_.empty() && (again || seen_[b] != round_)) {
             const Vertex v = stack_.back();
             stack_.pop_back();
             enter(schedule_.dependents(v));
@@ -252,6 +260,8 @@ class Order {
     std::vector<std::uint32_t> seen_;
     std::vector<Vertex> stack_;
     std::uint32_t round_ = 0;
+    Vertex from_ = kNoVertex;  // of this round
+    bool from_start_ = false, found_all_ = false;
 };
 
 // Sends (receives) of one peer and tag are told apart by their order alone.
@@ -277,9 +287,9 @@ void check_order(const Program& program, std::uint32_t rank, Order& order, Findi
 }
 
 struct Access {
-    Space space;
     std::uint64_t begin, end;
     Vertex vertex;
+    Space space;
     bool writes;
 };
 
@@ -288,14 +298,14 @@ std::vector<Access> accesses(const Schedule& schedule) {
     const auto add = [&](Vertex v, Space space, std::uint64_t offset, std::uint32_t pieces,
                          std::uint64_t bytes, bool writes) {
         if (pieces == 0) {
-            if (space < kSpaces && bytes > 0) list.push_back({space, offset, offset + bytes, v, writes});
+            if (space < kSpaces && bytes > 0) list.push_back({offset, offset + bytes, v, space, writes});
             return;
         }
         for (std::uint32_t i = 0; i < pieces; ++i) {
             const Piece& piece = schedule.pieces()[offset + i];
             if (piece.bytes > 0)
                 list.push_back(
-                    {piece.place.space, piece.place.offset, piece.place.offset + piece.bytes, v, writes});
+                    {piece.place.offset, piece.place.offset + piece.bytes, v, piece.place.space, writes});
         }
     };
     for (Vertex v = 0; v < schedule.count(); ++v) {
@@ -313,28 +323,89 @@ std::vector<Access> accesses(const Schedule& schedule) {
     return list;
 }
 
-void check_races(const Program& program, std::uint32_t rank, Order& order, Findings& findings) {
-    std::vector<Access> list = accesses(program.schedules[rank]);
-    std::ranges::sort(list, {}, [](const Access& a) { return std::tuple(a.space, a.begin); });
-    std::vector<const Access*> open;
-    for (const Access& a : list) {
-        std::erase_if(open, [&](const Access* o) { return o->space != a.space || o->end <= a.begin; });
-        for (const Access* o : open) {
-            if (findings.full(Finding::kRace)) return;
-            if (o->vertex == a.vertex || !(o->writes || a.writes)) continue;
-            if (order.exclusive(o->vertex, a.vertex)) continue;
-            const Access &first = o->vertex < a.vertex ? *o : a, &second = o->vertex < a.vertex ? a : *o;
-            findings.add(
-                Finding::kRace,
-                program.place(rank, first.vertex) + " and " + program.name(rank, second.vertex) + " (" +
-                    describe(program.schedules[rank].operation(second.vertex), &program.schedules[rank]) +
-                    ") use byte " + std::to_string(a.begin) + " of " +
-                    (a.space == kScratch    ? "the scratchpad"
-                     : a.space == kAbsolute ? "memory"
-                                            : "argument " + std::to_string(a.space)) +
-                    " in no order");
+// Who has used the bytes of a space, as the operations come in one of their possible orders. That one has
+// finished when another one starts goes on from there to the next, so an access is compared with the last
+// one that has written, or if it writes with those that have read since; of readers that come one after the
+// other with the last.
+class Uses {
+ public:
+    explicit Uses(Order& order) : order_(order) {}
+
+    // Tells `racing`, by vertex and byte, with whom the access is in no order.
+    template <typename Racing>
+    void add(const Access& access, Racing racing) {
+        auto at = cut(access.begin);
+        cut(access.end);
+        for (std::uint64_t begin = access.begin; begin < access.end; begin = at++->second.end) {
+            if (at == bytes_.end() || at->first != begin)
+                at = bytes_.emplace_hint(
+                    at, begin, Bytes{at == bytes_.end() ? access.end : std::min(access.end, at->first), {}});
+            use(access, at->second, [&](Vertex earlier) { racing(earlier, begin); });
         }
-        open.push_back(&a);
+    }
+
+ private:
+    struct Bytes {
+        std::uint64_t end;
+        std::vector<Vertex> readers;
+        Vertex writer = kNoVertex;
+    };
+
+    template <typename Racing>
+    void use(const Access& access, Bytes& bytes, Racing racing) {
+        const Vertex v = access.vertex;
+        const auto after = [&](Vertex earlier) { return earlier == v || order_.ends_before(earlier, v); };
+        if (!access.writes) {
+            if (!bytes.readers.empty() && after(bytes.readers.back())) {
+                bytes.readers.back() = v;
+                return;
+            }
+            if (bytes.writer != kNoVertex && !after(bytes.writer)) racing(bytes.writer);
+            bytes.readers.push_back(v);
+            return;
+        }
+        if (bytes.readers.empty() && bytes.writer != kNoVertex && !after(bytes.writer)) racing(bytes.writer);
+        for (const Vertex reader : bytes.readers)
+            if (!after(reader)) racing(reader);
+        bytes.readers.clear();
+        bytes.writer = v;
+    }
+
+    // None lie on both sides of `at`. Those from there on.
+    std::map<std::uint64_t, Bytes>::iterator cut(std::uint64_t at) {
+        const auto after = bytes_.lower_bound(at);
+        if (after == bytes_.begin() || std::prev(after)->second.end <= at) return after;
+        Bytes& before = std::prev(after)->second;
+        const auto rest = bytes_.emplace_hint(after, at, before);
+        before.end = at;
+        return rest;
+    }
+
+    Order& order_;
+    std::map<std::uint64_t, Bytes> bytes_;  // by the first one
+};
+
+void check_races(const Program& program, std::uint32_t rank, Order& order, Findings& findings) {
+    const Schedule& schedule = program.schedules[rank];
+    std::vector<Access> list = accesses(schedule);
+    std::ranges::sort(
+        list, {}, [&](const Access& a) { return std::tuple(a.space, order.position(a.vertex), a.writes); });
+    std::map<Space, Uses> uses;
+    std::set<std::pair<Vertex, Vertex>> told;
+    for (const Access& a : list) {
+        if (findings.full(Finding::kRace)) return;
+        uses.try_emplace(a.space, order).first->second.add(a, [&](Vertex earlier, std::uint64_t byte) {
+            const auto [first, second] = std::minmax(earlier, a.vertex);
+            if (!told.emplace(first, second).second) return;
+            findings.add(Finding::kRace,
+                         program.place(rank, first) + " and " + program.name(rank, second) + " (" +
+                             describe(schedule.operation(second), &schedule) + ") use byte " +
+                             std::to_string(byte) + " of " +
+                             (a.space == kScratch    ? "the scratchpad"
+                              : a.space == kAbsolute ? "memory"
+                                                     : "argument " + std::to_string(a.space)) +
+                             " in no order");
+        });
     }
 }
 

@@ -147,6 +147,22 @@ TEST(CheckTest, operations_that_use_the_same_bytes_need_an_order) {
                   g.needs(g.combine(c), r);
               }),
               "");
+    // Long ones: each operation is compared with the last one there, not with all.
+    EXPECT_EQ(races([](Graph& g, Vertex r) {
+                  for (int i = 0; i < 100000; ++i) {
+                      const Vertex copy = g.copy({0, 0}, {0, 1}, 4);
+                      g.needs(copy, r);
+                      r = copy;
+                  }
+              }),
+              "");
+    EXPECT_EQ(races([](Graph& g, Vertex r) {
+                  for (int i = 0; i < 100000; ++i)
+                      g.needs(g.copy({0, 1}, {8 + 4 * std::uint64_t(i), 0}, 4), r);
+                  const Vertex last = g.copy({8, 0}, {0, 1}, 400000);
+                  g.needs(last, r);
+              }).substr(0, 8),
+              "rank 0: ");
 }
 
 TEST(CheckTest, each_kind_of_finding_is_told_so_many_times_at_most) {
