@@ -394,7 +394,7 @@ inline void Messenger::receive(matching::Key pattern, velo_message_receive* rece
     {
         std::lock_guard lock(mutex_);
         message =
-            unexpected_.size() == 0 ? nullptr : static_cast<Parked*>(unexpected_.find(in_memory(pattern)));
+            unexpected_.size() == 0 ? nullptr : static_cast<Parked*>(unexpected_.take(in_memory(pattern)));
         if (message == nullptr) {
             auto* posted = new (receive->posted) matching::Posted;
             posted_.push(posted, pattern);
@@ -402,7 +402,6 @@ inline void Messenger::receive(matching::Key pattern, velo_message_receive* rece
                 ask_all(*posted);
             return;
         }
-        unexpected_.remove(message);
     }
     consume(message, receive);
 }

@@ -1,9 +1,8 @@
 #include "messaging/pool.h"
 
-#include <algorithm>
-#include <cstring>
 #include <new>
 
+#include "platform/copy.h"
 #include "platform/failure.h"
 
 namespace velo::messaging {
@@ -18,16 +17,16 @@ void Pool::grow() {
     }
     // Backwards, so that cells are handed out in ascending order.
     Slab& slab = *slabs_.back();
-    for (auto cell = slab.rbegin(); cell != slab.rend(); ++cell) {
-        cell->next = free_;
-        free_ = &*cell;
+    for (std::size_t cell = Slab::kCells; cell-- > 0;) {
+        slab.next[cell] = free_;
+        free_ = &slab.cells[cell];
     }
 }
 
 Cell* Pool::take() {
     if (free_ == nullptr) grow();
     Cell* cell = free_;
-    free_ = cell->next;
+    free_ = next_of(cell);
     return cell;
 }
 
@@ -41,14 +40,12 @@ Parked* Pool::park(const Parked& like, const std::byte* data, std::size_t bytes)
     message->kind = like.kind;
     message->deposit = like.deposit;
     message->generation = like.generation;
-    std::size_t piece = std::min(bytes, Parked::kInline);
-    if (piece > 0) std::memcpy(message->data, data, piece);
-    for (Cell** link = &message->more; (bytes -= piece) > 0; link = &(*link)->next) {
-        data += piece;
-        *link = take();
-        piece = std::min(bytes, sizeof Cell::data);
-        std::memcpy((*link)->data, data, piece);
-    }
+    const auto step = [this](Cell* cell) { return next_of(cell) = take(); };
+    pieces(reinterpret_cast<Cell*>(message), message->data, bytes, step,
+           [&](std::byte* to, std::size_t piece) {
+               platform::copy(to, data, piece);
+               data += piece;
+           });
     return message;
 }
 
@@ -56,12 +53,10 @@ Parked* Pool::park(const Parked& like, const std::byte* data, std::size_t bytes)
 void Pool::release(Parked* message) {
     const bool eager = message->kind != Kind::kRendezvous;
     std::uint32_t more = eager ? cells_for(message->bytes) - 1 : 0;
-    Cell* const second = message->more;
-    auto* const first = new (message) Cell;
-    first->next = second;
+    auto* const first = reinterpret_cast<Cell*>(message);
     Cell* last = first;
-    for (; more > 0; --more) last = last->next;
-    last->next = free_;
+    for (; more > 0; --more) last = next_of(last);
+    next_of(last) = free_;
     free_ = first;
 }
 

@@ -60,10 +60,7 @@ bool Messenger::probe(const matching::Key& pattern, matching::Key* key, std::siz
 Parked* Messenger::take(const matching::Key& pattern) {
     {
         std::lock_guard lock(mutex_);
-        if (auto* message = static_cast<Parked*>(unexpected_.find(pattern))) {
-            unexpected_.remove(message);
-            return message;
-        }
+        if (auto* message = static_cast<Parked*>(unexpected_.take(pattern))) return message;
         if (holders_.empty()) [[likely]]
             return nullptr;
     }
@@ -148,7 +145,7 @@ void Messenger::copy_out(velo_message_receive* receive, const Parked& message) {
         left -= bytes;
         if (bytes == 0) return;
         if (receive->unpack != nullptr) return receive->unpack(receive, data, bytes);
-        std::memcpy(to, data, bytes);
+        platform::copy(to, data, bytes);
         to += bytes;
     });
 }

@@ -48,18 +48,17 @@ inline void copy_other_small(std::byte* to, const std::byte* from, std::size_t b
     copy_other_small(to + a_bytes, b, b_bytes);
 }
 
-// Any size: the library's copy from where a call costs less than it saves.
+// From kLeastLong bytes on, by 32-byte vectors where the processor has them: the library's copy takes the
+// processor's string instructions from 4 KiB on, which are slow with lines that another core has just written
+// or read, and is held up by addresses that look alike (design/shared-memory.md).
+void copy_long(std::byte* to, const std::byte* from, std::size_t bytes);
+inline constexpr std::size_t kLeastLong = 1024;
+
+// Any size, each in the way that is fastest.
 inline void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes <= 64) return copy_small(to, from, bytes);
+    if (bytes >= kLeastLong) return copy_long(to, from, bytes);
     std::memcpy(to, from, bytes);
-}
-
-// The same in steps below those for which the library takes the processor's string instructions: what another
-// core has just written they fetch more slowly.
-inline void copy_in_steps(std::byte* to, const std::byte* from, std::size_t bytes) {
-    constexpr std::size_t kStep = 2048;
-    for (; bytes > kStep; bytes -= kStep, to += kStep, from += kStep) copy(to, from, kStep);
-    copy(to, from, bytes);
 }
 
 // Whole lines of 64 bytes, past the caches: for a reader whose core is far, who would otherwise take each
