@@ -248,9 +248,9 @@ uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes) {
     return peer->domain.engine.begin_deposit(*peer, data, bytes);
 }
 
-void velo_deposit_store(velo_peer* peer, uint32_t deposit, const void* data, size_t bytes) {
-    static_assert(noexcept(peer->domain.engine.store_deposit(*peer, deposit, nullptr, bytes)));
-    peer->domain.engine.store_deposit(*peer, deposit, static_cast<const std::byte*>(data), bytes);
+void velo_deposit_store(velo_peer* peer, uint32_t deposit) {
+    static_assert(noexcept(peer->domain.engine.store_deposit(deposit)));
+    peer->domain.engine.store_deposit(deposit);
 }
 
 void velo_deposit_end(velo_peer* peer, uint32_t deposit) {

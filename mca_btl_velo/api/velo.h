@@ -112,11 +112,12 @@ velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, ui
                      velo_rma_done_fn done, void* argument);
 
 /* The owner's side of velo_get_deposited: memory that the peer is about to be told of, and to get, may be in
- * the outbox by then. Begins with a number for the peer; 0: it gets that memory as any other. After the
- * message with the number has been sent the data is stored, by whoever began; the deposit ends when the peer
- * has said that its get is over, and not before the data is stored. Neither waits, nor fails. */
+ * the outbox by then. Begins with a number for the peer, of which it needs the lower 8 bits; 0: it gets that
+ * memory as any other. After the message with the number has been sent the data is stored, by whoever began:
+ * a part of it may be stored in progress, so the memory stays as it is until the deposit ends, when the peer
+ * has said that its get is over. Waits for a peer that reads, and for no other; does not fail. */
 uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
-void velo_deposit_store(velo_peer* peer, uint32_t deposit, const void* data, size_t bytes);
+void velo_deposit_store(velo_peer* peer, uint32_t deposit);
 void velo_deposit_end(velo_peer* peer, uint32_t deposit);
 
 /* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's

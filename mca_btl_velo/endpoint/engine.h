@@ -108,7 +108,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // Data of a get that the peer may find in the outbox (rma/deposit.h): the number that it is to be told,
     // 0 for none; after it has been told, the data; when its get is over, the end.
     std::uint32_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
-    void store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* data, std::size_t bytes) noexcept;
+    void store_deposit(std::uint32_t deposit) noexcept;
     void end_deposit(std::uint32_t deposit) noexcept;
     // A get with such a number of the peer's, or 0.
     velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
@@ -356,8 +356,26 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
     static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
-    static std::size_t copy_deposited(const fabric::shm::Segment& segment, const wire::Reference& where,
-                                      std::uint64_t remote, std::byte* to);
+    // depositing.cc
+    struct UnderWay {
+        Peer* peer;
+        std::uint32_t name;  // begin_deposit
+        bool far, storing;   // storing: just now, without the mutex
+        const std::byte* data;
+        std::size_t bytes, stored;
+        bool feeds = false;  // the rest is stored in progress
+    };
+    std::size_t store(const UnderWay& deposit) const;
+    void feed_deposits();
+    void stop_feeding(UnderWay& deposit);
+    std::vector<UnderWay>::iterator find_deposit(std::uint32_t name);
+    void forget(std::vector<UnderWay>::iterator deposit);
+    template <class Ended>
+    bool end_deposits_if(Ended&& ended);
+    bool end_read_deposits();
+    void end_deposits_of(const Peer& peer);
+    std::size_t copy_deposited(const fabric::shm::Segment& segment, std::uint32_t place, std::uint64_t remote,
+                               std::byte* to, std::size_t bytes);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
     void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
     void release(Peer& peer, const wire::Reference& reference);
@@ -424,8 +442,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     static constexpr std::size_t kLeastReferred = 512;
     platform::Contest<kLeastReferred, 5, 64> references_;
     // Deposited or left where it is, data that a peer on this node is about to get.
-    static constexpr std::size_t kLeastDeposited = 8192;
-    platform::Contest<kLeastDeposited, 3, 16> depositing_;
+    static constexpr std::size_t kLeastDeposited = 8192, kMostDeposited = 1024UL * 1024;
+    platform::Contest<kLeastDeposited, 8, 16> depositing_;
+    static constexpr std::size_t kDepositExpectedBelow = 256UL * 1024;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
@@ -463,6 +482,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
     flow::OutboxShare deposits_;               // of all peers
+    std::vector<UnderWay> under_way_;          // room for all from the start
+    std::uint32_t deposits_begun_ = 0, feeding_ = 0;
     std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

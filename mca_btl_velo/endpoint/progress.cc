@@ -440,10 +440,11 @@ int Engine::housekeep(int handled) {
     {
         std::lock_guard lock(mutex_);
         flush_stalled();
+        feed_deposits();
         withdraw_name();
         if (doorbell_) hurry_contact();
         bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty() ||
-                    contact_due_ns_ != 0;
+                    feeding_ > 0 || contact_due_ns_ != 0;
         Housekeeping rest = doorbell_ || remote_ ? Housekeeping::kListen : Housekeeping::kNone;
         housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
     }

@@ -4,28 +4,17 @@
 #include <cstring>
 #include <mutex>
 
+#include "endpoint/filling.h"
 #include "endpoint/send_now.h"
 #include "platform/cache.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
-#include "rma/deposit.h"
 
 namespace velo::endpoint {
 namespace {
 
-// Shorter data goes through the caches, whoever reads it.
-constexpr std::size_t kLeastStreamed = 1024;
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
-
-// Past the caches for a far reader, but for what lies beside the chunk's header.
-void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes,
-          bool far) {
-    const bool streams = far && bytes >= kLeastStreamed;
-    const std::size_t through = streams ? -reinterpret_cast<std::uintptr_t>(to) % 64 : bytes;
-    if (through > 0) message.copy_to(to, offset, through);
-    if (streams) message.stream_to(to + through, offset + through, bytes - through);
-}
 
 }  // namespace
 
@@ -224,49 +213,6 @@ void Engine::release(Peer& peer, const wire::Reference& reference) {
         return network_->release(reference.place);
     }
     peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
-}
-
-// Of the largest chunks, which REFs need only of messages that are longer than usual.
-std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
-    std::lock_guard lock(mutex_);
-    if (bytes <= outbox_.plan().size(1).room() || bytes > flow::OutboxPlan::kMostRoom ||
-        peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer))
-        return 0;
-    if (measures_ways()) {
-        const bool due = depositing_.first(bytes);
-        depositing_.went(bytes, platform::ticks);
-        if (!due) return 0;
-    }
-    const flow::Outbox::Chunk chunk = outbox_.take_at_hand(
-        deposits_, bytes, flow::Outbox::Reading::kInAnyOrder, [](std::uint32_t) { return false; });
-    if (chunk.room == 0) return 0;
-    statistics_.outbox_high_water = outbox_.counters().high_water;
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
-    there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
-    there.address = reinterpret_cast<std::uint64_t>(data);
-    rma::Deposit(&there.deposited).open();
-    return 1 + flow::OutboxPlan::number_of_large(chunk.place);
-}
-
-void Engine::store_deposit(Peer& peer, std::uint32_t deposit, const std::byte* data,
-                           std::size_t bytes) noexcept {
-    bool far;
-    {
-        std::lock_guard lock(mutex_);
-        far = peer.distance.far();
-    }
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(flow::OutboxPlan::place_of_large(deposit - 1));
-    const fabric::MessageView all{{data, nullptr}, {bytes, 0}};
-    rma::Deposit(&there.deposited)
-        .fill(reinterpret_cast<std::uintptr_t>(there.data), bytes, [&](std::size_t at, std::size_t step) {
-            if (far) return fill(there.data + at, all, at, step, true);
-            platform::copy_in_steps(there.data + at, data + at, step);
-        });
-}
-
-void Engine::end_deposit(std::uint32_t deposit) noexcept {
-    std::lock_guard lock(mutex_);
-    outbox_.give_back_at(flow::OutboxPlan::place_of_large(deposit - 1));
 }
 
 // The next packet in the mailbox is a REF whose data is still on its way.

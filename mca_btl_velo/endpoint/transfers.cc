@@ -3,10 +3,8 @@
 #include <mutex>
 
 #include "endpoint/engine.h"
-#include "platform/copy.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
-#include "rma/deposit.h"
 
 namespace velo::endpoint {
 namespace {
@@ -14,8 +12,6 @@ namespace {
 // How often a process looks whether its peer has done its part of the get before: the part is on its way,
 // unless the peer is not running.
 constexpr int kPatience = 20000;
-// The same for the next piece of a deposit.
-constexpr int kPieceLooks = 2000;
 
 // Tells the peers that this process copies what it gets.
 class Getting {
@@ -76,48 +72,6 @@ void Engine::got(const rma::Completion& completion) {
 
 bool Engine::is_getting(const Peer& peer) {
     return peer.segment.header().getting.load(std::memory_order_relaxed) != 0;
-}
-
-// The number only says where to look: what it does not lead to is got from the peer's memory.
-velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
-                                       std::size_t bytes, const rma::Completion& completion, By by) {
-    std::size_t copied = 0;
-    if (deposit != 0) {
-        {
-            std::lock_guard lock(mutex_);
-            if (peer.departed) return VELO_ERR_REMOTE;
-            ++peer.copying;
-        }
-        const std::uint32_t place = flow::OutboxPlan::place_of_large(deposit - 1);
-        copied = copy_deposited(peer.segment, {place, static_cast<std::uint32_t>(bytes), 0}, remote,
-                                static_cast<std::byte*>(local));
-        std::lock_guard lock(mutex_);
-        --peer.copying;
-        statistics_.deposits_read += copied == bytes;
-    }
-    if (copied < bytes || deposit == 0)
-        return transfer(peer, rma::Direction::kGet, static_cast<std::byte*>(local) + copied, remote + copied,
-                        bytes - copied, completion, by);
-    completion.done(completion.argument, VELO_OK, 0);
-    return VELO_OK;
-}
-
-// Returns how much of the peer's data was there, from the beginning, before the patience with it was lost.
-std::size_t Engine::copy_deposited(const fabric::shm::Segment& segment, const wire::Reference& where,
-                                   std::uint64_t remote, std::byte* to) {
-    if (!is_lent(segment, where)) return 0;
-    const fabric::shm::OutboxChunk chunk = segment.chunk(where.place);
-    if (chunk.address != remote) return 0;
-    const rma::Deposit deposit(&chunk.deposited);
-    std::size_t copied = 0;
-    for (int looks = 0; looks < kPieceLooks && copied < where.bytes; ++looks) {
-        const std::size_t there = deposit.there(where.bytes);
-        if (there <= copied) continue;
-        platform::copy_in_steps(to + copied, chunk.data + copied, there - copied);
-        copied = there;
-        looks = 0;
-    }
-    return copied;
 }
 
 velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,

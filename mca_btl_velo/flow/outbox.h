@@ -45,6 +45,10 @@ class OutboxPlan {
     static constexpr std::uint32_t kHeaderBytes[kSizes] = {16, 64, 64};
     // Bytes of data that a REF may stand for.
     static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes[kSizes - 1];
+    // Of the largest, what deposits use round and round (rma/deposit.h); the line behind it says how far
+    // their reader has come.
+    static constexpr std::uint32_t kRing = 32768;
+    static_assert(kRing + 64 <= kMostRoom);
 
     struct Size {
         std::uint32_t begin = 0;   // offset of the first chunk, bytes

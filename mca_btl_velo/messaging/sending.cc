@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 
 #include "messaging/messenger.h"
 
@@ -81,7 +80,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
             engine_.end_deposit(deposited);
             return status;
         }
-        engine_.store_deposit(*to, deposited, data, bytes);
+        engine_.store_deposit(deposited);
         return is_last(send) ? send->status : VELO_QUEUED;
     }
     Header header = header_of(key, returned, Kind::kEager);
@@ -111,7 +110,6 @@ void Messenger::expect(velo_message_send* send, std::uint32_t events) {
 void Messenger::deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send) {
     const std::uint32_t number = engine_.begin_deposit(to, data, bytes);
     if (number == 0) return;
-    if (number > std::numeric_limits<std::uint8_t>::max()) return engine_.end_deposit(number);
     send->depositor = &to;
     send->deposit = number;
     ++send->awaited;

@@ -1,7 +1,7 @@
 // The data of a get that their owner stores in a chunk of its outbox as soon as it has told the peer of the
-// message, in pieces: a word beside the chunk says how much of it is there, and the peer copies that while
-// the next piece is stored. Nobody waits: what is not there in time the peer gets from the owner's memory.
-// The owner keeps the chunk until the peer has said that its get is over.
+// message, in pieces, round and round: a word says how much has been stored, and the peer copies that while
+// the next piece is stored; another word says how much the peer has taken, and so where there is room again.
+// Nobody has to wait: what is not there in time the peer gets from the owner's memory.
 #pragma once
 
 #include <algorithm>
@@ -9,35 +9,69 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "flow/outbox.h"
+
 namespace velo::rma {
 
-template <template <class> class Atom>
+// Whose data begins `from_page` bytes behind the beginning of a page.
+template <template <class> class Atom, std::size_t kRingBytes = flow::OutboxPlan::kRing>
 class BasicDeposit {
  public:
     // A piece ends where a page ends: the peer's processor fetches ahead of what it reads, and not past that.
     static constexpr std::size_t kPiece = 4096;
+    // Bytes of the chunk that are used.
+    static constexpr std::size_t kRing = kRingBytes;
 
-    explicit BasicDeposit(Atom<std::uint32_t>* there) : there_(there) {}
+    BasicDeposit(Atom<std::uint32_t>* stored, Atom<std::uint32_t>* taken, std::size_t from_page)
+        : stored_(stored), taken_(taken), from_page_(from_page) {}
 
     // Owner: nothing is there. Published with the message that tells the peer.
-    void open() { there_->store(0, std::memory_order_relaxed); }
-    // store(offset, count): puts so many bytes there.
-    template <class Store>
-    void fill(std::size_t from_page, std::size_t bytes, Store&& store) {
-        for (std::size_t at = 0; at < bytes;) {
-            const std::size_t step = std::min(kPiece - (from_page + at) % kPiece, bytes - at);
-            store(at, step);
-            at += step;
-            there_->store(static_cast<std::uint32_t>(at), std::memory_order_release);
-        }
+    void open() {
+        stored_->store(0, std::memory_order_relaxed);
+        taken_->store(0, std::memory_order_relaxed);
     }
-    // Peer: bytes that are there, not more than `bytes`, whatever the owner has written.
-    std::size_t there(std::size_t bytes) const {
-        return std::min<std::size_t>(there_->load(std::memory_order_acquire), bytes);
+    // Owner: of `bytes` of data the next pieces, from `at` on, as far as there is room. Returns where that
+    // ends. store(place, at, count): puts so many bytes at that place of the chunk.
+    template <class Store>
+    std::size_t fill(std::size_t at, std::size_t bytes, Store&& store) {
+        std::size_t end = taken(at) + kRing;
+        while (at < bytes) {
+            const std::size_t step = piece(at, bytes);
+            if (at + step > end && at + step > (end = taken(at) + kRing)) break;
+            store(at % kRing, at, step);
+            at += step;
+            stored_->store(static_cast<std::uint32_t>(at), std::memory_order_release);
+        }
+        return at;
+    }
+    // Owner: how much the peer has taken of `at` bytes, not more than that, whatever it has written.
+    std::size_t taken(std::size_t at) const {
+        return std::min<std::size_t>(taken_->load(std::memory_order_acquire), at);
+    }
+
+    // Peer: takes what is there of `bytes` from `at` on. Returns where that ends. take(place, at, count).
+    // Whatever the owner has written, it stays within the chunk and `bytes`.
+    template <class Take>
+    std::size_t take(std::size_t at, std::size_t bytes, Take&& take) {
+        const std::size_t there =
+            std::min<std::size_t>(stored_->load(std::memory_order_acquire), bytes);
+        while (at < there) {
+            const std::size_t step = piece(at, there);
+            take(at % kRing, at, step);
+            at += step;
+            taken_->store(static_cast<std::uint32_t>(at), std::memory_order_release);
+        }
+        return at;
     }
 
  private:
-    Atom<std::uint32_t>* there_;
+    std::size_t piece(std::size_t at, std::size_t bytes) const {
+        const std::size_t place = at % kRing;
+        return std::min({kPiece - (from_page_ + place) % kPiece, kRing - place, bytes - at});
+    }
+
+    Atom<std::uint32_t>*stored_, *taken_;
+    std::size_t from_page_;
 };
 
 using Deposit = BasicDeposit<std::atomic>;

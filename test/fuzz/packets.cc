@@ -70,8 +70,8 @@ class Player {
         constexpr std::uint64_t kRemote = 4096;
         const auto chunk = input_.take<std::uint8_t>();
         const auto there = input_.take<std::uint32_t>();
-        const std::uint32_t place = victim_.deposit(chunk, there, kRemote);
-        const std::uint32_t number = chunk & 128 ? input_.take<std::uint32_t>() : place + 1;
+        const std::uint32_t told = victim_.deposit(chunk, there, kRemote);
+        const std::uint32_t number = chunk & 128 ? input_.take<std::uint32_t>() : told;
         velo_get_deposited(victim_.engine(), victim_.peer(), number, memory, kRemote, bytes, count,
                            done_.back().get());
     }

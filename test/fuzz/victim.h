@@ -35,7 +35,7 @@ class Victim {
     wire::Reference lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
     // The same of several messages, each behind a wire::Enclosed.
     wire::Reference lend_several(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
-    // The same of a deposit, of which so much is there: its place.
+    // The same of a deposit, of which so much is there: its number, if that is one of the largest chunks.
     std::uint32_t deposit(std::uint32_t chunk, std::uint32_t there, std::uint64_t address);
     void progress() { velo_progress(engine_); }
 

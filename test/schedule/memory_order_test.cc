@@ -379,28 +379,32 @@ Program announced_get(bool withdrawn) {
     return {withdrawn ? "announced get, withdrawn" : "announced get", {}, {get, place}, {}, node};
 }
 
-// Two messages whose data their sender deposits, one after the other, in the same chunk: it tells the
-// receiver first, and stores then. The receiver, who may lose patience at any time, says that its get is
-// over.
+// Two messages whose data their sender deposits, one after the other, in the same chunk, which holds half of
+// them: it tells the receiver first, and stores then, as far as the receiver has made room. The receiver, who
+// may lose patience at any time, says that its get is over.
 Program deposits() {
-    constexpr std::size_t kPiece = rma::BasicDeposit<ModelAtom>::kPiece, kPieces = 2;
+    using Deposit = rma::BasicDeposit<ModelAtom, 4096>;
+    constexpr std::size_t kPiece = Deposit::kPiece, kPieces = 2;
     struct Node {
         Mailbox<2> headers, answers;
-        ModelAtom<std::uint32_t> there{};
-        std::array<std::uint64_t, kPieces> chunk;
+        ModelAtom<std::uint32_t> stored{}, taken{};
+        std::uint64_t chunk;
     };
     auto node = std::make_shared<Node>();
     auto owner = [node = node.get()] {
         Writer writer = node->headers.writer();
         Reader reader = node->answers.reader();
-        rma::BasicDeposit<ModelAtom> deposit(&node->there);
+        Deposit deposit(&node->stored, &node->taken, 0);
         for (std::uint64_t message = 1; message <= 2; ++message) {
             deposit.open();
             send(writer, writer.reserve(1), 0, message);
-            deposit.fill(0, kPieces * kPiece, [&](std::size_t at, std::size_t bytes) {
-                require(bytes == kPiece, "a piece is not a page");
-                write(&node->chunk[at / kPiece], message);
-            });
+            std::size_t stored = 0;
+            for (int looks = 0; looks < 2; ++looks)
+                stored = deposit.fill(stored, kPieces * kPiece,
+                                      [&](std::size_t place, std::size_t at, std::size_t bytes) {
+                                          require(place == 0 && bytes == kPiece, "a piece is not a page");
+                                          write(&node->chunk, 2 * message + at / kPiece);
+                                      });
             take(reader, message);
             reader.advance(1);
         }
@@ -408,16 +412,17 @@ Program deposits() {
     auto peer = [node = node.get()] {
         Reader reader = node->headers.reader();
         Writer writer = node->answers.writer();
-        const rma::BasicDeposit<ModelAtom> deposit(&node->there);
+        Deposit deposit(&node->stored, &node->taken, 0);
         for (std::uint64_t message = 1; message <= 2; ++message) {
             take(reader, message);
             reader.advance(1);
             std::size_t copied = 0;
             for (int looks = 0; looks < 2; ++looks)
-                for (const std::size_t there = deposit.there(kPieces * kPiece); copied < there;
-                     copied += kPiece)
-                    require(read(&node->chunk[copied / kPiece]) == message,
-                            "another content than was stored");
+                copied = deposit.take(copied, kPieces * kPiece,
+                                      [&](std::size_t, std::size_t at, std::size_t) {
+                                          require(read(&node->chunk) == 2 * message + at / kPiece,
+                                                  "another content than was stored");
+                                      });
             send(writer, writer.reserve(1), 0, message);
         }
     };
@@ -606,7 +611,9 @@ const std::map<std::string, const char*> kOrders{
     {"board.h publish, store: release", "a payload is read before it is there"},
     {"board.h published, load: acquire", "the same"},
     {"deposit.h fill, store: release", "a piece is read before it is there"},
-    {"deposit.h there, load: acquire", "the same"},
+    {"deposit.h take, load: acquire", "the same"},
+    {"deposit.h take, store: release", "a piece is overwritten before it has been read"},
+    {"deposit.h taken, load: acquire", "the same"},
     {"doorbell.h answer, exchange: acquire", "a caller whose ring is not counted yet has left nothing"},
     {"doorbell.h answer, load: acquire", "a ring is counted, its bit is not seen and never looked for again"},
     {"doorbell.h ring, fetch_add: release", "the same"},

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <vector>
@@ -209,25 +211,24 @@ TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
 // The second owns memory that the first gets.
 class DepositTest : public ::testing::Test {
  protected:
-    static constexpr std::size_t kBytes = 16384;
+    static constexpr std::size_t kBytes = 100'000, kStored = 32768;  // at once: what a chunk holds
+    static constexpr std::size_t kShort = 16384;
 
     std::uint32_t begin(std::size_t bytes = kBytes) {
         return velo_deposit_begin(party_[1].peers[0], source_.data(), bytes);
     }
-    void store(std::uint32_t deposit, std::size_t bytes = kBytes) {
-        velo_deposit_store(party_[1].peers[0], deposit, source_.data(), bytes);
-    }
+    void store(std::uint32_t deposit) { velo_deposit_store(party_[1].peers[0], deposit); }
     void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit); }
-    // Of all from `offset` on.
-    std::string get(std::uint32_t deposit, std::size_t offset = 0) {
-        std::string target(kBytes - offset, '\0');
+    static std::uint32_t number_of(std::uint32_t deposit) { return deposit & 0xff; }
+    std::string get(std::uint32_t deposit, std::size_t offset = 0, std::size_t end = kBytes) {
+        std::string target(end - offset, '\0');
         int calls = 0;
         const velo_status status = velo_get_deposited(
-            party_[0].engine, party_[0].peers[1], deposit, target.data(),
+            party_[0].engine, party_[0].peers[1], number_of(deposit), target.data(),
             reinterpret_cast<std::uint64_t>(source_.data()) + offset, target.size(),
             [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls);
         EXPECT_GE(status, VELO_OK);
-        for (int i = 0; i < 1000 && calls == 0; ++i) party_.step();
+        for (int i = 0; i < 1000 && calls == 0; ++i) velo_progress(party_[0].engine);
         EXPECT_EQ(calls, 1);
         return target;
     }
@@ -238,22 +239,49 @@ class DepositTest : public ::testing::Test {
 };
 
 TEST_F(DepositTest, what_is_in_the_outbox_is_got_from_there) {
-    const std::uint32_t deposit = begin();
+    const std::uint32_t deposit = begin(kShort);
     ASSERT_NE(deposit, 0U);
     store(deposit);
     source_ = after_;
-    EXPECT_EQ(get(deposit), before_);
+    EXPECT_EQ(get(deposit, 0, kShort), before_.substr(0, kShort));
     EXPECT_EQ(read(), 1U);
     end(deposit);
 }
 
-TEST_F(DepositTest, what_is_not_there_yet_comes_from_its_owners_memory) {
+TEST_F(DepositTest, what_is_not_there_in_time_comes_from_its_owners_memory) {
     const std::uint32_t deposit = begin();
-    EXPECT_EQ(get(deposit), before_);
-    store(deposit, kBytes / 2);
+    store(deposit);
     source_ = after_;
-    EXPECT_EQ(get(deposit), before_.substr(0, kBytes / 2) + after_.substr(kBytes / 2));
+    EXPECT_EQ(get(deposit), before_.substr(0, kStored) + after_.substr(kStored));
     EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, what_its_peer_makes_room_for_is_stored_in_progress) {
+    std::atomic<bool> over = false;
+    std::uint64_t wrong = 0;
+    for (int i = 0; i < 2000 && read() < 20; ++i) {
+        const std::uint32_t deposit = begin();
+        ASSERT_NE(deposit, 0U);
+        store(deposit);
+        over = false;
+        std::thread owner([&] {
+            while (!over) velo_progress(party_[1].engine);
+        });
+        wrong += get(deposit) != source_;
+        over = true;
+        owner.join();
+        end(deposit);
+    }
+    EXPECT_EQ(wrong, 0U);
+    EXPECT_EQ(read(), 20U);
+}
+
+TEST_F(DepositTest, it_is_read_once) {
+    const std::uint32_t deposit = begin();
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit, 0, kShort), before_.substr(0, kShort));
+    EXPECT_EQ(get(deposit), after_) << "the beginning may have been overwritten";
 }
 
 TEST_F(DepositTest, other_memory_than_what_was_stored_is_not_taken_from_there) {
@@ -265,11 +293,10 @@ TEST_F(DepositTest, other_memory_than_what_was_stored_is_not_taken_from_there) {
 }
 
 TEST_F(DepositTest, a_number_that_leads_nowhere_does_no_harm) {
-    const std::uint32_t deposit = begin();
+    const std::uint32_t deposit = number_of(begin());
     store(deposit);
     source_ = after_;
-    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, deposit + 33024, 1U << 20, ~0U})
-        EXPECT_EQ(get(wrong), after_) << wrong;
+    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, 255U}) EXPECT_EQ(get(wrong), after_) << wrong;
     EXPECT_EQ(read(), 0U);
 }
 
@@ -278,15 +305,38 @@ TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
     for (std::uint32_t deposit = begin(); deposit != 0; deposit = begin()) deposits.push_back(deposit);
     EXPECT_GE(deposits.size(), 2U);
     EXPECT_LE(deposits.size() * 33024, (std::size_t{1} << 17) + 33024);
-    std::vector<std::uint32_t> order = deposits;
+    std::vector<std::size_t> order(deposits.size());
+    std::iota(order.begin(), order.end(), 0);
     do {
-        for (const std::uint32_t deposit : order) {
-            end(deposit);
+        for (const std::size_t index : order) {
+            end(deposits[index]);
             party_.step();  // looks at the invariants
-            EXPECT_EQ(begin(), deposit);
+            const std::uint32_t next = begin();
+            EXPECT_NE(next, deposits[index]);
+            EXPECT_EQ(number_of(next), number_of(deposits[index]));
+            deposits[index] = next;
             EXPECT_EQ(begin(), 0U);
         }
     } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// Whoever sends many does not hear of their ends meanwhile.
+TEST_F(DepositTest, what_has_been_read_makes_room_and_its_end_harms_nobody) {
+    std::vector<std::uint32_t> deposits;
+    for (int i = 0; i < 20; ++i) {
+        deposits.push_back(begin(kShort));
+        ASSERT_NE(deposits.back(), 0U) << i;
+        store(deposits.back());
+        EXPECT_EQ(get(deposits.back(), 0, kShort), before_.substr(0, kShort));
+    }
+    const std::uint32_t last = begin(kShort);
+    store(last);
+    for (const std::uint32_t deposit : deposits) end(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(last, 0, kShort), before_.substr(0, kShort));
+    EXPECT_EQ(read(), 21U);
+    end(last);
+    party_.step();
 }
 
 TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
@@ -300,22 +350,37 @@ TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
 
 TEST_F(DepositTest, only_data_for_which_it_is_worth_it_is_stored) {
     EXPECT_EQ(begin(4096), 0U);
-    EXPECT_EQ(begin(std::size_t{1} << 20), 0U);
+    EXPECT_EQ(begin((std::size_t{1} << 20) + 1), 0U);
 }
 
-TEST(DepositWordTest, no_more_is_there_than_is_wanted_whatever_the_owner_says) {
-    std::atomic<std::uint32_t> word = ~0U;
-    EXPECT_EQ(rma::Deposit(&word).there(100), 100U);
-    std::size_t stored = 0;
-    rma::Deposit(&word).open();
-    rma::Deposit(&word).fill(64, 20000, [&](std::size_t at, std::size_t bytes) {
-        EXPECT_EQ(at, stored);
-        EXPECT_EQ(rma::Deposit(&word).there(20000), at);
-        EXPECT_TRUE((64 + at + bytes) % rma::Deposit::kPiece == 0 || at + bytes == 20000);
-        stored += bytes;
-    });
-    EXPECT_EQ(stored, 20000U);
-    EXPECT_EQ(rma::Deposit(&word).there(30000), 20000U);
+TEST(DepositWordTest, pieces_end_with_pages_and_neither_side_leaves_the_ring_or_the_data) {
+    constexpr std::size_t kFrom = 64, kBytes = 100'000, kRing = rma::Deposit::kRing;
+    std::atomic<std::uint32_t> stored_word, taken_word;
+    rma::Deposit deposit(&stored_word, &taken_word, kFrom);
+    deposit.open();
+    std::size_t stored = 0, taken = 0, ends = 0;
+    const auto within = [&](std::size_t place, std::size_t at, std::size_t bytes) {
+        EXPECT_EQ(place, at % kRing);
+        EXPECT_LE(place + bytes, kRing);
+        EXPECT_LE(at + bytes, kBytes);
+    };
+    while (taken < kBytes) {
+        stored = deposit.fill(stored, kBytes, [&](std::size_t place, std::size_t at, std::size_t bytes) {
+            within(place, at, bytes);
+            EXPECT_LE(at + bytes, taken + kRing);
+            ends += (kFrom + place + bytes) % rma::Deposit::kPiece == 0;
+        });
+        EXPECT_LE(stored - taken, kRing);
+        EXPECT_GT(stored, taken);
+        taken = deposit.take(taken, kBytes, within);
+        EXPECT_EQ(taken, stored);
+    }
+    EXPECT_EQ(ends, kBytes / rma::Deposit::kPiece);
+    // Whatever the other one says.
+    stored_word = ~0U;
+    EXPECT_EQ(deposit.take(0, 100, [](std::size_t, std::size_t at, std::size_t bytes) { EXPECT_LE(at + bytes, 100U); }), 100U);
+    taken_word = ~0U;
+    EXPECT_EQ(deposit.taken(100), 100U);
 }
 
 // Both engines live in this process, so that the peer helps only when it is driven; the contents tell the

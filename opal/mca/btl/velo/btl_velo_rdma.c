@@ -57,8 +57,6 @@ struct mca_btl_base_registration_handle_t {
     uint32_t deposit;
     atomic_int users; /* ob1, and whoever stores the data; the last one ends the deposit */
     velo_peer *peer;
-    const void *data;
-    size_t bytes;
 };
 _Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, deposit) &&
                    MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->deposit),
@@ -83,8 +81,7 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
         velo_deposit_end(endpoint->peer, deposit);
         return &no_deposit;
     }
-    *handle = (mca_btl_base_registration_handle_t){
-        .deposit = deposit, .users = 2, .peer = endpoint->peer, .data = base, .bytes = size};
+    *handle = (mca_btl_base_registration_handle_t){.deposit = deposit, .users = 2, .peer = endpoint->peer};
     untold = handle;
     return handle;
 }
@@ -102,7 +99,7 @@ void mca_btl_velo_store_deposit(void)
     mca_btl_base_registration_handle_t *handle = untold;
     if (NULL != handle) {
         untold = NULL;
-        velo_deposit_store(handle->peer, handle->deposit, handle->data, handle->bytes);
+        velo_deposit_store(handle->peer, handle->deposit);
         leave(handle);
     }
 }
