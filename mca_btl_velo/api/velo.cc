@@ -254,8 +254,8 @@ void velo_deposit_store(velo_peer* peer, uint32_t deposit) {
 }
 
 void velo_deposit_end(velo_peer* peer, uint32_t deposit) {
-    static_assert(noexcept(peer->domain.engine.end_deposit(deposit)));
-    peer->domain.engine.end_deposit(deposit);
+    static_assert(noexcept(peer->domain.engine.end_deposit(*peer, deposit)));
+    peer->domain.engine.end_deposit(*peer, deposit);
 }
 
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,

@@ -34,8 +34,9 @@ rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
 // Of the largest chunks, which REFs need only of messages that are longer than usual.
 std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
-    if (bytes <= outbox_.plan().size(1).room() || bytes > kMostDeposited || peer.index >= remote_first_ ||
-        single_copy_only_ || peer.departed || !may_refer(peer))
+    ++peer.to_be_got;
+    if (bytes <= outbox_.plan().size(1).room() || bytes > (peer.crossing ? kMostCrossing : kMostDeposited) ||
+        peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer))
         return 0;
     if (measures_ways()) {
         const bool due = depositing_.first(bytes);
@@ -128,8 +129,10 @@ void Engine::forget(std::vector<UnderWay>::iterator deposit) {
 }
 
 // Of one that its peer has read, and whose chunk serves another since, nothing is left.
-void Engine::end_deposit(std::uint32_t name) noexcept {
+void Engine::end_deposit(Peer& peer, std::uint32_t name) noexcept {
     std::lock_guard lock(mutex_);
+    if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
+    if (name == 0) return;
     if (const auto found = find_deposit(name); found != under_way_.end()) forget(found);
 }
 
@@ -159,12 +162,13 @@ void Engine::end_deposits_of(const Peer& peer) {
 velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                        std::size_t bytes, const rma::Completion& completion, By by) {
     std::size_t copied = 0;
+    {
+        std::lock_guard lock(mutex_);
+        if (peer.departed) return VELO_ERR_REMOTE;
+        peer.crossing = peer.to_be_got > 0;
+        if (deposit != 0) ++peer.copying;
+    }
     if (deposit != 0) {
-        {
-            std::lock_guard lock(mutex_);
-            if (peer.departed) return VELO_ERR_REMOTE;
-            ++peer.copying;
-        }
         copied = copy_deposited(peer.segment, place_of(deposit), remote, static_cast<std::byte*>(local), bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;

@@ -109,7 +109,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // 0 for none; after it has been told, the data; when its get is over, the end.
     std::uint32_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
     void store_deposit(std::uint32_t deposit) noexcept;
-    void end_deposit(std::uint32_t deposit) noexcept;
+    void end_deposit(Peer& peer, std::uint32_t deposit) noexcept;
     // A get with such a number of the peer's, or 0.
     velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                    std::size_t bytes, const rma::Completion& completion,
@@ -445,6 +445,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     static constexpr std::size_t kLeastDeposited = 8192, kMostDeposited = 1024UL * 1024;
     platform::Contest<kLeastDeposited, 8, 16> depositing_;
     static constexpr std::size_t kDepositExpectedBelow = 256UL * 1024;
+    // Of two processes that send to each other at once each has enough to do with its own gets.
+    static constexpr std::size_t kMostCrossing = 128UL * 1024 - 1;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;

@@ -77,7 +77,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         if (placement != nullptr) place(*to, *placement);
         if (deposited == 0) return status;
         if (status < VELO_OK) {
-            engine_.end_deposit(deposited);
+            engine_.end_deposit(*to, deposited);
             return status;
         }
         engine_.store_deposit(deposited);
@@ -102,17 +102,16 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
 void Messenger::expect(velo_message_send* send, std::uint32_t events) {
     send->status = VELO_OK;
     send->awaited = events;
+    send->depositor = nullptr;
     send->deposit = 0;
 }
 
 // Before the peer is told: the data that it is about to get may be in a chunk of the outbox, where it is
 // stored once the header has left. That is one event more to await.
 void Messenger::deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send) {
-    const std::uint32_t number = engine_.begin_deposit(to, data, bytes);
-    if (number == 0) return;
     send->depositor = &to;
-    send->deposit = number;
-    ++send->awaited;
+    send->deposit = engine_.begin_deposit(to, data, bytes);
+    if (send->deposit != 0) ++send->awaited;
 }
 
 velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
@@ -132,7 +131,7 @@ velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte
 bool Messenger::is_last(velo_message_send* send) {
     std::atomic_ref<std::uint32_t> left(send->awaited);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-    if (send->deposit != 0) send->depositor->domain.engine.end_deposit(send->deposit);
+    if (send->depositor != nullptr) send->depositor->domain.engine.end_deposit(*send->depositor, send->deposit);
     return true;
 }
 

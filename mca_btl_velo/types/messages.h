@@ -41,8 +41,8 @@ typedef struct velo_message_send {
     velo_status status;
     bool takes_header;
     void* placement;
-    struct velo_peer* depositor; /* whom `deposit` is for */
-    uint32_t deposit;            /* velo_deposit_begin; 0: none */
+    struct velo_peer* depositor; /* whom `deposit` is for, which is to end; NULL: nothing has begun */
+    uint32_t deposit;            /* velo_deposit_begin */
 } velo_message_send;
 
 /* A receive, owned by the caller until it is complete. */

@@ -339,6 +339,28 @@ TEST_F(DepositTest, what_has_been_read_makes_room_and_its_end_harms_nobody) {
     party_.step();
 }
 
+TEST_F(DepositTest, where_both_send_long_data_at_once_each_copies_its_own) {
+    constexpr std::size_t kLong = 200'000;
+    const auto get_from_first = [&] {
+        char target[8];
+        const velo_status status = velo_get_deposited(
+            party_[1].engine, party_[1].peers[0], 0, target, reinterpret_cast<std::uint64_t>(source_.data()),
+            sizeof target, [](void*, velo_status, std::uint64_t) {}, nullptr);
+        EXPECT_EQ(status, VELO_OK);
+    };
+    const std::uint32_t one = begin(kLong);
+    EXPECT_NE(one, 0U);
+    get_from_first();
+    EXPECT_EQ(begin(kLong), 0U);
+    const std::uint32_t other = begin(kBytes);
+    EXPECT_NE(other, 0U);
+    for (const std::uint32_t deposit : {one, 0U, other}) end(deposit);
+    EXPECT_EQ(begin(kLong), 0U) << "as when it was last seen";
+    end(0);
+    get_from_first();
+    EXPECT_NE(begin(kLong), 0U);
+}
+
 TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
     for (int i = 0; i < 2; ++i) ASSERT_NE(begin(), 0U);
     for (unsigned i = 0; i < 300; ++i) party_.send(1, 0, 1, pattern(2000, i));

@@ -72,17 +72,16 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
 {
     (void) btl;
     const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && NULL != endpoint->peer;
-    const uint32_t deposit = is_told && NULL == untold ? velo_deposit_begin(endpoint->peer, base, size) : 0;
-    if (OPAL_LIKELY(0 == deposit)) {
-        return &no_deposit;
-    }
-    mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
+    mca_btl_base_registration_handle_t *handle = is_told && NULL == untold ? malloc(sizeof(*handle)) : NULL;
     if (NULL == handle) {
-        velo_deposit_end(endpoint->peer, deposit);
         return &no_deposit;
     }
-    *handle = (mca_btl_base_registration_handle_t){.deposit = deposit, .users = 2, .peer = endpoint->peer};
-    untold = handle;
+    *handle = (mca_btl_base_registration_handle_t){
+        .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 1, .peer = endpoint->peer};
+    if (0 != handle->deposit) {
+        handle->users = 2;
+        untold = handle;
+    }
     return handle;
 }
 
