@@ -13,8 +13,6 @@ namespace {
 
 // How often either side looks for a step of the other, which is on its way unless the other is not running.
 constexpr int kLooks = 2000;
-// The same for the reader's first step: it may not have begun to receive, and then it is not waited for.
-constexpr int kFirstLooks = 300;
 
 // What the peer is told is the number of the chunk, from 1 on; its owner knows which deposit there it was.
 constexpr unsigned kNumberBits = 8;
@@ -79,18 +77,22 @@ std::size_t Engine::store(const UnderWay& deposit) const {
 // it; with threads it is left to the get, as the memory may be gone once that is over.
 void Engine::store_deposit(std::uint32_t name) noexcept {
     UnderWay deposit{};
+    int patience = kLooks;
     {
         std::lock_guard lock(mutex_);
         const auto found = find_deposit(name);
         if (found == under_way_.end()) return;
         found->storing = true;
         deposit = *found;
+        if (deposit.peer->crossing) patience = 1;  // it may be here, too
     }
-    for (int looks = 0; looks < (deposit.stored > rma::Deposit::kRing ? kLooks : kFirstLooks); ++looks) {
+    for (int looks = 0; looks < patience; ++looks) {
         const std::size_t before = deposit.stored;
         deposit.stored = store(deposit);
         if (deposit.stored == deposit.bytes) break;
-        if (deposit.stored != before) looks = 0;
+        if (deposit.stored == before) continue;
+        looks = 0;
+        if (deposit.stored > rma::Deposit::kRing) patience = kLooks;
     }
     std::lock_guard lock(mutex_);
     const auto found = find_deposit(name);
