@@ -121,7 +121,7 @@ void Engine::drop_queue(Peer& peer) {
         peer.queue.pop();
         report_sent(send);
     }
-    end_stall(peer);
+    emptied(peer);
 }
 
 // What this process wanted to read from or write to the memory of the peer, alone.

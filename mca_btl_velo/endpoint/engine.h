@@ -297,9 +297,13 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return std::min(peer.ledger().credits(peer), peer.domain.most_packets);
     }
     void enqueue(Peer& peer, velo_send* send);
+    bool is_collected(Peer& peer, std::size_t bytes) const;
+    void collect(Peer& peer, velo_send* send);
+    void emptied(Peer& peer);
     int housekeep(int handled);
     void want_housekeeping() { housekeeping_.store(Housekeeping::kWork, std::memory_order_relaxed); }
     void flush_stalled();
+    bool flush(Peer& peer);
     void report_sent(velo_send* send);
     void run_completions();
     int look_on();
@@ -461,8 +465,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::PeerIndex remote_first_ = 0;
     bool sends_are_followed_ = false;  // there are several domains, or a trace
     std::unique_ptr<fabric::Network> network_;
-    int batch_ = 0;  // packets that this progress may handle
-    int taken_ = 0;  // packets that `take` has handled in this progress
+    int batch_ = 0;                                // packets that this progress may handle
+    int taken_ = 0;                                // packets that `take` has handled in this progress
+    std::atomic<std::uint64_t> network_looks_{0};  // written under the gate
     std::uint32_t network_quiet_ = 0, network_skipped_ = 0;  // polls without a packet; polls left out
     std::uint32_t local_quiet_ = 0;                          // polls without a packet of this node
     std::vector<std::byte> address_;
@@ -489,7 +494,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::deque<rma::Help> helps_;              // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
-    SendQueue completed_;  // user messages whose callback is due
+    SendQueue completed_;           // user messages whose callback is due
     std::uint32_t looks_left_ = 0;  // of this progress
     std::vector<flow::PeerIndex>
         awaited_;  // peers that cannot look into this process and have yet to open the named mailbox

@@ -62,8 +62,13 @@ struct alignas(64) velo_peer : velo::flow::Account {
 
     velo::endpoint::Way link;  // closed until connected
 
-    bool left = false;       // it has ended, and was never connected to
-    bool ending = false;     // it has ended; in Engine::ending_ or departed, but if LiMIC's
+    bool left = false;    // it has ended, and was never connected to
+    bool ending = false;  // it has ended; in Engine::ending_ or departed, but if LiMIC's
+    // To another node: a message of each look at the network leaves at once, and so do some more; the others
+    // of the burst wait in the queue for the next look. `collects`: nothing in the queue waits for credits.
+    std::uint64_t burst_look = 0;
+    std::uint32_t burst = 0;
+    bool collects = false;
     bool stalled = false;    // listed in Engine::stalled_: the fabric was full (policy none)
     std::uint64_t name = 0;  // of the process, once connected
     velo::endpoint::Incoming incoming;

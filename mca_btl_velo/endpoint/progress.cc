@@ -475,7 +475,7 @@ void Engine::flush_stalled() {
     std::erase_if(stalled_, [this, now](Peer* peer) {
         const flow::Refusal* refusal = peer->domain.refusal;
         if (refusal != nullptr && now < refusal->retry_at_ns(peer->source())) return false;
-        peer->stalled = peer->ledger().flush(*peer);
+        peer->stalled = flush(*peer) && !peer->policy().limited();
         return !peer->stalled;
     });
 }

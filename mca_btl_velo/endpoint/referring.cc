@@ -161,7 +161,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         velo_send* const gone = peer.queue.front();
         peer.queue.sent(gone->bytes[0] + gone->bytes[1]);
         peer.queue.pop();
-        if (peer.queue.empty()) end_stall(peer);
+        if (peer.queue.empty()) emptied(peer);
         report_sent(gone);
     }
     return true;

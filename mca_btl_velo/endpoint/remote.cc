@@ -81,6 +81,7 @@ void Engine::attach_remote(Peer& peer) {
 }
 
 int Engine::progress_remote(bool busy) {
+    network_looks_.store(network_looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     local_quiet_ = busy ? 0 : local_quiet_ + 1;
     bool others = local_quiet_ < kQuietAfter && network_quiet_ >= kQuietAfter;
     if (others && ++network_skipped_ < kQuietPolls) return 0;

@@ -20,6 +20,11 @@ constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
 // A shorter one goes in a run if no chunk is at hand.
 constexpr std::size_t kLeastSought = 1024;
 constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
+// To another node, where each message costs its sender a system call. This many of a burst leave at once: no
+// less than a process sends to a neighbour before it computes. The next ones are collected, and leave when
+// there are that many bytes of them, if the process has not looked at the network before.
+constexpr std::uint32_t kLeaveAtOnce = 8;
+constexpr std::size_t kCollectedBytes = std::size_t{32} * 1024;
 
 }  // namespace
 
@@ -76,6 +81,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
+    if (is_collected(peer, total)) return VELO_WOULD_BLOCK;
     if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
     const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
     if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
@@ -167,6 +173,11 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     send->sent = 0;
     send->flags = 0;
     ++statistics_.messages_sent;
+    if ((peer.queue.empty() || peer.collects) && is_collected(peer, send->bytes[0] + send->bytes[1])) {
+        collect(peer, send);
+        assert_invariants();
+        return VELO_QUEUED;
+    }
     bool sent = peer.queue.empty() && push(peer, *send, wire::PacketKind::kData);
     assert_invariants();
     if (sent) return VELO_OK;
@@ -188,20 +199,81 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
     }
 }
 
+// Whether a message is one of many since this process looked at the network, and credits are not what it
+// would wait for.
+bool Engine::is_collected(Peer& peer, std::size_t bytes) const {
+    if (peer.index < remote_first_ || bytes > kCollectedBytes || peer.departed || network_ == nullptr)
+        return false;
+    const std::uint64_t look = network_looks_.load(std::memory_order_relaxed);
+    if (peer.burst_look != look) {
+        peer.burst_look = look;
+        peer.burst = 0;
+    }
+    return ++peer.burst > kLeaveAtOnce && peer.ledger().credits(peer) > 0;
+}
+
+void Engine::collect(Peer& peer, velo_send* send) {
+    peer.collects = true;
+    peer.queue.push(send);
+    if (peer.queue.bytes() >= kCollectedBytes && !flush(peer)) return;
+    if (peer.stalled) return;
+    peer.stalled = true;
+    stalled_.push_back(&peer);
+    want_housekeeping();
+}
+
+// True: something is left. Credits will wake it; where none are counted it has to be tried again.
+bool Engine::flush(Peer& peer) {
+    const bool left = peer.ledger().flush(peer);
+    if (left && peer.policy().limited()) want_credit(peer);
+    return left;
+}
+
+// The queue has become empty.
+void Engine::emptied(Peer& peer) {
+    if (!std::exchange(peer.collects, false)) end_stall(peer);
+}
+
+namespace {
+
+// What is sent meanwhile leaves together.
+class Series {
+ public:
+    Series(fabric::Network* network, flow::PeerIndex peer) : network_(network), peer_(peer) {
+        if (network_ != nullptr) network_->begin_series(peer_);
+    }
+    ~Series() {
+        if (network_ != nullptr) network_->end_series(peer_);
+    }
+    Series(const Series&) = delete;
+    Series& operator=(const Series&) = delete;
+
+ private:
+    fabric::Network* network_;
+    flow::PeerIndex peer_;
+};
+
+}  // namespace
+
 // True: something is left.
 bool Engine::send_queued(Peer& peer) {
-    const wire::PacketKind kind =
-        peer.ledger().marks_backlog() ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
+    if (peer.queue.empty()) return false;
+    const bool marks = peer.ledger().marks_backlog() && !peer.collects;
+    const wire::PacketKind kind = marks ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
+    const Series series(peer.index >= remote_first_ ? network_.get() : nullptr, peer.source());
     while (!peer.queue.empty()) {
-        if (refer_several(peer, kind)) continue;
+        if (!peer.collects && refer_several(peer, kind)) continue;
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;
         bool complete = push(peer, *send, kind);
         peer.queue.sent(send->sent - before);
         peer.stall.moved |= send->sent != before;
-        if (!complete) return true;
+        if (!complete) {
+            if (std::exchange(peer.collects, false)) begin_stall(peer);
+            return true;
+        }
         peer.queue.pop();
-        if (peer.queue.empty()) end_stall(peer);
+        if (peer.queue.empty()) emptied(peer);
         report_sent(send);
     }
     return false;

@@ -75,6 +75,10 @@ class Network {
     virtual std::unique_ptr<Link> open(flow::PeerIndex peer, flow::PolicyConfig* flow,
                                        flow::PeerIndex* index) = 0;
 
+    // What is sent to the peer in between leaves at the end, in as few messages of the network as may be.
+    virtual void begin_series(flow::PeerIndex peer) = 0;
+    virtual void end_series(flow::PeerIndex peer) = 0;
+
     // Under a policy that refuses by sender: so many more packets of this peer have left the mailbox.
     virtual void retrieved(flow::PeerIndex peer, std::uint32_t packets) = 0;
     virtual std::uint64_t name_of(flow::PeerIndex peer) const = 0;

@@ -2,6 +2,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -52,6 +53,10 @@ struct ucp_ep {
 
 namespace {
 
+// What waits in UCX's hands, not yet packed.
+struct Unsent;
+std::deque<Unsent>& busy();
+
 std::map<std::uint64_t, std::unique_ptr<ucp_worker>>& workers() {
     static std::map<std::uint64_t, std::unique_ptr<ucp_worker>> all;
     return all;
@@ -73,6 +78,30 @@ std::uint64_t number_of(std::span<const std::byte> address) {
 void put(std::uint64_t to, FakeUcx::Message message) {
     if (const auto found = workers().find(to); found != workers().end())
         found->second->inbox.push_back(std::move(message));
+}
+
+struct Unsent {
+    std::uint64_t to;
+    unsigned id;
+    ucp_generic_dt_ops_t operations;
+    void* state;
+    ucp_request_param_t params;
+
+    void* request() { return this; }
+    // Packs in pieces, as where a segment is shorter than the message.
+    void leave() const {
+        constexpr std::size_t kPiece = 50;
+        std::vector<std::byte> data(operations.packed_size(state));
+        for (std::size_t at = 0; at < data.size();)
+            at += operations.pack(state, at, data.data() + at, std::min(kPiece, data.size() - at));
+        operations.finish(state);
+        put(to, {id, {}, std::move(data), false});
+    }
+};
+
+std::deque<Unsent>& busy() {
+    static std::deque<Unsent> all;
+    return all;
 }
 
 void deliver(ucp_worker& worker, const FakeUcx::Message& message) {
@@ -113,6 +142,14 @@ void FakeUcx::close_worker(std::span<const std::byte> address) {
 
 void FakeUcx::send(std::span<const std::byte> to, Message message) {
     put(number_of(to), std::move(message));
+}
+
+void FakeUcx::free_network() {
+    is_busy = false;
+    for (Unsent& unsent : std::exchange(busy(), {})) {
+        unsent.leave();
+        unsent.params.cb.send(unsent.request(), UCS_OK, unsent.params.user_data);
+    }
 }
 
 std::deque<FakeUcx::Message> FakeUcx::take_all(std::span<const std::byte> at) {
@@ -197,11 +234,30 @@ ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_param_t*)
     return nullptr;
 }
 
-// The data leaves at once: no request is ever open.
+// A datatype is the operations by which a sender packs its data.
+ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t* operations, void*, ucp_datatype_t* datatype) {
+    *datatype = reinterpret_cast<ucp_datatype_t>(new ucp_generic_dt_ops_t(*operations));
+    return UCS_OK;
+}
+void ucp_dt_destroy(ucp_datatype_t datatype) {
+    delete reinterpret_cast<ucp_generic_dt_ops_t*>(datatype);
+}
+
+// The data leaves at once: no request is ever open, unless the test says so.
 ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h endpoint, unsigned id, const void* header, std::size_t header_bytes,
                                  const void* data, std::size_t bytes, const ucp_request_param_t* params) {
     const bool announced = (params->flags & UCP_AM_SEND_FLAG_RNDV) != 0;
-    put(endpoint->to, {id, copy_of(header, header_bytes), copy_of(data, bytes), announced});
+    if ((params->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0) {
+        put(endpoint->to, {id, copy_of(header, header_bytes), copy_of(data, bytes), announced});
+        return nullptr;
+    }
+    const auto& operations = *reinterpret_cast<ucp_generic_dt_ops_t*>(params->datatype);
+    void* const state = operations.start_pack(nullptr, data, bytes);
+    busy().push_back({endpoint->to, id, operations, state, *params});
+    if (FakeUcx::is_busy) return busy().back().request();
+    const Unsent now = std::move(busy().back());
+    busy().pop_back();
+    now.leave();
     return nullptr;
 }
 ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void* descriptor, void* buffer, std::size_t bytes,

@@ -72,7 +72,7 @@ TEST_F(NetworkCredits, of_a_peer_that_takes_leave_are_waited_for_until_its_last_
         return send;
     };
     for (Remote& to : remotes_)
-        while (velo_send_now(to.peer, 1, "text", 4, nullptr, 0) == VELO_OK) continue;
+        while (velo_send_now(to.peer, 1, "text", 4, nullptr, 0) == VELO_OK) velo_progress(engine_);
     velo_send waiting[2] = {message(), message()}, later = message();
     for (int i = 0; i < 2; ++i)
         ASSERT_EQ(velo_send_start(engine_, remotes_[i].peer, &waiting[i]), VELO_QUEUED);
@@ -91,6 +91,157 @@ TEST_F(NetworkCredits, of_a_peer_that_takes_leave_are_waited_for_until_its_last_
     EXPECT_EQ(received_, (std::vector<std::string>{"first", "last", "from the other one"}));
     EXPECT_TRUE(fatal_.empty()) << fatal_.front();
     EXPECT_EQ(lost, 1);
+}
+
+// Messages that a process sends before it looks at the network again.
+class NetworkBursts : public PlayedPeers {
+ protected:
+    static constexpr int kLeaveAtOnce = 8;
+
+    explicit NetworkBursts(const char* flow_control = "static") : PlayedPeers(flow_control) {}
+
+    struct Sent {
+        velo_send send;
+        NetworkBursts* by;
+        std::string text;
+    };
+    velo_status start(const std::string& text) {
+        Sent& sent = *sends_.emplace_back(std::make_unique<Sent>());
+        sent.by = this;
+        sent.text = text;
+        sent.send.part[0] = sent.text.data();
+        sent.send.bytes[0] = sent.text.size();
+        sent.send.tag = 1;
+        sent.send.done = [](velo_send* send, velo_status) { ++reinterpret_cast<Sent*>(send)->by->left_; };
+        return velo_send_start(engine_, remotes_[0].peer, &sent.send);
+    }
+    // What the peer has got since the last call: the texts in each message of UCX.
+    std::vector<std::vector<std::string>> got() {
+        std::vector<std::vector<std::string>> all;
+        for (const FakeUcx::Message& message : FakeUcx::take_all(remotes_[0].worker)) {
+            if (message.id != fabric::ucx::kParcelId && message.id != fabric::ucx::kParcelsId) continue;
+            std::vector<std::string>& texts = all.emplace_back();
+            for (std::size_t at = 0; at < message.data.size();) {
+                Parcel parcel;
+                if (message.data.size() - at < sizeof parcel) {
+                    texts.emplace_back("half a parcel");
+                    break;
+                }
+                std::memcpy(&parcel, message.data.data() + at, sizeof parcel);
+                kinds_.push_back(static_cast<wire::PacketKind>(parcel.kind));
+                EXPECT_EQ(parcel.sequence, parcels_++);
+                at += sizeof parcel;
+                texts.emplace_back(reinterpret_cast<const char*>(message.data.data()) + at, parcel.bytes);
+                at += parcel.bytes;
+            }
+        }
+        return all;
+    }
+    void credit(std::uint32_t packets) {
+        Parcel parcel = parcel_of(remotes_[0], 0, 0);
+        parcel.kind = static_cast<std::uint8_t>(wire::PacketKind::kCredit);
+        parcel.value = packets;
+        parcel.run_packets = 1;
+        say(parcel, {});
+    }
+    // As many as leave at once.
+    void begin() {
+        for (int i = 0; i < kLeaveAtOnce; ++i) ASSERT_EQ(start("first"), VELO_OK);
+        ASSERT_EQ(got().size(), std::size_t{kLeaveAtOnce});
+    }
+
+    std::vector<std::unique_ptr<Sent>> sends_;
+    std::vector<wire::PacketKind> kinds_;
+    std::uint32_t parcels_ = 0;
+    int left_ = 0;
+};
+
+TEST_F(NetworkBursts, leave_message_by_message_and_then_together_at_the_next_look) {
+    begin();
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_WOULD_BLOCK);
+    EXPECT_EQ(start("a"), VELO_QUEUED);
+    EXPECT_EQ(start("bc"), VELO_QUEUED);
+    EXPECT_EQ(start(std::string(200, 'd')), VELO_QUEUED);
+    EXPECT_TRUE(got().empty());
+    EXPECT_EQ(left_, 0);
+    velo_progress(engine_);
+    const std::vector<std::vector<std::string>> together{{"a", "bc", std::string(200, 'd')}};
+    EXPECT_EQ(got(), together);
+    EXPECT_EQ(left_, 3);
+    EXPECT_EQ(start("the next burst"), VELO_OK);
+    EXPECT_EQ(got().size(), 1U);
+}
+
+TEST_F(NetworkBursts, are_none_where_the_process_looks_at_the_network_in_between) {
+    for (int i = 0; i < 3 * kLeaveAtOnce; ++i) {
+        EXPECT_EQ(start("text"), VELO_OK);
+        if (i % kLeaveAtOnce == kLeaveAtOnce - 1) velo_progress(engine_);
+    }
+    EXPECT_EQ(got().size(), std::size_t{3 * kLeaveAtOnce});
+}
+
+TEST_F(NetworkBursts, wait_for_credits_when_those_are_used_up) {
+    constexpr int kMessages = 60;
+    begin();
+    for (int i = 0; i < kMessages; ++i) EXPECT_EQ(start(std::to_string(i)), VELO_QUEUED);
+    settle();
+    const int with_credits = left_;
+    EXPECT_GT(with_credits, 0);
+    EXPECT_LT(with_credits, kMessages);
+    EXPECT_EQ(got().size(), 1U);
+    credit(40);
+    EXPECT_EQ(left_, kMessages);
+    const auto more = got();
+    ASSERT_EQ(more.size(), 1U);
+    EXPECT_EQ(more[0].size(), static_cast<std::size_t>(kMessages - with_credits));
+    EXPECT_EQ(more[0][0], std::to_string(with_credits));
+    EXPECT_TRUE(fatal_.empty());
+}
+
+// UCX looks at the data of what it cannot send yet later; the sender may have changed it by then.
+TEST_F(NetworkBursts, arrive_as_they_were_sent_when_the_network_was_busy) {
+    FakeUcx::is_busy = true;
+    std::string text = "as it was", rest = std::string(150, 'r');
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, text.data(), text.size(), rest.data(), rest.size()),
+              VELO_OK);
+    const std::string sent = text + rest;
+    text.assign(text.size(), '-');
+    rest.assign(rest.size(), '-');
+    EXPECT_TRUE(got().empty());
+    FakeUcx::free_network();
+    const std::vector<std::vector<std::string>> once{{sent}};
+    EXPECT_EQ(got(), once);
+}
+
+class NetworkBurstsWithoutCredits : public NetworkBursts {
+ protected:
+    NetworkBurstsWithoutCredits() : NetworkBursts("none") {}
+};
+
+TEST_F(NetworkBurstsWithoutCredits, leave_before_the_next_look_once_they_are_long) {
+    begin();
+    const std::string text(1000, 't');
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(start(text), VELO_QUEUED);
+    EXPECT_TRUE(got().empty());
+    EXPECT_EQ(start(text), VELO_QUEUED);
+    const auto together = got();
+    ASSERT_EQ(together.size(), 1U);
+    EXPECT_EQ(together[0].size(), 33U);
+}
+
+class NetworkBurstsThatTellOfABacklog : public NetworkBursts {
+ protected:
+    NetworkBurstsThatTellOfABacklog() : NetworkBursts("mvapich_dynamic") {}
+};
+
+// Their receiver would widen the window for those that have waited for credits.
+TEST_F(NetworkBurstsThatTellOfABacklog, have_not_waited_for_credits) {
+    credit(100);
+    begin();
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(start("text"), VELO_QUEUED);
+    velo_progress(engine_);
+    EXPECT_EQ(got().size(), 1U);
+    EXPECT_EQ(kinds_, std::vector<wire::PacketKind>(kLeaveAtOnce + 10, wire::PacketKind::kData));
 }
 
 class RefusingNetwork : public PlayedPeers {

@@ -89,7 +89,56 @@ TEST_F(UcxLies, messages_that_are_shorter_than_their_headers_have_no_effect) {
     expect_no_effect();
 }
 
+TEST_F(UcxLies, parcels_with_a_wrong_key_behind_each_other_have_no_effect) {
+    Parcel parcel = parcel_of(remotes_[0], 5);
+    --remotes_[0].sequence;
+    parcel.key ^= 1;
+    const Bytes one = joined(bytes_of(parcel), Bytes(5));
+    send(fabric::ucx::kParcelsId, {}, joined(one, one));
+    expect_no_effect();
+}
+
+TEST_F(UcxLies, half_a_parcel_behind_others_has_no_effect) {
+    Bytes parcels = joined(bytes_of(parcel_of(remotes_[0], 5)), Bytes(5));
+    parcels.resize(parcels.size() + sizeof(Parcel) - 1);
+    send(fabric::ucx::kParcelsId, {}, parcels);
+    EXPECT_EQ(received_.size(), 1U);
+    received_.clear();
+    expect_no_effect();
+}
+
+TEST_F(UcxLies, parcels_with_a_header_of_ucx_have_no_effect) {
+    const Bytes parcel = joined(bytes_of(parcel_of(remotes_[0], 5)), Bytes(5));
+    --remotes_[0].sequence;
+    send(fabric::ucx::kParcelsId, Bytes(1), parcel);
+    send(fabric::ucx::kParcelsId, {}, parcel, true);
+    send(fabric::ucx::kParcelsId, {}, {});
+    expect_no_effect();
+}
+
 // --- peers
+
+TEST_F(UcxLies, parcels_behind_each_other_arrive_as_if_each_had_come_alone) {
+    Bytes parcels;
+    for (const char* text : {"first", "", "third"}) {
+        const std::size_t bytes = std::strlen(text);
+        auto* data = reinterpret_cast<const std::byte*>(text);
+        parcels = joined(joined(parcels, bytes_of(parcel_of(remotes_[0], bytes))), {data, data + bytes});
+    }
+    send(fabric::ucx::kParcelsId, {}, parcels);
+    EXPECT_EQ(received_, (std::vector<std::string>{"first", "", "third"}));
+    say(remotes_[0], "alone");
+    EXPECT_EQ(received_.size(), 4U);
+    EXPECT_TRUE(fatal_.empty());
+}
+
+TEST_F(UcxLies, a_parcel_that_reaches_past_the_end_of_its_message_is_refused) {
+    Bytes parcels = joined(bytes_of(parcel_of(remotes_[1], 5)), Bytes(5));
+    parcels = joined(joined(parcels, bytes_of(parcel_of(remotes_[1], 6))), Bytes(5));
+    send(fabric::ucx::kParcelsId, {}, parcels);
+    EXPECT_EQ(received_.size(), 1U);
+    expect_the_end(remotes_[1], "another length than announced");
+}
 
 TEST_F(UcxLies, a_parcel_of_another_length_than_announced_is_refused) {
     say(parcel_of(remotes_[1], 6), Bytes(5));

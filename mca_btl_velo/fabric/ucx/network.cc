@@ -49,6 +49,7 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
       names_(config.peers, config.peers + config.flow.peers),
       intake_(planned_slots(config), config.flow.total_peers(), config.limited),
       receiver_(&receiver) {
+    spares_.reserve(kMostSpares);
     for (std::uint32_t i = 0; i < config.flow.total_peers(); ++i) {
         remotes_.emplace_back().network = this;
         if (i < names_.size()) remotes_.back().name = names_[i];
@@ -61,6 +62,7 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
         if (preset) unsetenv(kSegmentVariable);
     } catch (...) {
         if (preset) unsetenv(kSegmentVariable);
+        if (packing_ != 0) ucp_dt_destroy(packing_);
         if (worker_ != nullptr) ucp_worker_destroy(worker_);
         if (context_ != nullptr) ucp_cleanup(context_);
         throw;
@@ -73,6 +75,7 @@ UcxNetwork::~UcxNetwork() {
         if (pull.state == Pull::State::kAnnounced) ucp_am_data_release(worker_, pull.descriptor);
     close_endpoints();
     ucp_worker_destroy(worker_);
+    ucp_dt_destroy(packing_);
     ucp_cleanup(context_);
 }
 
@@ -122,7 +125,9 @@ void UcxNetwork::open_worker() {
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     params.thread_mode = config_.threads ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
     require(ucp_worker_create(context_, &params, &worker_), "worker");
+    open_packing();
     set_handler(kParcelId, on_parcel, UCP_AM_FLAG_WHOLE_MSG);
+    set_handler(kParcelsId, on_parcels, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kHelloId, on_hello, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kGoodbyeId, on_goodbye, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kRetrievedId, on_retrieved, UCP_AM_FLAG_WHOLE_MSG);
@@ -143,6 +148,17 @@ void UcxNetwork::open_worker() {
     own_.agreement = config_.agreement;
     own_.flow = config_.flow;
     packed_ = pack(own_);
+}
+
+void UcxNetwork::open_packing() {
+    ucp_generic_dt_ops_t operations{};
+    operations.start_pack = [](void*, const void* flight, std::size_t) { return const_cast<void*>(flight); };
+    operations.packed_size = [](void* flight) { return static_cast<const Flight*>(flight)->bytes; };
+    operations.pack = [](void* flight, std::size_t from, void* to, std::size_t room) {
+        return static_cast<const Flight*>(flight)->pack(from, static_cast<std::byte*>(to), room);
+    };
+    operations.finish = [](void*) {};
+    require(ucp_dt_create_generic(&operations, this, &packing_), "datatype");
 }
 
 void UcxNetwork::set_handler(unsigned id, ucp_am_recv_callback_t handler, std::uint32_t flags) {

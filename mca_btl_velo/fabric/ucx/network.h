@@ -33,6 +33,10 @@ struct Remote {
     std::uint32_t last_sequence = 0;  // and how many parcels it has sent
     ucp_ep_h endpoint = nullptr;
     std::uint32_t next_sequence = 0;
+    // Several parcels are about to be sent, and those that have yet to leave.
+    bool series = false;
+    std::uint32_t collected = 0;
+    std::unique_ptr<Flight> collection;
     // Under a policy that refuses by sender (rnr). Packets sent there, and of them those that are known to
     // have left the mailbox; packets of it that have left ours, and of them those that it has been told of.
     std::uint64_t sent_packets = 0;
@@ -58,6 +62,8 @@ class UcxNetwork final : public Network {
     flow::PeerIndex claim(std::span<const std::byte> address) override;
     std::unique_ptr<Link> open(flow::PeerIndex peer, flow::PolicyConfig* flow,
                                flow::PeerIndex* index) override;
+    void begin_series(flow::PeerIndex peer) override { remotes_[peer].series = true; }
+    void end_series(flow::PeerIndex peer) override;
     void retrieved(flow::PeerIndex peer, std::uint32_t packets) override;
     std::uint64_t name_of(flow::PeerIndex peer) const override { return remotes_[peer].name; }
     std::byte* pulled(std::uint32_t id) override;
@@ -89,6 +95,11 @@ class UcxNetwork final : public Network {
     std::unique_ptr<Flight> take_flight(Remote& to);
     void launch(std::unique_ptr<Flight> flight, unsigned id, const std::byte* data, std::size_t bytes,
                 std::uint32_t flags);
+    void launch_packed(std::unique_ptr<Flight> flight, unsigned id);
+    void collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset);
+    void launch_collection(Remote& to);
+    void launch_eager(std::unique_ptr<Flight> flight, unsigned id);
+    void open_packing();
     void end_flight(Flight* ended, ucs_status_t status);
 
     // pulls.cc
@@ -139,6 +150,9 @@ class UcxNetwork final : public Network {
 
     static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* param);
+    static ucs_status_t on_parcels(void* self, const void* header, std::size_t header_bytes, void* data,
+                                   std::size_t bytes, const ucp_am_recv_param_t* param);
+    void parcel_arrived(const Parcel& parcel, std::byte* data, std::size_t bytes);
     static ucs_status_t on_bulk(void* self, const void* header, std::size_t header_bytes, void* data,
                                 std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_fragment(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -160,6 +174,7 @@ class UcxNetwork final : public Network {
     std::vector<std::uint64_t> names_;  // of the regular peers
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
+    ucp_datatype_t packing_ = 0;  // of a Flight, which UCX copies from
     Address own_;
     std::vector<std::byte> packed_;
     Intake intake_;
@@ -176,7 +191,7 @@ class UcxNetwork final : public Network {
     std::vector<Placed> placed_;
     std::vector<void*> sent_;
     std::vector<flow::PeerIndex> leaving_;  // gone, and not yet in `left`
-    Receiver* receiver_;  // nullptr: this process closes, and wants nothing any more
+    Receiver* receiver_;                    // nullptr: this process closes, and wants nothing any more
     bool any_broken_ = false;
     Clock::time_point broken_since_{};
     // The next looks at the connections, which UCX makes some time after their first use.

@@ -20,8 +20,11 @@ constexpr std::chrono::seconds kGrace{4};
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kLookInterval{250};
 constexpr std::uint32_t kLookPolls = 64;
-// Ended flights that are kept for the next sends, with their memory.
-constexpr std::size_t kMostSpares = 16;
+// What UCX copies into one buffer of its own (UCX_TCP_TX_SEG_SIZE, 8 KiB) with its headers.
+constexpr std::size_t kPackedBytes = 8000;
+// Parcels that leave together, at most: more gain nothing, and the receiver begins later.
+constexpr std::size_t kCollectionBytes = std::size_t{64} * 1024;
+constexpr std::uint32_t kMostCollected = 64;
 
 }  // namespace
 
@@ -40,6 +43,7 @@ std::unique_ptr<Flight> UcxNetwork::take_flight(Remote& to) {
     flight->outstanding = 0;
     flight->bulk = nullptr;
     flight->unread = nullptr;
+    flight->copied = false;
     return flight;
 }
 
@@ -56,6 +60,25 @@ void UcxNetwork::launch(std::unique_ptr<Flight> flight, unsigned id, const std::
     ucs_status_ptr_t request = ucp_am_send_nbx(launched->to->endpoint, id, launched->header.data(),
                                                launched->header.size(), data, bytes, &params);
     if (!UCS_PTR_IS_PTR(request)) end_flight(launched, UCS_PTR_STATUS(request));
+}
+
+// The same of a parcel that UCX packs. Given as memory it would go to the kernel in three pieces, which costs
+// 0.35 us more than one; and nothing is copied here as long as UCX sends at once.
+void UcxNetwork::launch_packed(std::unique_ptr<Flight> flight, unsigned id) {
+    Flight* launched = flight.release();
+    launched->to->outstanding += launched->outstanding;
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                          UCP_OP_ATTR_FIELD_DATATYPE;
+    params.cb.send = on_sent;
+    params.user_data = launched;
+    params.flags = UCP_AM_SEND_FLAG_EAGER;
+    params.datatype = packing_;
+    ucs_status_ptr_t request = ucp_am_send_nbx(launched->to->endpoint, id, nullptr, 0, launched, 1, &params);
+    if (UCS_PTR_IS_PTR(request))
+        launched->copy();
+    else
+        end_flight(launched, UCS_PTR_STATUS(request));
 }
 
 void UcxNetwork::on_sent(void* request, ucs_status_t status, void* argument) {
@@ -83,16 +106,55 @@ void UcxNetwork::send(Remote& to, Parcel parcel, const MessageView& message, std
     parcel.key = to.address.key;
     parcel.sender = config_.process_name;
     parcel.sequence = to.next_sequence++;
+    if (to.series) return collect(to, parcel, message, offset);
     auto flight = take_flight(to);
-    flight->outstanding = sizeof parcel + parcel.bytes;
-    // Header and data in one piece: UCX has its fastest way for that.
+    flight->bytes = flight->outstanding = sizeof parcel + parcel.bytes;
+    flight->parcel = parcel;
+    flight->message = message;
+    flight->offset = offset;
+    launch_eager(std::move(flight), kParcelId);
+}
+
+void UcxNetwork::collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset) {
     const std::size_t bytes = sizeof parcel + parcel.bytes;
+    if (to.collected == kMostCollected ||
+        (to.collected > 0 && to.collection->bytes + bytes > kCollectionBytes))
+        launch_collection(to);
+    if (to.collected == 0) {
+        to.collection = take_flight(to);
+        to.collection->bytes = 0;
+        to.collection->copied = true;
+    }
+    Flight& flight = *to.collection;
+    const std::size_t needed = std::max(flight.bytes + bytes, kCollectionBytes);
+    if (flight.data.size() < needed) flight.data.resize(needed);
+    std::byte* const at = flight.data.data() + flight.bytes;
+    std::memcpy(at, &parcel, sizeof parcel);
+    message.copy_to(at + sizeof parcel, offset, parcel.bytes);
+    flight.bytes += bytes;
+    ++to.collected;
+}
+
+void UcxNetwork::launch_collection(Remote& to) {
+    to.collection->outstanding = to.collection->bytes;
+    const unsigned id = std::exchange(to.collected, 0) == 1 ? kParcelId : kParcelsId;
+    launch_eager(std::move(to.collection), id);
+}
+
+void UcxNetwork::end_series(flow::PeerIndex peer) {
+    Remote& to = remotes_[peer];
+    to.series = false;
+    if (to.collected > 0) launch_collection(to);
+}
+
+void UcxNetwork::launch_eager(std::unique_ptr<Flight> flight, unsigned id) {
+    if (flight->bytes <= kPackedBytes) return launch_packed(std::move(flight), id);
+    // Header and data in one piece: UCX has its fastest way for that.
     flight->header.clear();
-    if (flight->data.size() < bytes) flight->data.resize(bytes);
-    std::memcpy(flight->data.data(), &parcel, sizeof parcel);
-    message.copy_to(flight->data.data() + sizeof parcel, offset, parcel.bytes);
+    flight->copy();
     const std::byte* data = flight->data.data();
-    launch(std::move(flight), kParcelId, data, bytes, UCP_AM_SEND_FLAG_EAGER);
+    const std::size_t bytes = flight->bytes;
+    launch(std::move(flight), id, data, bytes, UCP_AM_SEND_FLAG_EAGER);
 }
 
 // A message about this process itself.
@@ -153,11 +215,35 @@ ucs_status_t UcxNetwork::on_parcel(void* argument, const void*, std::size_t head
         if (header_bytes != 0 || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
             !read_header(data, bytes, &parcel) || (parcel.flags & wire::kReference) != 0)
             return self.refuse("a message of another format");
-        flow::PeerIndex index = self.sender_of(parcel.key, parcel.sender);
-        if (index == self.remotes_.size()) return;
-        const char* fault = self.take_parcel(index, parcel, static_cast<std::byte*>(data) + sizeof parcel,
-                                             bytes - sizeof parcel);
-        if (fault != nullptr) blame(parcel.sender, fault);
+        self.parcel_arrived(parcel, static_cast<std::byte*>(data) + sizeof parcel, bytes - sizeof parcel);
+    });
+}
+
+void UcxNetwork::parcel_arrived(const Parcel& parcel, std::byte* data, std::size_t bytes) {
+    flow::PeerIndex index = sender_of(parcel.key, parcel.sender);
+    if (index == remotes_.size()) return;
+    const char* fault = take_parcel(index, parcel, data, bytes);
+    if (fault != nullptr) blame(parcel.sender, fault);
+}
+
+// As if each had come alone.
+ucs_status_t UcxNetwork::on_parcels(void* argument, const void*, std::size_t header_bytes, void* data,
+                                    std::size_t bytes, const ucp_am_recv_param_t* param) {
+    auto& self = *static_cast<UcxNetwork*>(argument);
+    return self.shielded([&] {
+        const bool whole = header_bytes == 0 && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+        auto* at = static_cast<std::byte*>(data);
+        for (std::byte* const end = at + bytes; whole && at != end;) {
+            const auto left = static_cast<std::size_t>(end - at);
+            Parcel parcel;
+            if (!read_header(at, left, &parcel) || (parcel.flags & wire::kReference) != 0)
+                return self.refuse("a message of another format");
+            at += sizeof parcel;
+            const std::size_t length = std::min<std::size_t>(parcel.bytes, left - sizeof parcel);
+            self.parcel_arrived(parcel, at, length);
+            at += length;
+        }
+        if (!whole) self.refuse("a message of another format");
     });
 }
 

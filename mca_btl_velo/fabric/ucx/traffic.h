@@ -1,6 +1,7 @@
 // What the parts of the UCX network share.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -12,6 +13,9 @@
 #include "fabric/ucx/network.h"
 
 namespace velo::fabric::ucx {
+
+// Ended flights that are kept for the next sends, with their memory.
+constexpr std::size_t kMostSpares = 16;
 
 // Data past the mailbox on its way to a peer. It is the caller's until all of it has been sent.
 struct Bulk {
@@ -33,6 +37,35 @@ struct Flight {
     std::size_t bulk_bytes;
     std::atomic<std::uint32_t>* unread;  // of what it refers to, nullptr: it does not; see Referred
     std::vector<std::byte> header, data;
+    // Of what UCX packs: the bytes, and, until they are in `data`, where they come from.
+    std::size_t bytes;
+    bool copied;
+    Parcel parcel;
+    MessageView message;
+    std::size_t offset;
+
+    // Packs bytes from `from` on. Returns their number.
+    std::size_t pack(std::size_t from, std::byte* to, std::size_t room) const {
+        const std::size_t count = std::min(room, bytes - from);
+        if (copied) {
+            std::memcpy(to, data.data() + from, count);
+            return count;
+        }
+        std::size_t head = 0;
+        if (from < sizeof parcel) {
+            head = std::min(count, sizeof parcel - from);
+            std::memcpy(to, reinterpret_cast<const std::byte*>(&parcel) + from, head);
+        }
+        if (count > head) message.copy_to(to + head, offset + from + head - sizeof parcel, count - head);
+        return count;
+    }
+    // The message is its sender's again.
+    void copy() {
+        if (copied) return;
+        if (data.size() < bytes) data.resize(bytes);
+        pack(0, data.data(), bytes);
+        copied = true;
+    }
 
     template <typename Header>
     void put_header(const Header& first, std::span<const std::byte> second = {}) {
