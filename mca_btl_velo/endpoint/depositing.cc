@@ -14,10 +14,11 @@ namespace {
 // How often either side looks for a step of the other, which is on its way unless the other is not running.
 constexpr int kLooks = 2000;
 
-// What the peer is told is the number of the chunk, from 1 on; its owner knows which deposit there it was.
-constexpr unsigned kNumberBits = 8;
+// The name of a deposit: what the peer is told is the number of the chunk, from 1 on, or 0. Its owner knows
+// which one it was there, and whether its end tells something about the way that it went.
+constexpr std::uint32_t kTried = 1U << 8, kElsewhere = 1U << 9, kNext = 1U << 10;
 constexpr std::uint32_t number_of(std::uint32_t deposit) {
-    return deposit & ((1U << kNumberBits) - 1);
+    return deposit & (kTried - 1);
 }
 std::uint32_t place_of(std::uint32_t deposit) {
     return flow::OutboxPlan::place_of_large(number_of(deposit) - 1);
@@ -36,29 +37,29 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     if (bytes <= outbox_.plan().size(1).room() || bytes > (peer.crossing ? kMostCrossing : kMostDeposited) ||
         peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer))
         return 0;
+    std::uint32_t tried = 0;
     if (measures_ways()) {
-        const bool due = depositing_.first(bytes);
-        depositing_.went(bytes, platform::ticks);
-        if (!due) return 0;
+        tried = kTried;
+        if (depositing_.begin(bytes, platform::ticks) != 0) return kTried | kElsewhere;
     }
     const auto unread = [](std::uint32_t) { return false; };
     const auto take = [&] {
         return outbox_.take_at_hand(deposits_, bytes, flow::Outbox::Reading::kInAnyOrder, unread);
     };
     flow::Outbox::Chunk chunk = take();
-    if (chunk.room == 0 && end_read_deposits()) chunk = take();
-    if (chunk.room == 0) return 0;
+    if (chunk.room == 0 && await_room(peer)) chunk = take();
+    if (chunk.room == 0) return tried;
     const std::uint32_t number = 1 + flow::OutboxPlan::number_of_large(chunk.place);
     if (number_of(number) != number || chunk.room < rma::Deposit::kRing) {
         outbox_.give_back(chunk);
-        return 0;
+        return tried;
     }
     statistics_.outbox_high_water = outbox_.counters().high_water;
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
     there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
     there.address = reinterpret_cast<std::uint64_t>(data);
     words_of(there).open();
-    const std::uint32_t deposit = ++deposits_begun_ << kNumberBits | number;
+    const std::uint32_t deposit = (deposits_begun_ += kNext) | tried | number;
     under_way_.push_back({&peer, deposit, peer.distance.far(), false, static_cast<const std::byte*>(data), bytes, 0});
     return deposit;
 }
@@ -131,10 +132,12 @@ void Engine::forget(std::vector<UnderWay>::iterator deposit) {
 }
 
 // Of one that its peer has read, and whose chunk serves another since, nothing is left.
-void Engine::end_deposit(Peer& peer, std::uint32_t name) noexcept {
+void Engine::end_deposit(Peer& peer, std::uint32_t name, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
     if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
-    if (name == 0) return;
+    if ((name & kTried) != 0 && depositing_.first(bytes) == ((name & kElsewhere) == 0))
+        depositing_.went(bytes, platform::ticks);
+    if (number_of(name) == 0) return;
     if (const auto found = find_deposit(name); found != under_way_.end()) forget(found);
 }
 
@@ -149,10 +152,30 @@ bool Engine::end_deposits_if(Ended&& ended) {
     return under_way_.size() < before;
 }
 
+// A peer that takes what was stored before will be done with a chunk soon; meanwhile it is stored what it
+// makes room for.
+bool Engine::await_room(const Peer& peer) {
+    std::size_t before = 0;
+    for (int looks = 0; looks < kLooks; ++looks) {
+        if (end_read_deposits()) return true;
+        if (peer.crossing || config_.threads) return false;
+        if (feeding_ > 0) feed_deposits();
+        std::size_t taken = 0;
+        for (const UnderWay& deposit : under_way_)
+            if (deposit.peer == &peer) taken += taken_of(deposit);
+        if (taken != before) looks = 0;
+        before = taken;
+    }
+    return false;
+}
+
+std::size_t Engine::taken_of(const UnderWay& deposit) const {
+    return words_of(mailbox_.chunk(place_of(deposit.name))).taken(deposit.bytes);
+}
+
 bool Engine::end_read_deposits() {
     return end_deposits_if([this](const UnderWay& deposit) {
-        return deposit.stored == deposit.bytes &&
-               words_of(mailbox_.chunk(place_of(deposit.name))).taken(deposit.bytes) == deposit.bytes;
+        return deposit.stored == deposit.bytes && taken_of(deposit) == deposit.bytes;
     });
 }
 

@@ -109,7 +109,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // 0 for none; after it has been told, the data; when its get is over, the end.
     std::uint32_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
     void store_deposit(std::uint32_t deposit) noexcept;
-    void end_deposit(Peer& peer, std::uint32_t deposit) noexcept;
+    void end_deposit(Peer& peer, std::uint32_t deposit, std::size_t bytes) noexcept;
     // A get with such a number of the peer's, or 0.
     velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                    std::size_t bytes, const rma::Completion& completion,
@@ -377,6 +377,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     template <class Ended>
     bool end_deposits_if(Ended&& ended);
     bool end_read_deposits();
+    bool await_room(const Peer& peer);
+    std::size_t taken_of(const UnderWay& deposit) const;
     void end_deposits_of(const Peer& peer);
     std::size_t copy_deposited(const fabric::shm::Segment& segment, std::uint32_t place, std::uint64_t remote,
                                std::byte* to, std::size_t bytes);
@@ -447,7 +449,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     platform::Contest<kLeastReferred, 5, 64> references_;
     // Deposited or left where it is, data that a peer on this node is about to get.
     static constexpr std::size_t kLeastDeposited = 8192, kMostDeposited = 1024UL * 1024;
-    platform::Contest<kLeastDeposited, 8, 16> depositing_;
+    platform::Contest<kLeastDeposited, 8, 64, 2, kLeastDeposited, 4UL * 1024 * 1024> depositing_;
     static constexpr std::size_t kDepositExpectedBelow = 256UL * 1024;
     // Of two processes that send to each other at once each has enough to do with its own gets.
     static constexpr std::size_t kMostCrossing = 128UL * 1024 - 1;

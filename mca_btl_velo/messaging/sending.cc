@@ -66,7 +66,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
             RendezvousHeader rendezvous{header_of(key, returned, Kind::kRendezvous), id,
                                         reinterpret_cast<std::uint64_t>(data), bytes};
             if (placement == nullptr) deposit(*to, data, bytes, send);
-            rendezvous.header.unused = static_cast<std::uint8_t>(send->deposit);
+            rendezvous.header.unused = VELO_DEPOSIT_NUMBER(send->deposit);
             static_assert(sizeof rendezvous <= sizeof send->header);
             std::memcpy(send->header, &rendezvous, sizeof rendezvous);
         }
@@ -75,11 +75,11 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         const std::uint32_t deposited = send->deposit;
         const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
         if (placement != nullptr) place(*to, *placement);
-        if (deposited == 0) return status;
         if (status < VELO_OK) {
-            engine_.end_deposit(*to, deposited);
+            if (placement == nullptr) engine_.end_deposit(*to, deposited, bytes);
             return status;
         }
+        if (VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
         engine_.store_deposit(deposited);
         return is_last(send) ? send->status : VELO_QUEUED;
     }
@@ -111,7 +111,7 @@ void Messenger::expect(velo_message_send* send, std::uint32_t events) {
 void Messenger::deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send) {
     send->depositor = &to;
     send->deposit = engine_.begin_deposit(to, data, bytes);
-    if (send->deposit != 0) ++send->awaited;
+    if (VELO_DEPOSIT_NUMBER(send->deposit) != 0) ++send->awaited;
 }
 
 velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
@@ -131,7 +131,11 @@ velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte
 bool Messenger::is_last(velo_message_send* send) {
     std::atomic_ref<std::uint32_t> left(send->awaited);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-    if (send->depositor != nullptr) send->depositor->domain.engine.end_deposit(*send->depositor, send->deposit);
+    if (send->depositor != nullptr) {
+        RendezvousHeader told;
+        std::memcpy(&told, send->header, sizeof told);
+        send->depositor->domain.engine.end_deposit(*send->depositor, send->deposit, told.bytes);
+    }
     return true;
 }
 

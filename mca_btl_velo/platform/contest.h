@@ -21,9 +21,10 @@
 namespace velo::platform {
 
 // Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end. The
-// last of the kWays is possible from kLeastOfLast on.
+// last of the kWays is possible from kLeastOfLast on. A block is kBlock messages, or kBlockBytes of longer
+// ones, which differ less from each other, and cost more.
 template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock, unsigned kWays = 2,
-          std::size_t kLeastOfLast = kLeast>
+          std::size_t kLeastOfLast = kLeast, std::size_t kBlockBytes = 1UL * 1024 * 1024>
 class Contest {
     static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) && kLeastOfLast >= kLeast);
 
@@ -70,8 +71,6 @@ class Contest {
     static constexpr std::uint32_t trial_of(std::size_t bytes) { return trial(index_of(bytes)); }
 
  private:
-    // Bytes of a block of long messages, which differ less from each other, and cost more.
-    static constexpr std::size_t kBlockBytes = 1UL * 1024 * 1024;
     static constexpr std::uint32_t kShortestBlock = 2;
     // A way whose shortest block took so many times the shortest of all is left out after a trial's first
     // round.

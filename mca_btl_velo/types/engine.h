@@ -159,6 +159,9 @@ enum {
         0
 };
 
+/* Of what velo_deposit_begin returns, the part that the peer is told. */
+#define VELO_DEPOSIT_NUMBER(deposit) ((deposit) & 0xff)
+
 typedef struct velo_counter {
     const char* name; /* lower case, with underscores */
     const char* help;

@@ -218,8 +218,8 @@ class DepositTest : public ::testing::Test {
         return velo_deposit_begin(party_[1].peers[0], source_.data(), bytes);
     }
     void store(std::uint32_t deposit) { velo_deposit_store(party_[1].peers[0], deposit); }
-    void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit); }
-    static std::uint32_t number_of(std::uint32_t deposit) { return deposit & 0xff; }
+    void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit, kBytes); }
+    static std::uint32_t number_of(std::uint32_t deposit) { return VELO_DEPOSIT_NUMBER(deposit); }
     std::string get(std::uint32_t deposit, std::size_t offset = 0, std::size_t end = kBytes) {
         std::string target(end - offset, '\0');
         int calls = 0;

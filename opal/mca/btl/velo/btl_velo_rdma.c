@@ -57,6 +57,7 @@ struct mca_btl_base_registration_handle_t {
     uint32_t deposit;
     atomic_int users; /* ob1, and whoever stores the data; the last one ends the deposit */
     velo_peer *peer;
+    size_t bytes;
 };
 _Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, deposit) &&
                    MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->deposit),
@@ -77,8 +78,8 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
         return &no_deposit;
     }
     *handle = (mca_btl_base_registration_handle_t){
-        .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 1, .peer = endpoint->peer};
-    if (0 != handle->deposit) {
+        .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 1, .peer = endpoint->peer, .bytes = size};
+    if (0 != VELO_DEPOSIT_NUMBER(handle->deposit)) {
         handle->users = 2;
         untold = handle;
     }
@@ -88,7 +89,7 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
 static void leave(mca_btl_base_registration_handle_t *handle)
 {
     if (1 == atomic_fetch_sub(&handle->users, 1)) {
-        velo_deposit_end(handle->peer, handle->deposit);
+        velo_deposit_end(handle->peer, handle->deposit, handle->bytes);
         free(handle);
     }
 }
