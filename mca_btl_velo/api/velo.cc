@@ -277,8 +277,8 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
 
 velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t address, uint64_t operand,
                              uint64_t compare, uint64_t* old_value) {
-    static_assert(noexcept(velo::rma::atomic_valid(operation, width, address)) &&
-                  noexcept(velo::rma::atomic_execute(operation, width, address, operand, compare)));
+    static_assert(noexcept(velo::rma::atomic_valid(operation, width, address))&& noexcept(
+        velo::rma::atomic_execute(operation, width, address, operand, compare)));
     if (!velo::rma::atomic_valid(operation, width, address)) return VELO_ERR_UNSUPPORTED;
     *old_value = velo::rma::atomic_execute(operation, width, address, operand, compare);
     return VELO_OK;

@@ -25,7 +25,8 @@ std::uint32_t place_of(std::uint32_t deposit) {
 }
 
 rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
-    return {&chunk.deposited, &chunk.taken, reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPiece};
+    return {&chunk.deposited, &chunk.taken,
+            reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPiece};
 }
 
 }  // namespace
@@ -60,7 +61,8 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     there.address = reinterpret_cast<std::uint64_t>(data);
     words_of(there).open();
     const std::uint32_t deposit = (deposits_begun_ += kNext) | tried | number;
-    under_way_.push_back({&peer, deposit, peer.distance.far(), false, static_cast<const std::byte*>(data), bytes, 0});
+    under_way_.push_back(
+        {&peer, deposit, peer.distance.far(), false, static_cast<const std::byte*>(data), bytes, 0});
     return deposit;
 }
 
@@ -194,7 +196,8 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
         if (deposit != 0) ++peer.copying;
     }
     if (deposit != 0) {
-        copied = copy_deposited(peer.segment, place_of(deposit), remote, static_cast<std::byte*>(local), bytes);
+        copied =
+            copy_deposited(peer.segment, place_of(deposit), remote, static_cast<std::byte*>(local), bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;
         statistics_.deposits_read += copied == bytes;

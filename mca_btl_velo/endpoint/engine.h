@@ -493,7 +493,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::OutboxShare deposits_;               // of all peers
     std::vector<UnderWay> under_way_;          // room for all from the start
     std::uint32_t deposits_begun_ = 0, feeding_ = 0;
-    std::deque<rma::Help> helps_;              // that peers have asked for
+    std::deque<rma::Help> helps_;  // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;
     SendQueue completed_;           // user messages whose callback is due

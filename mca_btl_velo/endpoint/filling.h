@@ -13,7 +13,7 @@ inline constexpr std::size_t kLeastStreamed = 1024;
 
 // Past the caches for a far reader, but for what lies beside the chunk's header.
 inline void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes,
-          bool far) {
+                 bool far) {
     const bool streams = far && bytes >= kLeastStreamed;
     const std::size_t through = streams ? -reinterpret_cast<std::uintptr_t>(to) % 64 : bytes;
     if (through > 0) message.copy_to(to, offset, through);

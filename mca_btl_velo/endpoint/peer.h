@@ -73,12 +73,12 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint64_t name = 0;  // of the process, once connected
     velo::endpoint::Incoming incoming;
     velo::endpoint::Stall stall;
-    std::atomic<std::uint32_t> generation{0};       // how many processes have departed from this place
-    std::uint32_t copying = 0;                      // copies to or from its memory that are under way
-    std::uint32_t to_be_got = 0;                    // of our data by it: begun and not ended, see begin_deposit
-    bool crossing = false;                          // there were some when we got its data last
-    velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
-    std::uint32_t references_sent = 0;              // to it; under the engine's mutex
+    std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
+    std::uint32_t copying = 0;                 // copies to or from its memory that are under way
+    std::uint32_t to_be_got = 0;               // of our data by it: begun and not ended, see begin_deposit
+    bool crossing = false;                     // there were some when we got its data last
+    velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
+    std::uint32_t references_sent = 0;         // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
     std::atomic<std::uint32_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference referred{};               // the last one to it

@@ -57,8 +57,9 @@ class Pool {
     // other, as they mostly do.
     template <typename Use>
     static void for_each_piece(const Parked& message, Use use) {
-        pieces(const_cast<Cell*>(reinterpret_cast<const Cell*>(&message)), message.data, message.bytes,
-               [](Cell* cell) { return next_of(cell); }, use);
+        pieces(
+            const_cast<Cell*>(reinterpret_cast<const Cell*>(&message)), message.data, message.bytes,
+            [](Cell* cell) { return next_of(cell); }, use);
     }
 
  private:

@@ -22,7 +22,8 @@ void copy_in_steps(std::byte* to, const std::byte* from, std::size_t bytes) {
 [[gnu::target("avx2")]] void copy_by_vectors(std::byte* to, const std::byte* from, std::size_t bytes) {
     constexpr std::size_t kVector = 32, kBlock = 4 * kVector;
     const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kVector;
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
     to += head, from += head, bytes -= head;
     for (; bytes >= kBlock; bytes -= kBlock, to += kBlock, from += kBlock) {
         const auto* source = reinterpret_cast<const __m256i*>(from);

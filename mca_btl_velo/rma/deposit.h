@@ -53,8 +53,7 @@ class BasicDeposit {
     // Whatever the owner has written, it stays within the chunk and `bytes`.
     template <class Take>
     std::size_t take(std::size_t at, std::size_t bytes, Take&& take) {
-        const std::size_t there =
-            std::min<std::size_t>(stored_->load(std::memory_order_acquire), bytes);
+        const std::size_t there = std::min<std::size_t>(stored_->load(std::memory_order_acquire), bytes);
         while (at < there) {
             const std::size_t step = piece(at, there);
             take(at % kRing, at, step);

@@ -1063,8 +1063,9 @@ TEST(FunctionsTest, each_tells_of_an_allocation_that_fails_and_leaves_nothing) {
     const TemporaryDirectory backing, trace;
     for (const Case& which : kWithMemory) {
         SCOPED_TRACE(std::string(which.function) + " " + which.state);
-        ::testing::internal::CaptureStderr();                    // the report
-        failed_at(which, UINT64_MAX, backing.path(), trace.path());  // what is made once in a process is there
+        ::testing::internal::CaptureStderr();  // the report
+        failed_at(which, UINT64_MAX, backing.path(),
+                  trace.path());  // what is made once in a process is there
         EXPECT_GT(faults.asked_for, 0U);
         const std::size_t files = entries_of("/proc/self/fd");
         bool failed = true;

@@ -418,11 +418,11 @@ Program deposits() {
             reader.advance(1);
             std::size_t copied = 0;
             for (int looks = 0; looks < 2; ++looks)
-                copied = deposit.take(copied, kPieces * kPiece,
-                                      [&](std::size_t, std::size_t at, std::size_t) {
-                                          require(read(&node->chunk) == 2 * message + at / kPiece,
-                                                  "another content than was stored");
-                                      });
+                copied =
+                    deposit.take(copied, kPieces * kPiece, [&](std::size_t, std::size_t at, std::size_t) {
+                        require(read(&node->chunk) == 2 * message + at / kPiece,
+                                "another content than was stored");
+                    });
             send(writer, writer.reserve(1), 0, message);
         }
     };
@@ -522,7 +522,8 @@ Program board_sums(std::uint32_t runs) {
     return {"board, sums", {}, threads, {}, room};
 }
 
-// Everybody gives and picks up what all others give. Two lines of each writer take turns, whatever the window.
+// Everybody gives and picks up what all others give. Two lines of each writer take turns, whatever the
+// window.
 Program board_turns(std::uint32_t runs) {
     auto room = std::make_shared<BoardRoom<2, 1>>();
     auto exchange = [room = room.get(), runs](std::uint32_t me) {

@@ -296,7 +296,8 @@ TEST_F(DepositTest, a_number_that_leads_nowhere_does_no_harm) {
     const std::uint32_t deposit = number_of(begin());
     store(deposit);
     source_ = after_;
-    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, 255U}) EXPECT_EQ(get(wrong), after_) << wrong;
+    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, 255U})
+        EXPECT_EQ(get(wrong), after_) << wrong;
     EXPECT_EQ(read(), 0U);
 }
 
@@ -400,7 +401,10 @@ TEST(DepositWordTest, pieces_end_with_pages_and_neither_side_leaves_the_ring_or_
     EXPECT_EQ(ends, kBytes / rma::Deposit::kPiece);
     // Whatever the other one says.
     stored_word = ~0U;
-    EXPECT_EQ(deposit.take(0, 100, [](std::size_t, std::size_t at, std::size_t bytes) { EXPECT_LE(at + bytes, 100U); }), 100U);
+    EXPECT_EQ(
+        deposit.take(0, 100,
+                     [](std::size_t, std::size_t at, std::size_t bytes) { EXPECT_LE(at + bytes, 100U); }),
+        100U);
     taken_word = ~0U;
     EXPECT_EQ(deposit.taken(100), 100U);
 }

@@ -61,7 +61,7 @@ struct SegmentHeader {
     alignas(mailbox::kPointerSpacing) std::atomic<std::uint32_t> rings;
     // Processes that are looking for their entries now, or kVacating.
     std::atomic<std::uint32_t> claims;
-    std::uint32_t may_doze;         // the owner sleeps on pointers.doze: whoever stores something wakes it
+    std::uint32_t may_doze;  // the owner sleeps on pointers.doze: whoever stores something wakes it
     std::atomic<std::uint32_t>
         getting;                    // copies of gets that the owner makes at present, each of its threads'
     ShareCell shares[kShareCells];  // of the transfers that this process has started
