@@ -170,7 +170,7 @@ std::uint32_t Victim::deposit(std::uint32_t chunk, std::uint32_t there, std::uin
     const wire::Reference to = fill(chunk, 0, {}).first;
     const fabric::shm::OutboxChunk at = peers_.chunk(to.place);
     at.deposited = there;
-    at.taken = 0;
+    if (peers_.outbox_plan().holds(to.place, flow::OutboxPlan::kRing)) at.taken = 0;
     at.address = address;
     return 1 + flow::OutboxPlan::number_of_large(to.place);
 }
