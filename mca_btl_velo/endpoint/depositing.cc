@@ -157,6 +157,9 @@ bool Engine::end_deposits_if(Ended&& ended) {
 // A peer that takes what was stored before will be done with a chunk soon; meanwhile it is stored what it
 // makes room for.
 bool Engine::await_room(const Peer& peer) {
+    if (std::none_of(under_way_.begin(), under_way_.end(),
+                     [&](const UnderWay& deposit) { return deposit.peer == &peer; }))
+        return false;
     std::size_t before = 0;
     for (int looks = 0; looks < kLooks; ++looks) {
         if (end_read_deposits()) return true;

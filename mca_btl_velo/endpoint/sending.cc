@@ -81,7 +81,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
-    if (is_collected(peer, total)) return VELO_WOULD_BLOCK;
+    if (is_collected(peer, tag, total)) return VELO_WOULD_BLOCK;
     if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
     const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
     if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
@@ -173,7 +173,8 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     send->sent = 0;
     send->flags = 0;
     ++statistics_.messages_sent;
-    if ((peer.queue.empty() || peer.collects) && is_collected(peer, send->bytes[0] + send->bytes[1])) {
+    if ((peer.queue.empty() || peer.collects) &&
+        is_collected(peer, send->tag, send->bytes[0] + send->bytes[1])) {
         collect(peer, send);
         assert_invariants();
         return VELO_QUEUED;
@@ -200,9 +201,11 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
 }
 
 // Whether a message is one of many since this process looked at the network, and credits are not what it
-// would wait for.
-bool Engine::is_collected(Peer& peer, std::size_t bytes) const {
-    if (peer.index < remote_first_ || bytes > kCollectedBytes || peer.departed || network_ == nullptr)
+// would wait for. Only what the listener sends, who makes progress until a send that blocks has left: others
+// report one as done once it is copied.
+bool Engine::is_collected(Peer& peer, std::uint8_t tag, std::size_t bytes) const {
+    if (peer.index < remote_first_ || tag != kListenerTag || bytes > kCollectedBytes || peer.departed ||
+        network_ == nullptr)
         return false;
     const std::uint64_t look = network_looks_.load(std::memory_order_relaxed);
     if (peer.burst_look != look) {

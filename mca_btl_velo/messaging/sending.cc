@@ -75,11 +75,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         const std::uint32_t deposited = send->deposit;
         const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
         if (placement != nullptr) place(*to, *placement);
-        if (status < VELO_OK) {
-            if (placement == nullptr) engine_.end_deposit(*to, deposited, bytes);
-            return status;
-        }
-        if (VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
+        if (status < VELO_OK || VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
         engine_.store_deposit(deposited);
         return is_last(send) ? send->status : VELO_QUEUED;
     }

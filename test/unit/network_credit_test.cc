@@ -111,7 +111,7 @@ class NetworkBursts : public PlayedPeers {
         sent.text = text;
         sent.send.part[0] = sent.text.data();
         sent.send.bytes[0] = sent.text.size();
-        sent.send.tag = 1;
+        sent.send.tag = endpoint::kListenerTag;
         sent.send.done = [](velo_send* send, velo_status) { ++reinterpret_cast<Sent*>(send)->by->left_; };
         return velo_send_start(engine_, remotes_[0].peer, &sent.send);
     }
@@ -158,7 +158,8 @@ class NetworkBursts : public PlayedPeers {
 
 TEST_F(NetworkBursts, leave_message_by_message_and_then_together_at_the_next_look) {
     begin();
-    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_WOULD_BLOCK);
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, endpoint::kListenerTag, "text", 4, nullptr, 0),
+              VELO_WOULD_BLOCK);
     EXPECT_EQ(start("a"), VELO_QUEUED);
     EXPECT_EQ(start("bc"), VELO_QUEUED);
     EXPECT_EQ(start(std::string(200, 'd')), VELO_QUEUED);
@@ -170,6 +171,14 @@ TEST_F(NetworkBursts, leave_message_by_message_and_then_together_at_the_next_loo
     EXPECT_EQ(left_, 3);
     EXPECT_EQ(start("the next burst"), VELO_OK);
     EXPECT_EQ(got().size(), 1U);
+}
+
+// Those of the BTL are reported as done once they are copied, and nobody may look before the program
+// computes.
+TEST_F(NetworkBursts, are_none_of_other_messages_than_those_of_a_listener) {
+    for (int i = 0; i < 3 * kLeaveAtOnce; ++i)
+        EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_OK);
+    EXPECT_EQ(got().size(), std::size_t{3 * kLeaveAtOnce});
 }
 
 TEST_F(NetworkBursts, are_none_where_the_process_looks_at_the_network_in_between) {
@@ -248,7 +257,9 @@ class RefusingNetwork : public PlayedPeers {
  protected:
     RefusingNetwork() : PlayedPeers("rnr") {}
 
-    velo_status send() { return velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0); }
+    velo_status send() {
+        return velo_send_now(remotes_[0].peer, endpoint::kListenerTag, "text", 4, nullptr, 0);
+    }
     void report(std::uint64_t retrieved) {
         PlayedPeers::send(fabric::ucx::kRetrievedId, bytes_of(Introduction{victim_.key, kNames[0]}),
                           bytes_of(retrieved));

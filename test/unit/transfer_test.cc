@@ -228,8 +228,12 @@ class DepositTest : public ::testing::Test {
             reinterpret_cast<std::uint64_t>(source_.data()) + offset, target.size(),
             [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls);
         EXPECT_GE(status, VELO_OK);
-        for (int i = 0; i < 1000 && calls == 0; ++i)
-            owner_is_driven_ ? static_cast<void>(velo_progress(party_[0].engine)) : party_.step();
+        for (int i = 0; i < 1000 && calls == 0; ++i) {
+            if (owner_is_driven_)
+                velo_progress(party_[0].engine);
+            else
+                party_.step();
+        }
         EXPECT_EQ(calls, 1);
         return target;
     }

@@ -114,6 +114,9 @@ int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registr
         untold = NULL;
         leave(handle);
     }
+    /* Another thread may be storing the data, which are the program's again behind this call; that takes microseconds. */
+    while (1 != atomic_load(&handle->users)) {
+    }
     leave(handle);
     return OPAL_SUCCESS;
 }
