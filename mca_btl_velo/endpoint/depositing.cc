@@ -191,21 +191,22 @@ void Engine::end_deposits_of(const Peer& peer) {
 // The number only says where to look: what it does not lead to is got from the peer's memory.
 velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                        std::size_t bytes, const rma::Completion& completion, By by) {
+    const bool is_there = number_of(deposit) != 0;
     std::size_t copied = 0;
     {
         std::lock_guard lock(mutex_);
         if (peer.departed) return VELO_ERR_REMOTE;
         peer.crossing = peer.to_be_got > 0;
-        if (deposit != 0) ++peer.copying;
+        if (is_there) ++peer.copying;
     }
-    if (deposit != 0) {
+    if (is_there) {
         copied =
             copy_deposited(peer.segment, place_of(deposit), remote, static_cast<std::byte*>(local), bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;
         statistics_.deposits_read += copied == bytes;
     }
-    if (copied < bytes || deposit == 0)
+    if (copied < bytes || !is_there)
         return transfer(peer, rma::Direction::kGet, static_cast<std::byte*>(local) + copied, remote + copied,
                         bytes - copied, completion, by);
     completion.done(completion.argument, VELO_OK, 0);
