@@ -57,7 +57,7 @@ void Engine::notice_ended(std::size_t closed, std::size_t vanished) {
 // peer on another node was lent comes back from the network.
 void Engine::note_end(Peer& peer) {
     peer.ending = true;
-    end_deposits_of(peer);
+    deposits_.end_all_of(peer);
     const bool here = peer.index < remote_first_;
     if (here) outbox_.free_all(peer.lent);
     peer.maps_us = false;

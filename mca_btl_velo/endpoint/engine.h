@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "endpoint/deposits.h"
 #include "endpoint/domain.h"
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
@@ -360,28 +361,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
     static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
-    // depositing.cc
-    struct UnderWay {
-        Peer* peer;
-        std::uint32_t name;  // begin_deposit
-        bool far, storing;   // storing: just now, without the mutex
-        const std::byte* data;
-        std::size_t bytes, stored;
-        bool feeds = false;  // the rest is stored in progress
-    };
-    std::size_t store(const UnderWay& deposit) const;
-    void feed_deposits();
-    void stop_feeding(UnderWay& deposit);
-    std::vector<UnderWay>::iterator find_deposit(std::uint32_t name);
-    void forget(std::vector<UnderWay>::iterator deposit);
-    template <class Ended>
-    bool end_deposits_if(Ended&& ended);
-    bool end_read_deposits();
-    bool await_room(const Peer& peer);
-    std::size_t taken_of(const UnderWay& deposit) const;
-    void end_deposits_of(const Peer& peer);
-    std::size_t copy_deposited(const fabric::shm::Segment& segment, std::uint32_t place, std::uint64_t remote,
-                               std::byte* to, std::size_t bytes);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
     void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
     void release(Peer& peer, const wire::Reference& reference);
@@ -447,12 +426,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // By reference or in packets, what credits allow to go in packets.
     static constexpr std::size_t kLeastReferred = 512;
     platform::Contest<kLeastReferred, 5, 64> references_;
-    // Deposited or left where it is, data that a peer on this node is about to get.
-    static constexpr std::size_t kLeastDeposited = 8192, kMostDeposited = 1024UL * 1024;
-    platform::Contest<kLeastDeposited, 8, 64, 2, kLeastDeposited, 4UL * 1024 * 1024> depositing_;
-    static constexpr std::size_t kDepositExpectedBelow = 256UL * 1024;
-    // Of two processes that send to each other at once each has enough to do with its own gets.
-    static constexpr std::size_t kMostCrossing = 128UL * 1024 - 1;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
@@ -490,9 +463,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     rma::Rma rma_;
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
-    flow::OutboxShare deposits_;               // of all peers
-    std::vector<UnderWay> under_way_;          // room for all from the start
-    std::uint32_t deposits_begun_ = 0, feeding_ = 0;
+    Deposits deposits_;
     std::deque<rma::Help> helps_;  // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

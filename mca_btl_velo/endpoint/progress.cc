@@ -437,19 +437,22 @@ int Engine::housekeep(int handled) {
     }
     give_help();
     finish_shared_gets();
+    bool more;  // than deposits that nobody may ever take
     {
         std::lock_guard lock(mutex_);
         flush_stalled();
-        feed_deposits();
+        deposits_.feed();
         withdraw_name();
         if (doorbell_) hurry_contact();
-        bool more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty() ||
-                    feeding_ > 0 || contact_due_ns_ != 0;
+        more = !stalled_.empty() || !awaited_.empty() || !helps_.empty() || !shared_gets_.empty() ||
+               contact_due_ns_ != 0;
         Housekeeping rest = doorbell_ || remote_ ? Housekeeping::kListen : Housekeeping::kNone;
-        housekeeping_.store(more ? Housekeeping::kWork : rest, std::memory_order_relaxed);
+        housekeeping_.store(more || deposits_.feeds() ? Housekeeping::kWork : rest,
+                            std::memory_order_relaxed);
     }
     run_completions();
     if (looks_left_ > 0) handled += look_on();
+    if (handled == 0 && !more && sleep_us_ > 0) doze();
     if (handled == 0 && ++work_polls_ % kWorkPollsBetweenLooks == 0) look_around();
     return handled;
 }

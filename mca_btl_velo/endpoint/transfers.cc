@@ -275,6 +275,50 @@ void Engine::give_help() {
     }
 }
 
+std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
+    std::lock_guard lock(mutex_);
+    deposits_.announce(peer);
+    if (peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer)) return 0;
+    const std::uint32_t deposit = deposits_.begin(peer, data, bytes);
+    statistics_.outbox_high_water = outbox_.counters().high_water;
+    return deposit;
+}
+
+void Engine::store_deposit(std::uint32_t deposit) noexcept {
+    deposits_.store(deposit);
+    if (deposits_.feeds()) want_housekeeping();
+}
+
+void Engine::end_deposit(Peer& peer, std::uint32_t deposit, std::size_t bytes) noexcept {
+    std::lock_guard lock(mutex_);
+    deposits_.end(peer, deposit, bytes);
+}
+
+// The number only says where to look: what it does not lead to is got from the peer's memory.
+velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
+                                       std::size_t bytes, const rma::Completion& completion, By by) {
+    const auto place = Deposits::place_of(deposit);
+    std::size_t copied = 0;
+    {
+        std::lock_guard lock(mutex_);
+        if (peer.departed) return VELO_ERR_REMOTE;
+        peer.crossing = peer.to_be_got > 0;
+        if (place) ++peer.copying;
+    }
+    if (place) {
+        if (is_lent(peer.segment, {*place, rma::Deposit::kRing, 0}))
+            copied = deposits_.copy(peer.segment, *place, remote, static_cast<std::byte*>(local), bytes);
+        std::lock_guard lock(mutex_);
+        --peer.copying;
+        statistics_.deposits_read += copied == bytes;
+    }
+    if (copied < bytes || !place)
+        return transfer(peer, rma::Direction::kGet, static_cast<std::byte*>(local) + copied, remote + copied,
+                        bytes - copied, completion, by);
+    completion.done(completion.argument, VELO_OK, 0);
+    return VELO_OK;
+}
+
 velo_status Engine::atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                            std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion) {
     std::lock_guard lock(mutex_);

@@ -1,0 +1,92 @@
+// The deposits of a process (rma/deposit.h): which chunks of its outbox hold data that a peer on this node is
+// about to get, who stores them and when, and whether it is worth it, which is tried on the transfers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "endpoint/gate.h"
+#include "endpoint/peer.h"
+#include "fabric/shm/segment.h"
+#include "flow/outbox.h"
+#include "platform/contest.h"
+#include "rma/deposit.h"
+
+namespace velo::endpoint {
+
+class Deposits {
+ public:
+    // `mutex`, `mailbox` and `outbox`: the engine's. tries: what is worth it is tried. threads: there are
+    // several.
+    Deposits(OptionalMutex& mutex, const fabric::shm::Segment& mailbox, flow::Outbox& outbox, bool tries,
+             bool threads);
+
+    // Under the mutex.
+
+    // Data that a peer will get, in a deposit or not; there will be an `end`.
+    void announce(Peer& peer) { ++peer.to_be_got; }
+    // For a peer that reads the outbox. Returns the name of a deposit, of which the peer is told
+    // VELO_DEPOSIT_NUMBER; that is 0 if there is none.
+    std::uint32_t begin(Peer& peer, const void* data, std::size_t bytes);
+    // The get is over. Of a deposit that its peer has read, and whose chunk serves another since, nothing is
+    // left.
+    void end(Peer& peer, std::uint32_t name, std::size_t bytes);
+    // The peer has ended.
+    void end_all_of(const Peer& peer);
+    // What is to be stored yet, as far as there is room.
+    void feed();
+    bool feeds() const { return feeding_ > 0; }
+
+    // Without the mutex.
+
+    // After the peer has been told: as much as it takes meanwhile. The rest is stored by `feed`, as the peer
+    // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
+    void store(std::uint32_t name);
+    // The peer's side: returns how much of its data was there, from the beginning, before the patience with
+    // it was lost. `place`: of the chunk, which is lent.
+    std::size_t copy(const fabric::shm::Segment& segment, std::uint32_t place, std::uint64_t remote,
+                     std::byte* to, std::size_t bytes);
+    // Of its chunk, which the peer knows by the number, whatever that is; nullopt: there is none.
+    static std::optional<std::uint32_t> place_of(std::uint32_t name);
+
+ private:
+    struct UnderWay {
+        Peer* peer;
+        std::uint32_t name;
+        bool far, storing;  // storing: just now, without the mutex
+        const std::byte* data;
+        std::size_t bytes, stored;
+        bool feeds = false;  // the rest is stored by `feed`
+    };
+    using Place = std::vector<UnderWay>::iterator;
+
+    static constexpr std::size_t kLeast = 8192, kMost = 1024UL * 1024;
+    static constexpr std::size_t kExpectedBelow = 256UL * 1024;
+    // Of two processes that send to each other at once each has enough to do with its own gets.
+    static constexpr std::size_t kMostCrossing = 128UL * 1024;
+
+    flow::Outbox::Chunk take(std::size_t bytes);
+    std::size_t store(const UnderWay& deposit) const;
+    void stop_feeding(UnderWay& deposit);
+    Place find(std::uint32_t name);
+    void forget(Place deposit);
+    template <class Ended>
+    bool end_if(Ended&& ended);
+    bool end_read();
+    bool await_room(const Peer& peer);
+    std::size_t taken_of(const UnderWay& deposit) const;
+
+    OptionalMutex& mutex_;
+    const fabric::shm::Segment& mailbox_;
+    flow::Outbox& outbox_;
+    const bool tries_, threads_;
+    flow::OutboxShare lent_;           // to all peers
+    std::vector<UnderWay> under_way_;  // room for all from the start
+    std::uint32_t begun_ = 0, feeding_ = 0;
+    platform::Contest<kLeast, 8, 64, 2, kLeast, 4UL * 1024 * 1024> contest_{
+        kExpectedBelow};  // or left where it is
+};
+
+}  // namespace velo::endpoint
