@@ -168,7 +168,7 @@ _ENGINE_ROWS = [
              "link.carry_control(kind, value);\n    peer.wake();", "link.carry_control(kind, value);",
              _unit("WakeRules.*")),
     Mutation("nobody is told that this process sleeps", _ENDPOINT + "engine.cc",
-             "mailbox_.header().may_doze = sleep_us_ > 0;\n    under_way_", "    under_way_", _unit("*WakeTest.every_message_wakes_its_receiver/*")),
+             "may_doze = sleep_us_ > 0;\n    const flow", "may_doze = false;\n    const flow", _unit("*WakeTest.every_message_wakes_its_receiver/*")),
     Mutation("a stall does not end", _ENDPOINT + "sending.cc",
              "        if (peer.queue.empty()) emptied(peer);\n", "",
              _unit("Counters.tell_of_a_stall_while_it_lasts_and_afterwards:EngineTrace.has_a_stall_with_its_end")),
