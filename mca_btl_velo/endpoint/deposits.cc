@@ -20,6 +20,7 @@ constexpr std::uint32_t kTried = 1U << 8, kElsewhere = 1U << 9, kNext = 1U << 10
 constexpr std::uint32_t number_of(std::uint32_t deposit) {
     return deposit & (kTried - 1);
 }
+
 rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
     return {&chunk.deposited, &chunk.taken,
             reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPiece};
