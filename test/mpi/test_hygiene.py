@@ -1,6 +1,7 @@
 """Nothing stays behind, whatever the end; too little memory is told and not suffered."""
 
 import os
+import re
 import signal
 import stat
 import time
@@ -16,8 +17,8 @@ SECONDS_TO_END = 20
 MAPPING_MARKS = ("velo", "/dev/shm", "memfd")
 
 
-def assert_empty(shm):
-    assert shm.names() == []
+def assert_empty(shm, of_others=()):
+    assert [name for name in shm.names() if name not in of_others] == []
     # Files without a name are gone with the last process. One that had just been started when its mpirun was killed
     # may take a moment to notice.
     deadline = time.monotonic() + SECONDS_TO_END
@@ -89,7 +90,11 @@ def test_nothing_is_left_after_a_kill_while_the_job_starts(start, flow, private_
         if not without_velo(hang):
             raise
         excuses.add(f"a hang after {victim} was killed: no Velo in the memory of all {len(hang.left)} processes that were left")
-    assert_empty(shm)
+    # Open MPI's shmem/posix tries in MPI_Init whether shm_open works: who dies in between leaves that empty file.
+    probes = [name for name in shm.names() if re.fullmatch(r"open_mpi\.\d{4}", name)]
+    if probes:
+        excuses.add(f"the file with which Open MPI's shmem/posix tries shm_open: {victim} was killed before it was unlinked")
+    assert_empty(shm, of_others=probes)
 
 
 def shared_mappings(pid):
