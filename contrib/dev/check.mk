@@ -33,7 +33,7 @@ CHECKED = --policies lazy
 CHECKED_MTL =
 endif
 
-.PHONY: plugin tools-built programs threads-built checked-built unit threads distcheck mpi mtl tools checked user
+.PHONY: plugin tools-built busy programs threads-built checked-built schedules unit threads distcheck mpi mtl tools checked user
 
 # For programs with schedules.
 SCHEDULES = libvelo-goal/libvelo-goal.la contrib/goal/velo-goal
@@ -44,8 +44,10 @@ plugin:
 		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la $(SCHEDULES) contrib/pvars/libvelo-pvars.la contrib/benchmark/velo-phases')
 tools-built: plugin
 	$(call told,$(MAKE) all)
-programs: plugin
-	$(call told,$(MAKE) $(BUSY) $(OPTIMIZED) && $(MAKE) test-programs $(SIMPLE))
+busy: plugin
+	$(call told,$(MAKE) $(BUSY) $(OPTIMIZED))
+programs: busy
+	$(call told,$(MAKE) test-programs $(SIMPLE))
 threads-built: plugin
 	$(call told,mkdir -p threads && cd threads && $(SOURCE)/configure --enable-sanitizers=thread && \
 		$(MAKE) mca_btl_velo/libvelo_checked.la $(OPTIMIZED) && $(MAKE) $(THREADED) $(SIMPLE))
@@ -61,8 +63,11 @@ tools: tools-built
 	$(call told,$(call pytest,) MPI_TESTS='$$(TOOL_TESTS)' MTL_TESTS=)
 checked: checked-built
 	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
+# The program that runs for longest is built before the others, and runs while they are.
+schedules: busy
+	$(call told,$(AMOUNTS) $(MAKE) check-TESTS TESTS=test/schedule_tests TEST_SUITE_LOG=schedules-suite.log VERBOSE=1)
 unit: tools-built programs
-	$(call told,$(AMOUNTS) $(MAKE) check VERBOSE=1)
+	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out test/schedule_tests,$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
 threads: threads-built
 	$(call told,cd threads && export UCX_MEM_MMAP_HOOK_MODE=none && $(RUN_THREADED))

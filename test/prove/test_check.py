@@ -23,7 +23,7 @@ test/thread_tests:
 	@mkdir -p test && echo 'echo threads tested' >$@ && chmod +x $@
 END
 """
-PARTS = {"unit", "threads", "mpi", "mtl", "tools", "checked"}
+PARTS = {"unit", "schedules", "threads", "mpi", "mtl", "tools", "checked"}
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_parts_are_chosen_by_name(check):
     result = check(VELO_CHECK_PARTS="mtl")
     assert result.returncode == 0 and outcomes(result) == {"plugin": "passed", "mtl": "passed"}
     result = check(VELO_CHECK_PARTS="mtl nonsense")
-    assert result.returncode == 2 and "nonsense is none of unit, threads" in result.stderr
+    assert result.returncode == 2 and "nonsense is none of unit, schedules" in result.stderr
 
 
 def test_the_help_names_every_part(check):
