@@ -34,7 +34,7 @@ class Direct {
 
     // Whether what this member gives is to be read directly.
     bool goes(velo_board_operation operation, std::uint64_t bytes) const {
-        return from_ == 0 ? !kinds_[operation].contest.first(bytes) : bytes >= from_;
+        return from_ == 0 ? kinds_[operation].contest.way(bytes) != 0 : bytes >= from_;
     }
     // An operation in which it could choose is over. `ticks`: that it took whoever was in it longest; asked
     // for where that counts. A way is judged by that, and not by what passes from one operation to the next:

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <utility>
 
-#include "endpoint/filling.h"
 #include "platform/copy.h"
 #include "platform/ticks.h"
 
@@ -15,15 +14,19 @@ namespace {
 constexpr int kLooks = 2000;
 
 // The name of a deposit: what the peer is told is the number of the chunk, from 1 on, or 0. Its owner knows
-// which one it was there, and whether its end tells something about the way that it went.
-constexpr std::uint32_t kTried = 1U << 8, kElsewhere = 1U << 9, kNext = 1U << 10;
+// which one it was there, which way it went, and whether its end tells something about that.
+constexpr std::uint32_t kTried = 1U << 8, kNext = 1U << 11;
+constexpr unsigned kWayShift = 9;
 constexpr std::uint32_t number_of(std::uint32_t deposit) {
     return deposit & (kTried - 1);
+}
+constexpr unsigned way_of(std::uint32_t deposit) {
+    return deposit >> kWayShift & 3;
 }
 
 rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
     return {&chunk.deposited, &chunk.taken,
-            reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPiece};
+            reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPage};
 }
 
 }  // namespace
@@ -41,11 +44,11 @@ std::optional<std::uint32_t> Deposits::place_of(std::uint32_t name) {
 
 // Of the largest chunks, which REFs need only of messages that are longer than usual.
 std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
-    if (bytes <= outbox_.plan().size(1).room() || bytes > (peer.crossing ? kMostCrossing : kMost)) return 0;
+    if (bytes <= outbox_.plan().size(1).room() || bytes > kMost) return 0;
     std::uint32_t tried = 0;
     if (tries_) {
-        tried = kTried;
-        if (contest_.begin(bytes, platform::ticks) != 0) return kTried | kElsewhere;
+        tried = kTried | contest_.begin(bytes, platform::ticks) << kWayShift;
+        if (way_of(tried) == kElsewhere) return tried;
     }
     flow::Outbox::Chunk chunk = take(bytes);
     if (chunk.room == 0 && await_room(peer)) chunk = take(bytes);
@@ -60,8 +63,8 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     there.address = reinterpret_cast<std::uint64_t>(data);
     words_of(there).open();
     const std::uint32_t name = (begun_ += kNext) | tried | number;
-    under_way_.push_back(
-        {&peer, name, peer.distance.far(), false, static_cast<const std::byte*>(data), bytes, 0});
+    const Storing by = way_of(tried) == kByString ? Storing::kString : usual_storing(peer.distance.far());
+    under_way_.push_back({&peer, name, by, false, static_cast<const std::byte*>(data), bytes, 0});
     return name;
 }
 
@@ -73,10 +76,11 @@ flow::Outbox::Chunk Deposits::take(std::size_t bytes) {
 std::size_t Deposits::store(const UnderWay& deposit) const {
     const fabric::shm::OutboxChunk there = mailbox_.chunk(*place_of(deposit.name));
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
-    return words_of(there).fill(deposit.stored, deposit.bytes,
+    const auto pieces =
+        deposit.by == Storing::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
+    return words_of(there).fill(deposit.stored, deposit.bytes, pieces,
                                 [&](std::size_t place, std::size_t at, std::size_t step) {
-                                    if (deposit.far) return fill(there.data + place, all, at, step, true);
-                                    platform::copy(there.data + place, deposit.data + at, step);
+                                    fill(there.data + place, all, at, step, deposit.by);
                                 });
 }
 
@@ -135,8 +139,7 @@ void Deposits::forget(Place deposit) {
 
 void Deposits::end(Peer& peer, std::uint32_t name, std::size_t bytes) {
     if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
-    if ((name & kTried) != 0 && contest_.first(bytes) == ((name & kElsewhere) == 0))
-        contest_.went(bytes, platform::ticks);
+    if ((name & kTried) != 0) contest_.ended(bytes, way_of(name), platform::ticks);
     if (number_of(name) == 0) return;
     if (const auto found = find(name); found != under_way_.end()) forget(found);
 }

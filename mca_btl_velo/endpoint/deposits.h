@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "endpoint/filling.h"
 #include "endpoint/gate.h"
 #include "endpoint/peer.h"
 #include "fabric/shm/segment.h"
@@ -55,17 +56,16 @@ class Deposits {
     struct UnderWay {
         Peer* peer;
         std::uint32_t name;
-        bool far, storing;  // storing: just now, without the mutex
+        Storing by;
+        bool storing;  // just now, without the mutex
         const std::byte* data;
         std::size_t bytes, stored;
         bool feeds = false;  // the rest is stored by `feed`
     };
     using Place = std::vector<UnderWay>::iterator;
 
-    static constexpr std::size_t kLeast = 8192, kMost = 1024UL * 1024;
+    static constexpr std::size_t kLeast = 8192, kMost = 64UL * 1024 * 1024;
     static constexpr std::size_t kExpectedBelow = 256UL * 1024;
-    // Of two processes that send to each other at once each has enough to do with its own gets.
-    static constexpr std::size_t kMostCrossing = 128UL * 1024;
 
     flow::Outbox::Chunk take(std::size_t bytes);
     std::size_t store(const UnderWay& deposit) const;
@@ -85,8 +85,9 @@ class Deposits {
     flow::OutboxShare lent_;           // to all peers
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::uint32_t begun_ = 0, feeding_ = 0;
-    platform::Contest<kLeast, 8, 64, 2, kLeast, 4UL * 1024 * 1024> contest_{
-        kExpectedBelow};  // or left where it is
+    // Stored as usual, or by string, or left where it is.
+    enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };
+    platform::Contest<kLeast, 10, 64, kWays, kLeast, 4UL * 1024 * 1024> contest_{kExpectedBelow};
 };
 
 }  // namespace velo::endpoint

@@ -91,9 +91,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // A get whose data are not there yet: the peer may copy them as soon as they are, whatever this process
     // does then. Returns a ticket for the peer; nullopt: there is no such way. It has to end in one of two:
     std::optional<std::uint32_t> announce(Peer& peer, std::size_t bytes);
-    // ... the data are there: as `transfer`.
-    velo_status transfer_announced(Peer& peer, std::uint32_t ticket, void* local, std::uint64_t remote,
-                                   std::size_t bytes, const rma::Completion& completion, By by);
+    // ... the data are there, in a deposit, too, if it is not 0: as `transfer_deposited`.
+    velo_status transfer_announced(Peer& peer, std::uint32_t ticket, std::uint32_t deposit, void* local,
+                                   std::uint64_t remote, std::size_t bytes,
+                                   const rma::Completion& completion, By by);
     // ... or they will not be: nothing is written any more, or (false) nothing will be when `completion` is
     // told of an error.
     bool withdraw(Peer& peer, std::uint32_t ticket, std::size_t bytes, const rma::Completion& completion);
@@ -277,7 +278,12 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool measures_ways() const { return config_.reference_bytes == 0; }
     // Of a message that credits allow to go in packets.
     bool is_referred_to(const Peer& peer, std::size_t bytes) const {
-        return bytes >= peer.refer_from && (!measures_ways() || references_.first(bytes));
+        return bytes >= peer.refer_from && (!measures_ways() || references_.way(bytes) != kInPackets);
+    }
+    Storing storing_of(const Peer& peer, std::size_t bytes) const {
+        const bool by_string =
+            bytes >= peer.refer_from && measures_ways() && references_.way(bytes) == kByString;
+        return by_string ? Storing::kString : usual_storing(peer.distance.far());
     }
     void went(const Peer& peer, std::size_t bytes) {
         if (bytes >= peer.refer_from && measures_ways()) references_.went(bytes, platform::ticks);
@@ -423,9 +429,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::Outbox outbox_;
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
-    // By reference or in packets, what credits allow to go in packets.
+    // By reference, stored as usual or by string, or in packets, what credits allow to go in packets.
+    enum : std::uint8_t { kInPackets = 1, kByString = 2 };
     static constexpr std::size_t kLeastReferred = 512;
-    platform::Contest<kLeastReferred, 5, 64> references_;
+    platform::Contest<kLeastReferred, 5, 64, 3, platform::kLeastByString> references_;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;

@@ -1,4 +1,4 @@
-// Data into a chunk of the outbox, for a near reader or a far one.
+// Data into a chunk of the outbox.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,21 @@
 
 namespace velo::endpoint {
 
+// By vectors; by the processor's string instruction; past the caches, for a far reader.
+enum class Storing : std::uint8_t { kVectors, kString, kPastCaches };
+
+inline constexpr Storing usual_storing(bool far) {
+    return far ? Storing::kPastCaches : Storing::kVectors;
+}
+
 // Shorter data goes through the caches, whoever reads it.
 inline constexpr std::size_t kLeastStreamed = 1024;
 
-// Past the caches for a far reader, but for what lies beside the chunk's header.
+// Past the caches goes all but what lies beside the chunk's header.
 inline void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes,
-                 bool far) {
-    const bool streams = far && bytes >= kLeastStreamed;
+                 Storing by) {
+    if (by == Storing::kString) return message.copy_to_by_string(to, offset, bytes);
+    const bool streams = by == Storing::kPastCaches && bytes >= kLeastStreamed;
     const std::size_t through = streams ? -reinterpret_cast<std::uintptr_t>(to) % 64 : bytes;
     if (through > 0) message.copy_to(to, offset, through);
     if (streams) message.stream_to(to + through, offset + through, bytes - through);

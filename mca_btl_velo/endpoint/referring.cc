@@ -84,7 +84,7 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const flow::Outbox::Chunk chunk = lend(peer, most, what.whole);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
-    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, peer.distance.far());
+    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, storing_of(peer, bytes));
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -112,7 +112,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     }
     const fabric::shm::OutboxChunk there = mailbox_.chunk(peer.kept.place);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
-    fill(there.data, message, 0, total, peer.distance.far());
+    fill(there.data, message, 0, total, storing_of(peer, total));
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
                      peer.references_read.load(std::memory_order_acquire)};
@@ -152,7 +152,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         message.copy_to(to + sizeof enclosed, 0, enclosed.bytes);
         to += wire::enclosed_bytes(enclosed.bytes);
     }
-    if (streams) fill(there.data, {{staging_.data(), nullptr}, {bytes, 0}}, 0, bytes, true);
+    if (streams) fill(there.data, {{staging_.data(), nullptr}, {bytes, 0}}, 0, bytes, Storing::kPastCaches);
     send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral);
     statistics_.messages_by_reference += count;
     peer.lent.missed = false;

@@ -64,10 +64,8 @@ Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) {
     return static_cast<Route>(completion.way);
 }
 
-// One that was started before the last change of the way says nothing of the present one.
 void Engine::got(const rma::Completion& completion) {
-    if (completion.tried != 0 && completion.way == getting_.way(completion.tried))
-        getting_.went(completion.tried, platform::ticks);
+    if (completion.tried != 0) getting_.ended(completion.tried, completion.way, platform::ticks);
 }
 
 bool Engine::is_getting(const Peer& peer) {
@@ -151,15 +149,16 @@ rma::SharedGet Engine::announced(const Peer& peer, std::uint32_t ticket, std::si
             true};
 }
 
-velo_status Engine::transfer_announced(Peer& peer, std::uint32_t ticket, void* local, std::uint64_t remote,
-                                       std::size_t bytes, const rma::Completion& completion, By by) {
+velo_status Engine::transfer_announced(Peer& peer, std::uint32_t ticket, std::uint32_t deposit, void* local,
+                                       std::uint64_t remote, std::size_t bytes,
+                                       const rma::Completion& completion, By by) {
     std::unique_lock lock(mutex_);
     rma::SharedGet get = announced(peer, ticket, bytes, completion);
     get.memory = peer.departed ? nullptr : rma_.memory_of(peer.index);
     if (get.memory == nullptr || get.share.claim_all()) {
         share_cells_.give_back(get.cell);
         lock.unlock();
-        return transfer(peer, rma::Direction::kGet, local, remote, bytes, completion, by);
+        return transfer_deposited(peer, deposit, local, remote, bytes, completion, by);
     }
     get.local = static_cast<std::byte*>(local);
     get.remote = remote;

@@ -25,16 +25,10 @@ struct MessageView {
     std::size_t total() const { return bytes[0] + bytes[1]; }
     // Copies bytes [offset, offset + count) of the message.
     void copy_to(std::byte* to, std::size_t offset, std::size_t count) const {
-        const std::size_t split = bytes[0];
-        if (offset < split) {
-            const std::size_t head = split - offset;
-            if (count <= head) return platform::copy(to, part[0] + offset, count);
-            platform::copy(to, part[0] + offset, head);
-            to += head;
-            count -= head;
-            offset = split;
-        }
-        platform::copy(to, part[1] + (offset - split), count);
+        copy_by(platform::copy, to, offset, count);
+    }
+    void copy_to_by_string(std::byte* to, std::size_t offset, std::size_t count) const {
+        copy_by(platform::copy_by_string, to, offset, count);
     }
     // The same past the caches, in whole lines: writes up to 63 bytes more than `count`.
     void stream_to(std::byte* to, std::size_t offset, std::size_t count) const {
@@ -58,6 +52,22 @@ struct MessageView {
             count -= step;
         }
         platform::fence_past_cache();
+    }
+
+ private:
+    template <typename Copy>
+    [[gnu::always_inline]] void copy_by(Copy&& copy, std::byte* to, std::size_t offset,
+                                        std::size_t count) const {
+        const std::size_t split = bytes[0];
+        if (offset < split) {
+            const std::size_t head = split - offset;
+            if (count <= head) return copy(to, part[0] + offset, count);
+            copy(to, part[0] + offset, head);
+            to += head;
+            count -= head;
+            offset = split;
+        }
+        copy(to, part[1] + (offset - split), count);
     }
 };
 

@@ -178,12 +178,11 @@ void Messenger::fetch(velo_message_receive* receive, const Parked& rendezvous) {
         reinterpret_cast<Messenger*>(whole->messenger)->fetched(whole, status);
     };
     const By by = receive->announced == 0 ? By::kFastest : By::kOneself;
-    const std::uint32_t deposit = by == By::kFastest ? rendezvous.deposit : 0;
-    const velo_status status = ticket == 0
-                                   ? engine_.transfer_deposited(*receive->peer, deposit, receive->buffer,
-                                                                receive->remote, kept, {done, receive}, by)
-                                   : engine_.transfer_announced(*receive->peer, ticket, receive->buffer,
-                                                                receive->remote, kept, {done, receive}, by);
+    const velo_status status =
+        ticket == 0 ? engine_.transfer_deposited(*receive->peer, rendezvous.deposit, receive->buffer,
+                                                 receive->remote, kept, {done, receive}, by)
+                    : engine_.transfer_announced(*receive->peer, ticket, rendezvous.deposit, receive->buffer,
+                                                 receive->remote, kept, {done, receive}, by);
     if (status < VELO_OK) fetched(receive, status);
 }
 

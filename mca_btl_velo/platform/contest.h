@@ -3,9 +3,10 @@
 // to its last, for each byte. What the peers do with the messages is in that, and what the program does
 // between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
-// grows as long as the outcome stays the same. The first trial waits until it is not more than half of all
-// there was, since many programs send few long messages; until then the way is the one that is expected, or
-// the one that turned out to be better than expected for messages of half the size. All processes try in the
+// grows as long as the outcome stays the same. The first trial waits for as many messages as its first round
+// has, after which what is hopeless is left out, and of the longest for as many as it has itself, since many
+// programs send few of those; until then the way is the one that is expected, or the one that turned out to
+// be better than expected for messages of half the size. All processes try in the
 // same order, so that two that send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
@@ -39,22 +40,22 @@ class Contest {
         : last_from_(last_from) {
         for (unsigned index = 0; index < kClasses; ++index) {
             classes_[index].way = classes_[index].chosen = expected(index);
-            classes_[index].left = trial(index);
+            classes_[index].left = before_first(index);
         }
     }
 
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
-    bool first(std::size_t bytes) const { return way(bytes) == 0; }
     // A trial is under way.
     bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
-    // The same for one that begins now, of several that may be under way: a block tries no more than it
-    // needs, the others go as before, and it lasts from where its first one begins, as those that are under
-    // way together may all end at once.
+    // The same for one that begins now, of several that may be under way, and `ended` is told of each: a block
+    // tries no more than it needs, the others go as before, and it lasts from where its first one begins, as
+    // those that are under way together may all end at once.
     template <typename Clock>
     unsigned begin(std::size_t bytes, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
+        ++size.under_way;
         if (size.rounds == 0) return size.way;
         if (++size.started > uncounted(index) + block(index)) return size.chosen;
         if (size.started == uncounted(index) + 1) size.first_began = ticks();
@@ -67,8 +68,22 @@ class Contest {
         size.bytes += bytes;
         if (--size.left == 0) turn(index_of(bytes), ticks());
     }
-    // Messages of a trial of this size, if no way is left out.
+    // One that began has ended, and went this way. What began before the block did tells nothing about it.
+    template <typename Clock>
+    void ended(std::size_t bytes, unsigned way, Clock&& ticks) {
+        Class& size = classes_[index_of(bytes)];
+        --size.under_way;
+        if (size.before_block > 0) {
+            --size.before_block;
+        } else if (way == size.way) {
+            went(bytes, ticks);
+        }
+    }
+    // Messages of a trial of this size, if no way is left out, and before the first one.
     static constexpr std::uint32_t trial_of(std::size_t bytes) { return trial(index_of(bytes)); }
+    static constexpr std::uint32_t before_first_of(std::size_t bytes) {
+        return before_first(index_of(bytes));
+    }
 
  private:
     static constexpr std::uint32_t kShortestBlock = 2;
@@ -87,6 +102,8 @@ class Contest {
         // that counts has.
         std::uint32_t started = 0;
         std::uint64_t first_began = 0;
+        // Those that have begun and not ended, and how many of them began before the block did.
+        std::uint32_t under_way = 0, before_block = 0;
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
@@ -109,6 +126,9 @@ class Contest {
     static constexpr std::uint32_t trial(unsigned index) {
         return rounds(index) * ways(index) * (uncounted(index) + block(index));
     }
+    static constexpr std::uint32_t before_first(unsigned index) {
+        return rounds(index) == kRounds ? trial(index) / kRounds : trial(index);
+    }
 
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
@@ -127,7 +147,10 @@ class Contest {
         size.bytes = 0;
         size.began = size.counts && size.started > uncounted(index) ? size.first_began : now;
         if (size.rounds == 0) return decide(index);
-        if (!size.counts) size.started = 0;
+        if (!size.counts) {
+            size.started = 0;
+            size.before_block = size.under_way;
+        }
         size.way = due(size, ways(index));
         size.left = size.counts ? block(index) : uncounted(index);
     }
@@ -156,11 +179,12 @@ class Contest {
         if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
+        size.before_block = 0;
         size.left = size.run * trial(index);
         ++size.trials;
         if (index + 1 == kClasses || size.chosen == expected(index)) return;
         Class& twice = classes_[index + 1];
-        const bool is_met = twice.trials > 0 || twice.left < trial(index + 1);
+        const bool is_met = twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1);
         if (!is_met) twice.way = twice.chosen = size.chosen;
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }

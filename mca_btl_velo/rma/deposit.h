@@ -18,7 +18,9 @@ template <template <class> class Atom, std::size_t kRingBytes = flow::OutboxPlan
 class BasicDeposit {
  public:
     // A piece ends where a page ends: the peer's processor fetches ahead of what it reads, and not past that.
-    static constexpr std::size_t kPiece = 4096;
+    // Or it is long, for an owner to whose stores that does no harm, and whom each costs something.
+    static constexpr std::size_t kPage = 4096, kLong = 8192;
+    enum class Pieces : std::uint8_t { kPages, kLong };
     // Bytes of the chunk that are used.
     static constexpr std::size_t kRing = kRingBytes;
 
@@ -33,10 +35,10 @@ class BasicDeposit {
     // Owner: of `bytes` of data the next pieces, from `at` on, as far as there is room. Returns where that
     // ends. store(place, at, count): puts so many bytes at that place of the chunk.
     template <class Store>
-    std::size_t fill(std::size_t at, std::size_t bytes, Store&& store) {
+    std::size_t fill(std::size_t at, std::size_t bytes, Pieces pieces, Store&& store) {
         std::size_t end = taken(at) + kRing;
         while (at < bytes) {
-            const std::size_t step = piece(at, bytes);
+            const std::size_t step = piece(at, bytes, pieces);
             if (at + step > end && at + step > (end = taken(at) + kRing)) break;
             store(at % kRing, at, step);
             at += step;
@@ -55,7 +57,7 @@ class BasicDeposit {
     std::size_t take(std::size_t at, std::size_t bytes, Take&& take) {
         const std::size_t there = std::min<std::size_t>(stored_->load(std::memory_order_acquire), bytes);
         while (at < there) {
-            const std::size_t step = piece(at, there);
+            const std::size_t step = piece(at, there, Pieces::kPages);
             take(at % kRing, at, step);
             at += step;
             taken_->store(static_cast<std::uint32_t>(at), std::memory_order_release);
@@ -64,9 +66,10 @@ class BasicDeposit {
     }
 
  private:
-    std::size_t piece(std::size_t at, std::size_t bytes) const {
+    std::size_t piece(std::size_t at, std::size_t bytes, Pieces pieces) const {
         const std::size_t place = at % kRing;
-        return std::min({kPiece - (from_page_ + place) % kPiece, kRing - place, bytes - at});
+        const std::size_t most = pieces == Pieces::kLong ? kLong : kPage - (from_page_ + place) % kPage;
+        return std::min({most, kRing - place, bytes - at});
     }
 
     Atom<std::uint32_t>*stored_, *taken_;

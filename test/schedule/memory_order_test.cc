@@ -384,7 +384,7 @@ Program announced_get(bool withdrawn) {
 // may lose patience at any time, says that its get is over.
 Program deposits() {
     using Deposit = rma::BasicDeposit<ModelAtom, 4096>;
-    constexpr std::size_t kPiece = Deposit::kPiece, kPieces = 2;
+    constexpr std::size_t kPiece = Deposit::kPage, kPieces = 2;
     struct Node {
         Mailbox<2> headers, answers;
         ModelAtom<std::uint32_t> stored{}, taken{};
@@ -400,7 +400,7 @@ Program deposits() {
             send(writer, writer.reserve(1), 0, message);
             std::size_t stored = 0;
             for (int looks = 0; looks < 2; ++looks)
-                stored = deposit.fill(stored, kPieces * kPiece,
+                stored = deposit.fill(stored, kPieces * kPiece, Deposit::Pieces::kPages,
                                       [&](std::size_t place, std::size_t at, std::size_t bytes) {
                                           require(place == 0 && bytes == kPiece, "a piece is not a page");
                                           write(&node->chunk, 2 * message + at / kPiece);

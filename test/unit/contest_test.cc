@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace velo::test {
 namespace {
@@ -18,7 +19,7 @@ class ContestTest : public ::testing::Test {
     int send(std::uint32_t count, std::uint64_t first, std::uint64_t second, std::size_t bytes = 600) {
         int firsts = 0;
         for (std::uint32_t i = 0; i < count; ++i) {
-            const bool goes_first = contest.first(bytes);
+            const bool goes_first = contest.way(bytes) == 0;
             firsts += goes_first ? 1 : 0;
             now += goes_first ? first : second;
             contest.went(bytes, [&] {
@@ -28,10 +29,10 @@ class ContestTest : public ::testing::Test {
         }
         return firsts;
     }
-    // Until the first decision; as many as a trial has come before it.
-    void decide(std::uint64_t first, std::uint64_t second) { send(2 * kTrial, first, second); }
+    // Until the first decision.
+    void decide(std::uint64_t first, std::uint64_t second) { send(kBefore + kTrial, first, second); }
 
-    static constexpr std::uint32_t kTrial = Contest::trial_of(600);
+    static constexpr std::uint32_t kTrial = Contest::trial_of(600), kBefore = Contest::before_first_of(600);
     static constexpr std::uint32_t kShortest = Contest::kShortestRun * kTrial;
     static constexpr std::uint32_t kLongest = Contest::kLongestRun * kTrial;
     Contest contest;
@@ -42,36 +43,37 @@ class ContestTest : public ::testing::Test {
 TEST_F(ContestTest, every_size_begins_with_the_first_way_and_tries_each_for_half_of_a_trial) {
     for (const std::size_t bytes : {512UL, 1024UL, 1UL << 30}) {
         const auto trial = static_cast<int>(Contest::trial_of(bytes));
-        EXPECT_EQ(send(trial, 10, 10, bytes), trial);
+        const auto before = static_cast<int>(Contest::before_first_of(bytes));
+        EXPECT_EQ(send(before, 10, 10, bytes), before);
         EXPECT_EQ(send(trial, 10, 10, bytes), trial / 2);
     }
 }
 
 TEST_F(ContestTest, the_faster_way_is_taken_after_a_trial) {
     decide(10, 8);
-    EXPECT_FALSE(contest.first(600));
+    EXPECT_EQ(contest.way(600), 1U);
     EXPECT_EQ(send(kShortest, 10, 8), 0);
-    EXPECT_FALSE(contest.first(1500)) << "what was not expected is expected of messages of twice the size";
-    EXPECT_TRUE(contest.first(3000)) << "and of no others";
+    EXPECT_EQ(contest.way(1500), 1U) << "what was not expected is expected of messages of twice the size";
+    EXPECT_EQ(contest.way(3000), 0U) << "and of no others";
 }
 
 TEST_F(ContestTest, a_size_that_was_met_does_not_learn_from_another) {
     send(1, 10, 8, 1500);
     decide(10, 8);
-    EXPECT_TRUE(contest.first(1500));
+    EXPECT_EQ(contest.way(1500), 0U);
 }
 
 TEST_F(ContestTest, what_is_hardly_faster_changes_nothing) {
     decide(1000, 960);
-    EXPECT_TRUE(contest.first(600));
+    EXPECT_EQ(contest.way(600), 0U);
     EXPECT_EQ(send(4 * kShortest, 1000, 960), static_cast<int>(4 * kShortest));
 }
 
 TEST_F(ContestTest, a_change_within_a_job_is_followed) {
     decide(10, 5);
-    EXPECT_FALSE(contest.first(600));
+    EXPECT_EQ(contest.way(600), 1U);
     send(kShortest + kTrial, 5, 10);
-    EXPECT_TRUE(contest.first(600));
+    EXPECT_EQ(contest.way(600), 0U);
 }
 
 TEST_F(ContestTest, runs_grow_as_long_as_the_outcome_stays_the_same) {
@@ -90,22 +92,22 @@ TEST_F(ContestTest, runs_grow_as_long_as_the_outcome_stays_the_same) {
 
 // What a program does between its messages makes blocks longer, of either way.
 TEST_F(ContestTest, the_shortest_block_of_a_way_counts) {
-    send(kTrial, 10, 8);
+    send(kBefore, 10, 8);
     for (std::uint32_t i = 0; i < kTrial; ++i) {
         if (i / 40 % 2 == 1) now += 1000;  // of two rounds one
         send(1, 10, 8);
     }
-    EXPECT_FALSE(contest.first(600));
+    EXPECT_EQ(contest.way(600), 1U);
 }
 
 TEST_F(ContestTest, longer_messages_of_a_class_are_no_slower_for_that) {
     // The second way happens to have the long ones.
-    send(kTrial, 10, 10);
+    send(kBefore, 10, 10);
     for (std::uint32_t i = 0; i < kTrial; ++i) {
-        const bool first = contest.first(600);
+        const bool first = contest.way(600) == 0;
         send(1, 600, 1000, first ? 600 : 1000);
     }
-    EXPECT_TRUE(contest.first(600));
+    EXPECT_EQ(contest.way(600), 0U);
 }
 
 // Three ways, as gets have them, the last one from 2048 on.
@@ -123,7 +125,7 @@ class ThreeWays : public ::testing::Test {
         return taken;
     }
     using Three = platform::Contest<512, 8, 16, 3, 2048>;
-    static constexpr std::uint32_t kTrial = Three::trial_of(5000);
+    static constexpr std::uint32_t kTrial = Three::trial_of(5000), kBefore = Three::before_first_of(5000);
     Three contest;
     std::uint64_t now = 0;
 };
@@ -133,7 +135,7 @@ TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
         contest = Three();
         std::array<std::uint64_t, 3> ticks{100, 105, 110};
         ticks[best] = 80;
-        send(2 * kTrial, ticks);
+        send(kBefore + kTrial, ticks);
         EXPECT_EQ(send(2 * kTrial, ticks)[best], 2 * kTrial) << best;
     }
 }
@@ -141,7 +143,7 @@ TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
 TEST_F(ThreeWays, the_last_way_may_be_what_is_expected_of_long_messages) {
     contest = Three(8192);
     EXPECT_EQ(contest.way(8191), 0U);
-    EXPECT_EQ(send(Three::trial_of(8192), {1, 1, 10}, 8192)[2], Three::trial_of(8192));
+    EXPECT_EQ(send(Three::before_first_of(8192), {1, 1, 10}, 8192)[2], Three::before_first_of(8192));
     send(Three::trial_of(8192), {1, 10, 10}, 8192);
     EXPECT_EQ(contest.way(8192), 0U);
     EXPECT_EQ(contest.way(16384), 0U) << "not expected of half the size";
@@ -159,7 +161,7 @@ TEST_F(ThreeWays, the_last_way_is_for_long_messages_only) {
 
 TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
     const std::uint32_t round = kTrial / Three::kRounds;
-    send(kTrial, {10, 10, 20});
+    send(kBefore, {10, 10, 20});
     EXPECT_EQ(send(round, {10, 10, 20})[2], round / 3);
     EXPECT_EQ(send((Three::kRounds - 1) * round * 2 / 3, {10, 10, 20})[2], 0U);
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
@@ -168,14 +170,15 @@ TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
 // As in a window of a stream: all begin before the first one is complete.
 TEST_F(ThreeWays, of_many_that_begin_together_no_more_are_tried_than_a_block_needs) {
     constexpr std::uint32_t kBlock = kTrial / Three::kRounds / 3;
-    send(kTrial, {10, 10, 10});
+    send(kBefore, {10, 10, 10});
     for (int block = 0; block < 6; ++block) {
         const unsigned due = contest.way(5000);
         std::array<std::uint32_t, 3> begun{};
-        for (std::uint32_t i = 0; i < 10 * kBlock; ++i) ++begun[contest.begin(5000, [&] { return now; })];
+        std::vector<unsigned> ways(10 * kBlock);
+        for (unsigned& way : ways) ++begun[way = contest.begin(5000, [&] { return now; })];
         EXPECT_EQ(begun[due], due == 0 ? 10 * kBlock : kBlock);
         EXPECT_EQ(begun[0] + begun[due], due == 0 ? 20 * kBlock : 10 * kBlock);
-        for (std::uint32_t i = 0; i < kBlock; ++i) contest.went(5000, [&] { return now += 10; });
+        for (const unsigned way : ways) contest.ended(5000, way, [&] { return now += 10; });
     }
 }
 
@@ -186,16 +189,40 @@ TEST_F(ThreeWays, a_block_that_ends_all_at_once_has_lasted_since_its_first_one_b
         for (unsigned& way : ways) way = contest.begin(5000, [&] { return now; });
         now += 10 * (ways[0] == 0 ? 10 : 20);
         for (const unsigned way : ways) {
-            if (way == contest.way(5000)) contest.went(5000, [&] { return now; });
+            contest.ended(5000, way, [&] { return now; });
         }
     }
     EXPECT_EQ(contest.way(5000), 0U);
 }
 
+// A stream, whose window is as long as a block or longer: what remains of a window when a block begins tells
+// nothing about it.
+TEST_F(ThreeWays, the_fastest_way_is_found_in_windows_of_any_length) {
+    for (const std::size_t window : {2U, 10U, 16U, 20U, 64U}) {
+        for (unsigned best = 0; best < 3; ++best) {
+            contest = Three();
+            std::array<std::uint64_t, 3> ticks{27, 26, 28};
+            ticks[best] = 14;
+            std::vector<unsigned> ways(window);
+            for (std::size_t sent = 0; sent < 6 * kTrial * (1 + window / 16) || contest.tries(5000);
+                 sent += window) {
+                for (unsigned& way : ways) {
+                    way = contest.begin(5000, [&] { return now; });
+                    now += ticks[way];
+                }
+                for (const unsigned way : ways) contest.ended(5000, way, [&] { return now; });
+            }
+            EXPECT_EQ(contest.way(5000), best) << window;
+        }
+    }
+}
+
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = platform::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
+    EXPECT_EQ(Gets::before_first_of(4096), 2 * 80U) << "one round";
     EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRoundsOfLongest * 3 * 3);
+    EXPECT_EQ(Gets::before_first_of(1UL << 20), Gets::trial_of(1UL << 20)) << "benchmarks send ten of 4 MiB";
 }
 
 }  // namespace
