@@ -6,7 +6,7 @@
 // grows as long as the outcome stays the same. The first trial waits for as many messages as its first round
 // has, after which what is hopeless is left out, and of the longest for as many as it has itself, since many
 // programs send few of those; until then the way is the one that is expected, or the one that turned out to
-// be better than expected for messages of half the size. All processes try in the
+// be much faster than that for messages of half the size. All processes try in the
 // same order, so that two that send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
@@ -33,7 +33,7 @@ class Contest {
     // Of a trial; in each a block goes each way. Of the longest messages there are fewer: each costs more.
     static constexpr std::uint8_t kRounds = 4, kRoundsOfLongest = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
-    static constexpr float kClearly = 0.95F;
+    static constexpr float kClearly = 0.95F, kMuch = 0.7F;
 
     // What is expected: the first way, from `last_from` bytes on the last.
     explicit Contest(std::size_t last_from = std::numeric_limits<std::size_t>::max())
@@ -182,7 +182,9 @@ class Contest {
         size.before_block = 0;
         size.left = size.run * trial(index);
         ++size.trials;
-        if (index + 1 == kClasses || size.chosen == expected(index)) return;
+        if (index + 1 == kClasses) return;
+        const float otherwise = size.shortest[expected(index + 1)];
+        if (otherwise == kNone || *best > kMuch * otherwise) return;
         Class& twice = classes_[index + 1];
         const bool is_met = twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1);
         if (!is_met) twice.way = twice.chosen = size.chosen;
