@@ -87,7 +87,8 @@ class Deposits {
     std::uint32_t begun_ = 0, feeding_ = 0;
     // Stored as usual, or by string, or left where it is.
     enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };
-    platform::Contest<kLeast, 10, 64, kWays, kLeast, 4UL * 1024 * 1024> contest_{kExpectedBelow};
+    static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
+    platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024> contest_{kExpectedBelow, kPatience};
 };
 
 }  // namespace velo::endpoint

@@ -4,8 +4,8 @@
 // between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
 // grows as long as the outcome stays the same. The first trial waits for as many messages as its first round
-// has, after which what is hopeless is left out, and of the longest for as many as it has itself, since many
-// programs send few of those; until then the way is the one that is expected, or the one that turned out to
+// has, after which what is hopeless is left out, and of the longest for as many as it has itself or more,
+// since many programs send few of those; until then the way is the one that is expected, or the one that turned out to
 // be much faster than that for messages of half the size. All processes try in the
 // same order, so that two that send to each other as much mostly try the same at the same time.
 //
@@ -35,9 +35,11 @@ class Contest {
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F, kMuch = 0.7F;
 
-    // What is expected: the first way, from `last_from` bytes on the last.
-    explicit Contest(std::size_t last_from = std::numeric_limits<std::size_t>::max())
-        : last_from_(last_from) {
+    // What is expected: the first way, from `last_from` bytes on the last, with which the first trial waits for
+    // `patience` trials: that way may have a contest of its own, which should not be under way as well.
+    explicit Contest(std::size_t last_from = std::numeric_limits<std::size_t>::max(),
+                     std::uint32_t patience = 1)
+        : last_from_(last_from), patience_(patience) {
         for (unsigned index = 0; index < kClasses; ++index) {
             classes_[index].way = classes_[index].chosen = expected(index);
             classes_[index].left = before_first(index);
@@ -81,9 +83,7 @@ class Contest {
     }
     // Messages of a trial of this size, if no way is left out, and before the first one.
     static constexpr std::uint32_t trial_of(std::size_t bytes) { return trial(index_of(bytes)); }
-    static constexpr std::uint32_t before_first_of(std::size_t bytes) {
-        return before_first(index_of(bytes));
-    }
+    std::uint32_t before_first_of(std::size_t bytes) const { return before_first(index_of(bytes)); }
 
  private:
     static constexpr std::uint32_t kShortestBlock = 2;
@@ -126,7 +126,8 @@ class Contest {
     static constexpr std::uint32_t trial(unsigned index) {
         return rounds(index) * ways(index) * (uncounted(index) + block(index));
     }
-    static constexpr std::uint32_t before_first(unsigned index) {
+    std::uint32_t before_first(unsigned index) const {
+        if (expected(index) != 0) return patience_ * trial(index);
         return rounds(index) == kRounds ? trial(index) / kRounds : trial(index);
     }
 
@@ -192,6 +193,7 @@ class Contest {
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
     std::size_t last_from_;
+    std::uint32_t patience_;
     std::array<Class, kClasses> classes_{};
 };
 

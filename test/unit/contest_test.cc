@@ -32,7 +32,8 @@ class ContestTest : public ::testing::Test {
     // Until the first decision.
     void decide(std::uint64_t first, std::uint64_t second) { send(kBefore + kTrial, first, second); }
 
-    static constexpr std::uint32_t kTrial = Contest::trial_of(600), kBefore = Contest::before_first_of(600);
+    static constexpr std::uint32_t kTrial = Contest::trial_of(600);
+    const std::uint32_t kBefore = Contest().before_first_of(600);
     static constexpr std::uint32_t kShortest = Contest::kShortestRun * kTrial;
     static constexpr std::uint32_t kLongest = Contest::kLongestRun * kTrial;
     Contest contest;
@@ -43,7 +44,7 @@ class ContestTest : public ::testing::Test {
 TEST_F(ContestTest, every_size_begins_with_the_first_way_and_tries_each_for_half_of_a_trial) {
     for (const std::size_t bytes : {512UL, 1024UL, 1UL << 30}) {
         const auto trial = static_cast<int>(Contest::trial_of(bytes));
-        const auto before = static_cast<int>(Contest::before_first_of(bytes));
+        const auto before = static_cast<int>(contest.before_first_of(bytes));
         EXPECT_EQ(send(before, 10, 10, bytes), before);
         EXPECT_EQ(send(trial, 10, 10, bytes), trial / 2);
     }
@@ -130,7 +131,8 @@ class ThreeWays : public ::testing::Test {
         return taken;
     }
     using Three = platform::Contest<512, 8, 16, 3, 2048>;
-    static constexpr std::uint32_t kTrial = Three::trial_of(5000), kBefore = Three::before_first_of(5000);
+    static constexpr std::uint32_t kTrial = Three::trial_of(5000);
+    const std::uint32_t kBefore = Three().before_first_of(5000);
     Three contest;
     std::uint64_t now = 0;
 };
@@ -148,7 +150,10 @@ TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
 TEST_F(ThreeWays, the_last_way_may_be_what_is_expected_of_long_messages) {
     contest = Three(8192);
     EXPECT_EQ(contest.way(8191), 0U);
-    EXPECT_EQ(send(Three::before_first_of(8192), {1, 1, 10}, 8192)[2], Three::before_first_of(8192));
+    const std::uint32_t before = contest.before_first_of(8192);
+    EXPECT_EQ(before, Three::trial_of(8192));
+    EXPECT_EQ(Three(8192, 3).before_first_of(8192), 3 * before);
+    EXPECT_EQ(send(before, {1, 1, 10}, 8192)[2], before);
     send(Three::trial_of(8192), {1, 10, 10}, 8192);
     EXPECT_EQ(contest.way(8192), 0U);
     EXPECT_EQ(contest.way(16384), 0U) << "not expected of half the size";
@@ -225,9 +230,9 @@ TEST_F(ThreeWays, the_fastest_way_is_found_in_windows_of_any_length) {
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = platform::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
-    EXPECT_EQ(Gets::before_first_of(4096), 2 * 80U) << "one round";
+    EXPECT_EQ(Gets().before_first_of(4096), 2 * 80U) << "one round";
     EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRoundsOfLongest * 3 * 3);
-    EXPECT_EQ(Gets::before_first_of(1UL << 20), Gets::trial_of(1UL << 20)) << "benchmarks send ten of 4 MiB";
+    EXPECT_EQ(Gets().before_first_of(1UL << 20), Gets::trial_of(1UL << 20)) << "benchmarks send ten of 4 MiB";
 }
 
 }  // namespace
