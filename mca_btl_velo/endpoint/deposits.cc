@@ -15,13 +15,10 @@ constexpr int kLooks = 2000;
 
 // The name of a deposit: what the peer is told is the number of the chunk, from 1 on, or 0. Its owner knows
 // which one it was there, which way it went, and whether its end tells something about that.
-constexpr std::uint32_t kTried = 1U << 8, kNext = 1U << 11;
-constexpr unsigned kWayShift = 9;
+constexpr std::uint32_t kTried = 1U << 8;
+constexpr unsigned kTicketShift = 9;
 constexpr std::uint32_t number_of(std::uint32_t deposit) {
     return deposit & (kTried - 1);
-}
-constexpr unsigned way_of(std::uint32_t deposit) {
-    return deposit >> kWayShift & 3;
 }
 
 rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
@@ -37,6 +34,14 @@ Deposits::Deposits(OptionalMutex& mutex, const fabric::shm::Segment& mailbox, fl
     under_way_.reserve(outbox_.plan().size(flow::OutboxPlan::kSizes - 1).count);
 }
 
+Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
+    return name >> kTicketShift & ((1U << Ways::kTicketBits) - 1);
+}
+
+unsigned Deposits::way_of(std::uint32_t name) {
+    return Ways::way_of(ticket_of(name));
+}
+
 std::optional<std::uint32_t> Deposits::place_of(std::uint32_t name) {
     if (number_of(name) == 0) return std::nullopt;
     return flow::OutboxPlan::place_of_large(number_of(name) - 1);
@@ -47,7 +52,7 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes <= outbox_.plan().size(1).room() || bytes > kMost) return 0;
     std::uint32_t tried = 0;
     if (tries_) {
-        tried = kTried | contest_.begin(bytes, platform::ticks) << kWayShift;
+        tried = kTried | contest_.begin(bytes, platform::ticks) << kTicketShift;
         if (way_of(tried) == kElsewhere) return tried;
     }
     flow::Outbox::Chunk chunk = take(bytes);
@@ -62,7 +67,7 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
     there.address = reinterpret_cast<std::uint64_t>(data);
     words_of(there).open();
-    const std::uint32_t name = (begun_ += kNext) | tried | number;
+    const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
     const Storing by = way_of(tried) == kByString ? Storing::kString : usual_storing(peer.distance.far());
     under_way_.push_back({&peer, name, by, false, static_cast<const std::byte*>(data), bytes, 0});
     return name;
@@ -139,7 +144,7 @@ void Deposits::forget(Place deposit) {
 
 void Deposits::end(Peer& peer, std::uint32_t name, std::size_t bytes) {
     if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
-    if ((name & kTried) != 0) contest_.ended(bytes, way_of(name), platform::ticks);
+    if ((name & kTried) != 0) contest_.ended(bytes, ticket_of(name), platform::ticks);
     if (number_of(name) == 0) return;
     if (const auto found = find(name); found != under_way_.end()) forget(found);
 }

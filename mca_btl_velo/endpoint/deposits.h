@@ -88,7 +88,10 @@ class Deposits {
     // Stored as usual, or by string, or left where it is.
     enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
-    platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024> contest_{kExpectedBelow, kPatience};
+    using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;
+    static Ways::Ticket ticket_of(std::uint32_t name);
+    static unsigned way_of(std::uint32_t name);
+    Ways contest_{kExpectedBelow, kPatience};
 };
 
 }  // namespace velo::endpoint

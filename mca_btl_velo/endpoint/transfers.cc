@@ -60,12 +60,12 @@ Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) {
     if (bytes < kLeastTried) return Route::kSingleCopy;
     if (bytes > kMostTried) return Route::kDualCopy;
     completion.tried = bytes;
-    completion.way = getting_.begin(bytes, platform::ticks);
-    return static_cast<Route>(completion.way);
+    completion.ticket = getting_.begin(bytes, platform::ticks);
+    return static_cast<Route>(getting_.way_of(completion.ticket));
 }
 
 void Engine::got(const rma::Completion& completion) {
-    if (completion.tried != 0) getting_.ended(completion.tried, completion.way, platform::ticks);
+    if (completion.tried != 0) getting_.ended(completion.tried, completion.ticket, platform::ticks);
 }
 
 bool Engine::is_getting(const Peer& peer) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "messaging/messenger.h"
 
@@ -75,6 +76,8 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         const std::uint32_t deposited = send->deposit;
         const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
         if (placement != nullptr) place(*to, *placement);
+        if (status < VELO_OK && send->depositor != nullptr)
+            engine_.end_deposit(*std::exchange(send->depositor, nullptr), deposited, bytes);
         if (status < VELO_OK || VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
         engine_.store_deposit(deposited);
         return is_last(send) ? send->status : VELO_QUEUED;

@@ -4,10 +4,10 @@
 // between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
 // grows as long as the outcome stays the same. The first trial waits for as many messages as its first round
-// has, after which what is hopeless is left out, and of the longest for as many as it has itself or more,
-// since many programs send few of those; until then the way is the one that is expected, or the one that turned out to
-// be much faster than that for messages of half the size. All processes try in the
-// same order, so that two that send to each other as much mostly try the same at the same time.
+// has, after which what is hopeless is left out, of the longest for as many as it has itself, since many
+// programs send few of those, and with `patience` for more; until then the way is the one that is expected,
+// or the one that turned out to be much faster than that for messages of half the size. All processes try in
+// the same order, so that two that send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -50,18 +50,22 @@ class Contest {
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     // A trial is under way.
     bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
-    // The same for one that begins now, of several that may be under way, and `ended` is told of each: a block
-    // tries no more than it needs, the others go as before, and it lasts from where its first one begins, as
-    // those that are under way together may all end at once.
+    // Of one that has begun: the block in which it did, and the way that it goes.
+    using Ticket = std::uint32_t;
+    static constexpr unsigned kTicketBits = 10;
+    static constexpr unsigned way_of(Ticket ticket) { return ticket >> 8 & 3; }
+    // The same for one that begins now, of several that may be under way, and `ended` is told of each, in any
+    // order: a block tries no more than it needs, the others go as before, and it lasts from where its first
+    // one begins, as those that are under way together may all end at once.
     template <typename Clock>
-    unsigned begin(std::size_t bytes, Clock&& ticks) {
+    Ticket begin(std::size_t bytes, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
-        ++size.under_way;
-        if (size.rounds == 0) return size.way;
-        if (++size.started > uncounted(index) + block(index)) return size.chosen;
+        if (size.rounds == 0) return ticket(size.way, size.block);
+        if (++size.started > kLost) open_block(size, index);
+        if (size.started > uncounted(index) + block(index)) return ticket(size.chosen, kOther);
         if (size.started == uncounted(index) + 1) size.first_began = ticks();
-        return size.way;
+        return ticket(size.way, size.block);
     }
     // One has gone the way that is due. ticks() is asked where a block begins or ends.
     template <typename Clock>
@@ -70,16 +74,10 @@ class Contest {
         size.bytes += bytes;
         if (--size.left == 0) turn(index_of(bytes), ticks());
     }
-    // One that began has ended, and went this way. What began before the block did tells nothing about it.
+    // What began in another block tells nothing about this one.
     template <typename Clock>
-    void ended(std::size_t bytes, unsigned way, Clock&& ticks) {
-        Class& size = classes_[index_of(bytes)];
-        --size.under_way;
-        if (size.before_block > 0) {
-            --size.before_block;
-        } else if (way == size.way) {
-            went(bytes, ticks);
-        }
+    void ended(std::size_t bytes, Ticket ticket, Clock&& ticks) {
+        if ((ticket & 0xff) == classes_[index_of(bytes)].block) went(bytes, ticks);
     }
     // Messages of a trial of this size, if no way is left out, and before the first one.
     static constexpr std::uint32_t trial_of(std::size_t bytes) { return trial(index_of(bytes)); }
@@ -87,6 +85,15 @@ class Contest {
 
  private:
     static constexpr std::uint32_t kShortestBlock = 2;
+    // Messages that begin in vain while a block waits for the end of its own: some of those are lost, with
+    // their peer, and it begins anew.
+    static constexpr std::uint32_t kLost = 4096;
+    // Blocks are numbered from 0 on, round and round; of none of them.
+    static constexpr std::uint8_t kOther = 0xff;
+    static_assert(kWays <= 4);
+    static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) {
+        return block | Ticket{way} << 8;
+    }
     // A way whose shortest block took so many times the shortest of all is left out after a trial's first
     // round.
     static constexpr float kHopeless = 1.5F;
@@ -102,8 +109,7 @@ class Contest {
         // that counts has.
         std::uint32_t started = 0;
         std::uint64_t first_began = 0;
-        // Those that have begun and not ended, and how many of them began before the block did.
-        std::uint32_t under_way = 0, before_block = 0;
+        std::uint8_t block = 0;  // its number; between trials: that of the run
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
@@ -148,13 +154,17 @@ class Contest {
         size.bytes = 0;
         size.began = size.counts && size.started > uncounted(index) ? size.first_began : now;
         if (size.rounds == 0) return decide(index);
-        if (!size.counts) {
-            size.started = 0;
-            size.before_block = size.under_way;
-        }
-        size.way = due(size, ways(index));
-        size.left = size.counts ? block(index) : uncounted(index);
+        if (!size.counts) return open_block(size, index);
+        size.left = block(index);
     }
+    void open_block(Class& size, unsigned index) {
+        number(size);
+        size.counts = false;
+        size.started = 0;
+        size.way = due(size, ways(index));
+        size.left = uncounted(index);
+    }
+    static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
     // The next block of the trial: the next way in the order of the round that is not hopeless.
     void next(Class& size, unsigned index) const {
         const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
@@ -180,7 +190,7 @@ class Contest {
         if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
-        size.before_block = 0;
+        number(size);
         size.left = size.run * trial(index);
         ++size.trials;
         if (index + 1 == kClasses) return;

@@ -46,9 +46,9 @@ struct Completion {
     void* argument = nullptr;
     velo_status status = VELO_OK;
     std::uint64_t result = 0;
-    // The engine's: bytes of a get of which it tries the ways, else 0, and its way.
+    // The engine's: bytes of a get of which it tries the ways, else 0, and its ticket.
     std::uint64_t tried = 0;
-    unsigned way = 0;
+    std::uint32_t ticket = 0;
 };
 
 class Rma {
