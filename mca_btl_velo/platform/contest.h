@@ -35,8 +35,8 @@ class Contest {
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F, kMuch = 0.7F;
 
-    // What is expected: the first way, from `last_from` bytes on the last, with which the first trial waits for
-    // `patience` trials: that way may have a contest of its own, which should not be under way as well.
+    // What is expected: the first way, from `last_from` bytes on the last, with which the first trial waits
+    // for `patience` trials: that way may have a contest of its own, which should not be under way as well.
     explicit Contest(std::size_t last_from = std::numeric_limits<std::size_t>::max(),
                      std::uint32_t patience = 1)
         : last_from_(last_from), patience_(patience) {
@@ -91,9 +91,7 @@ class Contest {
     // Blocks are numbered from 0 on, round and round; of none of them.
     static constexpr std::uint8_t kOther = 0xff;
     static_assert(kWays <= 4);
-    static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) {
-        return block | Ticket{way} << 8;
-    }
+    static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) { return block | Ticket{way} << 8; }
     // A way whose shortest block took so many times the shortest of all is left out after a trial's first
     // round.
     static constexpr float kHopeless = 1.5F;

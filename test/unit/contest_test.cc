@@ -224,7 +224,8 @@ TEST_F(ThreeWays, the_fastest_way_is_found_in_windows_of_any_length) {
                     now += ticks[Three::way_of(under_way.back())];
                 };
                 const auto end = [&] {
-                    const auto one = under_way.begin() + random() % std::min<std::size_t>(3, under_way.size());
+                    const auto one =
+                        under_way.begin() + random() % std::min<std::size_t>(3, under_way.size());
                     contest.ended(5000, *one, [&] { return now; });
                     under_way.erase(one);
                 };
