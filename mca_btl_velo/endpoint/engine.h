@@ -93,8 +93,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::optional<std::uint32_t> announce(Peer& peer, std::size_t bytes);
     // ... the data are there, in a deposit, too, if it is not 0: as `transfer_deposited`.
     velo_status transfer_announced(Peer& peer, std::uint32_t ticket, std::uint32_t deposit, void* local,
-                                   std::uint64_t remote, std::size_t bytes,
-                                   const rma::Completion& completion, By by);
+                                   std::uint64_t remote, std::size_t bytes, const rma::Completion& completion,
+                                   By by);
     // ... or they will not be: nothing is written any more, or (false) nothing will be when `completion` is
     // told of an error.
     bool withdraw(Peer& peer, std::uint32_t ticket, std::size_t bytes, const rma::Completion& completion);
@@ -280,13 +280,15 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool is_referred_to(const Peer& peer, std::size_t bytes) const {
         return bytes >= peer.refer_from && (!measures_ways() || references_.way(bytes) != kInPackets);
     }
+    bool is_tried(const Peer& peer, std::size_t bytes) const {
+        return bytes >= peer.refer_from && measures_ways();
+    }
     Storing storing_of(const Peer& peer, std::size_t bytes) const {
-        const bool by_string =
-            bytes >= peer.refer_from && measures_ways() && references_.way(bytes) == kByString;
+        const bool by_string = is_tried(peer, bytes) && references_.way(bytes) == kByString;
         return by_string ? Storing::kString : usual_storing(peer.distance.far());
     }
     void went(const Peer& peer, std::size_t bytes) {
-        if (bytes >= peer.refer_from && measures_ways()) references_.went(bytes, platform::ticks);
+        if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
     }
     void look_at_distance(Peer& peer);
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,

@@ -76,9 +76,12 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         const std::uint32_t deposited = send->deposit;
         const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
         if (placement != nullptr) place(*to, *placement);
-        if (status < VELO_OK && send->depositor != nullptr)
-            engine_.end_deposit(*std::exchange(send->depositor, nullptr), deposited, bytes);
-        if (status < VELO_OK || VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
+        if (status < VELO_OK) {
+            if (Peer* const peer = std::exchange(send->depositor, nullptr); peer != nullptr)
+                engine_.end_deposit(*peer, deposited, bytes);
+            return status;
+        }
+        if (VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
         engine_.store_deposit(deposited);
         return is_last(send) ? send->status : VELO_QUEUED;
     }

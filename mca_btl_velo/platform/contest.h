@@ -62,8 +62,8 @@ class Contest {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
         if (size.rounds == 0) return ticket(size.way, size.block);
-        if (++size.started > kLost) open_block(size, index);
-        if (size.started > uncounted(index) + block(index)) return ticket(size.chosen, kOther);
+        if (size.started == kLost) open_block(size, index);
+        if (++size.started > uncounted(index) + block(index)) return ticket(size.chosen, kOther);
         if (size.started == uncounted(index) + 1) size.first_began = ticks();
         return ticket(size.way, size.block);
     }

@@ -380,6 +380,22 @@ TEST_F(DepositTest, what_has_been_read_makes_room_and_its_end_harms_nobody) {
     party_.step();
 }
 
+TEST_F(DepositTest, where_both_send_at_once_long_data_is_stored_as_well) {
+    constexpr std::size_t kLong = 200'000;
+    const std::uint32_t own = begin(kLong);
+    ASSERT_NE(number_of(own), 0U);
+    char target[8];
+    EXPECT_EQ(
+        velo_get_deposited(
+            party_[1].engine, party_[1].peers[0], 0, target, reinterpret_cast<std::uint64_t>(source_.data()),
+            sizeof target, [](void*, velo_status, std::uint64_t) {}, nullptr),
+        VELO_OK);
+    const std::uint32_t crossing = begin(kLong);
+    EXPECT_NE(number_of(crossing), 0U);
+    EXPECT_NE(number_of(crossing), number_of(own));
+    for (const std::uint32_t deposit : {own, crossing}) velo_deposit_end(party_[1].peers[0], deposit, kLong);
+}
+
 TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
     for (int i = 0; i < 2; ++i) ASSERT_NE(begin(), 0U);
     for (unsigned i = 0; i < 300; ++i) party_.send(1, 0, 1, pattern(2000, i));
