@@ -167,10 +167,7 @@ class Outbox {
     template <class IsRead>
     Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
         const std::size_t fit = fitting(bytes);
-        if (fit > 0)
-            free_read(share, is_read);
-        else if (share.bytes >= kMany)
-            look(share, reading, is_read);
+        look(share, fit, reading, is_read);
         if (share.bytes < free_)
             if (const Chunk chunk = find(fit, share); chunk.room != 0) return chunk;
         free_read(share, is_read);
@@ -230,10 +227,10 @@ class Outbox {
 
  private:
     static constexpr std::uint32_t kBits = 64;
-    // A look brings a line back that the peer has stored into, and what is used again is in the caches:
-    // before a small chunk is taken, peers that hold so many bytes are looked at, if they read in order for
-    // half of their chunks at once; before another, always.
-    static constexpr std::uint64_t kMany = std::uint64_t{8} * OutboxPlan::kStride[0];
+    // A look brings a line back that the peer has stored into, and what is used again is in the caches: peers
+    // that hold as many bytes as so many chunks of the size that is taken are looked at, if they read in order
+    // for half of their chunks at once.
+    static constexpr std::uint64_t kMany[OutboxPlan::kSizes] = {8, 4, 1};
 
     std::size_t size_index(std::uint32_t number) const {
         return std::size_t{number >= first_[1]} + std::size_t{number >= first_[2]};
@@ -281,8 +278,9 @@ class Outbox {
         return size;
     }
     template <class IsRead>
-    void look(OutboxShare& share, Reading reading, IsRead& is_read) {
-        while (share.bytes >= kMany) {
+    void look(OutboxShare& share, std::size_t size, Reading reading, IsRead& is_read) {
+        const std::uint64_t many = kMany[size] * OutboxPlan::kStride[size];
+        while (share.bytes >= many) {
             const std::uint32_t step = reading == Reading::kInOrder ? (share.chunks + 1) / 2 : 1;
             std::uint32_t last = share.oldest;
             for (std::uint32_t i = 1; i < step; ++i) last = next_[last];
