@@ -228,8 +228,8 @@ class Outbox {
  private:
     static constexpr std::uint32_t kBits = 64;
     // A look brings a line back that the peer has stored into, and what is used again is in the caches: peers
-    // that hold as many bytes as so many chunks of the size that is taken are looked at, if they read in order
-    // for half of their chunks at once.
+    // that hold as many bytes as so many chunks of the size that is taken are looked at, if they read in
+    // order for half of their chunks at once.
     static constexpr std::uint64_t kMany[OutboxPlan::kSizes] = {8, 4, 1};
 
     std::size_t size_index(std::uint32_t number) const {
