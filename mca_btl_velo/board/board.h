@@ -89,11 +89,11 @@ class BasicBoard {
                 std::size_t{count} * shape_.chunk};
     }
     // The same of this member, to be stored in. Readers have its lines from when it was used before: all are
-    // asked back at once, instead of one after the other by the stores.
-    std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead) const {
+    // asked back at once, instead of one after the other by the stores, unless those `need_none` of them.
+    std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead, bool need_none) const {
         std::byte* const mine = place(me_, bytes, ahead);
-        for (std::uint32_t at = 0; bytes > kInLine && at < bytes; at += kLineBytes)
-            platform::prefetch_for_write(mine + at);
+        if (bytes <= kInLine || need_none) return mine;
+        for (std::uint32_t at = 0; at < bytes; at += kLineBytes) platform::prefetch_for_write(mine + at);
         return mine;
     }
     // When the payload is there. As the result: only who has arrived last.

@@ -1,6 +1,7 @@
 // Blocks that readers copy out of the giver's own memory, by single copy: one copy instead of two, for a
 // system call, and the giver waits until all have read. Which takes less depends on whether the data are in
-// the readers' caches already, so the operations themselves show it, for each kind and size.
+// the readers' caches already, and on how this processor stores into chunks best, so the operations
+// themselves show it, for each kind and size.
 #pragma once
 
 #include <array>
@@ -19,12 +20,12 @@ namespace velo::board {
 
 class Direct {
  public:
-    // Bytes of a block, at all members alike.
-    static constexpr std::size_t kLeast = 16384;
+    // Bytes of a block, at all members alike, from which on it may be read directly, and its way is chosen.
+    static constexpr std::size_t kLeast = 16384, kLeastTried = 4096;
 
     struct Choice {
         std::string mechanism = "copy";  // of btl_velo_single_copy_mechanism; "copy": none
-        std::uint64_t from = 0;          // bytes from which on blocks are read directly; 0: where it is faster
+        std::uint64_t from = 0;  // bytes from which on blocks are read directly; 0: where it is faster
     };
 
     Direct(const Choice& choice, std::uint32_t members);
@@ -32,9 +33,12 @@ class Direct {
     // Of this process. Throws Failure where the mechanism was asked for by name, and there is none.
     static Memory memory(const Choice& choice);
 
-    // Whether what this member gives is to be read directly.
-    bool goes(velo_board_operation operation, std::uint64_t bytes) const {
-        return from_ == 0 ? kinds_[operation].contest.way(bytes) != 0 : bytes >= from_;
+    // In chunks, stored as usual or by the processor's string instruction, or directly.
+    enum Way : std::uint8_t { kInChunks, kByString, kDirectly, kWays };
+    // How what this member gives is to go.
+    Way way(velo_board_operation operation, std::uint64_t bytes) const {
+        if (from_ == 0) return static_cast<Way>(kinds_[operation].contest.way(bytes));
+        return bytes >= from_ ? kDirectly : kInChunks;
     }
     // An operation in which it could choose is over. `ticks`: that it took whoever was in it longest; asked
     // for where that counts. A way is judged by that, and not by what passes from one operation to the next:
@@ -55,9 +59,9 @@ class Direct {
     bool has_reached(std::uint32_t member) const { return readers_[member].memory != nullptr; }
 
  private:
-    // In chunks or directly; up to 1 MiB and more.
+    // Up to 1 MiB and more.
     struct Kind {
-        platform::Contest<kLeast, 7, 16> contest;
+        platform::Contest<kLeastTried, 9, 16, kWays, kLeast> contest;
         std::uint64_t spent = 0;  // ticks, in trials
     };
     struct Reader {

@@ -111,7 +111,7 @@ inline void Member::wait_for_place(std::uint32_t bytes, std::uint32_t ahead) {
 inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     wait_for_place(bytes, ahead);
     back(board_.me(), bytes, ahead, &backed_);
-    return board_.own_place(bytes, ahead);
+    return board_.own_place(bytes, ahead, by_string_);
 }
 
 // Before this member stores in a chunk of `writer`.
@@ -132,10 +132,17 @@ inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_
     *backed |= 1U << part;
 }
 
+// Into a chunk of its own.
+inline void Member::store(std::byte* to, const std::byte* from, std::size_t bytes) const {
+    if (by_string_) [[unlikely]]
+        return platform::copy_by_string(to, from, bytes);
+    platform::copy(to, from, bytes);
+}
+
 inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
     if (given_) [[unlikely]]
         return;
-    platform::copy(own_place(bytes, ahead), data, bytes);
+    store(own_place(bytes, ahead), data, bytes);
     board_.publish(board_.me(), bytes, ahead);
     published_ += 1;
 }
@@ -148,12 +155,11 @@ void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::u
     const std::uint32_t others = board_.members() - 1, me = board_.me();
     std::byte* place = own_place(bytes * others, ahead);
     if (block == bytes) {
-        platform::copy(place, blocks, std::size_t{bytes} * me);
-        platform::copy(place + std::size_t{bytes} * me, blocks + (me + 1) * block,
-                       std::size_t{bytes} * (others - me));
+        store(place, blocks, std::size_t{bytes} * me);
+        store(place + std::size_t{bytes} * me, blocks + (me + 1) * block, std::size_t{bytes} * (others - me));
     } else {
         for (std::uint32_t i = 0; i < board_.members(); ++i)
-            if (i != me) platform::copy(place + slot(i, me) * bytes, blocks + i * block, bytes);
+            if (i != me) store(place + slot(i, me) * bytes, blocks + i * block, bytes);
     }
     board_.publish(me, bytes * others, ahead);
     published_ += 1;
@@ -220,7 +226,7 @@ inline Member::Passing Member::among_all(Passing what) const {
 template <typename Give, typename To>
 [[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
     const std::uint32_t most = what.in_blocks ? part_of_blocks() : shape().chunk;
-    if (what.bytes > most || what.bytes >= Direct::kLeast) [[unlikely]]
+    if (what.bytes > most || what.bytes >= Direct::kLeastTried) [[unlikely]]
         return pass_in_runs(what, most, give, to);
     if (what.bytes == 0) return;
     const auto bytes = static_cast<std::uint32_t>(what.bytes),
@@ -250,8 +256,7 @@ template <typename Give, typename To>
             for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver) {
                 if (giver == board_.me() || (ways.taken >> giver % Board::kMostReaders & 1) != 0) continue;
                 const std::byte* const from = pick_up(giver, part * blocks);
-                if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways))
-                    continue;
+                if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways)) continue;
                 take(what, giver, from, to(giver) + offset, part);
             }
             return !ways.gives && ways.taken == 0;
@@ -273,7 +278,10 @@ inline void Member::take(const Passing& what, std::uint32_t giver, const std::by
     ways.began = platform::ticks();
     ways.may_choose =
         what.gives != nullptr && what.stays && board_.is_read_by(what.readers.first, what.readers.end);
-    ways.gives = ways.may_choose && direct_->goes(what.operation, what.bytes);
+    if (!ways.may_choose) return ways;
+    const Direct::Way way = direct_->way(what.operation, what.bytes);
+    ways.gives = way == Direct::kDirectly;
+    by_string_ = way == Direct::kByString;
     return ways;
 }
 
@@ -307,6 +315,7 @@ inline void Member::take(const Passing& what, std::uint32_t giver, const std::by
 }
 
 [[gnu::cold, gnu::noinline]] void Member::end(const Passing& what, const Ways& ways) {
+    by_string_ = false;
     if (ways.gives)
         wait([&] { return board_.have_finished(what.readers.first, what.readers.end); },
              [this] { return board_.fault_of_readers(); }, [this] { return slowest(); });

@@ -145,15 +145,16 @@ class Member {
     void publish_whole(const Passing& what, std::uint32_t bytes);
     bool take_directly(const Passing& what, std::uint32_t giver, std::byte* to, Ways* ways);
     void end(const Passing& what, const Ways& ways);
-    // Whether its blocks may be read from their giver's memory; a run takes up to `most` of each of `blocks`.
+    // Whether its blocks may go in several ways; a run takes up to `most` of each of `blocks`.
     bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t blocks) const {
-        return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent && most * blocks > kInLine &&
+        return bytes >= Direct::kLeastTried && bytes / most < Board::kMostSilent && most * blocks > kInLine &&
                board_.members() <= Board::kMostReaders && !given_;
     }
 
     void wait_for_place(std::uint32_t bytes, std::uint32_t ahead);
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
     void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead, std::uint32_t* backed);
+    void store(std::byte* to, const std::byte* from, std::size_t bytes) const;
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead = 0);
@@ -194,6 +195,7 @@ class Member {
     Direct::Choice choice_;
     std::unique_ptr<Direct> direct_;        // from the first operation that is long enough
     bool given_ = false, is_last_ = false;  // of the run that is under way without waiting
+    bool by_string_ = false;                // how this member stores what it gives in the operation under way
     bool has_waited_ = false;
     std::uint32_t seen_ = 0;  // of its writers, those before
 };
