@@ -402,9 +402,23 @@ bool Engine::has_left(Peer& peer) {
     return peer.left;
 }
 
+// A process may have ended by the time that it is answered for the first time, or end while its mailbox is
+// opened for that: its question came with the last of its messages, and nobody waits for the answer.
+bool Engine::may_be_answered(Peer& peer) {
+    if (peer.link) return true;
+    if (has_left(peer)) return false;
+    try {
+        reachable_peer(peer.index);
+    } catch (const Failure&) {
+        if (!has_left(peer)) throw;
+        return false;
+    }
+    return true;
+}
+
 void Engine::reach(Peer& peer) {
     std::lock_guard lock(mutex_);
-    if (!peer.departed) reachable_peer(peer.index);
+    if (!peer.departed) (void)may_be_answered(peer);
 }
 
 void Engine::dump(const Peer* only, int level) {

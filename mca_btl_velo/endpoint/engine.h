@@ -141,7 +141,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void listen(Listener* listener) { listener_ = listener; }
     // The other messages; likewise.
     void hand_messages_to(velo_message_fn message) noexcept { config_.message = message; }
-    // Connects to a peer that has sent something and was never connected to.
+    // Connects to a peer that has sent something and was never connected to, unless it has ended.
     void reach(Peer& peer);
     // Stands for processes that have departed: what is sent to it is lost, and nothing comes of it.
     Peer& nobody() noexcept { return *nobody_; }
@@ -237,6 +237,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void log_connection(const Peer& peer, const fabric::shm::Address& address) const;
     Peer& reachable_peer(flow::PeerIndex index);
     bool has_left(Peer& peer);
+    bool may_be_answered(Peer& peer);
 
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
     // many.

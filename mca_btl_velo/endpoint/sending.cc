@@ -309,11 +309,9 @@ void Domain::entered(flow::Account& from, wire::PacketKind kind, std::uint32_t v
     engine.trace_.received(static_cast<Peer&>(from), kind, value);
 }
 
-// A process may have ended by the time that it is answered for the first time: its question came with the
-// last of its messages, and nobody waits for the answer.
 void Engine::carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
-    if (has_left(peer)) return;
-    reachable_peer(peer.index).link.carry_control(kind, value);
+    if (!may_be_answered(peer)) return;
+    peer.link.carry_control(kind, value);
     peer.wake();
     trace_.emitted(peer, kind, value);
 }

@@ -1,17 +1,45 @@
 // Peers that end while others go on: what they held is free again, and so is the place of a process of
 // another job.
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdarg>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "engine_party.h"
 #include "messenger_party.h"
+
+namespace {
+
+pid_t ends_when_opened;  // the process of which some shared memory is
+
+void kill_and_wait(pid_t process) {
+    EXPECT_EQ(kill(process, SIGKILL), 0);
+    EXPECT_EQ(waitpid(process, nullptr, 0), process);
+}
+
+}  // namespace
+
+// In place of the C library's, for the calls of the engine in this program.
+extern "C" int open(const char* path, int flags, ...) {
+    static const auto next = reinterpret_cast<int (*)(const char*, int, ...)>(dlsym(RTLD_NEXT, "open"));
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    const std::string files = "/proc/" + std::to_string(ends_when_opened) + "/fd/";
+    if (ends_when_opened != 0 && std::string_view(path).starts_with(files))
+        kill_and_wait(std::exchange(ends_when_opened, 0));
+    return next(path, flags, mode);
+}
 
 namespace velo::test {
 namespace {
@@ -186,8 +214,7 @@ TEST_P(DepartingTest, a_process_that_is_killed_is_noticed_and_its_place_serves_t
             << error;
         party.send(0, kGuest, 1, pattern(300, 2));
         EXPECT_TRUE(comes_true(party, [&] { return party[0].received.size() == round; }));
-        EXPECT_EQ(kill(pid, SIGKILL), 0);
-        EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+        kill_and_wait(pid);
         close(ends[0]);
         close(ends[1]);
         for (unsigned i = 0; i < 50; ++i) party.send(0, kGuest, 1, pattern(300, i));
@@ -197,9 +224,38 @@ TEST_P(DepartingTest, a_process_that_is_killed_is_noticed_and_its_place_serves_t
     EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
 }
 
+// It was alive when that was looked at.
+TEST_P(DepartingTest, a_process_that_ends_while_its_mailbox_is_opened_for_an_answer_is_one_that_has_ended) {
+    constexpr unsigned kMessages = 200;
+    Party party(hosts(GetParam()));
+    const pid_t pid = fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+        Guest guest(party, GetParam(), 1001, false);
+        for (unsigned i = 0; i < kMessages; ++i) guest.tell(pattern(300, i));
+        for (;;) velo_progress(guest.member().engine);
+    }
+    ends_when_opened = pid;
+    EXPECT_TRUE(
+        comes_true(party, [&] { return ends_when_opened == 0 || party[0].received.size() == kMessages; }));
+    const bool answers = GetParam() != "none" && GetParam() != "rnr";
+    EXPECT_EQ(ends_when_opened == 0, answers);
+    if (std::exchange(ends_when_opened, 0) != 0) kill_and_wait(pid);
+    EXPECT_TRUE(comes_true(party, [&] { return party[0].gone.size() == 1; }));
+    EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
+
+    Guest next(party, GetParam(), 1002);
+    party[0].received.clear();
+    next.tell("hello");
+    next.settle();
+    EXPECT_EQ(party[0].received.size(), 1U);
+}
+
 // A process with a messenger, and what it does with the messenger of another one.
 struct Speaker {
-    Speaker(Member& on, Member& other) : member(on), peer(meet(on, other)) {
+    Speaker(Member& on, Member& other) : Speaker(on, meet(on, other)) {}
+    // To whom this one has never spoken, if nullptr.
+    Speaker(Member& on, velo_peer* to) : member(on), peer(to) {
         const velo_messenger_config config{.eager_limit = 1000,
                                            .unexpected_pool = 1 << 20,
                                            .header_pool = 1 << 16,
@@ -285,6 +341,27 @@ TEST_P(DepartingTest, messages_that_nobody_has_received_yet_stay_those_of_the_pr
         EXPECT_TRUE(late.done && late.status == VELO_OK);
         EXPECT_EQ(late.text(), each.data);
     }
+    EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
+}
+
+TEST_P(DepartingTest, what_a_process_that_was_never_met_sent_before_it_ended_is_received) {
+    Party party(hosts(GetParam()));
+    Guest guest(party, GetParam(), 1001, false);
+    Speaker host(party[0], nullptr);
+    Speaker speaker(guest.member(), party[0]);
+    speaker.connect(host);
+    Transfer sent, received;
+    // Under lazy nothing leaves without an answer, for which the host has to meet the guest.
+    if (GetParam() == "lazy") guest.tell("a first message");
+    guest.settle();
+    speaker.send(sent, pattern(100, 1), 1);
+    ASSERT_TRUE(sent.done);
+    velo_messenger_close(std::exchange(speaker.messenger, nullptr));
+    guest.end();
+    host.receive(received, 1);
+    EXPECT_TRUE(comes_true(party, [&] { return received.done; }));
+    EXPECT_EQ(received.text(), pattern(100, 1));
+    EXPECT_TRUE(comes_true(party, [&] { return party[0].gone.size() == 1; }));
     EXPECT_TRUE(party[0].fatal.empty()) << party[0].fatal.front();
 }
 
