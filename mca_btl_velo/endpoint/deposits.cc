@@ -13,16 +13,27 @@ namespace {
 // How often either side looks for a step of the other, which is on its way unless the other is not running.
 constexpr int kLooks = 2000;
 
-// The name of a deposit: what the peer is told is the number of the chunk, from 1 on, or 0. Its owner knows
-// which one it was there, which way it went, and whether its end tells something about that.
+// The name of a deposit: what the peer is told is its number, from 1 on, or 0. Its owner knows which one it
+// was there, which way it went, and whether its end tells something about that. A number stands for a chunk:
+// the first so many for one each, in order, the next for the same ones, and so on. So several deposits may be
+// those of a chunk, one after the other, and the peer sees whose turn it is.
 constexpr std::uint32_t kTried = 1U << 8;
 constexpr unsigned kTicketShift = 9;
+constexpr std::uint32_t kMostNumbers = kTried - 1;
 constexpr std::uint32_t number_of(std::uint32_t deposit) {
-    return deposit & (kTried - 1);
+    return deposit & kMostNumbers;
+}
+
+std::uint32_t chunks_of(const flow::OutboxPlan& plan) {
+    return plan.size(flow::OutboxPlan::kSizes - 1).count;
+}
+
+std::uint32_t place_by(const flow::OutboxPlan& plan, std::uint32_t number) {
+    return flow::OutboxPlan::place_of_large((number - 1) % chunks_of(plan));
 }
 
 rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
-    return {&chunk.deposited, &chunk.taken,
+    return {&chunk.number, &chunk.deposited, &chunk.taken,
             reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPage};
 }
 
@@ -31,7 +42,9 @@ rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
 Deposits::Deposits(OptionalMutex& mutex, const fabric::shm::Segment& mailbox, flow::Outbox& outbox,
                    bool tries, bool threads)
     : mutex_(mutex), mailbox_(mailbox), outbox_(outbox), tries_(tries), threads_(threads) {
-    under_way_.reserve(outbox_.plan().size(flow::OutboxPlan::kSizes - 1).count);
+    under_way_.reserve(chunks_of(outbox_.plan()));
+    waiting_.reserve(kMostWaiting);
+    turns_.resize(chunks_of(outbox_.plan()));
 }
 
 Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
@@ -42,9 +55,40 @@ unsigned Deposits::way_of(std::uint32_t name) {
     return Ways::way_of(ticket_of(name));
 }
 
-std::optional<std::uint32_t> Deposits::place_of(std::uint32_t name) {
-    if (number_of(name) == 0) return std::nullopt;
-    return flow::OutboxPlan::place_of_large(number_of(name) - 1);
+std::uint32_t Deposits::place_of(const UnderWay& deposit) const {
+    return place_by(outbox_.plan(), number_of(deposit.name));
+}
+
+// The next number of the chunk; 0: a deposit has it, or there is none.
+std::uint32_t Deposits::number_for(std::uint32_t place) {
+    const std::uint32_t chunk = flow::OutboxPlan::number_of_large(place), chunks = chunks_of(outbox_.plan());
+    const std::uint32_t number = 1 + chunk + turns_[chunk] * chunks;
+    const auto has_it = [number](const UnderWay& deposit) { return number_of(deposit.name) == number; };
+    if (number > kMostNumbers || std::any_of(under_way_.begin(), under_way_.end(), has_it) ||
+        std::any_of(waiting_.begin(), waiting_.end(), has_it))
+        return 0;
+    if (number + chunks > kMostNumbers)
+        turns_[chunk] = 0;
+    else
+        ++turns_[chunk];
+    return number;
+}
+
+// The number of a chunk that the peer will have read when it comes to what it is about to be told, since it
+// was told of all that is in the chunks before that; they serve in turn. 0: none.
+std::uint32_t Deposits::await_chunk(const Peer& peer) {
+    if (threads_ || !peer.crossing || under_way_.empty() || waiting_.size() == kMostWaiting) return 0;
+    if (std::any_of(under_way_.begin(), under_way_.end(),
+                    [&](const UnderWay& deposit) { return deposit.peer != &peer; }))
+        return 0;
+    return number_for(place_of(under_way_[waited_++ % under_way_.size()]));
+}
+
+void Deposits::open(const UnderWay& deposit) const {
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(place_of(deposit));
+    there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
+    there.address = reinterpret_cast<std::uint64_t>(deposit.data);
+    words_of(there).open(number_of(deposit.name));
 }
 
 // Of the largest chunks, which REFs need only of messages that are longer than usual.
@@ -57,19 +101,18 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     }
     flow::Outbox::Chunk chunk = take(bytes);
     if (chunk.room == 0 && await_room(peer)) chunk = take(bytes);
-    if (chunk.room == 0) return tried;
-    const std::uint32_t number = 1 + flow::OutboxPlan::number_of_large(chunk.place);
-    if (number_of(number) != number || chunk.room < rma::Deposit::kRing) {
-        outbox_.give_back(chunk);
+    const bool waits = chunk.room == 0;
+    const std::uint32_t number = waits ? await_chunk(peer) : number_for(chunk.place);
+    if (number == 0 || (!waits && chunk.room < rma::Deposit::kRing)) {
+        if (!waits) outbox_.give_back(chunk);
         return tried;
     }
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
-    there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
-    there.address = reinterpret_cast<std::uint64_t>(data);
-    words_of(there).open();
     const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
     const Storing by = way_of(tried) == kByString ? Storing::kString : usual_storing(peer.distance.far());
-    under_way_.push_back({&peer, name, by, false, static_cast<const std::byte*>(data), bytes, 0});
+    std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
+    list.push_back({&peer, name, by, false, static_cast<const std::byte*>(data), bytes, 0, waits});
+    feeding_ += waits;
+    if (!waits) open(list.back());
     return name;
 }
 
@@ -79,7 +122,7 @@ flow::Outbox::Chunk Deposits::take(std::size_t bytes) {
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(*place_of(deposit.name));
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(place_of(deposit));
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
     const auto pieces =
         deposit.by == Storing::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
@@ -120,6 +163,7 @@ void Deposits::store(std::uint32_t name) {
 }
 
 void Deposits::feed() {
+    if (!waiting_.empty()) end_read();
     for (UnderWay& deposit : under_way_) {
         if (!deposit.feeds) continue;
         deposit.stored = store(deposit);
@@ -136,17 +180,33 @@ Deposits::Place Deposits::find(std::uint32_t name) {
                         [name](const UnderWay& deposit) { return deposit.name == name; });
 }
 
+// Its chunk goes to the first one that waits for it.
 void Deposits::forget(Place deposit) {
     stop_feeding(*deposit);
-    outbox_.give_back_at(*place_of(deposit->name));
-    under_way_.erase(deposit);
+    const std::uint32_t place = place_of(*deposit);
+    const auto next = std::find_if(waiting_.begin(), waiting_.end(),
+                                   [&](const UnderWay& waits) { return place_of(waits) == place; });
+    if (next == waiting_.end()) {
+        outbox_.give_back_at(place);
+        under_way_.erase(deposit);
+    } else {
+        *deposit = *next;
+        waiting_.erase(next);
+        open(*deposit);
+    }
 }
 
 void Deposits::end(Peer& peer, std::uint32_t name, std::size_t bytes) {
     if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
     if ((name & kTried) != 0) contest_.ended(bytes, ticket_of(name), platform::ticks);
     if (number_of(name) == 0) return;
-    if (const auto found = find(name); found != under_way_.end()) forget(found);
+    if (const auto found = find(name); found != under_way_.end()) return forget(found);
+    end_waiting([name](const UnderWay& deposit) { return deposit.name == name; });
+}
+
+template <class Ended>
+void Deposits::end_waiting(Ended&& ended) {
+    feeding_ -= static_cast<std::uint32_t>(std::erase_if(waiting_, ended));
 }
 
 template <class Ended>
@@ -154,7 +214,7 @@ bool Deposits::end_if(Ended&& ended) {
     const std::size_t before = under_way_.size();
     for (auto at = under_way_.begin(); at != under_way_.end();)
         if (!at->storing && ended(*at))
-            forget(at);  // the next one is in its place
+            forget(at);  // another one is in its place
         else
             ++at;
     return under_way_.size() < before;
@@ -181,7 +241,7 @@ bool Deposits::await_room(const Peer& peer) {
 }
 
 std::size_t Deposits::taken_of(const UnderWay& deposit) const {
-    return words_of(mailbox_.chunk(*place_of(deposit.name))).taken(deposit.bytes);
+    return words_of(mailbox_.chunk(place_of(deposit))).taken(deposit.bytes);
 }
 
 bool Deposits::end_read() {
@@ -191,14 +251,22 @@ bool Deposits::end_read() {
 }
 
 void Deposits::end_all_of(const Peer& peer) {
-    end_if([&](const UnderWay& deposit) { return deposit.peer == &peer; });
+    const auto its = [&](const UnderWay& deposit) { return deposit.peer == &peer; };
+    end_waiting(its);
+    end_if(its);
 }
 
-// Where two send to each other, each stores for the other while it waits.
-std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t place, std::uint64_t remote,
-                           std::byte* to, std::size_t bytes) {
-    const fabric::shm::OutboxChunk chunk = segment.chunk(place);
+// Where two send to each other, each stores for the other before it reads, and while it waits.
+std::size_t Deposits::copy(const Peer& peer, std::uint32_t number, std::uint64_t remote, std::byte* to,
+                           std::size_t bytes) {
+    const flow::OutboxPlan& plan = peer.segment.outbox_plan();
+    if (number == 0 || chunks_of(plan) == 0) return 0;
+    const fabric::shm::OutboxChunk chunk = peer.segment.chunk(place_by(plan, number));
+    if (chunk.unread.load(std::memory_order_acquire) == 0) return 0;
     rma::Deposit words = words_of(chunk);
+    store_for_others();
+    for (int looks = peer.late ? 1 : kLooks; !words.is_open(number); store_for_others())
+        if (--looks == 0) return 0;
     // A deposit is read once: what was behind its beginning may lie there now.
     if (chunk.address != remote || words.taken(bytes) != 0) return 0;
     std::size_t copied = 0;
@@ -208,12 +276,15 @@ std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t pl
             platform::copy(to + at, chunk.data + from, step);
         });
         if (copied != before) looks = 0;
-        if (feeding_ > 0 && copied < bytes) {
-            std::lock_guard lock(mutex_);
-            feed();
-        }
+        if (copied < bytes) store_for_others();
     }
     return copied;
+}
+
+void Deposits::store_for_others() {
+    if (feeding_ == 0) return;
+    std::lock_guard lock(mutex_);
+    feed();
 }
 
 }  // namespace velo::endpoint

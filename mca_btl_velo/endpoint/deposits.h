@@ -29,14 +29,15 @@ class Deposits {
     // Data that a peer will get, in a deposit or not; there will be an `end`.
     void announce(Peer& peer) { ++peer.to_be_got; }
     // For a peer that reads the outbox. Returns the name of a deposit, of which the peer is told
-    // VELO_DEPOSIT_NUMBER; that is 0 if there is none.
+    // VELO_DEPOSIT_NUMBER; that is 0 if there is none. It may have to wait for its chunk.
     std::uint32_t begin(Peer& peer, const void* data, std::size_t bytes);
     // The get is over. Of a deposit that its peer has read, and whose chunk serves another since, nothing is
     // left.
     void end(Peer& peer, std::uint32_t name, std::size_t bytes);
     // The peer has ended.
     void end_all_of(const Peer& peer);
-    // What is to be stored yet, as far as there is room.
+    // What is to be stored yet, as far as there is room: first, a chunk that its peer has read goes to the
+    // deposit that waits for it.
     void feed();
     bool feeds() const { return feeding_ > 0; }
 
@@ -45,12 +46,10 @@ class Deposits {
     // After the peer has been told: as much as it takes meanwhile. The rest is stored by `feed`, as the peer
     // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
     void store(std::uint32_t name);
-    // The peer's side: returns how much of its data was there, from the beginning, before the patience with
-    // it was lost. `place`: of the chunk, which is lent.
-    std::size_t copy(const fabric::shm::Segment& segment, std::uint32_t place, std::uint64_t remote,
-                     std::byte* to, std::size_t bytes);
-    // Of its chunk, which the peer knows by the number, whatever that is; nullopt: there is none.
-    static std::optional<std::uint32_t> place_of(std::uint32_t name);
+    // The peer's side: returns how much of the data of `number` was there, from the beginning, before the
+    // patience with it was lost. Meanwhile this process stores what is to be stored.
+    std::size_t copy(const Peer& peer, std::uint32_t number, std::uint64_t remote, std::byte* to,
+                     std::size_t bytes);
 
  private:
     struct UnderWay {
@@ -60,23 +59,31 @@ class Deposits {
         bool storing;  // just now, without the mutex
         const std::byte* data;
         std::size_t bytes, stored;
-        bool feeds = false;  // the rest is stored by `feed`
+        bool feeds = false;  // the rest is stored by `feed`, or all once it has its chunk
     };
     using Place = std::vector<UnderWay>::iterator;
 
     static constexpr std::size_t kLeast = 8192, kMost = 64UL * 1024 * 1024;
     static constexpr std::size_t kExpectedBelow = 256UL * 1024;
+    static constexpr std::size_t kMostWaiting = 64;
 
     flow::Outbox::Chunk take(std::size_t bytes);
     std::size_t store(const UnderWay& deposit) const;
+    std::uint32_t place_of(const UnderWay& deposit) const;
+    std::uint32_t number_for(std::uint32_t place);
+    std::uint32_t await_chunk(const Peer& peer);
+    void open(const UnderWay& deposit) const;
     void stop_feeding(UnderWay& deposit);
     Place find(std::uint32_t name);
     void forget(Place deposit);
     template <class Ended>
     bool end_if(Ended&& ended);
+    template <class Ended>
+    void end_waiting(Ended&& ended);
     bool end_read();
     bool await_room(const Peer& peer);
     std::size_t taken_of(const UnderWay& deposit) const;
+    void store_for_others();
 
     OptionalMutex& mutex_;
     const fabric::shm::Segment& mailbox_;
@@ -84,7 +91,9 @@ class Deposits {
     const bool tries_, threads_;
     flow::OutboxShare lent_;           // to all peers
     std::vector<UnderWay> under_way_;  // room for all from the start
-    std::uint32_t begun_ = 0, feeding_ = 0;
+    std::vector<UnderWay> waiting_;    // for the chunk of one under way, of the same peer; in that order
+    std::vector<std::uint8_t> turns_;  // of the large chunks: which of its numbers is next
+    std::uint32_t begun_ = 0, feeding_ = 0, waited_ = 0;
     // Stored as usual, or by string, or left where it is.
     enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that

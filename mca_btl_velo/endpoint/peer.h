@@ -77,6 +77,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
     std::uint32_t to_be_got = 0;               // of our data by it: begun and not ended, see begin_deposit
     bool crossing = false;                     // there were some when we got its data last
+    bool late = false;                         // of that nothing was in a deposit in time
     velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
     std::uint32_t references_sent = 0;         // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate

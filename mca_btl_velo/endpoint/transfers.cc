@@ -296,22 +296,22 @@ void Engine::end_deposit(Peer& peer, std::uint32_t deposit, std::size_t bytes) n
 // The number only says where to look: what it does not lead to is got from the peer's memory.
 velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                        std::size_t bytes, const rma::Completion& completion, By by) {
-    const auto place = Deposits::place_of(deposit);
+    const std::uint32_t number = VELO_DEPOSIT_NUMBER(deposit);
     std::size_t copied = 0;
     {
         std::lock_guard lock(mutex_);
         if (peer.departed) return VELO_ERR_REMOTE;
         peer.crossing = peer.to_be_got > 0;
-        if (place) ++peer.copying;
+        if (number != 0) ++peer.copying;
     }
-    if (place) {
-        if (is_lent(peer.segment, {*place, rma::Deposit::kRing, 0}))
-            copied = deposits_.copy(peer.segment, *place, remote, static_cast<std::byte*>(local), bytes);
+    if (number != 0) {
+        copied = deposits_.copy(peer, number, remote, static_cast<std::byte*>(local), bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;
+        peer.late = copied == 0;
         statistics_.deposits_read += copied == bytes;
     }
-    if (copied < bytes || !place)
+    if (copied < bytes || number == 0)
         return transfer(peer, rma::Direction::kGet, static_cast<std::byte*>(local) + copied, remote + copied,
                         bytes - copied, completion, by);
     completion.done(completion.argument, VELO_OK, 0);

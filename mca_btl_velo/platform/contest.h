@@ -18,12 +18,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace velo::platform {
 
 // Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end. The
 // last of the kWays is possible from kLeastOfLast on. A block is kBlock messages, or kBlockBytes of longer
-// ones, which differ less from each other, and cost more.
+// ones, which differ less from each other, and cost more; or as many as there are under way at once, since a
+// few of these that go another way than the others show little.
 template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock, unsigned kWays = 2,
           std::size_t kLeastOfLast = kLeast, std::size_t kBlockBytes = 1UL * 1024 * 1024>
 class Contest {
@@ -43,6 +45,7 @@ class Contest {
         for (unsigned index = 0; index < kClasses; ++index) {
             classes_[index].way = classes_[index].chosen = expected(index);
             classes_[index].left = before_first(index);
+            classes_[index].length = block(index);
         }
     }
 
@@ -61,10 +64,11 @@ class Contest {
     Ticket begin(std::size_t bytes, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
+        size.most = std::max(size.most, ++size.under_way);
         if (size.rounds == 0) return ticket(size.way, size.block);
         if (size.started == kLost) open_block(size, index);
-        if (++size.started > uncounted(index) + block(index)) return ticket(size.chosen, kOther);
-        if (size.started == uncounted(index) + 1) size.first_began = ticks();
+        if (++size.started > uncounted(size) + size.length) return ticket(size.chosen, kOther);
+        if (size.started == uncounted(size) + 1) size.first_began = ticks();
         return ticket(size.way, size.block);
     }
     // One has gone the way that is due. ticks() is asked where a block begins or ends.
@@ -77,10 +81,14 @@ class Contest {
     // What began in another block tells nothing about this one.
     template <typename Clock>
     void ended(std::size_t bytes, Ticket ticket, Clock&& ticks) {
-        if ((ticket & 0xff) == classes_[index_of(bytes)].block) went(bytes, ticks);
+        Class& size = classes_[index_of(bytes)];
+        size.under_way -= size.under_way > 0;  // some of those that were lost may have been forgotten
+        if ((ticket & 0xff) == size.block) went(bytes, ticks);
     }
     // Messages of a trial of this size, if no way is left out, and before the first one.
-    static constexpr std::uint32_t trial_of(std::size_t bytes) { return trial(index_of(bytes)); }
+    static constexpr std::uint32_t trial_of(std::size_t bytes) {
+        return trial(index_of(bytes), block(index_of(bytes)));
+    }
     std::uint32_t before_first_of(std::size_t bytes) const { return before_first(index_of(bytes)); }
 
  private:
@@ -108,6 +116,8 @@ class Contest {
         std::uint32_t started = 0;
         std::uint64_t first_began = 0;
         std::uint8_t block = 0;  // its number; between trials: that of the run
+        // Begun and not ended: now, and at most since the last trial began; messages of a block.
+        std::uint32_t under_way = 0, most = 0, length = 0;
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
@@ -126,19 +136,22 @@ class Contest {
     static constexpr std::uint8_t rounds(unsigned index) {
         return block(index) > kShortestBlock ? kRounds : kRoundsOfLongest;
     }
-    static constexpr std::uint32_t uncounted(unsigned index) { return std::max(block(index) / 4, 1U); }
-    static constexpr std::uint32_t trial(unsigned index) {
-        return rounds(index) * ways(index) * (uncounted(index) + block(index));
+    static constexpr std::uint32_t uncounted(std::uint32_t length) { return std::max(length / 4, 1U); }
+    static std::uint32_t uncounted(const Class& size) { return uncounted(size.length); }
+    static constexpr std::uint32_t trial(unsigned index, std::uint32_t length) {
+        return rounds(index) * ways(index) * (uncounted(length) + length);
     }
     std::uint32_t before_first(unsigned index) const {
-        if (expected(index) != 0) return patience_ * trial(index);
-        return rounds(index) == kRounds ? trial(index) / kRounds : trial(index);
+        const std::uint32_t all = trial(index, block(index));
+        if (expected(index) != 0) return patience_ * all;
+        return rounds(index) == kRounds ? all / kRounds : all;
     }
 
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
         if (size.rounds == 0) {
             size.rounds = rounds(index);
+            size.length = std::clamp(std::exchange(size.most, size.under_way), block(index), kBlock);
             size.shortest.fill(kNone);
         } else if (size.counts) {
             float& shortest = size.shortest[size.way];
@@ -150,17 +163,17 @@ class Contest {
             size.counts = true;
         }
         size.bytes = 0;
-        size.began = size.counts && size.started > uncounted(index) ? size.first_began : now;
+        size.began = size.counts && size.started > uncounted(size) ? size.first_began : now;
         if (size.rounds == 0) return decide(index);
         if (!size.counts) return open_block(size, index);
-        size.left = block(index);
+        size.left = size.length;
     }
     void open_block(Class& size, unsigned index) {
         number(size);
         size.counts = false;
         size.started = 0;
         size.way = due(size, ways(index));
-        size.left = uncounted(index);
+        size.left = uncounted(size);
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
     // The next block of the trial: the next way in the order of the round that is not hopeless.
@@ -189,7 +202,7 @@ class Contest {
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
         number(size);
-        size.left = size.run * trial(index);
+        size.left = size.run * trial(index, size.length);
         ++size.trials;
         if (index + 1 == kClasses) return;
         const float otherwise = size.shortest[expected(index + 1)];

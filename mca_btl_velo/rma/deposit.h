@@ -24,14 +24,19 @@ class BasicDeposit {
     // Bytes of the chunk that are used.
     static constexpr std::size_t kRing = kRingBytes;
 
-    BasicDeposit(Atom<std::uint32_t>* stored, Atom<std::uint32_t>* taken, std::size_t from_page)
-        : stored_(stored), taken_(taken), from_page_(from_page) {}
+    BasicDeposit(Atom<std::uint32_t>* number, Atom<std::uint32_t>* stored, Atom<std::uint32_t>* taken,
+                 std::size_t from_page)
+        : number_(number), stored_(stored), taken_(taken), from_page_(from_page) {}
 
-    // Owner: nothing is there. Published with the message that tells the peer.
-    void open() {
+    // Owner: nothing is there, of the deposit that the peer has been told by this number, or will be. What
+    // the chunk held before has been read, or will not be.
+    void open(std::uint32_t number) {
         stored_->store(0, std::memory_order_relaxed);
         taken_->store(0, std::memory_order_relaxed);
+        number_->store(number, std::memory_order_release);
     }
+    // Peer: the chunk serves the deposit of that number now.
+    bool is_open(std::uint32_t number) const { return number_->load(std::memory_order_acquire) == number; }
     // Owner: of `bytes` of data the next pieces, from `at` on, as far as there is room. Returns where that
     // ends. store(place, at, count): puts so many bytes at that place of the chunk.
     template <class Store>
@@ -72,7 +77,7 @@ class BasicDeposit {
         return std::min({most, kRing - place, bytes - at});
     }
 
-    Atom<std::uint32_t>*stored_, *taken_;
+    Atom<std::uint32_t>*number_, *stored_, *taken_;
     std::size_t from_page_;
 };
 

@@ -387,16 +387,16 @@ Program deposits() {
     constexpr std::size_t kPiece = Deposit::kPage, kPieces = 2;
     struct Node {
         Mailbox<2> headers, answers;
-        ModelAtom<std::uint32_t> stored{}, taken{};
+        ModelAtom<std::uint32_t> number{}, stored{}, taken{};
         std::uint64_t chunk;
     };
     auto node = std::make_shared<Node>();
     auto owner = [node = node.get()] {
         Writer writer = node->headers.writer();
         Reader reader = node->answers.reader();
-        Deposit deposit(&node->stored, &node->taken, 0);
+        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
         for (std::uint64_t message = 1; message <= 2; ++message) {
-            deposit.open();
+            deposit.open(static_cast<std::uint32_t>(message));
             send(writer, writer.reserve(1), 0, message);
             std::size_t stored = 0;
             for (int looks = 0; looks < 2; ++looks)
@@ -412,7 +412,7 @@ Program deposits() {
     auto peer = [node = node.get()] {
         Reader reader = node->headers.reader();
         Writer writer = node->answers.writer();
-        Deposit deposit(&node->stored, &node->taken, 0);
+        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
         for (std::uint64_t message = 1; message <= 2; ++message) {
             take(reader, message);
             reader.advance(1);
@@ -427,6 +427,54 @@ Program deposits() {
         }
     };
     return {"deposits", {}, {owner, peer}, {}, node};
+}
+
+// The peer has been told of two deposits of one chunk, the second of which has its turn once the first has
+// been read. Where the peer loses patience, it takes nothing of that.
+Program deposits_in_turn() {
+    using Deposit = rma::BasicDeposit<ModelAtom, 4096>;
+    constexpr std::size_t kPiece = Deposit::kPage;
+    struct Node {
+        Mailbox<2> headers;
+        ModelAtom<std::uint32_t> number{}, stored{}, taken{};
+        std::uint64_t chunk;
+    };
+    auto node = std::make_shared<Node>();
+    auto owner = [node = node.get()] {
+        Writer writer = node->headers.writer();
+        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
+        for (std::uint32_t message = 1; message <= 2; ++message) {
+            deposit.open(message);
+            if (message == 1)
+                for (std::uint64_t told : {1, 2}) send(writer, writer.reserve(1), 0, told);
+            deposit.fill(0, kPiece, Deposit::Pieces::kPages, [&](std::size_t, std::size_t, std::size_t) {
+                write(&node->chunk, std::uint64_t{message});
+            });
+            if (message == 1) await([&] { return deposit.taken(kPiece) == kPiece; });
+        }
+    };
+    auto peer = [node = node.get()] {
+        Reader reader = node->headers.reader();
+        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
+        for (std::uint32_t message = 1; message <= 2; ++message) {
+            take(reader, message);
+            reader.advance(1);
+            if (message == 2 && !deposit.is_open(message)) return;
+            require(deposit.taken(kPiece) == 0, "a deposit that nobody has read is not whole");
+            std::size_t copied = 0;
+            const auto look = [&] {
+                copied = deposit.take(copied, kPiece, [&](std::size_t, std::size_t, std::size_t) {
+                    require(read(&node->chunk) == message, "another content than was stored");
+                });
+                return copied == kPiece;
+            };
+            if (message == 1)
+                await(look);
+            else
+                look();
+        }
+    };
+    return {"deposits in turn", {}, {owner, peer}, {}, node};
 }
 
 using Board = board::BasicBoard<ModelAtom>;
@@ -582,6 +630,7 @@ std::vector<Program> programs() {
             announced_get(false),
             announced_get(true),
             deposits(),
+            deposits_in_turn(),
             sleeper(2)};
 }
 
@@ -611,6 +660,8 @@ const std::map<std::string, const char*> kOrders{
     {"board.h look_for_slowest, load: acquire", "the same"},
     {"board.h publish, store: release", "a payload is read before it is there"},
     {"board.h published, load: acquire", "the same"},
+    {"deposit.h open, store: release", "what the chunk held before passes for the next deposit"},
+    {"deposit.h is_open, load: acquire", "the same"},
     {"deposit.h fill, store: release", "a piece is read before it is there"},
     {"deposit.h take, load: acquire", "the same"},
     {"deposit.h take, store: release", "a piece is overwritten before it has been read"},

@@ -72,8 +72,9 @@ struct SegmentHeader {
 // A chunk of an outbox: its header, at the begin of a line, and the data.
 struct OutboxChunk {
     std::atomic<std::uint32_t>& unread;  // 1: lent. The reader stores 0, with release, when it is done
-    // Of a deposit, in one of the largest: bytes of the data that have been stored, and that the reader has
-    // taken, and where the data are in the owner's memory.
+    // Of a deposit, in one of the largest: by which number its reader knows it, bytes of the data that have
+    // been stored, and that the reader has taken, and where the data are in the owner's memory.
+    std::atomic<std::uint32_t>& number;
     std::atomic<std::uint32_t>& deposited;
     std::atomic<std::uint32_t>& taken;
     std::uint64_t& address;
@@ -118,7 +119,7 @@ class Segment {
         auto* const words = reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place);
         std::byte* const data = outbox + outbox_plan_.data_of(place);
         auto* const taken = reinterpret_cast<std::atomic<std::uint32_t>*>(data + flow::OutboxPlan::kRing);
-        return {words[0], words[1], *taken, *reinterpret_cast<std::uint64_t*>(words + 2), data};
+        return {words[0], words[4], words[1], *taken, *reinterpret_cast<std::uint64_t*>(words + 2), data};
     }
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
