@@ -15,8 +15,8 @@ constexpr int kLooks = 2000;
 
 // The name of a deposit: what the peer is told is its number, from 1 on, or 0. Its owner knows which one it
 // was there, which way it went, and whether its end tells something about that. A number stands for a chunk:
-// the first so many for one each, in order, the next for the same ones, and so on. So several deposits may be
-// those of a chunk, one after the other, and the peer sees whose turn it is.
+// the first so many for one each, in order, the next for the same ones, and so on. So a chunk may serve
+// several deposits that the peer knows of, one after the other: the first has its first number.
 constexpr std::uint32_t kTried = 1U << 8;
 constexpr unsigned kTicketShift = 9;
 constexpr std::uint32_t kMostNumbers = kTried - 1;
@@ -29,7 +29,8 @@ std::uint32_t chunks_of(const flow::OutboxPlan& plan) {
 }
 
 std::uint32_t place_by(const flow::OutboxPlan& plan, std::uint32_t number) {
-    return flow::OutboxPlan::place_of_large((number - 1) % chunks_of(plan));
+    const std::uint32_t chunks = chunks_of(plan);
+    return flow::OutboxPlan::place_of_large(number <= chunks ? number - 1 : (number - 1) % chunks);
 }
 
 rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
@@ -44,7 +45,7 @@ Deposits::Deposits(OptionalMutex& mutex, const fabric::shm::Segment& mailbox, fl
     : mutex_(mutex), mailbox_(mailbox), outbox_(outbox), tries_(tries), threads_(threads) {
     under_way_.reserve(chunks_of(outbox_.plan()));
     waiting_.reserve(kMostWaiting);
-    turns_.resize(chunks_of(outbox_.plan()));
+    last_number_ = chunks_of(outbox_.plan());
 }
 
 Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
@@ -55,37 +56,31 @@ unsigned Deposits::way_of(std::uint32_t name) {
     return Ways::way_of(ticket_of(name));
 }
 
-std::uint32_t Deposits::place_of(const UnderWay& deposit) const {
-    return place_by(outbox_.plan(), number_of(deposit.name));
-}
-
-// The next number of the chunk; 0: a deposit has it, or there is none.
-std::uint32_t Deposits::number_for(std::uint32_t place) {
-    const std::uint32_t chunk = flow::OutboxPlan::number_of_large(place), chunks = chunks_of(outbox_.plan());
-    const std::uint32_t number = 1 + chunk + turns_[chunk] * chunks;
-    const auto has_it = [number](const UnderWay& deposit) { return number_of(deposit.name) == number; };
-    if (number > kMostNumbers || std::any_of(under_way_.begin(), under_way_.end(), has_it) ||
-        std::any_of(waiting_.begin(), waiting_.end(), has_it))
-        return 0;
-    if (number + chunks > kMostNumbers)
-        turns_[chunk] = 0;
-    else
-        ++turns_[chunk];
-    return number;
-}
-
-// The number of a chunk that the peer will have read when it comes to what it is about to be told, since it
-// was told of all that is in the chunks before that; they serve in turn. 0: none.
+// The next number of a chunk that the peer will have read when it comes to what it is about to be told, since
+// it was told of all that is there before that. 0: none.
 std::uint32_t Deposits::await_chunk(const Peer& peer) {
+    const flow::OutboxPlan& plan = outbox_.plan();
     if (threads_ || !peer.crossing || under_way_.empty() || waiting_.size() == kMostWaiting) return 0;
-    if (std::any_of(under_way_.begin(), under_way_.end(),
-                    [&](const UnderWay& deposit) { return deposit.peer != &peer; }))
-        return 0;
-    return number_for(place_of(under_way_[waited_++ % under_way_.size()]));
+    for (const UnderWay& deposit : under_way_)
+        if (deposit.peer != &peer) return 0;
+    for (std::uint32_t tries = 0; tries < chunks_of(plan); ++tries) {
+        last_number_ = last_number_ < kMostNumbers ? last_number_ + 1 : chunks_of(plan) + 1;
+        if (last_number_ > kMostNumbers) break;
+        const std::uint32_t place = place_by(plan, last_number_);
+        const auto is_there = [place](const UnderWay& deposit) { return deposit.place == place; };
+        const auto has_it = [this](const UnderWay& deposit) {
+            return number_of(deposit.name) == last_number_;
+        };
+        if (std::none_of(under_way_.begin(), under_way_.end(), is_there)) continue;
+        if (std::any_of(under_way_.begin(), under_way_.end(), has_it)) break;
+        if (std::any_of(waiting_.begin(), waiting_.end(), has_it)) break;
+        return last_number_;
+    }
+    return 0;
 }
 
 void Deposits::open(const UnderWay& deposit) const {
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(place_of(deposit));
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(deposit.place);
     there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
     there.address = reinterpret_cast<std::uint64_t>(deposit.data);
     words_of(there).open(number_of(deposit.name));
@@ -102,15 +97,18 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     flow::Outbox::Chunk chunk = take(bytes);
     if (chunk.room == 0 && await_room(peer)) chunk = take(bytes);
     const bool waits = chunk.room == 0;
-    const std::uint32_t number = waits ? await_chunk(peer) : number_for(chunk.place);
-    if (number == 0 || (!waits && chunk.room < rma::Deposit::kRing)) {
-        if (!waits) outbox_.give_back(chunk);
+    const std::uint32_t number =
+        waits ? await_chunk(peer) : 1 + flow::OutboxPlan::number_of_large(chunk.place);
+    if (number == 0) return tried;
+    if (number > kMostNumbers || (!waits && chunk.room < rma::Deposit::kRing)) {
+        outbox_.give_back(chunk);
         return tried;
     }
     const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
     const Storing by = way_of(tried) == kByString ? Storing::kString : usual_storing(peer.distance.far());
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
-    list.push_back({&peer, name, by, false, static_cast<const std::byte*>(data), bytes, 0, waits});
+    list.push_back({&peer, name, waits ? place_by(outbox_.plan(), number) : chunk.place, by, false,
+                    static_cast<const std::byte*>(data), bytes, 0, waits});
     feeding_ += waits;
     if (!waits) open(list.back());
     return name;
@@ -122,7 +120,7 @@ flow::Outbox::Chunk Deposits::take(std::size_t bytes) {
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(place_of(deposit));
+    const fabric::shm::OutboxChunk there = mailbox_.chunk(deposit.place);
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
     const auto pieces =
         deposit.by == Storing::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
@@ -183,11 +181,10 @@ Deposits::Place Deposits::find(std::uint32_t name) {
 // Its chunk goes to the first one that waits for it.
 void Deposits::forget(Place deposit) {
     stop_feeding(*deposit);
-    const std::uint32_t place = place_of(*deposit);
     const auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                                   [&](const UnderWay& waits) { return place_of(waits) == place; });
+                                   [&](const UnderWay& waits) { return waits.place == deposit->place; });
     if (next == waiting_.end()) {
-        outbox_.give_back_at(place);
+        outbox_.give_back_at(deposit->place);
         under_way_.erase(deposit);
     } else {
         *deposit = *next;
@@ -241,7 +238,7 @@ bool Deposits::await_room(const Peer& peer) {
 }
 
 std::size_t Deposits::taken_of(const UnderWay& deposit) const {
-    return words_of(mailbox_.chunk(place_of(deposit))).taken(deposit.bytes);
+    return words_of(mailbox_.chunk(deposit.place)).taken(deposit.bytes);
 }
 
 bool Deposits::end_read() {
@@ -264,9 +261,11 @@ std::size_t Deposits::copy(const Peer& peer, std::uint32_t number, std::uint64_t
     const fabric::shm::OutboxChunk chunk = peer.segment.chunk(place_by(plan, number));
     if (chunk.unread.load(std::memory_order_acquire) == 0) return 0;
     rma::Deposit words = words_of(chunk);
-    store_for_others();
-    for (int looks = peer.late ? 1 : kLooks; !words.is_open(number); store_for_others())
+    if (feeding_ > 0) feed_others();
+    for (int looks = peer.late ? 1 : kLooks; !words.is_open(number);) {
         if (--looks == 0) return 0;
+        if (feeding_ > 0) feed_others();
+    }
     // A deposit is read once: what was behind its beginning may lie there now.
     if (chunk.address != remote || words.taken(bytes) != 0) return 0;
     std::size_t copied = 0;
@@ -276,13 +275,12 @@ std::size_t Deposits::copy(const Peer& peer, std::uint32_t number, std::uint64_t
             platform::copy(to + at, chunk.data + from, step);
         });
         if (copied != before) looks = 0;
-        if (copied < bytes) store_for_others();
+        if (feeding_ > 0 && copied < bytes) feed_others();
     }
     return copied;
 }
 
-void Deposits::store_for_others() {
-    if (feeding_ == 0) return;
+void Deposits::feed_others() {
     std::lock_guard lock(mutex_);
     feed();
 }

@@ -54,7 +54,7 @@ class Deposits {
  private:
     struct UnderWay {
         Peer* peer;
-        std::uint32_t name;
+        std::uint32_t name, place;
         Storing by;
         bool storing;  // just now, without the mutex
         const std::byte* data;
@@ -69,8 +69,6 @@ class Deposits {
 
     flow::Outbox::Chunk take(std::size_t bytes);
     std::size_t store(const UnderWay& deposit) const;
-    std::uint32_t place_of(const UnderWay& deposit) const;
-    std::uint32_t number_for(std::uint32_t place);
     std::uint32_t await_chunk(const Peer& peer);
     void open(const UnderWay& deposit) const;
     void stop_feeding(UnderWay& deposit);
@@ -83,7 +81,7 @@ class Deposits {
     bool end_read();
     bool await_room(const Peer& peer);
     std::size_t taken_of(const UnderWay& deposit) const;
-    void store_for_others();
+    void feed_others();
 
     OptionalMutex& mutex_;
     const fabric::shm::Segment& mailbox_;
@@ -92,8 +90,8 @@ class Deposits {
     flow::OutboxShare lent_;           // to all peers
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay> waiting_;    // for the chunk of one under way, of the same peer; in that order
-    std::vector<std::uint8_t> turns_;  // of the large chunks: which of its numbers is next
-    std::uint32_t begun_ = 0, feeding_ = 0, waited_ = 0;
+    std::uint32_t begun_ = 0, feeding_ = 0;
+    std::uint32_t last_number_;  // of one that waited
     // Stored as usual, or by string, or left where it is.
     enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
