@@ -60,7 +60,7 @@ unsigned Deposits::way_of(std::uint32_t name) {
 // it was told of all that is there before that. 0: none.
 std::uint32_t Deposits::await_chunk(const Peer& peer) {
     const flow::OutboxPlan& plan = outbox_.plan();
-    if (threads_ || !peer.crossing || under_way_.empty() || waiting_.size() == kMostWaiting) return 0;
+    if (threads_ || under_way_.empty() || waiting_.size() == kMostWaiting) return 0;
     for (const UnderWay& deposit : under_way_)
         if (deposit.peer != &peer) return 0;
     for (std::uint32_t tries = 0; tries < chunks_of(plan); ++tries) {
@@ -95,7 +95,7 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
         if (way_of(tried) == kElsewhere) return tried;
     }
     flow::Outbox::Chunk chunk = take(bytes);
-    if (chunk.room == 0 && await_room(peer)) chunk = take(bytes);
+    if (chunk.room == 0 && end_read()) chunk = take(bytes);
     const bool waits = chunk.room == 0;
     const std::uint32_t number =
         waits ? await_chunk(peer) : 1 + flow::OutboxPlan::number_of_large(chunk.place);
@@ -215,26 +215,6 @@ bool Deposits::end_if(Ended&& ended) {
         else
             ++at;
     return under_way_.size() < before;
-}
-
-// A peer that takes what was stored before will be done with a chunk soon; meanwhile it is stored what it
-// makes room for.
-bool Deposits::await_room(const Peer& peer) {
-    if (std::none_of(under_way_.begin(), under_way_.end(),
-                     [&](const UnderWay& deposit) { return deposit.peer == &peer; }))
-        return false;
-    std::size_t before = 0;
-    for (int looks = 0; looks < kLooks; ++looks) {
-        if (end_read()) return true;
-        if (peer.crossing || threads_) return false;
-        if (feeding_ > 0) feed();
-        std::size_t taken = 0;
-        for (const UnderWay& deposit : under_way_)
-            if (deposit.peer == &peer) taken += taken_of(deposit);
-        if (taken != before) looks = 0;
-        before = taken;
-    }
-    return false;
 }
 
 std::size_t Deposits::taken_of(const UnderWay& deposit) const {

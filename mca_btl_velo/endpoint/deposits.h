@@ -79,7 +79,6 @@ class Deposits {
     template <class Ended>
     void end_waiting(Ended&& ended);
     bool end_read();
-    bool await_room(const Peer& peer);
     std::size_t taken_of(const UnderWay& deposit) const;
     void feed_others();
 
