@@ -55,8 +55,8 @@ class Contest {
     bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
     // Of one that has begun: the block in which it did, and the way that it goes.
     using Ticket = std::uint32_t;
-    static constexpr unsigned kTicketBits = 10;
-    static constexpr unsigned way_of(Ticket ticket) { return ticket >> 8 & 3; }
+    static constexpr unsigned kBlockBits = 8, kTicketBits = kBlockBits + 2;
+    static constexpr unsigned way_of(Ticket ticket) { return ticket >> kBlockBits & 3; }
     // The same for one that begins now, of several that may be under way, and `ended` is told of each, in any
     // order: a block tries no more than it needs, the others go as before, and it lasts from where its first
     // one begins, as those that are under way together may all end at once.
@@ -83,7 +83,7 @@ class Contest {
     void ended(std::size_t bytes, Ticket ticket, Clock&& ticks) {
         Class& size = classes_[index_of(bytes)];
         size.under_way -= size.under_way > 0;  // some of those that were lost may have been forgotten
-        if ((ticket & 0xff) == size.block) went(bytes, ticks);
+        if ((ticket & kOther) == size.block) went(bytes, ticks);
     }
     // Messages of a trial of this size, if no way is left out, and before the first one.
     static constexpr std::uint32_t trial_of(std::size_t bytes) {
@@ -97,9 +97,11 @@ class Contest {
     // their peer, and it begins anew.
     static constexpr std::uint32_t kLost = 4096;
     // Blocks are numbered from 0 on, round and round; of none of them.
-    static constexpr std::uint8_t kOther = 0xff;
+    static constexpr std::uint8_t kOther = (1U << kBlockBits) - 1;
     static_assert(kWays <= 4);
-    static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) { return block | Ticket{way} << 8; }
+    static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) {
+        return block | Ticket{way} << kBlockBits;
+    }
     // A way whose shortest block took so many times the shortest of all is left out after a trial's first
     // round.
     static constexpr float kHopeless = 1.5F;

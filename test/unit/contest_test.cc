@@ -247,6 +247,28 @@ TEST_F(ThreeWays, the_fastest_way_is_found_in_windows_of_any_length) {
     }
 }
 
+// Of messages of which a block is four by itself.
+TEST(WindowsTest, a_way_that_is_faster_if_a_whole_window_takes_it_is_found) {
+    using Long = platform::Contest<4096, 8, 64, 2, 4096, 4 * 8192>;
+    constexpr unsigned kWindow = 32;
+    Long contest;
+    std::uint64_t now = 1;
+    const auto clock = [&] { return now; };
+    unsigned windows = 0;
+    for (; windows < 200 && (contest.way(8192) == 0 || contest.tries(8192)); ++windows) {
+        std::array<Long::Ticket, kWindow> tickets{};
+        for (Long::Ticket& ticket : tickets) ticket = contest.begin(8192, clock);
+        const auto others = std::count_if(tickets.begin(), tickets.end(),
+                                          [](Long::Ticket ticket) { return Long::way_of(ticket) == 1; });
+        for (const Long::Ticket ticket : tickets) {
+            now += others > kWindow / 2 ? 10 : 20;
+            contest.ended(8192, ticket, clock);
+        }
+    }
+    EXPECT_LT(windows, 30U) << "one trial";
+    EXPECT_EQ(contest.way(8192), 1U);
+}
+
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = platform::Contest<4096, 15, 64, 3, 32768>;
     EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
