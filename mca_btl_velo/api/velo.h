@@ -114,9 +114,10 @@ velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, ui
 /* The owner's side of velo_get_deposited: memory that the peer is about to be told of, and to get, may be in
  * the outbox by then. Begins, with a VELO_DEPOSIT_NUMBER for the peer; 0: it gets that memory as any
  * other, and nothing is to be stored. After the message with the number has been sent the data is stored, by
- * whoever began: a part of it may be stored in progress, so the memory stays as it is until the end, when the
- * peer has said that its get is over. What has begun ends, whatever the number. Waits for a peer that reads,
- * and for no other; does not fail. */
+ * whoever began: a part of it, or all of it where what was begun before has its turn first, may be stored in
+ * progress, so the memory stays as it is until the end, when the peer has said that its get is over. What has
+ * begun ends, whatever the number. To store waits for a peer that reads this data, and for no other; does not
+ * fail. */
 uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
 void velo_deposit_store(velo_peer* peer, uint32_t deposit);
 void velo_deposit_end(velo_peer* peer, uint32_t deposit, size_t bytes);

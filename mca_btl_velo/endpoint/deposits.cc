@@ -136,7 +136,7 @@ void Deposits::store(std::uint32_t name) {
     {
         std::lock_guard lock(mutex_);
         const auto found = find(name);
-        if (found == under_way_.end()) return;
+        if (found == under_way_.end() || found->feeds) return;  // it waits, or has waited, for its chunk
         found->storing = true;
         deposit = *found;
         if (deposit.peer->crossing) patience = 1;  // it may be here, too
@@ -203,6 +203,7 @@ void Deposits::end(Peer& peer, std::uint32_t name, std::size_t bytes) {
 
 template <class Ended>
 void Deposits::end_waiting(Ended&& ended) {
+    if (waiting_.empty()) return;
     feeding_ -= static_cast<std::uint32_t>(std::erase_if(waiting_, ended));
 }
 
@@ -234,15 +235,15 @@ void Deposits::end_all_of(const Peer& peer) {
 }
 
 // Where two send to each other, each stores for the other before it reads, and while it waits.
-std::size_t Deposits::copy(const Peer& peer, std::uint32_t number, std::uint64_t remote, std::byte* to,
-                           std::size_t bytes) {
-    const flow::OutboxPlan& plan = peer.segment.outbox_plan();
+std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
+                           std::uint64_t remote, std::byte* to, std::size_t bytes) {
+    const flow::OutboxPlan& plan = segment.outbox_plan();
     if (number == 0 || chunks_of(plan) == 0) return 0;
-    const fabric::shm::OutboxChunk chunk = peer.segment.chunk(place_by(plan, number));
+    const fabric::shm::OutboxChunk chunk = segment.chunk(place_by(plan, number));
     if (chunk.unread.load(std::memory_order_acquire) == 0) return 0;
     rma::Deposit words = words_of(chunk);
     if (feeding_ > 0) feed_others();
-    for (int looks = peer.late ? 1 : kLooks; !words.is_open(number);) {
+    for (int looks = late ? 1 : kLooks; !words.is_open(number);) {
         if (--looks == 0) return 0;
         if (feeding_ > 0) feed_others();
     }
@@ -258,6 +259,27 @@ std::size_t Deposits::copy(const Peer& peer, std::uint32_t number, std::uint64_t
         if (feeding_ > 0 && copied < bytes) feed_others();
     }
     return copied;
+}
+
+const char* Deposits::violation() const {
+    const auto feeds = [](const UnderWay& deposit) { return deposit.feeds; };
+    const auto feeding = std::count_if(under_way_.begin(), under_way_.end(), feeds) +
+                         std::count_if(waiting_.begin(), waiting_.end(), feeds);
+    if (feeding != feeding_) return "deposits that are fed are miscounted";
+    for (const UnderWay& waits : waiting_) {
+        const auto is_before = [&](const UnderWay& deposit) {
+            return deposit.place == waits.place && deposit.peer == waits.peer;
+        };
+        const auto has_its_number = [&](const UnderWay& deposit) {
+            return &deposit != &waits && number_of(deposit.name) == number_of(waits.name);
+        };
+        if (std::none_of(under_way_.begin(), under_way_.end(), is_before))
+            return "a deposit waits for a chunk that is not of its peer";
+        if (std::any_of(under_way_.begin(), under_way_.end(), has_its_number) ||
+            std::any_of(waiting_.begin(), waiting_.end(), has_its_number))
+            return "two deposits have one number";
+    }
+    return "";
 }
 
 void Deposits::feed_others() {

@@ -40,6 +40,8 @@ class Deposits {
     // deposit that waits for it.
     void feed();
     bool feeds() const { return feeding_ > 0; }
+    // What is wrong with the lists, or the empty string. For checked builds and tests.
+    const char* violation() const;
 
     // Without the mutex.
 
@@ -47,9 +49,10 @@ class Deposits {
     // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
     void store(std::uint32_t name);
     // The peer's side: returns how much of the data of `number` was there, from the beginning, before the
-    // patience with it was lost. Meanwhile this process stores what is to be stored.
-    std::size_t copy(const Peer& peer, std::uint32_t number, std::uint64_t remote, std::byte* to,
-                     std::size_t bytes);
+    // patience with it was lost: with its turn at once, if `late`. Meanwhile this process stores what is to
+    // be stored.
+    std::size_t copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
+                     std::uint64_t remote, std::byte* to, std::size_t bytes);
 
  private:
     struct UnderWay {
@@ -89,7 +92,8 @@ class Deposits {
     flow::OutboxShare lent_;           // to all peers
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay> waiting_;    // for the chunk of one under way, of the same peer; in that order
-    std::uint32_t begun_ = 0, feeding_ = 0;
+    std::uint32_t begun_ = 0;
+    std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
     std::uint32_t last_number_;  // of one that waited
     // Stored as usual, or by string, or left where it is.
     enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };

@@ -496,6 +496,7 @@ void Engine::abort_on_violation() {
         violation = "I4: more packets than slots in the mailbox";
     }
     if (violation.empty()) violation = outbox_.violation();
+    if (violation.empty()) violation = deposits_.violation();
     if (violation.empty() && remote_) violation = remote_->policy->violation();
     if (violation.empty()) return;
     std::fprintf(stderr, "velo: flow control invariant violated: %s\n", violation.c_str());

@@ -298,14 +298,16 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
                                        std::size_t bytes, const rma::Completion& completion, By by) {
     const std::uint32_t number = VELO_DEPOSIT_NUMBER(deposit);
     std::size_t copied = 0;
+    bool late;
     {
         std::lock_guard lock(mutex_);
         if (peer.departed) return VELO_ERR_REMOTE;
+        late = peer.late;
         peer.crossing = peer.to_be_got > 0;
         if (number != 0) ++peer.copying;
     }
     if (number != 0) {
-        copied = deposits_.copy(peer, number, remote, static_cast<std::byte*>(local), bytes);
+        copied = deposits_.copy(peer.segment, number, late, remote, static_cast<std::byte*>(local), bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;
         peer.late = copied == 0;

@@ -24,8 +24,8 @@ namespace velo::platform {
 
 // Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end. The
 // last of the kWays is possible from kLeastOfLast on. A block is kBlock messages, or kBlockBytes of longer
-// ones, which differ less from each other, and cost more; or as many as there are under way at once, since a
-// few of these that go another way than the others show little.
+// ones, which differ less from each other, and cost more; or as many as there are under way at once, up to
+// kBlock of them and kWindowBytes, since a few of these that go another way than the others show little.
 template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock, unsigned kWays = 2,
           std::size_t kLeastOfLast = kLeast, std::size_t kBlockBytes = 1UL * 1024 * 1024>
 class Contest {
@@ -93,6 +93,7 @@ class Contest {
 
  private:
     static constexpr std::uint32_t kShortestBlock = 2;
+    static constexpr std::size_t kWindowBytes = 16 * kBlockBytes;
     // Messages that begin in vain while a block waits for the end of its own: some of those are lost, with
     // their peer, and it begins anew.
     static constexpr std::uint32_t kLost = 4096;
@@ -135,6 +136,9 @@ class Contest {
         return std::clamp(static_cast<std::uint32_t>(kBlockBytes / (kLeast << index)), kShortestBlock,
                           kBlock);
     }
+    static constexpr std::uint32_t longest_block(unsigned index) {
+        return std::clamp(static_cast<std::uint32_t>(kWindowBytes / (kLeast << index)), block(index), kBlock);
+    }
     static constexpr std::uint8_t rounds(unsigned index) {
         return block(index) > kShortestBlock ? kRounds : kRoundsOfLongest;
     }
@@ -153,7 +157,8 @@ class Contest {
         Class& size = classes_[index];
         if (size.rounds == 0) {
             size.rounds = rounds(index);
-            size.length = std::clamp(std::exchange(size.most, size.under_way), block(index), kBlock);
+            size.length =
+                std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
             size.shortest.fill(kNone);
         } else if (size.counts) {
             float& shortest = size.shortest[size.way];

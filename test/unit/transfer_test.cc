@@ -438,7 +438,12 @@ class DepositsInTurnTest : public DepositTest {
     }
     void end_one(const Message& message) {
         velo_deposit_end(party_[1].peers[0], message.deposit, message.data.size());
-        party_.step();  // looks at the invariants
+        look_at_invariants();
+    }
+    // As the owner does with each message.
+    void look_at_invariants() {
+        party_.send(0, 1, 1, "a message");
+        party_.settle();
     }
 };
 
@@ -465,6 +470,16 @@ TEST_F(DepositsInTurnTest, as_many_wait_as_there_is_room_for_and_each_has_a_numb
     }
     for (const Message& message : messages) EXPECT_TRUE(got(message) == message.data);
     for (const Message& message : messages) end_one(message);
+}
+
+// Its turn may come before its owner has told the peer of it.
+TEST_F(DepositsInTurnTest, a_turn_that_comes_before_the_peer_is_told_leaves_nothing_to_do_behind) {
+    std::vector<std::uint32_t> deposits(kChunks + 1);
+    for (std::uint32_t& deposit : deposits) deposit = begin();
+    end(deposits[0]);  // its chunk goes to the last one
+    store(deposits[kChunks]);
+    for (unsigned i = 1; i <= kChunks; ++i) end(deposits[i]);
+    look_at_invariants();
 }
 
 TEST_F(DepositsInTurnTest, what_is_got_before_its_turn_comes_from_its_owners_memory) {
