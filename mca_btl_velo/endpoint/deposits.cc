@@ -109,8 +109,10 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
     list.push_back({&peer, name, waits ? place_by(outbox_.plan(), number) : chunk.place, by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
-    feeding_ += waits;
-    if (!waits) open(list.back());
+    if (waits)
+        ++feeding_;
+    else
+        open(list.back());
     return name;
 }
 
