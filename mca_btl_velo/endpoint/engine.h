@@ -381,7 +381,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     enum class Route : std::uint8_t { kSingleCopy, kMailbox, kDualCopy };
     static constexpr unsigned kRoutes = 3;
     Route route_of(std::size_t bytes, rma::Completion& completion);
-    void got(const rma::Completion& completion);
+    void got(const rma::Completion& get);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
                             singlecopy::RemoteMemory& memory);

@@ -13,6 +13,10 @@ namespace {
 // unless the peer is not running.
 constexpr int kPatience = 20000;
 
+// A get through the mailbox that takes longer waits for an owner that is not in MPI: so many nanoseconds, and
+// for each byte of what is under way.
+constexpr std::uint64_t kAwayNs = 100'000, kNsPerByte = 2;
+
 // Tells the peers that this process copies what it gets.
 class Getting {
  public:
@@ -61,11 +65,20 @@ Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) {
     if (bytes > kMostTried) return Route::kDualCopy;
     completion.tried = bytes;
     completion.ticket = getting_.begin(bytes, platform::ticks);
-    return static_cast<Route>(getting_.way_of(completion.ticket));
+    const auto route = static_cast<Route>(getting_.way_of(completion.ticket));
+    if (route == Route::kMailbox) completion.began_ns = platform::now_ns();
+    return route;
 }
 
-void Engine::got(const rma::Completion& completion) {
-    if (completion.tried != 0) getting_.ended(completion.tried, completion.ticket, platform::ticks);
+// An owner that computes lets the reader wait through the mailbox, and both may then take as long as the
+// owner's program does whatever the route, so that blocks do not tell.
+void Engine::got(const rma::Completion& get) {
+    if (get.tried == 0) return;
+    const std::uint64_t patience = kAwayNs + get.tried * getting_.under_way(get.tried) * kNsPerByte;
+    if (get.began_ns != 0 && platform::now_ns() - get.began_ns > patience)
+        getting_.waited(get.tried, get.ticket, platform::ticks);
+    else
+        getting_.ended(get.tried, get.ticket, platform::ticks);
 }
 
 bool Engine::is_getting(const Peer& peer) {

@@ -85,6 +85,23 @@ class Contest {
         size.under_way -= size.under_way > 0;  // some of those that were lost may have been forgotten
         if ((ticket & kOther) == size.block) went(bytes, ticks);
     }
+    // The same of one that has waited for somebody else for so long that its way is hopeless for now: it is
+    // not tried any further in this trial; some of those between trials bring the next one about.
+    template <typename Clock>
+    void waited(std::size_t bytes, Ticket ticket, Clock&& ticks) {
+        const unsigned index = index_of(bytes);
+        Class& size = classes_[index];
+        if ((ticket & kOther) != size.block || (size.rounds == 0 && ++size.waited < kManyWaited))
+            return ended(bytes, ticket, ticks);
+        size.under_way -= size.under_way > 0;
+        if (size.rounds == 0) return turn(index, ticks());
+        size.shortest[size.way] = kNone;
+        next(size, index);
+        if (size.rounds == 0) return decide(index);
+        open_block(size, index);
+    }
+    // Of those of this size, how many are under way.
+    std::uint32_t under_way(std::size_t bytes) const { return classes_[index_of(bytes)].under_way; }
     // Messages of a trial of this size, if no way is left out, and before the first one.
     static constexpr std::uint32_t trial_of(std::size_t bytes) {
         return trial(index_of(bytes), block(index_of(bytes)));
@@ -106,6 +123,7 @@ class Contest {
     // A way whose shortest block took so many times the shortest of all is left out after a trial's first
     // round.
     static constexpr float kHopeless = 1.5F;
+    static constexpr std::uint8_t kManyWaited = 8;
     static constexpr float kNone = std::numeric_limits<float>::max();
 
     struct Class {
@@ -123,6 +141,7 @@ class Contest {
         std::uint32_t under_way = 0, most = 0, length = 0;
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
+        std::uint8_t waited = 0;             // too long, since the last trial
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -178,6 +197,7 @@ class Contest {
     void open_block(Class& size, unsigned index) {
         number(size);
         size.counts = false;
+        size.bytes = 0;
         size.started = 0;
         size.way = due(size, ways(index));
         size.left = uncounted(size);
@@ -208,6 +228,8 @@ class Contest {
         if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
+        size.counts = false;
+        size.bytes = size.waited = 0;
         number(size);
         size.left = size.run * trial(index, size.length);
         ++size.trials;

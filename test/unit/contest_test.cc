@@ -179,6 +179,36 @@ TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
 }
 
+// For somebody else: blocks that last as long as he is away tell nothing.
+TEST_F(ThreeWays, a_way_that_waits_is_tried_once_and_if_it_is_in_use_it_brings_a_trial_about) {
+    const auto clock = [&] { return now; };
+    std::array<std::uint32_t, 3> taken{};
+    const auto one = [&](unsigned waiting) {
+        const Three::Ticket ticket = contest.begin(5000, clock);
+        const unsigned way = Three::way_of(ticket);
+        ++taken[way];
+        now += way == 2 ? 100 : 101;  // in vain
+        if (way == waiting)
+            contest.waited(5000, ticket, clock);
+        else
+            contest.ended(5000, ticket, clock);
+    };
+    while (!contest.tries(5000)) one(2);
+    taken.fill(0);
+    while (contest.tries(5000)) one(2);
+    EXPECT_EQ(taken[2], 1U);
+    EXPECT_EQ(contest.way(5000), 0U);
+
+    send(100 * kTrial, {100, 100, 50});
+    while (contest.tries(5000)) send(1, {100, 100, 50});
+    ASSERT_EQ(contest.way(5000), 2U);
+    unsigned waited = 0;
+    for (; !contest.tries(5000) && waited < 100; ++waited) one(2);
+    EXPECT_EQ(waited, 8U);
+    while (contest.tries(5000)) one(2);
+    EXPECT_NE(contest.way(5000), 2U);
+}
+
 // As in a window of a stream: all begin before the first one is complete.
 TEST_F(ThreeWays, of_many_that_begin_together_no_more_are_tried_than_a_block_needs) {
     constexpr std::uint32_t kBlock = kTrial / Three::kRounds / 3;
