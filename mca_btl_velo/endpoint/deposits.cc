@@ -240,7 +240,7 @@ void Deposits::end_all_of(const Peer& peer) {
 std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
                            std::uint64_t remote, std::byte* to, std::size_t bytes) {
     const flow::OutboxPlan& plan = segment.outbox_plan();
-    if (number == 0 || chunks_of(plan) == 0) return 0;
+    if (chunks_of(plan) == 0) return 0;
     const fabric::shm::OutboxChunk chunk = segment.chunk(place_by(plan, number));
     if (chunk.unread.load(std::memory_order_acquire) == 0) return 0;
     rma::Deposit words = words_of(chunk);

@@ -48,9 +48,9 @@ class Deposits {
     // After the peer has been told: as much as it takes meanwhile. The rest is stored by `feed`, as the peer
     // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
     void store(std::uint32_t name);
-    // The peer's side: returns how much of the data of `number` was there, from the beginning, before the
-    // patience with it was lost: with its turn at once, if `late`. Meanwhile this process stores what is to
-    // be stored.
+    // The peer's side: returns how much of the data of `number`, not 0, was there, from the beginning, before
+    // the patience with it was lost: with its turn at once, if `late`. Meanwhile this process stores what is
+    // to be stored.
     std::size_t copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
                      std::uint64_t remote, std::byte* to, std::size_t bytes);
 

@@ -96,6 +96,8 @@ class Contest {
         size.under_way -= size.under_way > 0;
         if (size.rounds == 0) return turn(index, ticks());
         size.shortest[size.way] = kNone;
+        size.counts = false;
+        size.bytes = 0;
         next(size, index);
         if (size.rounds == 0) return decide(index);
         open_block(size, index);
@@ -123,7 +125,7 @@ class Contest {
     // A way whose shortest block took so many times the shortest of all is left out after a trial's first
     // round.
     static constexpr float kHopeless = 1.5F;
-    static constexpr std::uint8_t kManyWaited = 8;
+    static constexpr std::uint8_t kManyWaited = 8;  // of a run: a trial may find a way that does not wait
     static constexpr float kNone = std::numeric_limits<float>::max();
 
     struct Class {
@@ -197,7 +199,6 @@ class Contest {
     void open_block(Class& size, unsigned index) {
         number(size);
         size.counts = false;
-        size.bytes = 0;
         size.started = 0;
         size.way = due(size, ways(index));
         size.left = uncounted(size);
@@ -228,8 +229,7 @@ class Contest {
         if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
-        size.counts = false;
-        size.bytes = size.waited = 0;
+        size.waited = 0;
         number(size);
         size.left = size.run * trial(index, size.length);
         ++size.trials;
