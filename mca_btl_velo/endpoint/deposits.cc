@@ -56,6 +56,11 @@ unsigned Deposits::way_of(std::uint32_t name) {
     return Ways::way_of(ticket_of(name));
 }
 
+Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
+    if (way_of(name) == kByString) return Storing::kString;
+    return usual_storing(peer.distance.far() != (way_of(name) == kOtherwise));
+}
+
 // The next number of a chunk that the peer will have read when it comes to what it is about to be told, since
 // it was told of all that is there before that. 0: none.
 std::uint32_t Deposits::await_chunk(const Peer& peer) {
@@ -94,8 +99,9 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
         tried = kTried | contest_.begin(bytes, platform::ticks) << kTicketShift;
         if (way_of(tried) == kElsewhere) return tried;
     }
-    flow::Outbox::Chunk chunk = take(bytes);
-    if (chunk.room == 0 && end_read()) chunk = take(bytes);
+    const Storing by = storing_of(peer, tried);
+    flow::Outbox::Chunk chunk = take(bytes, by);
+    if (chunk.room == 0 && end_read()) chunk = take(bytes, by);
     const bool waits = chunk.room == 0;
     const std::uint32_t number =
         waits ? await_chunk(peer) : 1 + flow::OutboxPlan::number_of_large(chunk.place);
@@ -105,7 +111,6 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
         return tried;
     }
     const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
-    const Storing by = way_of(tried) == kByString ? Storing::kString : usual_storing(peer.distance.far());
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
     list.push_back({&peer, name, waits ? place_by(outbox_.plan(), number) : chunk.place, by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
@@ -116,9 +121,10 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     return name;
 }
 
-flow::Outbox::Chunk Deposits::take(std::size_t bytes) {
-    return outbox_.take_at_hand(lent_, bytes, flow::Outbox::Reading::kInAnyOrder,
-                                [](std::uint32_t) { return false; });
+flow::Outbox::Chunk Deposits::take(std::size_t bytes, Storing by) {
+    return outbox_.take_at_hand(
+        lent_, bytes, flow::Outbox::Reading::kInAnyOrder, [](std::uint32_t) { return false; },
+        by == Storing::kPastCaches ? flow::Outbox::Pick::kNext : flow::Outbox::Pick::kFirst);
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {

@@ -70,7 +70,7 @@ class Deposits {
     static constexpr std::size_t kExpectedBelow = 256UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
 
-    flow::Outbox::Chunk take(std::size_t bytes);
+    flow::Outbox::Chunk take(std::size_t bytes, Storing by);
     std::size_t store(const UnderWay& deposit) const;
     std::uint32_t await_chunk(const Peer& peer);
     void open(const UnderWay& deposit) const;
@@ -95,12 +95,14 @@ class Deposits {
     std::uint32_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
     std::uint32_t last_number_;  // of one that waited
-    // Stored as usual, or by string, or left where it is.
-    enum : std::uint8_t { kByString = 1, kElsewhere = 2, kWays };
+    // Stored as usual at the peer's distance, or by string, or as usual at the other distance, or left where
+    // it is.
+    enum : std::uint8_t { kUsual, kByString, kOtherwise, kElsewhere, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;
     static Ways::Ticket ticket_of(std::uint32_t name);
     static unsigned way_of(std::uint32_t name);
+    static Storing storing_of(const Peer& peer, std::uint32_t name);
     Ways contest_{kExpectedBelow, kPatience};
 };
 

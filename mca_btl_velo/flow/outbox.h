@@ -129,6 +129,9 @@ class Outbox {
     // How peers read: each all in the order of lending, so that one that has been read tells of those before
     // it, or whatever they are sent first.
     enum class Reading : std::uint8_t { kInOrder, kInAnyOrder };
+    // Of those that are free the first: few chunks that are used again and again stay in the caches of both.
+    // Or the one behind the last: stores past the caches are slower to lines that have just been read.
+    enum class Pick : std::uint8_t { kFirst, kNext };
 
     Outbox() = default;
     explicit Outbox(const OutboxPlan& plan)
@@ -165,13 +168,14 @@ class Outbox {
     }
     // The same if one of that size is free, or the peer has read it, without a look at other peers.
     template <class IsRead>
-    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
+    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read,
+                       Pick pick = Pick::kFirst) {
         const std::size_t fit = fitting(bytes);
         look(share, fit, reading, is_read);
         if (share.bytes < free_)
-            if (const Chunk chunk = find(fit, share); chunk.room != 0) return chunk;
+            if (const Chunk chunk = find(fit, share, pick); chunk.room != 0) return chunk;
         free_read(share, is_read);
-        return share.bytes < free_ ? find(fit, share) : Chunk{};
+        return share.bytes < free_ ? find(fit, share, pick) : Chunk{};
     }
     // It may be used again without being taken: it is still lent to that peer, who has read it.
     bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
@@ -218,6 +222,7 @@ class Outbox {
         each_lent([&](std::uint32_t number) { holders_[number] = to + (holders_[number] - from); });
     }
     void encode(std::string& text, const OutboxShare* shares) const {
+        text.push_back(static_cast<char>(turn_));
         for (std::uint32_t number = 0; number < holders_.size(); ++number) {
             const OutboxShare* const of = holders_[number];
             text.push_back(static_cast<char>(of == nullptr ? 0 : of - shares + 1));
@@ -298,14 +303,16 @@ class Outbox {
             if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
         });
     }
-    // The first one that is free: few chunks that are used again and again stay in the caches of both.
-    Chunk find(std::size_t size, OutboxShare& share) {
+    Chunk find(std::size_t size, OutboxShare& share, Pick pick = Pick::kFirst) {
         for (std::size_t word = 0; word < available_[size].size(); ++word) {
             std::uint64_t& available = available_[size][word];
             if (available == 0) continue;
-            const auto index = static_cast<std::uint32_t>(word * kBits) +
-                               static_cast<std::uint32_t>(std::countr_zero(available));
-            available &= available - 1;
+            std::uint64_t candidates = available;
+            if (pick == Pick::kNext && available >> turn_ != 0) candidates &= ~std::uint64_t{0} << turn_;
+            const auto in_word = static_cast<std::uint32_t>(std::countr_zero(candidates));
+            const std::uint32_t index = static_cast<std::uint32_t>(word * kBits) + in_word;
+            available &= ~(std::uint64_t{1} << in_word);
+            if (pick == Pick::kNext) turn_ = (in_word + 1) % kBits;
             const OutboxPlan::Size& these = plan_.size(size);
             const std::uint32_t number = first_[size] + index;
             holders_[number] = &share;
@@ -327,6 +334,7 @@ class Outbox {
     std::vector<std::uint32_t> next_;    // that its holder was lent; kNone: it is the newest
     std::array<std::uint32_t, OutboxPlan::kSizes> first_{};                 // number of the first of a size
     std::array<std::vector<std::uint64_t>, OutboxPlan::kSizes> available_;  // a bit for each chunk
+    std::uint32_t turn_ = 0;  // where in a word the next is looked for
     Counters counters_;
 };
 

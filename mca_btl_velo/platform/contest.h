@@ -3,11 +3,13 @@
 // to its last, for each byte. What the peers do with the messages is in that, and what the program does
 // between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
-// grows as long as the outcome stays the same. The first trial waits for as many messages as its first round
-// has, after which what is hopeless is left out, of the longest for as many as it has itself, since many
-// programs send few of those, and with `patience` for more; until then the way is the one that is expected,
-// or the one that turned out to be much faster than that for messages of half the size. All processes try in
-// the same order, so that two that send to each other as much mostly try the same at the same time.
+// grows as long as the outcome stays the same, and that lets no trial cost more than a small part of the time
+// until the next. What is hopeless is left out after a round, and of the first trial if it was so for
+// messages of half the size. The first trial waits for as many messages as its first round has, of the
+// longest for as many as it has itself, since many programs send few of those, and with `patience` for more;
+// until then the way is the one that is expected, or the one that turned out to be much faster than that for
+// messages of half the size. All processes try in the same order, so that two that send to each other as much
+// mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -36,6 +38,9 @@ class Contest {
     static constexpr std::uint8_t kRounds = 4, kRoundsOfLongest = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F, kMuch = 0.7F;
+    // A trial costs at most one part of so many of the time until the next, up to the longest run.
+    // The first is confirmed sooner.
+    static constexpr std::uint32_t kWorth = 32, kWorthOfFirst = 8;
 
     // What is expected: the first way, from `last_from` bytes on the last, with which the first trial waits
     // for `patience` trials: that way may have a contest of its own, which should not be under way as well.
@@ -96,6 +101,7 @@ class Contest {
         size.under_way -= size.under_way > 0;
         if (size.rounds == 0) return turn(index, ticks());
         size.shortest[size.way] = kNone;
+        size.left_out |= static_cast<std::uint8_t>(bit(size.way));
         size.counts = false;
         size.bytes = 0;
         next(size, index);
@@ -122,9 +128,8 @@ class Contest {
     static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) {
         return block | Ticket{way} << kBlockBits;
     }
-    // A way whose shortest block took so many times the shortest of all is left out after a trial's first
-    // round.
-    static constexpr float kHopeless = 1.5F;
+    // A way whose shortest block took so many times the shortest of all is left out after a round.
+    static constexpr float kHopeless = 1.5F, kMostTimes = 8;
     static constexpr std::uint8_t kManyWaited = 8;  // of a run: a trial may find a way that does not wait
     static constexpr float kNone = std::numeric_limits<float>::max();
 
@@ -143,6 +148,7 @@ class Contest {
         std::uint32_t under_way = 0, most = 0, length = 0;
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
+        std::uint8_t left_out = 0;           // of a trial, the first one before it begins: a bit for each way
         std::uint8_t waited = 0;             // too long, since the last trial
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
@@ -168,8 +174,9 @@ class Contest {
     static constexpr std::uint32_t trial(unsigned index, std::uint32_t length) {
         return rounds(index) * ways(index) * (uncounted(length) + length);
     }
-    std::uint32_t before_first(unsigned index) const {
-        const std::uint32_t all = trial(index, block(index));
+    std::uint32_t before_first(unsigned index) const { return before_first(index, block(index)); }
+    std::uint32_t before_first(unsigned index, std::uint32_t length) const {
+        const std::uint32_t all = trial(index, length);
         if (expected(index) != 0) return patience_ * all;
         return rounds(index) == kRounds ? all / kRounds : all;
     }
@@ -177,10 +184,14 @@ class Contest {
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
         if (size.rounds == 0) {
-            size.rounds = rounds(index);
-            size.length =
+            const std::uint32_t length =
                 std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
-            size.shortest.fill(kNone);
+            if (size.trials == 0 && expected(index) != 0 && length > size.length) {
+                size.left = before_first(index, length) - before_first(index, size.length);
+                size.length = length;
+                return;
+            }
+            begin_trial(size, index, length);
         } else if (size.counts) {
             float& shortest = size.shortest[size.way];
             shortest =
@@ -196,6 +207,13 @@ class Contest {
         if (!size.counts) return open_block(size, index);
         size.left = size.length;
     }
+    void begin_trial(Class& size, unsigned index, std::uint32_t length) {
+        size.rounds = rounds(index);
+        size.length = length;
+        size.shortest.fill(kNone);
+        if (size.trials > 0 || size.left_out == bit(ways(index)) - 1) size.left_out = 0;
+        while (is_left_out(size, due(size, ways(index)))) step(size, index);
+    }
     void open_block(Class& size, unsigned index) {
         number(size);
         size.counts = false;
@@ -204,15 +222,26 @@ class Contest {
         size.left = uncounted(size);
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
-    // The next block of the trial: the next way in the order of the round that is not hopeless.
+    static constexpr unsigned bit(unsigned way) { return 1U << way; }
+    static bool is_left_out(const Class& size, unsigned way) { return (size.left_out & bit(way)) != 0; }
+    // The next block of the trial: the next way in the order of the round that is not left out.
     void next(Class& size, unsigned index) const {
+        do step(size, index);
+        while (size.rounds > 0 && is_left_out(size, due(size, ways(index))));
+    }
+    void step(Class& size, unsigned index) const {
+        if (++size.place < ways(index)) return;
+        size.place = 0;
+        --size.rounds;
+        size.left_out |= hopeless(size);
+    }
+    // Of those that have been tried.
+    static std::uint8_t hopeless(const Class& size) {
         const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
-        do {
-            if (++size.place < ways(index)) continue;
-            size.place = 0;
-            --size.rounds;
-        } while (size.rounds > 0 && size.rounds < rounds(index) &&
-                 size.shortest[due(size, ways(index))] > kHopeless * best);
+        unsigned ways = 0;
+        for (unsigned way = 0; way < kWays; ++way)
+            if (size.shortest[way] != kNone && size.shortest[way] > kHopeless * best) ways |= bit(way);
+        return static_cast<std::uint8_t>(ways);
     }
     // Any of the orders that are the ways in a circle, forwards or backwards, from any of them on.
     std::uint8_t due(const Class& size, unsigned ways) const {
@@ -231,14 +260,32 @@ class Contest {
         size.way = size.chosen;
         size.waited = 0;
         number(size);
-        size.left = size.run * trial(index, size.length);
+        const std::uint32_t all = trial(index, size.length);
+        size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
         ++size.trials;
-        if (index + 1 == kClasses) return;
-        const float otherwise = size.shortest[expected(index + 1)];
-        if (otherwise == kNone || *best > kMuch * otherwise) return;
+        if (index + 1 < kClasses) tell(index);
+    }
+    // Messages until a trial is worth what it costs: as if all ways took in it what they did in this one.
+    static std::uint32_t worth(const Class& size, unsigned index) {
+        const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
+        float blocks = 0;  // that could go the best way in the time that the others take longer
+        for (unsigned way = 0; way < ways(index) && best > 0; ++way) {
+            const float times =
+                std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
+            blocks += (times - 1) * static_cast<float>(times < kHopeless ? rounds(index) : 1);
+        }
+        const std::uint32_t times = size.trials > 0 ? kWorth : kWorthOfFirst;
+        return static_cast<std::uint32_t>(static_cast<float>(times) * blocks) *
+               (uncounted(size) + size.length);
+    }
+    // Twice the size, if it has not been met, learns from this trial.
+    void tell(unsigned index) {
+        const Class& size = classes_[index];
         Class& twice = classes_[index + 1];
-        const bool is_met = twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1);
-        if (!is_met) twice.way = twice.chosen = size.chosen;
+        if (twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1)) return;
+        twice.left_out = hopeless(size) & (bit(kWays - 1) - 1);
+        const float best = size.shortest[size.chosen], otherwise = size.shortest[expected(index + 1)];
+        if (otherwise != kNone && best <= kMuch * otherwise) twice.way = twice.chosen = size.chosen;
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 

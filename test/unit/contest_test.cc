@@ -65,6 +65,17 @@ TEST_F(ContestTest, a_way_that_is_much_faster_is_expected_of_messages_of_twice_t
     EXPECT_EQ(contest.way(3000), 0U) << "and of no others";
 }
 
+// One block of 20 messages goes the way that takes five times as long.
+TEST_F(ContestTest, a_trial_costs_a_small_part_of_the_time_until_the_next) {
+    for (const std::uint32_t part : {Contest::kWorthOfFirst, Contest::kWorth}) {
+        while (!contest.tries(600)) send(1, 50, 10);
+        while (contest.tries(600)) send(1, 50, 10);
+        std::uint32_t until = 0;
+        for (; !contest.tries(600); ++until) send(1, 50, 10);
+        EXPECT_EQ(until, 4 * part * 20);
+    }
+}
+
 TEST_F(ContestTest, a_size_that_was_met_does_not_learn_from_another) {
     send(1, 10, 6, 1500);
     decide(10, 6);
@@ -80,7 +91,7 @@ TEST_F(ContestTest, what_is_hardly_faster_changes_nothing) {
 TEST_F(ContestTest, a_change_within_a_job_is_followed) {
     decide(10, 5);
     EXPECT_EQ(contest.way(600), 1U);
-    send(kShortest + kTrial, 5, 10);
+    send(Contest::kWorth * 20 + kTrial, 5, 10);
     EXPECT_EQ(contest.way(600), 0U);
 }
 
@@ -179,6 +190,23 @@ TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
 }
 
+// But not the last, which may be what is expected of longer ones.
+TEST_F(ThreeWays, what_is_hopeless_is_left_out_of_the_first_trial_of_twice_the_size_and_of_no_other) {
+    send(kBefore + kTrial, {10, 20, 30});
+    send(Three().before_first_of(9000), {10, 20, 30}, 9000);
+    ASSERT_TRUE(contest.tries(9000));
+    std::array<std::uint32_t, 3> taken{};
+    while (contest.tries(9000)) {
+        const auto one = send(1, {10, 20, 30}, 9000);
+        for (unsigned way = 0; way < 3; ++way) taken[way] += one[way];
+    }
+    EXPECT_EQ(taken[1], 0U);
+    EXPECT_EQ(taken[2], kTrial / Three::kRounds / 3);
+    while (!contest.tries(9000)) send(1, {10, 5, 30}, 9000);
+    while (contest.tries(9000)) send(1, {10, 5, 30}, 9000);
+    EXPECT_EQ(contest.way(9000), 1U);
+}
+
 // For somebody else: blocks that last as long as he is away tell nothing.
 TEST_F(ThreeWays, a_way_that_waits_is_tried_once_and_if_it_is_in_use_it_brings_a_trial_about) {
     const auto clock = [&] { return now; };
@@ -207,6 +235,19 @@ TEST_F(ThreeWays, a_way_that_waits_is_tried_once_and_if_it_is_in_use_it_brings_a
     EXPECT_EQ(waited, 8U);
     while (contest.tries(5000)) one(2);
     EXPECT_NE(contest.way(5000), 2U);
+}
+
+TEST_F(ThreeWays, where_all_wait_the_trial_ends_and_others_begin_theirs_with_all) {
+    const auto clock = [&] { return now += 100; };
+    const auto wait = [&](std::size_t bytes) { contest.waited(bytes, contest.begin(bytes, clock), clock); };
+    while (!contest.tries(5000)) send(1, {1, 1, 1});
+    for (int i = 0; contest.tries(5000); ++i) {
+        ASSERT_LT(i, 100);
+        wait(5000);
+    }
+    send(Three().before_first_of(9000), {1, 1, 1}, 9000);
+    const auto taken = send(Three::trial_of(9000) / Three::kRounds, {1, 1, 1}, 9000);
+    EXPECT_EQ(std::count(taken.begin(), taken.end(), 0U), 0);
 }
 
 // As in a window of a stream: all begin before the first one is complete.
@@ -297,6 +338,23 @@ TEST(WindowsTest, a_way_that_is_faster_if_a_whole_window_takes_it_is_found) {
     }
     EXPECT_LT(windows, 30U) << "one trial";
     EXPECT_EQ(contest.way(8192), 1U);
+}
+
+// In which each block takes a window.
+TEST_F(ThreeWays, where_the_last_way_is_expected_the_first_trial_waits_for_as_many_as_its_blocks_will_have) {
+    using Long = platform::Contest<4096, 8, 64, 2, 4096, 2 * 65536>;
+    constexpr unsigned kWindow = 16;
+    Long contest(65536);
+    const auto clock = [&] { return ++now; };
+    std::uint32_t before = 0;
+    for (; !contest.tries(65536); before += kWindow) {
+        ASSERT_LT(before, 10'000U);
+        std::array<Long::Ticket, kWindow> tickets{};
+        for (Long::Ticket& ticket : tickets) ticket = contest.begin(65536, clock);
+        for (const Long::Ticket ticket : tickets) contest.ended(65536, ticket, clock);
+    }
+    EXPECT_GE(before, Long::kRoundsOfLongest * 2 * (kWindow + kWindow / 4));
+    EXPECT_LE(Long().before_first_of(65536), 12U);
 }
 
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
