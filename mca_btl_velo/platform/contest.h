@@ -38,7 +38,8 @@ class Contest {
     static constexpr std::uint8_t kRounds = 4, kRoundsOfLongest = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F, kMuch = 0.7F;
-    // A trial costs at most one part of so many of the time until the next, up to the longest run.
+    // A trial costs at most one part of so many of the time until the next, up to the longest run, as if no
+    // way took more than kMostTimes the time of the best.
     // The first is confirmed sooner.
     static constexpr std::uint32_t kWorth = 32, kWorthOfFirst = 8;
 
@@ -102,6 +103,7 @@ class Contest {
         if (size.rounds == 0) return turn(index, ticks());
         size.shortest[size.way] = kNone;
         size.left_out |= static_cast<std::uint8_t>(bit(size.way));
+        if ((size.left_out | size.told) == bit(ways(index)) - 1) size.told = 0;
         size.counts = false;
         size.bytes = 0;
         next(size, index);
@@ -148,8 +150,9 @@ class Contest {
         std::uint32_t under_way = 0, most = 0, length = 0;
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
-        std::uint8_t left_out = 0;           // of a trial, the first one before it begins: a bit for each way
-        std::uint8_t waited = 0;             // too long, since the last trial
+        // A bit for each way: left out of the rest of a trial; of the first one, since half the size told so.
+        std::uint8_t left_out = 0, told = 0;
+        std::uint8_t waited = 0;  // too long, since the last trial
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -211,8 +214,10 @@ class Contest {
         size.rounds = rounds(index);
         size.length = length;
         size.shortest.fill(kNone);
-        if (size.trials > 0 || size.left_out == bit(ways(index)) - 1) size.left_out = 0;
-        while (is_left_out(size, due(size, ways(index)))) step(size, index);
+        size.left_out = 0;
+        if (size.trials > 0) size.told = 0;
+        for (unsigned all = ways(index); all > 0 && is_left_out(size, due(size, ways(index))); --all)
+            step(size, index);
     }
     void open_block(Class& size, unsigned index) {
         number(size);
@@ -223,7 +228,9 @@ class Contest {
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
     static constexpr unsigned bit(unsigned way) { return 1U << way; }
-    static bool is_left_out(const Class& size, unsigned way) { return (size.left_out & bit(way)) != 0; }
+    static bool is_left_out(const Class& size, unsigned way) {
+        return ((size.left_out | size.told) & bit(way)) != 0;
+    }
     // The next block of the trial: the next way in the order of the round that is not left out.
     void next(Class& size, unsigned index) const {
         do step(size, index);
@@ -278,14 +285,19 @@ class Contest {
         return static_cast<std::uint32_t>(static_cast<float>(times) * blocks) *
                (uncounted(size) + size.length);
     }
-    // Twice the size, if it has not been met, learns from this trial.
+    // Twice the size, if it has not been met, learns from this trial; of the last way, which differs most
+    // between sizes, only that it is slow enough to begin with another.
     void tell(unsigned index) {
         const Class& size = classes_[index];
         Class& twice = classes_[index + 1];
-        if (twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1)) return;
-        twice.left_out = hopeless(size) & (bit(kWays - 1) - 1);
-        const float best = size.shortest[size.chosen], otherwise = size.shortest[expected(index + 1)];
-        if (otherwise != kNone && best <= kMuch * otherwise) twice.way = twice.chosen = size.chosen;
+        const bool is_met = twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1) ||
+                            twice.length > block(index + 1);
+        if (is_met) return;
+        const unsigned slow = hopeless(size) | size.told, usual = expected(index + 1);
+        twice.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
+        const float best = size.shortest[size.chosen], otherwise = size.shortest[usual];
+        const bool is_much = otherwise == kNone ? (slow & bit(usual)) != 0 : best <= kMuch * otherwise;
+        twice.way = twice.chosen = is_much ? size.chosen : static_cast<std::uint8_t>(usual);
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
