@@ -242,9 +242,12 @@ class Contest {
         --size.rounds;
         size.left_out |= hopeless(size);
     }
+    static float shortest_of_all(const Class& size) {
+        return *std::min_element(size.shortest.begin(), size.shortest.end());
+    }
     // Of those that have been tried.
     static std::uint8_t hopeless(const Class& size) {
-        const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
+        const float best = shortest_of_all(size);
         unsigned ways = 0;
         for (unsigned way = 0; way < kWays; ++way)
             if (size.shortest[way] != kNone && size.shortest[way] > kHopeless * best) ways |= bit(way);
@@ -274,15 +277,15 @@ class Contest {
     }
     // Messages until a trial is worth what it costs: as if all ways took in it what they did in this one.
     static std::uint32_t worth(const Class& size, unsigned index) {
-        const float best = *std::min_element(size.shortest.begin(), size.shortest.end());
+        const float best = shortest_of_all(size);
         float blocks = 0;  // that could go the best way in the time that the others take longer
         for (unsigned way = 0; way < ways(index) && best > 0; ++way) {
             const float times =
                 std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
             blocks += (times - 1) * static_cast<float>(times < kHopeless ? rounds(index) : 1);
         }
-        const std::uint32_t times = size.trials > 0 ? kWorth : kWorthOfFirst;
-        return static_cast<std::uint32_t>(static_cast<float>(times) * blocks) *
+        const std::uint32_t parts = size.trials > 0 ? kWorth : kWorthOfFirst;
+        return static_cast<std::uint32_t>(static_cast<float>(parts) * blocks) *
                (uncounted(size) + size.length);
     }
     // Twice the size, if it has not been met, learns from this trial; of the last way, which differs most

@@ -94,7 +94,7 @@ TEST_F(ContestTest, what_is_hardly_faster_changes_nothing) {
 TEST_F(ContestTest, a_change_within_a_job_is_followed) {
     decide(10, 5);
     EXPECT_EQ(contest.way(600), 1U);
-    send(Contest::kWorth * 20 + kTrial, 5, 10);
+    send(kShortest + kTrial, 5, 10);
     EXPECT_EQ(contest.way(600), 0U);
 }
 
@@ -369,10 +369,11 @@ TEST(WindowsTest, a_way_that_is_faster_if_a_whole_window_takes_it_is_found) {
 }
 
 // In which each block takes a window.
-TEST_F(ThreeWays, where_the_last_way_is_expected_the_first_trial_waits_for_as_many_as_its_blocks_will_have) {
+TEST(WindowsTest, where_the_last_way_is_expected_the_first_trial_waits_for_as_many_as_its_blocks_will_have) {
     using Long = platform::Contest<4096, 8, 64, 2, 4096, 2 * 65536>;
     constexpr unsigned kWindow = 16;
     Long contest(65536);
+    std::uint64_t now = 0;
     const auto clock = [&] { return ++now; };
     std::uint32_t before = 0;
     for (; !contest.tries(65536); before += kWindow) {
@@ -386,9 +387,10 @@ TEST_F(ThreeWays, where_the_last_way_is_expected_the_first_trial_waits_for_as_ma
 }
 
 // Though it waits longer for its trial than another would.
-TEST_F(ThreeWays, a_size_that_was_met_in_windows_does_not_learn_from_another) {
+TEST(WindowsTest, a_size_that_was_met_in_windows_does_not_learn_from_another) {
     using Long = platform::Contest<4096, 8, 64, 2, 4096, 2 * 65536>;
     Long contest(65536);
+    std::uint64_t now = 0;
     const auto clock = [&] { return now; };
     std::array<Long::Ticket, 16> tickets{};
     for (Long::Ticket& ticket : tickets) ticket = contest.begin(65536, clock);
