@@ -1,10 +1,12 @@
-// Small copies: every size, no byte too many.
+// Copies: every size, wherever a line ends, no byte too many.
 #include "platform/copy.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <vector>
 
 namespace velo::platform {
 namespace {
@@ -19,6 +21,22 @@ TEST(CopyTest, copies_every_size_of_a_packet_and_nothing_beside_it) {
         EXPECT_EQ(to[0], std::byte{0});
         for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(to[i + 1], from[i]) << i << " of " << bytes;
         EXPECT_EQ(to[bytes + 1], std::byte{0});
+    }
+}
+
+TEST(CopyTest, copies_every_size_to_every_place_in_a_line_and_nothing_beside_it) {
+    constexpr std::size_t kLine = 64, kMost = 5 * kLine + 1;
+    alignas(kLine) std::array<std::byte, kLine + kMost + 1> to;
+    for (std::size_t place = 1; place <= kLine; ++place) {
+        for (std::size_t bytes = 0; bytes <= kMost; ++bytes) {
+            auto from = std::make_unique<std::byte[]>(bytes);
+            for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(1 + i % 251);
+            to.fill(std::byte{255});
+            copy(to.data() + place, from.get(), bytes);
+            std::vector<std::byte> expected(to.size(), std::byte{255});
+            std::copy_n(from.get(), bytes, expected.begin() + static_cast<std::ptrdiff_t>(place));
+            ASSERT_TRUE(std::equal(to.begin(), to.end(), expected.begin())) << bytes << " bytes to " << place;
+        }
     }
 }
 
