@@ -32,7 +32,7 @@ TEST(CopyTest, copies_every_size_to_every_place_in_a_line_and_nothing_beside_it)
             auto from = std::make_unique<std::byte[]>(bytes);
             for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(1 + i % 251);
             to.fill(std::byte{255});
-            copy(to.data() + place, from.get(), bytes);
+            platform::copy(to.data() + place, from.get(), bytes);
             std::vector<std::byte> expected(to.size(), std::byte{255});
             std::copy_n(from.get(), bytes, expected.begin() + static_cast<std::ptrdiff_t>(place));
             ASSERT_TRUE(std::equal(to.begin(), to.end(), expected.begin())) << bytes << " bytes to " << place;
