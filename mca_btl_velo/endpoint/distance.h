@@ -1,10 +1,10 @@
 // How far the core of a peer is from this one, by how long a look at a line takes that the peer has written
 // last.
 //
-// Between cores that share a cache such a look takes 50 to 120 ns, between others 130 and more, the reading
-// of the clock included (design/by-reference.md). Much can make a look long, nothing makes one short: the
-// shortest of a few counts. The system may move a process at any time, so that the looks go on; a change is
-// believed when it shows twice.
+// Between cores that share a cache such a look takes 25 to 120 ns, between others 100 and more, the reading
+// of the clock included (design/by-reference.md): what lies between changes nothing. Much can make a look
+// long, nothing makes one short: the shortest of a few counts. The system may move a process at any time, so
+// that the looks go on; a change is believed when it shows twice.
 //
 // Pure: the line, the clock and what follows from the answer are the user's.
 #pragma once
@@ -17,8 +17,9 @@ namespace velo::endpoint {
 
 class Distance {
  public:
-    // Looks from this many nanoseconds on are long.
-    static constexpr std::uint64_t kFarNs = 125;
+    // Nanoseconds of a look: from the first on a peer that was near is far, below the second one that was far
+    // is near.
+    static constexpr std::uint64_t kFarNs = 125, kNearNs = 100;
     // Looks that one judgement takes, messages between two looks, judgements in a row that a change takes.
     static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 32, kAgreeing = 2;
 
@@ -51,7 +52,7 @@ class Distance {
         written_ = written;
         shortest_ = std::min(shortest_, ns);
         if (++looks_ < kLooks) return false;
-        const bool far = shortest_ >= kFarNs;
+        const bool far = shortest_ >= (far_ ? kNearNs : kFarNs);
         shortest_ = std::numeric_limits<std::uint64_t>::max();
         looks_ = 0;
         agreeing_ = far == far_ ? 0 : agreeing_ + 1;

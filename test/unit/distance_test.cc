@@ -8,11 +8,12 @@ namespace {
 
 using endpoint::Distance;
 
-constexpr std::uint64_t kShort = Distance::kFarNs - 1, kLong = Distance::kFarNs;
+constexpr std::uint64_t kShort = Distance::kNearNs - 1, kLong = Distance::kFarNs;
 
 class DistanceTest : public ::testing::Test {
  protected:
-    // One judgement, of which one look takes `shortest` and the others are long. Whether it changed the answer.
+    // One judgement, of which one look takes `shortest` and the others are long. Whether it changed the
+    // answer.
     bool judge(std::uint64_t shortest) {
         bool changed = false;
         for (std::uint32_t look = 0; look < Distance::kLooks; ++look)
@@ -47,6 +48,23 @@ TEST_F(DistanceTest, a_change_must_show_in_judgements_that_follow_each_other) {
     EXPECT_FALSE(judge(kShort));
     EXPECT_TRUE(judge(kShort));
     EXPECT_FALSE(distance.far());
+}
+
+TEST_F(DistanceTest, what_takes_no_longer_than_far_and_no_less_than_near_changes_nothing) {
+    for (const std::uint64_t between : {Distance::kNearNs, Distance::kFarNs - 1}) {
+        EXPECT_FALSE(judge(between));
+        EXPECT_FALSE(judge(between));
+        EXPECT_FALSE(distance.far());
+    }
+    judge(kLong);
+    EXPECT_TRUE(judge(kLong));
+    for (const std::uint64_t between : {Distance::kNearNs, Distance::kFarNs - 1}) {
+        EXPECT_FALSE(judge(between));
+        EXPECT_FALSE(judge(between));
+        EXPECT_TRUE(distance.far());
+    }
+    judge(kShort);
+    EXPECT_TRUE(judge(kShort));
 }
 
 TEST_F(DistanceTest, a_line_that_is_as_it_was_says_nothing) {
