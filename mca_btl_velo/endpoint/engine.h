@@ -285,8 +285,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return bytes >= peer.refer_from && measures_ways();
     }
     Storing storing_of(const Peer& peer, std::size_t bytes) const {
-        const bool by_string = is_tried(peer, bytes) && references_.way(bytes) == kByString;
-        return by_string ? Storing::kString : usual_storing(peer.distance.far());
+        const unsigned way = is_tried(peer, bytes) ? references_.way(bytes) : kUsual;
+        return way == kByString ? Storing::kString
+                                : usual_storing(peer.distance.far() != (way == kOtherwise));
     }
     void went(const Peer& peer, std::size_t bytes) {
         if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
@@ -432,10 +433,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::Outbox outbox_;
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
-    // By reference, stored as usual or by string, or in packets, what credits allow to go in packets.
-    enum : std::uint8_t { kInPackets = 1, kByString = 2 };
+    // What credits allow to go in packets: by reference, stored as usual at the peer's distance, or in
+    // packets, or as usual at the other distance, or by string.
+    enum : std::uint8_t { kUsual, kInPackets, kOtherwise, kByString, kWays };
     static constexpr std::size_t kLeastReferred = 512;
-    platform::Contest<kLeastReferred, 5, 64, 3, platform::kLeastByString> references_;
+    platform::Contest<kLeastReferred, 5, 64, kWays, platform::kLeastByString> references_;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
