@@ -300,6 +300,30 @@ TEST(Referring, long_messages_go_by_reference_from_a_size_on_that_the_user_may_s
     }
 }
 
+// Two trials of each size and what follows them: nobody says which way is in use, but some go in packets.
+TEST(Referring, whatever_way_is_tried_the_data_arrive) {
+    for (const char* distance : {"near", "far"}) {
+        for (const std::size_t bytes : {600, 3000, 8200}) {
+            PartyConfig config = config_of("static");
+            config.slots_per_peer = 1000;
+            config.distance = distance;
+            config.reference_bytes = 0;
+            Party party(config);
+            constexpr int kMessages = 4096;
+            for (int message = 0; message < kMessages; ++message) {
+                const auto seed = static_cast<std::uint8_t>(message);
+                ASSERT_EQ(party.send(0, 1, 1, pattern(bytes, seed)), VELO_OK);
+                party.settle();
+                ASSERT_EQ(party[1].received.size(), 1U);
+                ASSERT_TRUE(party[1].received[0].data == pattern(bytes, seed)) << message << ", " << distance;
+                party[1].received.clear();
+            }
+            EXPECT_GT(counter(party[0], "messages_by_reference"), 0U);
+            EXPECT_LT(counter(party[0], "messages_by_reference"), std::uint64_t{kMessages});
+        }
+    }
+}
+
 // One is stored while the one before is read: a REF for each 4 KiB of what an upper layer would send by one.
 TEST(Referring, the_data_of_a_transfer_leaves_in_pieces) {
     PartyConfig config = config_of("static");
