@@ -51,17 +51,15 @@ TEST_F(DistanceTest, a_change_must_show_in_judgements_that_follow_each_other) {
 }
 
 TEST_F(DistanceTest, what_takes_no_longer_than_far_and_no_less_than_near_changes_nothing) {
-    for (const std::uint64_t between : {Distance::kNearNs, Distance::kFarNs - 1}) {
-        EXPECT_FALSE(judge(between));
-        EXPECT_FALSE(judge(between));
-        EXPECT_FALSE(distance.far());
-    }
-    judge(kLong);
-    EXPECT_TRUE(judge(kLong));
-    for (const std::uint64_t between : {Distance::kNearNs, Distance::kFarNs - 1}) {
-        EXPECT_FALSE(judge(between));
-        EXPECT_FALSE(judge(between));
-        EXPECT_TRUE(distance.far());
+    for (const bool far : {false, true}) {
+        const std::uint64_t sure = far ? kLong : kShort;
+        judge(sure);
+        judge(sure);
+        for (const std::uint64_t between : {Distance::kNearNs, Distance::kFarNs - 1}) {
+            EXPECT_FALSE(judge(between));
+            EXPECT_FALSE(judge(between));
+            EXPECT_EQ(distance.far(), far);
+        }
     }
     judge(kShort);
     EXPECT_TRUE(judge(kShort));
