@@ -40,13 +40,36 @@ void copy_in_steps(std::byte* to, const std::byte* from, std::size_t bytes) {
     }
     copy_small(to, from, bytes);
 }
+
+[[gnu::target("avx2")]] void copy_lines_by_vectors(std::byte* to, const std::byte* from, std::size_t bytes) {
+    constexpr std::size_t kLine = 64;
+    for (const std::byte* const end = from + bytes / kLine * kLine; from != end; to += kLine, from += kLine) {
+        const auto* source = reinterpret_cast<const __m256i*>(from);
+        auto* target = reinterpret_cast<__m256i*>(to);
+        const __m256i a = _mm256_loadu_si256(source), b = _mm256_loadu_si256(source + 1);
+        _mm256_store_si256(target, a);
+        _mm256_store_si256(target + 1, b);
+    }
+    const std::size_t tail = bytes % kLine;
+    if (tail >= 32) return copy_ends<32>(to, from, tail);
+    if (tail >= 16) return copy_ends<16>(to, from, tail);
+    copy_small(to, from, tail);
+}
+
+const bool has_vectors = __builtin_cpu_supports("avx2") != 0;
 #endif
 
 }  // namespace
 
+void copy_to_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__x86_64__)
+    if (has_vectors) return copy_lines_by_vectors(to, from, bytes);
+#endif
+    std::memcpy(to, from, bytes);
+}
+
 void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__x86_64__)
-    static const bool has_vectors = __builtin_cpu_supports("avx2") != 0;
     if (has_vectors) return copy_by_vectors(to, from, bytes);
 #endif
     copy_in_steps(to, from, bytes);

@@ -48,16 +48,21 @@ inline void copy_other_small(std::byte* to, const std::byte* from, std::size_t b
     copy_other_small(to + a_bytes, b, b_bytes);
 }
 
-// More than 64, by 32-byte vectors where the processor has them. The library's copy stores its end before
-// what lies in front of it, and goes back to lines that it has left: to lines that another core has just read
-// that costs a look at that core each. From 4 KiB on it takes the processor's string instructions, which are
-// slow there, and it is held up by addresses that look alike (design/shared-memory.md).
+// From kLeastLong bytes on, by 32-byte vectors where the processor has them. The library's copy stores its
+// end before what lies in front of it, and goes back to lines that it has left: to lines that another core
+// has just read that costs a look at that core each. From 4 KiB on it takes the processor's string
+// instructions, which are slow there, and it is held up by addresses that look alike
+// (design/shared-memory.md).
 void copy_long(std::byte* to, const std::byte* from, std::size_t bytes);
+inline constexpr std::size_t kLeastLong = 512;
+// The same of any size to the beginning of a line, for short ones.
+void copy_to_lines(std::byte* to, const std::byte* from, std::size_t bytes);
 
 // Any size, each in the way that is fastest.
 inline void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes <= 64) return copy_small(to, from, bytes);
-    copy_long(to, from, bytes);
+    if (bytes >= kLeastLong) return copy_long(to, from, bytes);
+    std::memcpy(to, from, bytes);
 }
 
 // By the processor's string instruction, where there is one. Some processors fetch no line first that they

@@ -25,14 +25,15 @@ TEST(CopyTest, copies_every_size_of_a_packet_and_nothing_beside_it) {
 }
 
 TEST(CopyTest, copies_every_size_to_every_place_in_a_line_and_nothing_beside_it) {
-    constexpr std::size_t kLine = 64, kMost = 5 * kLine + 1;
+    constexpr std::size_t kLine = 64, kMost = kLeastLong + 2 * kLine + 1;
     alignas(kLine) std::array<std::byte, kLine + kMost + 1> to;
-    for (std::size_t place = 1; place <= kLine; ++place) {
+    for (std::size_t place = 0; place <= kLine; ++place) {
+        const bool to_lines = place == 0;
         for (std::size_t bytes = 0; bytes <= kMost; ++bytes) {
             auto from = std::make_unique<std::byte[]>(bytes);
             for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(1 + i % 251);
             to.fill(std::byte{255});
-            platform::copy(to.data() + place, from.get(), bytes);
+            (to_lines ? copy_to_lines : platform::copy)(to.data() + place, from.get(), bytes);
             std::vector<std::byte> expected(to.size(), std::byte{255});
             std::copy_n(from.get(), bytes, expected.begin() + static_cast<std::ptrdiff_t>(place));
             ASSERT_TRUE(std::equal(to.begin(), to.end(), expected.begin())) << bytes << " bytes to " << place;
