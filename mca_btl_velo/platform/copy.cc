@@ -17,8 +17,21 @@ void copy_in_steps(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 #if defined(__x86_64__)
+// Each line is stored once, by two stores, and none after the next.
+[[gnu::target("avx2")]] void copy_lines_by_vectors(std::byte* to, const std::byte* from, std::size_t bytes) {
+    constexpr std::size_t kLine = 64;
+    for (const std::byte* const end = from + bytes / kLine * kLine; from != end; to += kLine, from += kLine) {
+        const auto* source = reinterpret_cast<const __m256i*>(from);
+        auto* target = reinterpret_cast<__m256i*>(to);
+        const __m256i a = _mm256_loadu_si256(source), b = _mm256_loadu_si256(source + 1);
+        _mm256_store_si256(target, a);
+        _mm256_store_si256(target + 1, b);
+    }
+    copy_small(to, from, bytes % kLine);
+}
+
 // Four vectors are loaded before the first of them is stored, so that a load waits for no store that only
-// looks as if it were to the same place. Each line is stored once, by two stores, and none after the next.
+// looks as if it were to the same place.
 [[gnu::target("avx2")]] void copy_by_vectors(std::byte* to, const std::byte* from, std::size_t bytes) {
     constexpr std::size_t kVector = 32, kLine = 2 * kVector, kBlock = 2 * kLine;
     const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kLine;
@@ -34,26 +47,7 @@ void copy_in_steps(std::byte* to, const std::byte* from, std::size_t bytes) {
         _mm256_store_si256(target + 2, c);
         _mm256_store_si256(target + 3, d);
     }
-    if (bytes >= kLine) {
-        copy_ends<kVector>(to, from, kLine);
-        to += kLine, from += kLine, bytes -= kLine;
-    }
-    copy_small(to, from, bytes);
-}
-
-[[gnu::target("avx2")]] void copy_lines_by_vectors(std::byte* to, const std::byte* from, std::size_t bytes) {
-    constexpr std::size_t kLine = 64;
-    for (const std::byte* const end = from + bytes / kLine * kLine; from != end; to += kLine, from += kLine) {
-        const auto* source = reinterpret_cast<const __m256i*>(from);
-        auto* target = reinterpret_cast<__m256i*>(to);
-        const __m256i a = _mm256_loadu_si256(source), b = _mm256_loadu_si256(source + 1);
-        _mm256_store_si256(target, a);
-        _mm256_store_si256(target + 1, b);
-    }
-    const std::size_t tail = bytes % kLine;
-    if (tail >= 32) return copy_ends<32>(to, from, tail);
-    if (tail >= 16) return copy_ends<16>(to, from, tail);
-    copy_small(to, from, tail);
+    copy_lines_by_vectors(to, from, bytes);
 }
 
 const bool has_vectors = __builtin_cpu_supports("avx2") != 0;
