@@ -61,7 +61,7 @@ Store Store::create(const std::string& directory, std::uint32_t most, const Shap
     if (!shape.plausible()) refuse_shape();
     const std::size_t one = in_pages(Offsets::of(shape).end);
     const std::size_t boards = std::clamp<std::size_t>(most, 1, std::max<std::size_t>(kMostRoom / one, 1));
-    Store store(platform::SharedFile::reserve(directory, kBoardsAt + boards * one));
+    Store store(platform::SharedFile::create(directory, kBoardsAt + boards * one, 0));
     store.file_.provide(0, kPlacesAt + kPage);
     new (store.file_.data()) StoreHeader{};
     StoreHeader& all = store.header();
@@ -73,7 +73,7 @@ Store Store::create(const std::string& directory, std::uint32_t most, const Shap
 
 Store Store::open(const platform::FileAddress& address) {
     if (address.bytes < kBoardsAt) refuse();
-    Store store(platform::SharedFile::open(address, 0, SIZE_MAX, false));
+    Store store(platform::SharedFile::open(address, 0));
     if (store.header().magic != StoreHeader::kMagic) refuse();
     return store;
 }

@@ -146,7 +146,8 @@ bool Engine::vacate(Peer& peer) {
     if (reports()) segments_of_departed_.push_back(std::move(peer.segment));
     peer.segment = fabric::shm::Segment();
     peer.name = 0;
-    peer.left = peer.ending = peer.departed = peer.crossing = peer.late = false;
+    peer.left = peer.ending = peer.departed = peer.late = false;
+    peer.crossing = 0;
     peer.to_be_got = 0;
     return true;
 }

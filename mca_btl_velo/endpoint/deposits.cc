@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "platform/copy.h"
+#include "platform/failure.h"
 #include "platform/ticks.h"
 
 namespace velo::endpoint {
@@ -13,39 +15,33 @@ namespace {
 // How often either side looks for a step of the other, which is on its way unless the other is not running.
 constexpr int kLooks = 2000;
 
-// The name of a deposit: what the peer is told is its number, from 1 on, or 0. Its owner knows which one it
-// was there, which way it went, and whether its end tells something about that. A number stands for a chunk:
-// the first so many for one each, in order, the next for the same ones, and so on. So a chunk may serve
-// several deposits that the peer knows of, one after the other: the first has its first number.
+// The name of a deposit: what the peer is told is its number, or 0. Its owner knows which one it was there,
+// which way it went, and whether its end tells something about that.
 constexpr std::uint32_t kTried = 1U << 8;
 constexpr unsigned kTicketShift = 9;
-constexpr std::uint32_t kMostNumbers = kTried - 1;
 constexpr std::uint32_t number_of(std::uint32_t deposit) {
-    return deposit & kMostNumbers;
+    return deposit & (kTried - 1);
 }
 
-std::uint32_t chunks_of(const flow::OutboxPlan& plan) {
-    return plan.size(flow::OutboxPlan::kSizes - 1).count;
-}
-
-std::uint32_t place_by(const flow::OutboxPlan& plan, std::uint32_t number) {
-    const std::uint32_t chunks = chunks_of(plan);
-    return flow::OutboxPlan::place_of_large(number <= chunks ? number - 1 : (number - 1) % chunks);
-}
-
-rma::Deposit words_of(const fabric::shm::OutboxChunk& chunk) {
-    return {&chunk.number, &chunk.deposited, &chunk.taken,
-            reinterpret_cast<std::uintptr_t>(chunk.data) % rma::Deposit::kPage};
+rma::Deposit words_of(fabric::shm::DepositHeader& header, std::size_t ring, const std::byte* data) {
+    return {&header.number, &header.stored, &header.taken, ring,
+            reinterpret_cast<std::uintptr_t>(data) % rma::Deposit::kPage};
 }
 
 }  // namespace
 
-Deposits::Deposits(OptionalMutex& mutex, const fabric::shm::Segment& mailbox, flow::Outbox& outbox,
-                   bool tries, bool threads)
-    : mutex_(mutex), mailbox_(mailbox), outbox_(outbox), tries_(tries), threads_(threads) {
-    under_way_.reserve(chunks_of(outbox_.plan()));
+Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, bool tries, const velo_config& config)
+    : mutex_(mutex),
+      mailbox_(mailbox),
+      rings_(mailbox.deposit_plan()),
+      tries_(tries),
+      threads_(config.threads),
+      config_(config) {
+    if (rings_.plan().none()) return;
+    under_way_.reserve(rma::DepositPlan::kRings);
     waiting_.reserve(kMostWaiting);
-    last_number_ = chunks_of(outbox_.plan());
+    for (unsigned kind = 0; kind < rma::DepositPlan::kKinds; ++kind)
+        last_number_[kind] = rma::DepositPlan::kNumbers[kind].again() - 1;
 }
 
 Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
@@ -56,63 +52,101 @@ unsigned Deposits::way_of(std::uint32_t name) {
     return Ways::way_of(ticket_of(name));
 }
 
-Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
-    if (way_of(name) == kByString) return Storing::kString;
-    return usual_storing(peer.distance.far() != (way_of(name) == kOtherwise));
+Deposits::Kind Deposits::kind_of(std::uint32_t name) {
+    return way_of(name) == kInTurn ? Kind::kInTurn : Kind::kAtHand;
 }
 
-// The next number of a chunk that the peer will have read when it comes to what it is about to be told, since
+Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
+    if (way_of(name) == kByString) return Storing::kString;
+    return usual_storing(peer.distance.far() && way_of(name) != kInTurn);
+}
+
+// Rings have memory when the first of their kind is needed.
+bool Deposits::have_memory(Kind kind) {
+    if (memory_[kind] != Memory::kNotYet) return memory_[kind] == Memory::kThere;
+    try {
+        mailbox_.provide(kind);
+        memory_[kind] = Memory::kThere;
+        return true;
+    } catch (const Failure& failure) {
+        memory_[kind] = Memory::kRefused;
+        const std::string line = "no memory for storing long messages ahead" +
+                                 std::string(kind == Kind::kInTurn ? " in turn" : "") + ": " + failure.what();
+        config_.log(config_.context, 5, line.c_str());
+        return false;
+    }
+}
+
+// The next number of a ring that the peer will have read when it comes to what it is about to be told, since
 // it was told of all that is there before that. 0: none.
-std::uint32_t Deposits::await_chunk(const Peer& peer) {
-    const flow::OutboxPlan& plan = outbox_.plan();
-    if (threads_ || under_way_.empty() || waiting_.size() == kMostWaiting) return 0;
+std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
+    if (threads_ || waiting_.size() == kMostWaiting) return 0;
+    const rma::DepositPlan::Numbers& its = rma::DepositPlan::kNumbers[kind];
+    const auto of_kind = [&](const UnderWay& deposit) { return deposit.ring - its.first_ring < its.rings; };
     for (const UnderWay& deposit : under_way_)
-        if (deposit.peer != &peer) return 0;
-    for (std::uint32_t tries = 0; tries < chunks_of(plan); ++tries) {
-        last_number_ = last_number_ < kMostNumbers ? last_number_ + 1 : chunks_of(plan) + 1;
-        if (last_number_ > kMostNumbers) break;
-        const std::uint32_t place = place_by(plan, last_number_);
-        const auto is_there = [place](const UnderWay& deposit) { return deposit.place == place; };
-        const auto has_it = [this](const UnderWay& deposit) {
-            return number_of(deposit.name) == last_number_;
-        };
-        if (std::none_of(under_way_.begin(), under_way_.end(), is_there)) continue;
+        if (of_kind(deposit) && deposit.peer != &peer) return 0;
+    std::uint32_t& number = last_number_[kind];
+    for (std::uint32_t tries = 0; tries < its.rings; ++tries) {
+        number = number + 1 < its.end ? number + 1 : its.again();
+        const std::uint32_t ring = rma::DepositPlan::ring_of(number);
+        if (!rings_.is_lent(ring)) continue;
+        const auto has_it = [number](const UnderWay& deposit) { return number_of(deposit.name) == number; };
         if (std::any_of(under_way_.begin(), under_way_.end(), has_it)) break;
         if (std::any_of(waiting_.begin(), waiting_.end(), has_it)) break;
-        return last_number_;
+        return number;
     }
     return 0;
 }
 
 void Deposits::open(const UnderWay& deposit) const {
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(deposit.place);
-    there.unread.store(1, std::memory_order_relaxed);  // published, as the rest, with the number
-    there.address = reinterpret_cast<std::uint64_t>(deposit.data);
-    words_of(there).open(number_of(deposit.name));
+    fabric::shm::DepositHeader& header = mailbox_.deposit_header(deposit.ring);
+    const rma::DepositRings::Ring& ring = rings_.ring(deposit.ring);
+    header.address =
+        reinterpret_cast<std::uint64_t>(deposit.data);  // published, as the rest, with the number
+    header.place = ring.place;
+    header.ring = ring.bytes;
+    words_of(header, ring.bytes, nullptr).open(number_of(deposit.name));
 }
 
-// Of the largest chunks, which REFs need only of messages that are longer than usual.
+// Of two that send to each other as much, one leads, and the other stores as it does: each trial is of both
+// ways together, and what the trials of two would do to each other is not in it.
+bool Deposits::follows(const Peer& peer, std::size_t bytes) const {
+    return peer.name < config_.process_name && peer.crossing >= kLeast &&
+           Ways::index_of(peer.crossing) == Ways::index_of(bytes);
+}
+
+std::uint32_t Deposits::way_of_its(const Peer& peer, std::size_t bytes) {
+    const unsigned way = peer.segment.header().storing[Ways::index_of(bytes)].load(std::memory_order_relaxed);
+    return Ways::other(way < kWays ? way : kUsual) << kTicketShift;
+}
+
+std::uint32_t Deposits::try_one(std::size_t bytes) {
+    const Ways::Ticket ticket = contest_.begin(bytes, platform::ticks);
+    const auto way = static_cast<std::uint8_t>(Ways::way_of(ticket));
+    std::atomic<std::uint8_t>& told = mailbox_.header().storing[Ways::index_of(bytes)];
+    if (told.load(std::memory_order_relaxed) != way) told.store(way, std::memory_order_relaxed);
+    return kTried | ticket << kTicketShift;
+}
+
 std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
-    if (bytes <= outbox_.plan().size(1).room() || bytes > kMost) return 0;
+    if (bytes < kLeastDeposited || bytes > kMost || rings_.plan().none()) return 0;
     std::uint32_t tried = 0;
     if (tries_) {
-        tried = kTried | contest_.begin(bytes, platform::ticks) << kTicketShift;
+        tried = follows(peer, bytes) ? way_of_its(peer, bytes) : try_one(bytes);
         if (way_of(tried) == kElsewhere) return tried;
     }
+    const Kind kind = kind_of(tried);
+    if (!have_memory(kind)) return tried;
     const Storing by = storing_of(peer, tried);
-    flow::Outbox::Chunk chunk = take(bytes, by);
-    if (chunk.room == 0 && end_read()) chunk = take(bytes, by);
-    const bool waits = chunk.room == 0;
+    rma::DepositRings::Ring ring = take(kind, bytes, by);
+    if (ring.none() && end_read()) ring = take(kind, bytes, by);
+    const bool waits = ring.none();
     const std::uint32_t number =
-        waits ? await_chunk(peer) : 1 + flow::OutboxPlan::number_of_large(chunk.place);
+        waits ? await_ring(kind, peer) : rma::DepositPlan::first_number_of(ring.index);
     if (number == 0) return tried;
-    if (number > kMostNumbers || (!waits && chunk.room < rma::Deposit::kRing)) {
-        outbox_.give_back(chunk);
-        return tried;
-    }
     const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
-    list.push_back({&peer, name, waits ? place_by(outbox_.plan(), number) : chunk.place, by, false,
+    list.push_back({&peer, name, rma::DepositPlan::ring_of(number), by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
     if (waits)
         ++feeding_;
@@ -121,21 +155,23 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     return name;
 }
 
-flow::Outbox::Chunk Deposits::take(std::size_t bytes, Storing by) {
-    return outbox_.take_at_hand(
-        lent_, bytes, flow::Outbox::Reading::kInAnyOrder, [](std::uint32_t) { return false; },
-        by == Storing::kPastCaches ? flow::Outbox::Pick::kNext : flow::Outbox::Pick::kFirst);
+rma::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by) {
+    using Pick = rma::DepositRings::Pick;
+    if (kind == Kind::kInTurn) return rings_.take_in_turn(bytes);
+    return rings_.take_at_hand(by == Storing::kPastCaches ? Pick::kNext : Pick::kFirst);
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(deposit.place);
+    const rma::DepositRings::Ring& ring = rings_.ring(deposit.ring);
+    std::byte* const there = mailbox_.ring_data(ring.place);
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
     const auto pieces =
         deposit.by == Storing::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
-    return words_of(there).fill(deposit.stored, deposit.bytes, pieces,
-                                [&](std::size_t place, std::size_t at, std::size_t step) {
-                                    fill(there.data + place, all, at, step, deposit.by);
-                                });
+    return words_of(mailbox_.deposit_header(deposit.ring), ring.bytes, there)
+        .fill(deposit.stored, deposit.bytes, pieces,
+              [&](std::size_t place, std::size_t at, std::size_t step) {
+                  fill(there + place, all, at, step, deposit.by);
+              });
 }
 
 void Deposits::store(std::uint32_t name) {
@@ -144,10 +180,10 @@ void Deposits::store(std::uint32_t name) {
     {
         std::lock_guard lock(mutex_);
         const auto found = find(name);
-        if (found == under_way_.end() || found->feeds) return;  // it waits, or has waited, for its chunk
+        if (found == under_way_.end() || found->feeds) return;  // it waits, or has waited, for its ring
         found->storing = true;
         deposit = *found;
-        if (deposit.peer->crossing) patience = 1;  // it may be here, too
+        if (deposit.peer->crossing > 0) patience = 1;  // it may be here, too
     }
     for (int looks = 0; looks < patience; ++looks) {
         const std::size_t before = deposit.stored;
@@ -155,7 +191,7 @@ void Deposits::store(std::uint32_t name) {
         if (deposit.stored == deposit.bytes) break;
         if (deposit.stored == before) continue;
         looks = 0;
-        if (deposit.stored > rma::Deposit::kRing) patience = kLooks;
+        if (deposit.stored > rings_.ring(deposit.ring).bytes) patience = kLooks;
     }
     std::lock_guard lock(mutex_);
     const auto found = find(name);
@@ -186,13 +222,13 @@ Deposits::Place Deposits::find(std::uint32_t name) {
                         [name](const UnderWay& deposit) { return deposit.name == name; });
 }
 
-// Its chunk goes to the first one that waits for it.
+// Its ring goes to the first one that waits for it.
 void Deposits::forget(Place deposit) {
     stop_feeding(*deposit);
     const auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                                   [&](const UnderWay& waits) { return waits.place == deposit->place; });
+                                   [&](const UnderWay& waits) { return waits.ring == deposit->ring; });
     if (next == waiting_.end()) {
-        outbox_.give_back_at(deposit->place);
+        rings_.give_back(deposit->ring);
         under_way_.erase(deposit);
     } else {
         *deposit = *next;
@@ -227,7 +263,7 @@ bool Deposits::end_if(Ended&& ended) {
 }
 
 std::size_t Deposits::taken_of(const UnderWay& deposit) const {
-    return words_of(mailbox_.chunk(deposit.place)).taken(deposit.bytes);
+    return words_of(mailbox_.deposit_header(deposit.ring), 0, nullptr).taken(deposit.bytes);
 }
 
 bool Deposits::end_read() {
@@ -245,23 +281,26 @@ void Deposits::end_all_of(const Peer& peer) {
 // Where two send to each other, each stores for the other before it reads, and while it waits.
 std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
                            std::uint64_t remote, std::byte* to, std::size_t bytes) {
-    const flow::OutboxPlan& plan = segment.outbox_plan();
-    if (chunks_of(plan) == 0) return 0;
-    const fabric::shm::OutboxChunk chunk = segment.chunk(place_by(plan, number));
-    if (chunk.unread.load(std::memory_order_acquire) == 0) return 0;
-    rma::Deposit words = words_of(chunk);
+    const std::uint32_t index = rma::DepositPlan::ring_of(number);
+    const rma::DepositPlan& plan = segment.deposit_plan();
+    if (plan.none() || index == rma::DepositPlan::kRings) return 0;
+    fabric::shm::DepositHeader& header = segment.deposit_header(index);
     if (feeding_ > 0) feed_others();
-    for (int looks = late ? 1 : kLooks; !words.is_open(number);) {
+    for (int looks = late ? 1 : kLooks; !words_of(header, 0, nullptr).is_open(number);) {
         if (--looks == 0) return 0;
         if (feeding_ > 0) feed_others();
     }
+    const std::uint32_t place = header.place, ring = header.ring;
+    if (!plan.holds(place, ring)) return 0;
+    const std::byte* const data = segment.ring_data(place);
+    rma::Deposit words = words_of(header, ring, data);
     // A deposit is read once: what was behind its beginning may lie there now.
-    if (chunk.address != remote || words.taken(bytes) != 0) return 0;
+    if (header.address != remote || words.taken(bytes) != 0) return 0;
     std::size_t copied = 0;
     for (int looks = 0; looks < kLooks && copied < bytes; ++looks) {
         const std::size_t before = copied;
         copied = words.take(copied, bytes, [&](std::size_t from, std::size_t at, std::size_t step) {
-            platform::copy(to + at, chunk.data + from, step);
+            platform::copy(to + at, data + from, step);
         });
         if (copied != before) looks = 0;
         if (feeding_ > 0 && copied < bytes) feed_others();
@@ -276,13 +315,13 @@ const char* Deposits::violation() const {
     if (feeding != feeding_) return "deposits that are fed are miscounted";
     for (const UnderWay& waits : waiting_) {
         const auto is_before = [&](const UnderWay& deposit) {
-            return deposit.place == waits.place && deposit.peer == waits.peer;
+            return deposit.ring == waits.ring && deposit.peer == waits.peer;
         };
         const auto has_its_number = [&](const UnderWay& deposit) {
             return &deposit != &waits && number_of(deposit.name) == number_of(waits.name);
         };
         if (std::none_of(under_way_.begin(), under_way_.end(), is_before))
-            return "a deposit waits for a chunk that is not of its peer";
+            return "a deposit waits for a ring that is not of its peer";
         if (std::any_of(under_way_.begin(), under_way_.end(), has_its_number) ||
             std::any_of(waiting_.begin(), waiting_.end(), has_its_number))
             return "two deposits have one number";

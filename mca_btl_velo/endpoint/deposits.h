@@ -1,5 +1,5 @@
-// The deposits of a process (rma/deposit.h): which chunks of its outbox hold data that a peer on this node is
-// about to get, who stores them and when, and whether it is worth it, which is tried on the transfers.
+// The deposits of a process (rma/deposit.h): which of its rings hold data that a peer on this node is about
+// to get, who stores them and when, and whether it is worth it, which is tried on the transfers.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,31 @@
 #include "endpoint/gate.h"
 #include "endpoint/peer.h"
 #include "fabric/shm/segment.h"
-#include "flow/outbox.h"
 #include "platform/contest.h"
 #include "rma/deposit.h"
+#include "rma/deposit_rings.h"
+#include "types/engine.h"
 
 namespace velo::endpoint {
 
 class Deposits {
  public:
-    // `mutex`, `mailbox` and `outbox`: the engine's. tries: what is worth it is tried. threads: there are
-    // several.
-    Deposits(OptionalMutex& mutex, const fabric::shm::Segment& mailbox, flow::Outbox& outbox, bool tries,
-             bool threads);
+    // `mutex` and `mailbox`: the engine's. tries: what is worth it is tried.
+    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, bool tries, const velo_config& config);
 
     // Under the mutex.
 
     // Data that a peer will get, in a deposit or not; there will be an `end`.
     void announce(Peer& peer) { ++peer.to_be_got; }
-    // For a peer that reads the outbox. Returns the name of a deposit, of which the peer is told
-    // VELO_DEPOSIT_NUMBER; that is 0 if there is none. It may have to wait for its chunk.
+    // For a peer that maps the rings. Returns the name of a deposit, of which the peer is told
+    // VELO_DEPOSIT_NUMBER; that is 0 if there is none. It may have to wait for its ring.
     std::uint32_t begin(Peer& peer, const void* data, std::size_t bytes);
-    // The get is over. Of a deposit that its peer has read, and whose chunk serves another since, nothing is
+    // The get is over. Of a deposit that its peer has read, and whose ring serves another since, nothing is
     // left.
     void end(Peer& peer, std::uint32_t name, std::size_t bytes);
     // The peer has ended.
     void end_all_of(const Peer& peer);
-    // What is to be stored yet, as far as there is room: first, a chunk that its peer has read goes to the
+    // What is to be stored yet, as far as there is room: first, a ring that its peer has read goes to the
     // deposit that waits for it.
     void feed();
     bool feeds() const { return feeding_ > 0; }
@@ -57,22 +56,25 @@ class Deposits {
  private:
     struct UnderWay {
         Peer* peer;
-        std::uint32_t name, place;
+        std::uint32_t name, ring;
         Storing by;
         bool storing;  // just now, without the mutex
         const std::byte* data;
         std::size_t bytes, stored;
-        bool feeds = false;  // the rest is stored by `feed`, or all once it has its chunk
+        bool feeds = false;  // the rest is stored by `feed`, or all once it has its ring
     };
     using Place = std::vector<UnderWay>::iterator;
 
-    static constexpr std::size_t kLeast = 8192, kMost = 64UL * 1024 * 1024;
+    static constexpr std::size_t kLeast = 8192, kLeastDeposited = 8449, kMost = 64UL * 1024 * 1024;
     static constexpr std::size_t kExpectedBelow = 256UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
 
-    flow::Outbox::Chunk take(std::size_t bytes, Storing by);
+    using Kind = rma::DepositPlan::Kind;
+
+    bool have_memory(Kind kind);
+    rma::DepositRings::Ring take(Kind kind, std::size_t bytes, Storing by);
     std::size_t store(const UnderWay& deposit) const;
-    std::uint32_t await_chunk(const Peer& peer);
+    std::uint32_t await_ring(Kind kind, const Peer& peer);
     void open(const UnderWay& deposit) const;
     void stop_feeding(UnderWay& deposit);
     Place find(std::uint32_t name);
@@ -86,22 +88,28 @@ class Deposits {
     void feed_others();
 
     OptionalMutex& mutex_;
-    const fabric::shm::Segment& mailbox_;
-    flow::Outbox& outbox_;
+    fabric::shm::Segment& mailbox_;
+    rma::DepositRings rings_;
     const bool tries_, threads_;
-    flow::OutboxShare lent_;           // to all peers
+    const velo_config& config_;
+    enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_[rma::DepositPlan::kKinds]{};
     std::vector<UnderWay> under_way_;  // room for all from the start
-    std::vector<UnderWay> waiting_;    // for the chunk of one under way, of the same peer; in that order
+    std::vector<UnderWay> waiting_;    // for the ring of one under way, of the same peer; in that order
     std::uint32_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
-    std::uint32_t last_number_;  // of one that waited
-    // Stored as usual at the peer's distance, or by string, or as usual at the other distance, or left where
-    // it is.
-    enum : std::uint8_t { kUsual, kByString, kOtherwise, kElsewhere, kWays };
+    std::uint32_t last_number_[rma::DepositPlan::kKinds];  // of one that waited
+    // Stored in a ring at hand as usual at the peer's distance, or by string; or in turn, through the caches;
+    // or left where it is.
+    enum : std::uint8_t { kUsual, kByString, kInTurn, kElsewhere, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;
+    static_assert(Ways::kSizes <= fabric::shm::kStoringSizes);
+    bool follows(const Peer& peer, std::size_t bytes) const;
+    static std::uint32_t way_of_its(const Peer& peer, std::size_t bytes);
+    std::uint32_t try_one(std::size_t bytes);
     static Ways::Ticket ticket_of(std::uint32_t name);
     static unsigned way_of(std::uint32_t name);
+    static Kind kind_of(std::uint32_t name);
     static Storing storing_of(const Peer& peer, std::uint32_t name);
     Ways contest_{kExpectedBelow, kPatience};
 };

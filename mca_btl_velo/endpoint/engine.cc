@@ -9,6 +9,7 @@
 
 #include "parameters/agreement.h"
 #include "parameters/table.h"
+#include "platform/cache.h"
 #include "platform/failure.h"
 #include "platform/locality.h"
 #include "platform/process_identity.h"
@@ -52,6 +53,15 @@ std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t pe
     if (config.slots_per_peer != 0) return config.slots_per_peer;
     std::uint32_t share = (peers <= kFewPeers ? automatic.few : automatic.many) / std::max(peers, 1U);
     return std::max(std::clamp(share, automatic.least, kAutomaticSlotsMost), 4 * config.credit_slots);
+}
+
+// What is stored into comes back when neither core's own cache holds it any more.
+std::uint64_t resolve_deposit_bytes(const velo_config& config) {
+    constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
+    if (config.oversubscribed) return 0;  // there are none
+    if (config.deposit_bytes != 0) return config.deposit_bytes;
+    const std::uint64_t cache = platform::second_level_cache_bytes();
+    return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
@@ -117,6 +127,7 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement = parameters::agreement_of(config);
     layout.xpmem_segment = xpmem_segment;
     layout.outbox_bytes = config.by_reference == std::string_view("never") ? 0 : config.outbox;
+    layout.deposit_bytes = layout.outbox_bytes == 0 ? 0 : resolve_deposit_bytes(config);
     try {
         return fabric::shm::Segment::create(config.backing_directory, layout, probe);
     } catch (const Failure& failure) {
@@ -125,7 +136,7 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
             "no outbox, messages of several packets go in packets: " + std::string(failure.what());
         config.log(config.context, 5, line.c_str());
     }
-    layout.outbox_bytes = 0;
+    layout.outbox_bytes = layout.deposit_bytes = 0;
     return fabric::shm::Segment::create(config.backing_directory, layout, probe);
 }
 
@@ -168,7 +179,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
-      deposits_(mutex_, mailbox_, outbox_, measures_ways(), config.threads),
+      deposits_(mutex_, mailbox_, measures_ways(), config_),
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {

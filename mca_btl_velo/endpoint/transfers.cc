@@ -291,9 +291,7 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     std::lock_guard lock(mutex_);
     deposits_.announce(peer);
     if (peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer)) return 0;
-    const std::uint32_t deposit = deposits_.begin(peer, data, bytes);
-    statistics_.outbox_high_water = outbox_.counters().high_water;
-    return deposit;
+    return deposits_.begin(peer, data, bytes);
 }
 
 void Engine::store_deposit(std::uint32_t deposit) noexcept {
@@ -316,7 +314,13 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
         std::lock_guard lock(mutex_);
         if (peer.departed) return VELO_ERR_REMOTE;
         late = peer.late;
-        peer.crossing = peer.to_be_got > 0;
+        constexpr std::uint8_t kNotLongAgo = 16;
+        if (peer.to_be_got > 0) {
+            peer.crossing = bytes;
+            peer.crossing_for = kNotLongAgo;
+        } else if (peer.crossing_for > 0 && --peer.crossing_for == 0) {
+            peer.crossing = 0;
+        }
         if (number != 0) ++peer.copying;
     }
     if (number != 0) {

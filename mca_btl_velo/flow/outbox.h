@@ -45,10 +45,6 @@ class OutboxPlan {
     static constexpr std::uint32_t kHeaderBytes[kSizes] = {16, 64, 64};
     // Bytes of data that a REF may stand for.
     static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes[kSizes - 1];
-    // Of the largest, what deposits use round and round (rma/deposit.h); the line behind it says how far
-    // their reader has come.
-    static constexpr std::uint32_t kRing = 32768;
-    static_assert(kRing + 64 <= kMostRoom);
 
     struct Size {
         std::uint32_t begin = 0;   // offset of the first chunk, bytes
@@ -89,13 +85,6 @@ class OutboxPlan {
     std::uint32_t data_of(std::uint32_t place) const {
         return place + kHeaderBytes[place < sizes_[0].begin ? 1 : 0];
     }
-    // The chunks of the largest size, by number from 0 on.
-    static constexpr std::uint32_t place_of_large(std::uint32_t number) {
-        return number * kStride[kSizes - 1];
-    }
-    static constexpr std::uint32_t number_of_large(std::uint32_t place) {
-        return place / kStride[kSizes - 1];
-    }
     // Whether a chunk is at offset `place` that holds `bytes` of data: what a reader checks before it looks.
     bool holds(std::uint32_t place, std::uint32_t bytes) const {
         return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes);
@@ -129,9 +118,6 @@ class Outbox {
     // How peers read: each all in the order of lending, so that one that has been read tells of those before
     // it, or whatever they are sent first.
     enum class Reading : std::uint8_t { kInOrder, kInAnyOrder };
-    // Of those that are free the first: few chunks that are used again and again stay in the caches of both.
-    // Or the one behind the last: stores past the caches are slower to lines that have just been read.
-    enum class Pick : std::uint8_t { kFirst, kNext };
 
     Outbox() = default;
     explicit Outbox(const OutboxPlan& plan)
@@ -168,14 +154,13 @@ class Outbox {
     }
     // The same if one of that size is free, or the peer has read it, without a look at other peers.
     template <class IsRead>
-    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read,
-                       Pick pick = Pick::kFirst) {
+    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
         const std::size_t fit = fitting(bytes);
         look(share, fit, reading, is_read);
         if (share.bytes < free_)
-            if (const Chunk chunk = find(fit, share, pick); chunk.room != 0) return chunk;
+            if (const Chunk chunk = find(fit, share); chunk.room != 0) return chunk;
         free_read(share, is_read);
-        return share.bytes < free_ ? find(fit, share, pick) : Chunk{};
+        return share.bytes < free_ ? find(fit, share) : Chunk{};
     }
     // It may be used again without being taken: it is still lent to that peer, who has read it.
     bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
@@ -183,11 +168,6 @@ class Outbox {
     }
     // Nobody has been told of it, or looks at it any more.
     void give_back(const Chunk& chunk) { give_back(chunk.number); }
-    void give_back_at(std::uint32_t place) {
-        std::size_t size = OutboxPlan::kSizes - 1;  // the largest come first
-        while (size > 0 && place >= plan_.size(size - 1).begin) --size;
-        give_back(first_[size] + (place - plan_.size(size).begin) / plan_.size(size).stride);
-    }
     // The peer has read all, or reads nothing any more as it has ended.
     void free_all(OutboxShare& share) {
         while (share.chunks > 0) free_oldest(share);
@@ -222,7 +202,6 @@ class Outbox {
         each_lent([&](std::uint32_t number) { holders_[number] = to + (holders_[number] - from); });
     }
     void encode(std::string& text, const OutboxShare* shares) const {
-        text.push_back(static_cast<char>(turn_));
         for (std::uint32_t number = 0; number < holders_.size(); ++number) {
             const OutboxShare* const of = holders_[number];
             text.push_back(static_cast<char>(of == nullptr ? 0 : of - shares + 1));
@@ -303,16 +282,13 @@ class Outbox {
             if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
         });
     }
-    Chunk find(std::size_t size, OutboxShare& share, Pick pick = Pick::kFirst) {
+    Chunk find(std::size_t size, OutboxShare& share) {
         for (std::size_t word = 0; word < available_[size].size(); ++word) {
             std::uint64_t& available = available_[size][word];
             if (available == 0) continue;
-            std::uint64_t candidates = available;
-            if (pick == Pick::kNext && available >> turn_ != 0) candidates &= ~std::uint64_t{0} << turn_;
-            const auto in_word = static_cast<std::uint32_t>(std::countr_zero(candidates));
+            const auto in_word = static_cast<std::uint32_t>(std::countr_zero(available));
             const std::uint32_t index = static_cast<std::uint32_t>(word * kBits) + in_word;
-            available &= ~(std::uint64_t{1} << in_word);
-            if (pick == Pick::kNext) turn_ = (in_word + 1) % kBits;
+            available &= available - 1;
             const OutboxPlan::Size& these = plan_.size(size);
             const std::uint32_t number = first_[size] + index;
             holders_[number] = &share;
@@ -334,7 +310,6 @@ class Outbox {
     std::vector<std::uint32_t> next_;    // that its holder was lent; kNone: it is the newest
     std::array<std::uint32_t, OutboxPlan::kSizes> first_{};                 // number of the first of a size
     std::array<std::vector<std::uint64_t>, OutboxPlan::kSizes> available_;  // a bit for each chunk
-    std::uint32_t turn_ = 0;  // where in a word the next is looked for
     Counters counters_;
 };
 

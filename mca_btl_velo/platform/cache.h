@@ -1,5 +1,10 @@
 // Hints to the cache: without effect on the result, and no-operations on processors that do not know them.
+// And how large it is.
 #pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
 
 namespace velo::platform {
 
@@ -35,6 +40,16 @@ inline void demote(const void* at) {
     asm volatile("cldemote %0" : : "m"(*static_cast<const char*>(at)) : "memory");
 #else
     (void)at;
+#endif
+}
+
+// Bytes of the cache that a core has for itself, the second level; 0 if that is not known.
+inline std::size_t second_level_cache_bytes() {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+#else
+    return 0;
 #endif
 }
 

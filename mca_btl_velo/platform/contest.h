@@ -63,6 +63,13 @@ class Contest {
     using Ticket = std::uint32_t;
     static constexpr unsigned kBlockBits = 8, kTicketBits = kBlockBits + 2;
     static constexpr unsigned way_of(Ticket ticket) { return ticket >> kBlockBits & 3; }
+    // Of one that goes a way that somebody else has chosen; `ended` is not told of it.
+    static constexpr Ticket other(unsigned way) { return ticket(static_cast<std::uint8_t>(way), kOther); }
+    // Sizes that are told apart, and the one of so many bytes >= kLeast.
+    static constexpr unsigned kSizes = kClasses;
+    static constexpr unsigned index_of(std::size_t bytes) {
+        return std::min(static_cast<unsigned>(std::bit_width(bytes / kLeast)), kClasses) - 1;
+    }
     // The same for one that begins now, of several that may be under way, and `ended` is told of each, in any
     // order: a block tries no more than it needs, the others go as before, and it lasts from where its first
     // one begins, as those that are under way together may all end at once.
@@ -156,9 +163,6 @@ class Contest {
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
-    static constexpr unsigned index_of(std::size_t bytes) {
-        return std::min(static_cast<unsigned>(std::bit_width(bytes / kLeast)), kClasses) - 1;
-    }
     static constexpr unsigned ways(unsigned index) {
         return kLeast << index < kLeastOfLast ? kWays - 1 : kWays;
     }

@@ -128,8 +128,8 @@ void touch(std::byte* data, std::size_t bytes) {
             .fetch_or(0, std::memory_order_relaxed);
 }
 
-std::byte* map(int fd, std::size_t bytes, int flags = 0) {
-    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+std::byte* map(int fd, std::size_t bytes) {
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
         throw Failure(VELO_ERR_RESOURCE, "cannot map a shared memory segment of " + std::to_string(bytes) +
                                              " bytes: " + std::strerror(errno) + ". Check ulimit -v.");
@@ -194,13 +194,7 @@ std::uint64_t SharedFile::room_in(const std::string& directory) {
     return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
-SharedFile SharedFile::create(const std::string& directory, std::size_t bytes) {
-    SharedFile file = reserve(directory, bytes);
-    file.provide(0, bytes);
-    return file;
-}
-
-SharedFile SharedFile::reserve(const std::string& directory, std::size_t bytes) {
+SharedFile SharedFile::create(const std::string& directory, std::size_t bytes, std::size_t backed) {
     SharedFile file;
     if (directory.size() >= FileAddress::kDirectoryBytes) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_backing_directory is longer than " +
@@ -229,6 +223,7 @@ SharedFile SharedFile::reserve(const std::string& directory, std::size_t bytes) 
     struct stat status {};
     if (::fstat(file.fd_, &status) != 0) fail_create(directory, bytes, errno);
     file.address_.inode = status.st_ino;
+    if (backed > 0) file.provide(0, backed);
     return file;
 }
 
@@ -242,7 +237,7 @@ void SharedFile::provide(std::size_t offset, std::size_t bytes) {
     touch(data_ + offset, bytes);
 }
 
-SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most, bool at_once) {
+SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most) {
     SharedFile file;
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
@@ -254,10 +249,14 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     file.fd_ = fd;
     check_identity(fd, file.address_);
     const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
-    file.data_ = map(fd, bytes, at_once && bytes <= kPopulateBytes ? MAP_POPULATE : 0);
+    file.data_ = map(fd, bytes);
     file.bytes_ = bytes;
     ::close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
     return file;
+}
+
+void SharedFile::fault_in(std::size_t bytes) {
+    if (bytes <= kPopulateBytes) touch(data_, std::min(bytes, bytes_));
 }
 
 SharedFile::~SharedFile() {

@@ -32,21 +32,23 @@ struct FileAddress {
 
 class SharedFile {
  public:
-    // Creates and maps a file of `bytes` zero bytes, all of them backed by memory (a full file system is an
-    // error here and never a SIGBUS later), readable by this user only. Throws Failure naming the directory
-    // and the size.
-    static SharedFile create(const std::string& directory, std::size_t bytes);
-    // The same without memory: nobody touches what `provide` has not backed with some.
-    static SharedFile reserve(const std::string& directory, std::size_t bytes);
+    // Creates and maps a file of `bytes` zero bytes, readable by this user only, the first `backed` of them
+    // backed by memory (a full file system is an error here and never a SIGBUS later): nobody touches the
+    // others before `provide` has backed them. Throws Failure naming the directory and the size.
+    static SharedFile create(const std::string& directory, std::size_t bytes, std::size_t backed);
+    static SharedFile create(const std::string& directory, std::size_t bytes) {
+        return create(directory, bytes, bytes);
+    }
     // By its owner or a process that can open it without a name. Others may be using that memory.
     void provide(std::size_t offset, std::size_t bytes);
     // Bytes that are free there; the most there are where that is not limited or not known.
     static std::uint64_t room_in(const std::string& directory);
     // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where
-    // it cannot be mapped; waits up to `patience_ms` for a file that must be published. `at_once`: with its
-    // pages, unless it is large; else each comes with its first use.
-    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX,
-                           bool at_once = true);
+    // it cannot be mapped; waits up to `patience_ms` for a file that must be published.
+    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX);
+    // The first so many bytes, which have memory, are mapped with their pages, unless they are many; else
+    // each comes with its first use.
+    void fault_in(std::size_t bytes);
 
     SharedFile() = default;
     SharedFile(SharedFile&& other) noexcept { swap(other); }

@@ -1,7 +1,7 @@
-// The data of a get that their owner stores in a chunk of its outbox as soon as it has told the peer of the
-// message, in pieces, round and round: a word says how much has been stored, and the peer copies that while
-// the next piece is stored; another word says how much the peer has taken, and so where there is room again.
-// A third one says whose turn it is: the peer may have been told of several deposits of one chunk.
+// The data of a get that their owner stores in a ring (rma/deposit_rings.h) as soon as it has told the peer
+// of the message, in pieces, round and round: a word says how much has been stored, and the peer copies that
+// while the next piece is stored; another word says how much the peer has taken, and so where there is room
+// again. A third one says whose turn it is: the peer may have been told of several deposits of one ring.
 // Nobody has to wait: what is not there in time the peer gets from the owner's memory.
 #pragma once
 
@@ -10,43 +10,40 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "flow/outbox.h"
-
 namespace velo::rma {
 
-// Whose data begins `from_page` bytes behind the beginning of a page.
-template <template <class> class Atom, std::size_t kRingBytes = flow::OutboxPlan::kRing>
+template <template <class> class Atom>
 class BasicDeposit {
  public:
     // A piece ends where a page ends: the peer's processor fetches ahead of what it reads, and not past that.
     // Or it is long, for an owner to whose stores that does no harm, and whom each costs something.
     static constexpr std::size_t kPage = 4096, kLong = 8192;
     enum class Pieces : std::uint8_t { kPages, kLong };
-    // Bytes of the chunk that are used.
-    static constexpr std::size_t kRing = kRingBytes;
 
+    // ring: its bytes, not 0 where something is stored or taken; it begins `from_page` bytes behind the
+    // beginning of a page.
     BasicDeposit(Atom<std::uint32_t>* number, Atom<std::uint32_t>* stored, Atom<std::uint32_t>* taken,
-                 std::size_t from_page)
-        : number_(number), stored_(stored), taken_(taken), from_page_(from_page) {}
+                 std::size_t ring, std::size_t from_page)
+        : number_(number), stored_(stored), taken_(taken), ring_(ring), from_page_(from_page) {}
 
     // Owner: nothing is there, of the deposit that the peer has been told by this number, or will be. What
-    // the chunk held before has been read, or will not be.
+    // the ring held before has been read, or will not be.
     void open(std::uint32_t number) {
         stored_->store(0, std::memory_order_relaxed);
         taken_->store(0, std::memory_order_relaxed);
         number_->store(number, std::memory_order_release);
     }
-    // Peer: the chunk serves the deposit of that number now.
+    // Peer: the ring serves the deposit of that number now.
     bool is_open(std::uint32_t number) const { return number_->load(std::memory_order_acquire) == number; }
     // Owner: of `bytes` of data the next pieces, from `at` on, as far as there is room. Returns where that
-    // ends. store(place, at, count): puts so many bytes at that place of the chunk.
+    // ends. store(place, at, count): puts so many bytes at that place of the ring.
     template <class Store>
     std::size_t fill(std::size_t at, std::size_t bytes, Pieces pieces, Store&& store) {
-        std::size_t end = taken(at) + kRing;
+        std::size_t end = taken(at) + ring_;
         while (at < bytes) {
             const std::size_t step = piece(at, bytes, pieces);
-            if (at + step > end && at + step > (end = taken(at) + kRing)) break;
-            store(at % kRing, at, step);
+            if (at + step > end && at + step > (end = taken(at) + ring_)) break;
+            store(at % ring_, at, step);
             at += step;
             stored_->store(static_cast<std::uint32_t>(at), std::memory_order_release);
         }
@@ -58,13 +55,13 @@ class BasicDeposit {
     }
 
     // Peer: takes what is there of `bytes` from `at` on. Returns where that ends. take(place, at, count).
-    // Whatever the owner has written, it stays within the chunk and `bytes`.
+    // Whatever the owner has written, it stays within the ring and `bytes`.
     template <class Take>
     std::size_t take(std::size_t at, std::size_t bytes, Take&& take) {
         const std::size_t there = std::min<std::size_t>(stored_->load(std::memory_order_acquire), bytes);
         while (at < there) {
             const std::size_t step = piece(at, there, Pieces::kPages);
-            take(at % kRing, at, step);
+            take(at % ring_, at, step);
             at += step;
             taken_->store(static_cast<std::uint32_t>(at), std::memory_order_release);
         }
@@ -73,13 +70,13 @@ class BasicDeposit {
 
  private:
     std::size_t piece(std::size_t at, std::size_t bytes, Pieces pieces) const {
-        const std::size_t place = at % kRing;
+        const std::size_t place = at % ring_;
         const std::size_t most = pieces == Pieces::kLong ? kLong : kPage - (from_page_ + place) % kPage;
-        return std::min({most, kRing - place, bytes - at});
+        return std::min({most, ring_ - place, bytes - at});
     }
 
     Atom<std::uint32_t>*number_, *stored_, *taken_;
-    std::size_t from_page_;
+    std::size_t ring_, from_page_;
 };
 
 using Deposit = BasicDeposit<std::atomic>;

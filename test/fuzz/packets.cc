@@ -65,13 +65,16 @@ class Player {
                               done_.back().get());
     }
 
-    // From a chunk in which as much is there as the input says, or from what it takes for one.
+    // From a ring in which as much is there as the input says, at such a place, or from what it takes for
+    // one.
     void deposited(std::byte* memory, std::size_t bytes) {
         constexpr std::uint64_t kRemote = 4096;
-        const auto chunk = input_.take<std::uint8_t>();
+        const auto ring = input_.take<std::uint8_t>();
         const auto there = input_.take<std::uint32_t>();
-        const std::uint32_t told = victim_.deposit(chunk, there, kRemote);
-        const std::uint32_t number = chunk & 128 ? input_.take<std::uint32_t>() : told;
+        const std::uint32_t place = input_.take<std::uint8_t>() * rma::DepositPlan::kGrain;
+        const auto length = input_.take<std::uint32_t>();
+        const std::uint32_t told = victim_.deposit(ring, there, kRemote, place, length);
+        const std::uint32_t number = ring & 128 ? input_.take<std::uint32_t>() : told;
         velo_get_deposited(victim_.engine(), victim_.peer(), number, memory, kRemote, bytes, count,
                            done_.back().get());
     }

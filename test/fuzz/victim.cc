@@ -166,13 +166,17 @@ std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chun
     return {{at.place, bytes}, {there.data, std::min(bytes, at.room)}};
 }
 
-std::uint32_t Victim::deposit(std::uint32_t chunk, std::uint32_t there, std::uint64_t address) {
-    const wire::Reference to = fill(chunk, 0, {}).first;
-    const fabric::shm::OutboxChunk at = peers_.chunk(to.place);
-    at.deposited = there;
-    if (peers_.outbox_plan().holds(to.place, flow::OutboxPlan::kRing)) at.taken = 0;
-    at.address = address;
-    return 1 + flow::OutboxPlan::number_of_large(to.place);
+std::uint32_t Victim::deposit(std::uint32_t ring, std::uint32_t there, std::uint64_t address,
+                              std::uint32_t place, std::uint32_t bytes) {
+    ring %= rma::DepositPlan::kRings;
+    fabric::shm::DepositHeader& header = peers_.deposit_header(ring);
+    header.number = rma::DepositPlan::first_number_of(ring);
+    header.stored = there;
+    header.taken = 0;
+    header.address = address;
+    header.place = place;
+    header.ring = bytes;
+    return header.number;
 }
 
 void Victim::store(wire::Header header, Bytes given) {

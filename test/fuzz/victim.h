@@ -35,8 +35,9 @@ class Victim {
     wire::Reference lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
     // The same of several messages, each behind a wire::Enclosed.
     wire::Reference lend_several(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
-    // The same of a deposit, of which so much is there: its number, if that is one of the largest chunks.
-    std::uint32_t deposit(std::uint32_t chunk, std::uint32_t there, std::uint64_t address);
+    // Says of a ring that so much of a deposit is there, and where: its number.
+    std::uint32_t deposit(std::uint32_t ring, std::uint32_t there, std::uint64_t address, std::uint32_t place,
+                          std::uint32_t bytes);
     void progress() { velo_progress(engine_); }
 
  private:

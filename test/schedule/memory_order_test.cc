@@ -379,11 +379,11 @@ Program announced_get(bool withdrawn) {
     return {withdrawn ? "announced get, withdrawn" : "announced get", {}, {get, place}, {}, node};
 }
 
-// Two messages whose data their sender deposits, one after the other, in the same chunk, which holds half of
+// Two messages whose data their sender deposits, one after the other, in the same ring, which holds half of
 // them: it tells the receiver first, and stores then, as far as the receiver has made room. The receiver, who
 // may lose patience at any time, says that its get is over.
 Program deposits() {
-    using Deposit = rma::BasicDeposit<ModelAtom, 4096>;
+    using Deposit = rma::BasicDeposit<ModelAtom>;
     constexpr std::size_t kPiece = Deposit::kPage, kPieces = 2;
     struct Node {
         Mailbox<2> headers, answers;
@@ -394,7 +394,7 @@ Program deposits() {
     auto owner = [node = node.get()] {
         Writer writer = node->headers.writer();
         Reader reader = node->answers.reader();
-        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
+        Deposit deposit(&node->number, &node->stored, &node->taken, Deposit::kPage, 0);
         for (std::uint64_t message = 1; message <= 2; ++message) {
             deposit.open(static_cast<std::uint32_t>(message));
             send(writer, writer.reserve(1), 0, message);
@@ -412,7 +412,7 @@ Program deposits() {
     auto peer = [node = node.get()] {
         Reader reader = node->headers.reader();
         Writer writer = node->answers.writer();
-        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
+        Deposit deposit(&node->number, &node->stored, &node->taken, Deposit::kPage, 0);
         for (std::uint64_t message = 1; message <= 2; ++message) {
             take(reader, message);
             reader.advance(1);
@@ -429,10 +429,10 @@ Program deposits() {
     return {"deposits", {}, {owner, peer}, {}, node};
 }
 
-// The peer has been told of two deposits of one chunk, the second of which has its turn once the first has
+// The peer has been told of two deposits of one ring, the second of which has its turn once the first has
 // been read. Where the peer loses patience, it takes nothing of that.
 Program deposits_in_turn() {
-    using Deposit = rma::BasicDeposit<ModelAtom, 4096>;
+    using Deposit = rma::BasicDeposit<ModelAtom>;
     constexpr std::size_t kPiece = Deposit::kPage;
     struct Node {
         Mailbox<2> headers;
@@ -442,7 +442,7 @@ Program deposits_in_turn() {
     auto node = std::make_shared<Node>();
     auto owner = [node = node.get()] {
         Writer writer = node->headers.writer();
-        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
+        Deposit deposit(&node->number, &node->stored, &node->taken, Deposit::kPage, 0);
         for (std::uint32_t message = 1; message <= 2; ++message) {
             deposit.open(message);
             if (message == 1)
@@ -455,7 +455,7 @@ Program deposits_in_turn() {
     };
     auto peer = [node = node.get()] {
         Reader reader = node->headers.reader();
-        Deposit deposit(&node->number, &node->stored, &node->taken, 0);
+        Deposit deposit(&node->number, &node->stored, &node->taken, Deposit::kPage, 0);
         for (std::uint32_t message = 1; message <= 2; ++message) {
             take(reader, message);
             reader.advance(1);
@@ -660,7 +660,7 @@ const std::map<std::string, const char*> kOrders{
     {"board.h look_for_slowest, load: acquire", "the same"},
     {"board.h publish, store: release", "a payload is read before it is there"},
     {"board.h published, load: acquire", "the same"},
-    {"deposit.h open, store: release", "what the chunk held before passes for the next deposit"},
+    {"deposit.h open, store: release", "what the ring held before passes for the next deposit"},
     {"deposit.h is_open, load: acquire", "the same"},
     {"deposit.h fill, store: release", "a piece is read before it is there"},
     {"deposit.h take, load: acquire", "the same"},

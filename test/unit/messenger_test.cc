@@ -100,7 +100,7 @@ TEST_P(MessengerTest, what_lies_behind_the_last_awaited_message_stays_in_the_mai
 }
 
 // As rma/deposit.h has it, of which a message tells in its header.
-TEST_P(MessengerTest, what_is_deposited_is_got_from_there_and_its_chunk_comes_back) {
+TEST_P(MessengerTest, what_is_deposited_is_got_from_there_and_its_ring_comes_back) {
     constexpr std::size_t kDeposited = 16'000;
     MessengerParty party(config());
     constexpr unsigned kMessages = 40;  // many more than there are chunks
@@ -144,7 +144,7 @@ TEST_P(MessengerTest, a_deposit_that_is_not_read_costs_nothing) {
     for (const Transfer*& receive : receives) receive = &party.receive(1, 0, 4, kDeposited);
     party.settle();
     for (const Transfer* receive : receives) EXPECT_EQ(receive->text(), data);
-    EXPECT_EQ(counter(party.party[1], "deposits_read"), before + 3) << "all chunks are there again";
+    EXPECT_EQ(counter(party.party[1], "deposits_read"), before + 3) << "all rings are there again";
 }
 
 TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothing_is_lost) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "engine_party.h"
+#include "fabric/shm/segment.h"
 #include "platform/doze.h"
 #include "rma/deposit.h"
+#include "rma/deposit_rings.h"
 #include "rma/dual_copy.h"
 #include "rma/share.h"
 
@@ -214,19 +217,19 @@ TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
 // The second owns memory that the first gets.
 class DepositTest : public ::testing::Test {
  protected:
-    static constexpr std::size_t kBytes = 100'000, kStored = 32768;  // at once: what a chunk holds
+    static constexpr std::size_t kBytes = 100'000, kStored = 32768;  // at once: what a ring at hand holds
     static constexpr std::size_t kShort = 16384;
-    static constexpr std::uint32_t kChunks = 3;  // of the largest
+    static constexpr std::uint32_t kRings = 3;  // at hand
 
     std::uint32_t begin(std::size_t bytes = kBytes) {
         return velo_deposit_begin(party_[1].peers[0], source_.data(), bytes);
     }
     void store(std::uint32_t deposit) { velo_deposit_store(party_[1].peers[0], deposit); }
     void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit, kBytes); }
-    // 0: it would have to wait for a chunk.
+    // 0: it would have to wait for a ring.
     std::uint32_t begin_at_once() {
         const std::uint32_t deposit = begin();
-        if (number_of(deposit) - 1 < kChunks) return deposit;
+        if (number_of(deposit) - 1 < kRings) return deposit;
         end(deposit);
         return 0;
     }
@@ -258,12 +261,14 @@ class DepositTest : public ::testing::Test {
     }
     std::uint64_t read() { return counter(party_[0], "deposits_read"); }
 
-    Party party_{PartyConfig{}};
+    explicit DepositTest(const PartyConfig& config = {}) : party_(config) {}
+
+    Party party_;
     bool owner_is_driven_ = false;  // by another thread
     std::string source_ = pattern(kBytes, 1), before_ = source_, after_ = pattern(kBytes, 2);
 };
 
-TEST_F(DepositTest, what_is_in_the_outbox_is_got_from_there) {
+TEST_F(DepositTest, what_is_deposited_is_got_from_there) {
     const std::uint32_t deposit = begin(kShort);
     ASSERT_NE(deposit, 0U);
     store(deposit);
@@ -356,8 +361,7 @@ TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
     std::vector<std::uint32_t> deposits;
     for (std::uint32_t deposit = begin_at_once(); deposit != 0; deposit = begin_at_once())
         deposits.push_back(deposit);
-    EXPECT_GE(deposits.size(), 2U);
-    EXPECT_LE(deposits.size() * 33024, (std::size_t{1} << 17) + 33024);
+    EXPECT_EQ(deposits.size(), kRings);
     std::vector<std::size_t> order(deposits.size());
     std::iota(order.begin(), order.end(), 0);
     do {
@@ -408,7 +412,7 @@ TEST_F(DepositTest, where_both_send_at_once_long_data_is_stored_as_well) {
     for (const std::uint32_t deposit : {own, crossing}) velo_deposit_end(party_[1].peers[0], deposit, kLong);
 }
 
-// More than there are chunks.
+// More than there are rings at hand.
 class DepositsInTurnTest : public DepositTest {
  protected:
     static constexpr std::size_t kMostWaiting = 64;
@@ -441,7 +445,7 @@ class DepositsInTurnTest : public DepositTest {
     }
 };
 
-TEST_F(DepositsInTurnTest, each_has_its_turn_in_a_chunk_when_the_peer_has_read_what_was_there) {
+TEST_F(DepositsInTurnTest, each_has_its_turn_in_a_ring_when_the_peer_has_read_what_was_there) {
     constexpr unsigned kMessages = 40;
     const std::vector<Message> messages = tell(kMessages);
     for (const Message& message : messages) {
@@ -451,15 +455,15 @@ TEST_F(DepositsInTurnTest, each_has_its_turn_in_a_chunk_when_the_peer_has_read_w
     }
     EXPECT_EQ(read(), kMessages);
     for (const Message& message : messages) end_one(message);
-    for (unsigned i = 0; i < kChunks; ++i) EXPECT_NE(begin(kShort), 0U) << "the chunks came back";
+    for (unsigned i = 0; i < kRings; ++i) EXPECT_NE(begin(kShort), 0U) << "the rings came back";
 }
 
 TEST_F(DepositsInTurnTest, as_many_wait_as_there_is_room_for_and_each_has_a_number_of_its_own) {
-    const std::vector<Message> messages = tell(kChunks + kMostWaiting + 5);
+    const std::vector<Message> messages = tell(kRings + kMostWaiting + 5);
     std::set<std::uint32_t> numbers;
     for (unsigned i = 0; i < messages.size(); ++i) {
         const std::uint32_t number = number_of(messages[i].deposit);
-        EXPECT_EQ(number != 0, i < kChunks + kMostWaiting) << i;
+        EXPECT_EQ(number != 0, i < kRings + kMostWaiting) << i;
         if (number != 0) EXPECT_TRUE(numbers.insert(number).second) << i;
     }
     for (const Message& message : messages) EXPECT_TRUE(got(message) == message.data);
@@ -468,11 +472,11 @@ TEST_F(DepositsInTurnTest, as_many_wait_as_there_is_room_for_and_each_has_a_numb
 
 // Its turn may come before its owner has told the peer of it.
 TEST_F(DepositsInTurnTest, a_turn_that_comes_before_the_peer_is_told_leaves_nothing_to_do_behind) {
-    std::vector<std::uint32_t> deposits(kChunks + 1);
+    std::vector<std::uint32_t> deposits(kRings + 1);
     for (std::uint32_t& deposit : deposits) deposit = begin();
-    end(deposits[0]);  // its chunk goes to the last one
-    store(deposits[kChunks]);
-    for (unsigned i = 1; i <= kChunks; ++i) end(deposits[i]);
+    end(deposits[0]);  // its ring goes to the last one
+    store(deposits[kRings]);
+    for (unsigned i = 1; i <= kRings; ++i) end(deposits[i]);
     look_at_invariants();
 }
 
@@ -484,16 +488,16 @@ TEST_F(DepositsInTurnTest, what_is_got_before_its_turn_comes_from_its_owners_mem
         std::fill(messages[i].data.begin(), messages[i].data.end(), 'x');  // it is the program's again
         velo_progress(party_[1].engine);
     }
-    EXPECT_EQ(read(), kChunks);
+    EXPECT_EQ(read(), kRings);
 }
 
 TEST_F(DepositsInTurnTest, none_is_taken_for_another_one_of_the_same_memory_which_may_end_meanwhile) {
-    std::uint32_t deposits[kChunks + 1];
+    std::uint32_t deposits[kRings + 1];
     for (std::uint32_t& deposit : deposits) {
         deposit = begin(kShort);
         store(deposit);
     }
-    EXPECT_EQ(get(deposits[kChunks], 0, kShort), source_.substr(0, kShort)) << "waits for the first one's";
+    EXPECT_EQ(get(deposits[kRings], 0, kShort), source_.substr(0, kShort)) << "waits for the first one's";
     EXPECT_EQ(read(), 0U);
     EXPECT_EQ(get(deposits[0], 0, kShort), source_.substr(0, kShort));
     EXPECT_EQ(read(), 1U);
@@ -501,7 +505,7 @@ TEST_F(DepositsInTurnTest, none_is_taken_for_another_one_of_the_same_memory_whic
 }
 
 // Others from the same memory follow, which the program may have changed.
-TEST_F(DepositsInTurnTest, nothing_is_taken_for_what_was_in_a_chunk_before) {
+TEST_F(DepositsInTurnTest, nothing_is_taken_for_what_was_in_a_ring_before) {
     std::string buffer(kShort, '\0');
     std::vector<std::uint32_t> deposits;
     for (unsigned round = 0; round < 200; ++round) {
@@ -525,6 +529,65 @@ TEST_F(DepositsInTurnTest, nothing_is_taken_for_what_was_in_a_chunk_before) {
     EXPECT_GT(read(), 200U);
 }
 
+// What is worth it is tried.
+class DepositWaysTest : public DepositTest {
+ protected:
+    DepositWaysTest() : DepositTest(config()) {}
+    static PartyConfig config() {
+        PartyConfig config;
+        config.reference_bytes = 0;
+        return config;
+    }
+};
+
+// Nobody says which way is in use, but one number tells of a ring in turn, and some are left where they are.
+TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
+    constexpr int kMessages = 4000;
+    for (const std::size_t bytes : {std::size_t{9000}, std::size_t{50'000}}) {
+        const std::uint64_t before = read();
+        int in_turn = 0, none = 0;
+        for (int message = 0; message < kMessages; ++message) {
+            const std::string data = pattern(bytes, static_cast<std::uint8_t>(message));
+            const std::uint32_t deposit = velo_deposit_begin(party_[1].peers[0], data.data(), bytes);
+            in_turn += number_of(deposit) >= rma::DepositPlan::kNumbers[rma::DepositPlan::kInTurn].first;
+            none += number_of(deposit) == 0;
+            if (number_of(deposit) != 0) store(deposit);
+            ASSERT_TRUE(get_from(data.data(), bytes, deposit) == data) << message;
+            velo_deposit_end(party_[1].peers[0], deposit, bytes);
+        }
+        EXPECT_GT(in_turn, 0);
+        EXPECT_GT(none, 0);
+        EXPECT_GT(read() - before, 0U);
+    }
+}
+
+// The first has the lower name.
+TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_first) {
+    fabric::shm::Address address;
+    std::size_t size = 0;
+    std::memcpy(&address, velo_engine_address(party_[0].engine, &size), sizeof address);
+    const auto segment = fabric::shm::Segment::attach(address);
+    const auto is_in_turn = [&](std::size_t bytes) {
+        const std::uint32_t deposit = begin(bytes);
+        velo_deposit_end(party_[1].peers[0], deposit, bytes);
+        return number_of(deposit) >= rma::DepositPlan::kNumbers[rma::DepositPlan::kInTurn].first;
+    };
+    for (auto& way : segment.header().storing) way = 2;  // in turn
+    EXPECT_FALSE(is_in_turn(kShort)) << "only one of them sends";
+    const std::uint32_t own = begin(kShort);
+    std::string target(kShort, '\0');
+    EXPECT_EQ(velo_get_deposited(
+                  party_[1].engine, party_[1].peers[0], 0, target.data(),
+                  reinterpret_cast<std::uint64_t>(source_.data()), kShort,
+                  [](void*, velo_status, std::uint64_t) {}, nullptr),
+              VELO_OK);
+    EXPECT_TRUE(is_in_turn(kShort));
+    EXPECT_FALSE(is_in_turn(2 * kShort)) << "of another size";
+    for (auto& way : segment.header().storing) way = 0xff;
+    EXPECT_FALSE(is_in_turn(kShort)) << "what it says is none";
+    velo_deposit_end(party_[1].peers[0], own, kShort);
+}
+
 TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
     for (int i = 0; i < 2; ++i) ASSERT_NE(begin(), 0U);
     for (unsigned i = 0; i < 300; ++i) party_.send(1, 0, 1, pattern(2000, i));
@@ -541,9 +604,9 @@ TEST_F(DepositTest, only_data_for_which_it_is_worth_it_is_stored) {
 
 TEST(DepositWordTest, pieces_end_with_pages_or_are_long_and_neither_side_leaves_the_ring_or_the_data) {
     using rma::Deposit;
-    constexpr std::size_t kFrom = 64, kBytes = 100'000, kRing = Deposit::kRing;
+    constexpr std::size_t kFrom = 64, kBytes = 100'000, kRing = 32768;
     std::atomic<std::uint32_t> number_word, stored_word, taken_word;
-    Deposit deposit(&number_word, &stored_word, &taken_word, kFrom);
+    Deposit deposit(&number_word, &stored_word, &taken_word, kRing, kFrom);
     for (const auto pieces : {Deposit::Pieces::kPages, Deposit::Pieces::kLong}) {
         deposit.open(1);
         std::size_t stored = 0, taken = 0, ends = 0, longs = 0;

@@ -25,6 +25,9 @@ constexpr int kVacatingPatienceMs = 1000;
 constexpr std::size_t kPageBytes = Directory::kPageBytes;
 // Of a policy for which a peer that never speaks must cost little: more are for containers on one machine.
 constexpr std::uint32_t kMostSharedHomes = 64;
+// Where rings begin in a page: buffers of programs begin with a page or a little behind, and addresses that
+// look alike hold copies up (design/shared-memory.md).
+constexpr std::size_t kRingsInPage = kPageBytes / 2;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -90,20 +93,39 @@ std::size_t Segment::planned_outbox_offset() const {
     return round_up(limic_offset() + std::size_t{limic_slots_} * wire::kPacketBytes, kPageBytes);
 }
 
-std::size_t Segment::total_bytes() const {
-    return round_up(planned_outbox_offset() + outbox_plan_.bytes(), kPageBytes);
+void Segment::plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes) {
+    outbox_plan_ = flow::OutboxPlan(outbox_bytes);
+    deposit_plan_ = rma::DepositPlan(deposit_bytes);
+    outbox_offset_ = planned_outbox_offset();
+    deposits_offset_ = round_up(outbox_offset_ + outbox_plan_.bytes(), alignof(DepositHeader));
+    const std::size_t headers = deposit_plan_.none() ? 0 : rma::DepositPlan::kRings * sizeof(DepositHeader);
+    rings_offset_ = round_up(deposits_offset_ + headers, kPageBytes) + kRingsInPage;
 }
 
-// No outbox takes the room that another process of the node needs for its mailbox: there is room for the
-// outboxes of all, or each process finds too little.
-void Segment::require_room(const std::string& directory, const Segment& segment) {
-    const std::uint64_t processes = segment.directory_entries() - segment.flow_.spare_peers + 1;
-    if (platform::SharedFile::room_in(directory) >= processes * segment.total_bytes()) return;
-    throw Failure(VELO_ERR_RESOURCE, "\"" + directory + "\" has less than the " +
-                                         std::to_string(segment.total_bytes()) + " bytes for each of " +
-                                         std::to_string(processes) +
-                                         " processes that they take with one. Enlarge it, or lower "
-                                         "btl_velo_outbox.");
+std::size_t Segment::backed_bytes() const {
+    return rings_offset_ - kRingsInPage;
+}
+
+std::size_t Segment::total_bytes() const {
+    if (deposit_plan_.none()) return backed_bytes();
+    return round_up(rings_offset_ + deposit_plan_.bytes(), kPageBytes);
+}
+
+// What makes messages faster takes no room that another process of the node needs for its mailbox: there is
+// room for all, or each process finds too little.
+void Segment::require_room(const char* directory, std::size_t bytes, const char* parameter) const {
+    const std::uint64_t processes = directory_entries() - flow_.spare_peers + 1;
+    if (platform::SharedFile::room_in(directory) >= processes * bytes) return;
+    throw Failure(VELO_ERR_RESOURCE, "\"" + std::string(directory) + "\" has less than the " +
+                                         std::to_string(bytes) + " bytes for each of " +
+                                         std::to_string(processes) + " processes. Enlarge it, or lower " +
+                                         parameter + ".");
+}
+
+void Segment::provide(rma::DepositPlan::Kind kind) {
+    const std::size_t bytes = deposit_plan_.bytes_of(kind);
+    require_room(file_.address().directory, bytes, "btl_velo_deposit_bytes");
+    file_.provide(rings_offset_ + deposit_plan_.begin_of(kind), bytes);
 }
 
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
@@ -112,10 +134,10 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     segment.capacity_ = static_cast<std::uint32_t>(planned_slots(layout.agreement, layout.flow));
     segment.limic_peers_ = layout.limic_peer_count;
     segment.limic_slots_ = layout.limic_slots;
-    segment.outbox_plan_ = flow::OutboxPlan(layout.outbox_bytes);
-    segment.outbox_offset_ = segment.planned_outbox_offset();
-    if (layout.outbox_bytes > 0) require_room(directory, segment);
-    segment.file_ = platform::SharedFile::create(directory, segment.total_bytes());
+    segment.plan(layout.outbox_bytes, layout.deposit_bytes);
+    if (layout.outbox_bytes > 0)
+        segment.require_room(directory.c_str(), segment.backed_bytes(), "btl_velo_outbox");
+    segment.file_ = platform::SharedFile::create(directory, segment.total_bytes(), segment.backed_bytes());
     *probe = segment.file_.address().nonce;
     segment.address_ = Address{Address::kMagic,
                                layout.owner,
@@ -140,6 +162,8 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
     header->limic_offset = segment.limic_offset();
     header->outbox_bytes = layout.outbox_bytes;
     header->outbox_offset = segment.outbox_offset_;
+    header->deposit_bytes = layout.deposit_bytes;
+    header->rings_offset = segment.rings_offset_;
     const std::uint32_t total = layout.flow.total_peers();
     for (std::uint32_t i = 0; i < segment.directory_entries(); ++i) {
         std::uint64_t name = Directory::kFree;
@@ -152,16 +176,16 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
 }
 
 // All of it, or, where there is no address space for that, what comes before the outbox.
-platform::SharedFile Segment::open(const Address& address, bool at_once) {
+platform::SharedFile Segment::open(const Address& address) {
     try {
-        return platform::SharedFile::open(address.file, kPublishPatienceMs, SIZE_MAX, at_once);
+        return platform::SharedFile::open(address.file, kPublishPatienceMs);
     } catch (const Failure& failure) {
         if (failure.status() != VELO_ERR_RESOURCE) throw;
     }
     const auto first = platform::SharedFile::open(address.file, kPublishPatienceMs, sizeof(SegmentHeader));
     const std::size_t rest = reinterpret_cast<const SegmentHeader*>(first.data())->outbox_offset;
-    return platform::SharedFile::open(address.file, kPublishPatienceMs, std::max(rest, sizeof(SegmentHeader)),
-                                      at_once);
+    return platform::SharedFile::open(address.file, kPublishPatienceMs,
+                                      std::max(rest, sizeof(SegmentHeader)));
 }
 
 Segment Segment::attach(const Address& address, bool at_once) {
@@ -169,7 +193,7 @@ Segment Segment::attach(const Address& address, bool at_once) {
     check(address.file.bytes >= sizeof(SegmentHeader), address, "too small");
     Segment segment;
     segment.address_ = address;
-    segment.file_ = open(address, at_once);
+    segment.file_ = open(address);
 
     const SegmentHeader& header = segment.header();
     check(header.magic == Address::kMagic, address, "magic number");
@@ -185,18 +209,22 @@ Segment Segment::attach(const Address& address, bool at_once) {
     segment.capacity_ = static_cast<std::uint32_t>(slots);
     segment.limic_peers_ = header.limic_peers;
     segment.limic_slots_ = header.limic_slots;
-    const std::uint64_t outbox_bytes = header.outbox_bytes;
+    const std::uint64_t outbox_bytes = header.outbox_bytes, deposit_bytes = header.deposit_bytes;
     check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane &&
-              outbox_bytes <= flow::OutboxPlan::kMostBytes,
+              outbox_bytes <= flow::OutboxPlan::kMostBytes && deposit_bytes <= rma::DepositPlan::kMostBytes,
           address, "counts");
-    segment.outbox_plan_ = flow::OutboxPlan(outbox_bytes);
-    segment.outbox_offset_ = segment.planned_outbox_offset();
+    segment.plan(outbox_bytes, deposit_bytes);
     check(header.directory_offset == directory_offset() && header.slots_offset == segment.slots_offset() &&
               header.limic_offset == segment.limic_offset() &&
-              header.outbox_offset == segment.outbox_offset_ && segment.total_bytes() == address.file.bytes &&
+              header.outbox_offset == segment.outbox_offset_ &&
+              header.rings_offset == segment.rings_offset_ && segment.total_bytes() == address.file.bytes &&
               segment.outbox_offset_ <= segment.bytes(),
           address, "layout");
-    if (segment.bytes() < address.file.bytes) segment.outbox_plan_ = flow::OutboxPlan();
+    if (segment.bytes() < address.file.bytes) {
+        segment.outbox_plan_ = flow::OutboxPlan();
+        segment.deposit_plan_ = rma::DepositPlan();
+    }
+    if (at_once) segment.file_.fault_in(segment.backed_bytes());
     return segment;
 }
 

@@ -1,7 +1,10 @@
 // One process's shared memory segment: what its peers must know about it, the directory of its senders, its
 // mailbox.
 //
-//   SegmentHeader | Directory | doorbell bits | Slot[capacity] | Slot[limic slots] | outbox
+//   SegmentHeader | Directory | doorbell bits | Slot[capacity] | Slot[limic slots] | outbox | DepositHeader[]
+//   | rings of deposits
+//
+// The rings have no memory before `provide` has given them some.
 //
 // Nothing read from another process's segment is trusted before `attach` has checked it.
 #pragma once
@@ -23,6 +26,7 @@
 #include "mailbox/writer.h"
 #include "parameters/agreement.h"
 #include "platform/shared_file.h"
+#include "rma/deposit_rings.h"
 
 namespace velo::fabric::shm {
 
@@ -34,6 +38,8 @@ struct Statistics {
 #include "types/counters.inc"
     flow::Counters flow;
 };
+
+inline constexpr std::size_t kStoringSizes = 16;
 
 struct SegmentHeader {
     std::uint64_t magic;
@@ -55,6 +61,9 @@ struct SegmentHeader {
     // What peers read of it by reference; see flow/outbox.h.
     std::uint64_t outbox_bytes;
     std::uint64_t outbox_offset;
+    // What is stored ahead of their gets; see rma/deposit_rings.h.
+    std::uint64_t deposit_bytes;
+    std::uint64_t rings_offset;
     mailbox::Pointers<> pointers;
     mailbox::Pointers<> limic_pointers;
     // Counts the senders that have set their doorbell bits.
@@ -63,7 +72,10 @@ struct SegmentHeader {
     std::atomic<std::uint32_t> claims;
     std::uint32_t may_doze;  // the owner sleeps on pointers.doze: whoever stores something wakes it
     std::atomic<std::uint32_t>
-        getting;                    // copies of gets that the owner makes at present, each of its threads'
+        getting;  // copies of gets that the owner makes at present, each of its threads'
+    // Of deposits of each size, the way in which they are stored at present: a peer that sends as much to
+    // this process does the same.
+    std::atomic<std::uint8_t> storing[kStoringSizes];
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -72,13 +84,17 @@ struct SegmentHeader {
 // A chunk of an outbox: its header, at the begin of a line, and the data.
 struct OutboxChunk {
     std::atomic<std::uint32_t>& unread;  // 1: lent. The reader stores 0, with release, when it is done
-    // Of a deposit, in one of the largest: by which number its reader knows it, bytes of the data that have
-    // been stored, and that the reader has taken, and where the data are in the owner's memory.
-    std::atomic<std::uint32_t>& number;
-    std::atomic<std::uint32_t>& deposited;
-    std::atomic<std::uint32_t>& taken;
-    std::uint64_t& address;
     std::byte* data;
+};
+
+// Of a deposit: by which number its reader knows it, bytes of the data that have been stored, where the data
+// are in the owner's memory, and its ring (offset, bytes); bytes that the reader has taken.
+struct alignas(64) DepositHeader {
+    std::atomic<std::uint32_t> number;
+    std::atomic<std::uint32_t> stored;
+    std::uint64_t address;
+    std::uint32_t place, ring;
+    alignas(64) std::atomic<std::uint32_t> taken;
 };
 
 class Segment {
@@ -93,14 +109,15 @@ class Segment {
         const std::uint64_t* limic_peers;  // the same for the last entries
         std::uint32_t limic_peer_count;
         std::uint32_t limic_slots;
-        std::int64_t xpmem_segment;  // see Address
-        std::uint64_t outbox_bytes;  // at most flow::OutboxPlan::kMostBytes; 0: none
+        std::int64_t xpmem_segment;   // see Address
+        std::uint64_t outbox_bytes;   // at most flow::OutboxPlan::kMostBytes; 0: none
+        std::uint64_t deposit_bytes;  // in turn, at most rma::DepositPlan::kMostBytes; 0: none
     };
 
     // `probe`: see Address. Throws Failure.
     static Segment create(const std::string& directory, const Layout& layout, std::uint64_t* probe);
     // Attaches to the segment at `address` and validates it; without its outbox where there is no address
-    // space for that. `at_once`: see SharedFile::open. Throws Failure.
+    // space for that. `at_once`: with the pages of what has memory. Throws Failure.
     static Segment attach(const Address& address, bool at_once = true);
 
     const Address& address() const { return address_; }
@@ -116,11 +133,18 @@ class Segment {
     // At a place that the plan holds.
     OutboxChunk chunk(std::uint32_t place) const {
         std::byte* const outbox = file_.data() + outbox_offset_;
-        auto* const words = reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place);
-        std::byte* const data = outbox + outbox_plan_.data_of(place);
-        auto* const taken = reinterpret_cast<std::atomic<std::uint32_t>*>(data + flow::OutboxPlan::kRing);
-        return {words[0], words[4], words[1], *taken, *reinterpret_cast<std::uint64_t*>(words + 2), data};
+        return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
+                outbox + outbox_plan_.data_of(place)};
     }
+    const rma::DepositPlan& deposit_plan() const { return deposit_plan_; }
+    // Of a ring that the plan has.
+    DepositHeader& deposit_header(std::uint32_t ring) const {
+        return reinterpret_cast<DepositHeader*>(file_.data() + deposits_offset_)[ring];
+    }
+    // At a place that the plan holds.
+    std::byte* ring_data(std::uint32_t place) const { return file_.data() + rings_offset_ + place; }
+    // Owner: the rings of that kind have memory from now on, once. Throws Failure if there is too little.
+    void provide(rma::DepositPlan::Kind kind);
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
@@ -156,7 +180,7 @@ class Segment {
     mailbox::Reader<> limic_reader() const { return {&header().limic_pointers, limic_ring(), limic_slots_}; }
 
  private:
-    static platform::SharedFile open(const Address& address, bool at_once);
+    static platform::SharedFile open(const Address& address);
     static flow::PolicyConfig flow_of(const SegmentHeader& header);
     std::optional<flow::PeerIndex> take_entry(std::uint64_t name);
     static std::uint64_t planned_slots(const Agreement& agreement, const flow::PolicyConfig& flow);
@@ -169,8 +193,10 @@ class Segment {
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
     std::size_t planned_outbox_offset() const;
+    void plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes);
+    std::size_t backed_bytes() const;
     std::size_t total_bytes() const;
-    static void require_room(const std::string& directory, const Segment& segment);
+    void require_room(const char* directory, std::size_t bytes, const char* parameter) const;
     std::uint32_t capacity() const { return capacity_; }
 
     platform::SharedFile file_;
@@ -180,6 +206,8 @@ class Segment {
     std::uint32_t limic_peers_ = 0, limic_slots_ = 0;
     flow::OutboxPlan outbox_plan_;
     std::size_t outbox_offset_ = 0;
+    rma::DepositPlan deposit_plan_;
+    std::size_t deposits_offset_ = 0, rings_offset_ = 0;
 };
 
 }  // namespace velo::fabric::shm

@@ -176,7 +176,7 @@ _ENGINE_ROWS = [
              "marks ? wire::PacketKind::kBackloggedData", "marks ? wire::PacketKind::kData",
              _unit("BacklogTest.*")),
     Mutation("a deposit is stored over what has not been taken", "mca_btl_velo/rma/deposit.h",
-             "std::size_t end = taken(at) + kRing;", "std::size_t end = at + bytes;",
+             "std::size_t end = taken(at) + ring_;", "std::size_t end = at + bytes;",
              _unit("DepositWordTest.*")),
     Mutation("a message overtakes those that wait", _ENDPOINT + "sending.cc",
              "if (!peer.queue.empty() | (peer", "if ((peer",

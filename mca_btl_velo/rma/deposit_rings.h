@@ -1,0 +1,174 @@
+// Where a process stores deposits (rma/deposit.h): in rings of its shared memory, each of one deposit at a
+// time.
+//
+// Three are at hand, and used again as soon as they have been read: they stay in the caches of both sides,
+// which is best where a line that the other core holds is taken back at little cost. The others are cut in
+// turn, as long as their data, from one region, which is larger than what a core caches for itself: a line
+// comes back only when neither core holds it any more, so that storing into it asks nobody
+// (design/shared-memory.md).
+//
+// A peer is told a number, of a byte, that stands for a ring and one of its turns: it may know of several
+// deposits that have it one after the other. Each kind has numbers of its own, the first so many for its
+// rings in order, the next for the same ones, and so on.
+//
+// Pure: the memory is the user's.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace velo::rma {
+
+// Whose rings these are, its owner and its peers know alike.
+class DepositPlan {
+ public:
+    enum Kind : std::uint8_t { kAtHand, kInTurn, kKinds };
+    struct Numbers {
+        std::uint32_t first, end;  // the last one is before `end`
+        std::uint32_t first_ring, rings;
+        std::uint32_t again() const { return first + rings; }  // the first of the second turns
+    };
+    static constexpr Numbers kNumbers[kKinds] = {{1, 127, 0, 3}, {127, 255, 3, 64}};
+    static constexpr std::uint32_t kRings = 3 + 64;
+    // Of those at hand; what the others are a multiple of.
+    static constexpr std::uint32_t kRing = 32768, kGrain = 4096;
+    static constexpr std::uint32_t kBytesAtHand = 3 * kRing;
+    static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
+    DepositPlan() = default;
+    // `in_turn` <= kMostBytes, of which less than kGrain may be left over; 0: there are no rings at all.
+    explicit DepositPlan(std::uint64_t in_turn)
+        : in_turn_(static_cast<std::uint32_t>(in_turn / kGrain * kGrain)) {}
+
+    bool none() const { return in_turn_ == 0; }
+    std::uint32_t bytes() const { return none() ? 0 : kBytesAtHand + in_turn_; }
+    std::uint32_t begin_of(Kind kind) const { return kind == kAtHand ? 0 : kBytesAtHand; }
+    std::uint32_t bytes_of(Kind kind) const { return kind == kAtHand ? bytes() - in_turn_ : in_turn_; }
+    // A ring at that offset: what a peer checks before it looks.
+    bool holds(std::uint32_t place, std::uint32_t ring) const {
+        return ring > 0 && place <= bytes() && ring <= bytes() - place;
+    }
+
+    static constexpr Kind kind_of(std::uint32_t number) {
+        return number < kNumbers[kInTurn].first ? kAtHand : kInTurn;
+    }
+    // kRings: of none.
+    static constexpr std::uint32_t ring_of(std::uint32_t number) {
+        const Numbers& its = kNumbers[kind_of(number)];
+        if (number < its.first || number >= its.end) return kRings;
+        return its.first_ring + (number - its.first) % its.rings;
+    }
+    static constexpr std::uint32_t first_number_of(std::uint32_t ring) {
+        const Numbers& its = kNumbers[ring < kNumbers[kInTurn].first_ring ? kAtHand : kInTurn];
+        return its.first + ring - its.first_ring;
+    }
+
+ private:
+    std::uint32_t in_turn_ = 0;
+};
+
+// The owner's: which are free.
+class DepositRings {
+ public:
+    // At `place`, an offset, `bytes` long.
+    struct Ring {
+        std::uint32_t index = DepositPlan::kRings, place = 0, bytes = 0;
+        bool none() const { return bytes == 0; }
+    };
+    // Of those at hand that are free the first, or the one behind the last: stores past the caches are slower
+    // to lines that have just been read.
+    enum class Pick : std::uint8_t { kFirst, kNext };
+
+    DepositRings() = default;
+    explicit DepositRings(const DepositPlan& plan) : plan_(plan) {
+        for (std::uint32_t index = 0; index < at_hand().rings; ++index)
+            rings_[index] = {index, index * DepositPlan::kRing, DepositPlan::kRing};
+    }
+
+    const DepositPlan& plan() const { return plan_; }
+
+    Ring take_at_hand(Pick pick) {
+        if (plan_.none()) return {};
+        const std::uint32_t rings = at_hand().rings, from = pick == Pick::kNext ? next_at_hand_ : 0;
+        for (std::uint32_t step = 0; step < rings; ++step) {
+            const std::uint32_t index = (from + step) % rings;
+            if (is_lent(index)) continue;
+            if (pick == Pick::kNext) next_at_hand_ = (index + 1) % rings;
+            lend(index);
+            return rings_[index];
+        }
+        return {};
+    }
+    // For so many bytes, or as many as there are.
+    Ring take_in_turn(std::size_t bytes) {
+        const Ring none{};
+        const std::uint32_t all = plan_.bytes_of(DepositPlan::kInTurn);
+        const std::uint32_t index = next_header();
+        if (index == DepositPlan::kRings || all == 0) return none;
+        constexpr std::size_t kGrain = DepositPlan::kGrain;
+        const auto length =
+            static_cast<std::uint32_t>(std::min<std::size_t>((bytes + kGrain - 1) / kGrain * kGrain, all));
+        const std::uint32_t begin = plan_.begin_of(DepositPlan::kInTurn), end = begin + all;
+        std::uint32_t at = std::max(next_place_, begin);
+        // Behind the last one; from the beginning; behind the one that is in the way, which may stay for
+        // long.
+        bool fits = at + length <= free_until_;
+        for (int tries = 0; !fits && tries < 3; ++tries) {
+            if (end - at < length) at = begin;
+            const Ring* const first = first_behind(at);
+            fits = first == nullptr || first->place >= at + length;
+            if (fits)
+                free_until_ = first == nullptr ? end : first->place;
+            else
+                at = first->place + first->bytes;
+        }
+        if (!fits) return none;
+        lend(index);
+        next_place_ = at + length;
+        return rings_[index] = {index, at, length};
+    }
+    void give_back(std::uint32_t index) { lent_[index / kBits] &= ~bit(index); }
+    const Ring& ring(std::uint32_t index) const { return rings_[index]; }
+    bool is_lent(std::uint32_t index) const { return (lent_[index / kBits] & bit(index)) != 0; }
+
+ private:
+    static constexpr std::uint32_t kBits = 64;
+    static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << index % kBits; }
+    static constexpr const DepositPlan::Numbers& at_hand() {
+        return DepositPlan::kNumbers[DepositPlan::kAtHand];
+    }
+    static constexpr const DepositPlan::Numbers& in_turn() {
+        return DepositPlan::kNumbers[DepositPlan::kInTurn];
+    }
+    void lend(std::uint32_t index) { lent_[index / kBits] |= bit(index); }
+    std::uint32_t next_header() {
+        for (std::uint32_t step = 0; step < in_turn().rings; ++step) {
+            const std::uint32_t index = in_turn().first_ring + (next_in_turn_ + step) % in_turn().rings;
+            if (is_lent(index)) continue;
+            next_in_turn_ = (index - in_turn().first_ring + 1) % in_turn().rings;
+            return index;
+        }
+        return DepositPlan::kRings;
+    }
+    // The first ring that is lent and ends behind `at`.
+    const Ring* first_behind(std::uint32_t at) const {
+        const Ring* first = nullptr;
+        for (std::uint32_t index = in_turn().first_ring; index < DepositPlan::kRings; ++index) {
+            const Ring& ring = rings_[index];
+            if (!is_lent(index) || ring.place + ring.bytes <= at) continue;
+            if (first == nullptr || ring.place < first->place) first = &ring;
+        }
+        return first;
+    }
+
+    DepositPlan plan_;
+    std::array<Ring, DepositPlan::kRings> rings_{};
+    std::array<std::uint64_t, (DepositPlan::kRings + kBits - 1) / kBits> lent_{};
+    std::uint32_t next_at_hand_ = 0, next_in_turn_ = 0;  // behind the last of its kind
+    std::uint32_t next_place_ = 0, free_until_ = 0;      // of what is taken in turn; none is lent between
+};
+
+}  // namespace velo::rma
