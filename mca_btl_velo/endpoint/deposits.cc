@@ -30,14 +30,16 @@ rma::Deposit words_of(fabric::shm::DepositHeader& header, std::size_t ring, cons
 
 }  // namespace
 
-Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, bool tries, const velo_config& config)
+Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, bool tries,
+                   const velo_config& config)
     : mutex_(mutex),
       mailbox_(mailbox),
-      rings_(mailbox.deposit_plan()),
+      rings_(mailbox.deposit_plan(), in_turn),
       tries_(tries),
       threads_(config.threads),
       config_(config) {
     if (rings_.plan().none()) return;
+    contest_.warms(kInTurn, in_turn.bytes());
     under_way_.reserve(rma::DepositPlan::kRings);
     waiting_.reserve(kMostWaiting);
     for (unsigned kind = 0; kind < rma::DepositPlan::kKinds; ++kind)
@@ -292,6 +294,7 @@ std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t nu
     }
     const std::uint32_t place = header.place, ring = header.ring;
     if (!plan.holds(place, ring)) return 0;
+    if (place >= plan.begin_of(Kind::kInTurn)) segment.fault_in_turn();
     const std::byte* const data = segment.ring_data(place);
     rma::Deposit words = words_of(header, ring, data);
     // A deposit is read once: what was behind its beginning may lie there now.

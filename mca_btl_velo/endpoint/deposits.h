@@ -20,10 +20,14 @@ namespace velo::endpoint {
 
 class Deposits {
  public:
-    // `mutex` and `mailbox`: the engine's. tries: what is worth it is tried.
-    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, bool tries, const velo_config& config);
+    // `mutex`, `mailbox` and `in_turn`: the engine's. tries: what is worth it is tried.
+    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, bool tries,
+             const velo_config& config);
 
     // Under the mutex.
+
+    // There is memory in turn; some is provided when it is first needed.
+    bool in_turn() { return !rings_.plan().none() && have_memory(Kind::kInTurn); }
 
     // Data that a peer will get, in a deposit or not; there will be an `end`.
     void announce(Peer& peer) { ++peer.to_be_got; }
@@ -54,6 +58,8 @@ class Deposits {
                      std::uint64_t remote, std::byte* to, std::size_t bytes);
 
  private:
+    using Kind = rma::DepositPlan::Kind;
+
     struct UnderWay {
         Peer* peer;
         std::uint32_t name, ring;
@@ -68,8 +74,6 @@ class Deposits {
     static constexpr std::size_t kLeast = 8192, kLeastDeposited = 8449, kMost = 64UL * 1024 * 1024;
     static constexpr std::size_t kExpectedBelow = 256UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
-
-    using Kind = rma::DepositPlan::Kind;
 
     bool have_memory(Kind kind);
     rma::DepositRings::Ring take(Kind kind, std::size_t bytes, Storing by);

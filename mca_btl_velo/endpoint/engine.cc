@@ -168,7 +168,8 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
-      outbox_(mailbox_.outbox_plan()),
+      in_turn_(mailbox_.outbox_plan().in_turn_bytes()),
+      outbox_(mailbox_.outbox_plan(), &in_turn_),
       getting_(kDualCopyExpected),
       most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
       reference_shift_(reference_shift(config)),
@@ -179,10 +180,11 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
-      deposits_(mutex_, mailbox_, measures_ways(), config_),
+      deposits_(mutex_, mailbox_, in_turn_, measures_ways(), config_),
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
+    references_.warms(kInTurn, in_turn_.bytes());
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (velo_.ledger.on_demand()) {

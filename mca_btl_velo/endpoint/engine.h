@@ -270,7 +270,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     };
     bool may_refer(Peer& peer);
     bool is_read(std::uint32_t place) const;
-    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole);
+    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole, bool in_turn);
+    flow::Outbox::Chunk take_at_hand(Peer& peer, std::size_t bytes, bool in_turn);
     // Whether a message goes by reference: it would take so many packets, and so many may leave now.
     bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
                            std::uint32_t allowed) const {
@@ -284,10 +285,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool is_tried(const Peer& peer, std::size_t bytes) const {
         return bytes >= peer.refer_from && measures_ways();
     }
-    Storing storing_of(const Peer& peer, std::size_t bytes) const {
-        const unsigned way = is_tried(peer, bytes) ? references_.way(bytes) : kUsual;
-        return way == kByString ? Storing::kString
-                                : usual_storing(peer.distance.far() != (way == kOtherwise));
+    unsigned way_of(const Peer& peer, std::size_t bytes) const {
+        return is_tried(peer, bytes) ? references_.way(bytes) : std::uint8_t{kUsual};
+    }
+    static Storing storing_of(const Peer& peer, unsigned way) {
+        return way == kByString ? Storing::kString : usual_storing(peer.distance.far() && way != kInTurn);
     }
     void went(const Peer& peer, std::size_t bytes) {
         if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
@@ -430,14 +432,17 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::unique_ptr<std::uint64_t> probe_;
     singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
+    flow::InTurn in_turn_;
     flow::Outbox outbox_;
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
-    // What credits allow to go in packets: by reference, stored as usual at the peer's distance, or in
-    // packets, or as usual at the other distance, or by string.
-    enum : std::uint8_t { kUsual, kInPackets, kOtherwise, kByString, kWays };
+    // What credits allow to go in packets: by reference, stored in a chunk as usual at the peer's distance,
+    // or in packets, or in turn, through the caches, or in a chunk by string.
+    enum : std::uint8_t { kUsual, kInPackets, kInTurn, kByString, kWays };
     static constexpr std::size_t kLeastReferred = 512;
-    platform::Contest<kLeastReferred, 5, 64, kWays, platform::kLeastByString> references_;
+    static constexpr std::size_t kLeastInTurn = 2048, kBlockBytes = 1UL * 1024 * 1024;
+    platform::Contest<kLeastReferred, 5, 64, kWays, platform::kLeastByString, kBlockBytes, kLeastInTurn>
+        references_;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;

@@ -45,14 +45,18 @@ bool Engine::is_read(std::uint32_t place) const {
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
-// leaves; without room if there is none. `whole`: for all of the bytes, or none.
-flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
+// leaves; without room if there is none. `whole`: for all of the bytes, or none. in_turn: there, if that may
+// be.
+flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole, bool in_turn) {
     if (!may_refer(peer)) return {};
     const bool here = peer.index < remote_first_;
     if (here && peer.has_read_all()) outbox_.free_all(peer.lent);
     const auto reading = here ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
-    const flow::Outbox::Chunk chunk =
-        outbox_.take(peer.lent, bytes, reading, [this](std::uint32_t place) { return is_read(place); });
+    const auto is_read = [this](std::uint32_t place) { return this->is_read(place); };
+    flow::Outbox::Chunk chunk;
+    if (in_turn && here && deposits_.in_turn())
+        chunk = outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), reading, is_read);
+    if (chunk.room == 0) chunk = outbox_.take(peer.lent, bytes, reading, is_read);
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
     if (chunk.room == 0) return {};
@@ -81,10 +85,11 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
 std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const std::size_t rest = what.message.total() - what.offset;
     const std::size_t most = (what.flags & wire::kInternal) != 0 ? std::min(rest, kPiece) : rest;
-    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole);
+    const unsigned way = way_of(peer, most);
+    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole, way == kInTurn);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
-    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, storing_of(peer, bytes));
+    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, storing_of(peer, way));
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -93,16 +98,28 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     return bytes;
 }
 
+flow::Outbox::Chunk Engine::take_at_hand(Peer& peer, std::size_t bytes, bool in_turn) {
+    constexpr auto kInOrder = flow::Outbox::Reading::kInOrder;
+    const auto is_read = [this](std::uint32_t place) { return this->is_read(place); };
+    if (in_turn && deposits_.in_turn()) {
+        const auto chunk =
+            outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), kInOrder, is_read);
+        if (chunk.room > 0) return chunk;
+    }
+    return outbox_.take_at_hand(peer.lent, bytes, kInOrder, is_read);
+}
+
 // All of it, to a plain peer of this node: where the last lay if it has read all that was referred to.
 bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
     if (!peer.maps_us || !peer.distance.passes()) return false;
     const bool all_read = peer.has_read_all();
-    const bool again = all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
+    const unsigned way = way_of(peer, total);
+    const bool again =
+        way != kInTurn && all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
-        peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
-                                         [this](std::uint32_t place) { return is_read(place); });
+        peer.kept = take_at_hand(peer, total, way == kInTurn);
         if (peer.kept.room == 0) return false;
         statistics_.outbox_high_water = outbox_.counters().high_water;
     }
@@ -112,7 +129,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     }
     const fabric::shm::OutboxChunk there = mailbox_.chunk(peer.kept.place);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
-    fill(there.data, message, 0, total, storing_of(peer, total));
+    fill(there.data, message, 0, total, storing_of(peer, way));
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
                      peer.references_read.load(std::memory_order_acquire)};
@@ -138,7 +155,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         ++count;
     }
     if (allowed == 0 || count < 2 || packets <= most_in_packets(peer, allowed)) return false;
-    const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
+    const flow::Outbox::Chunk chunk = lend(peer, bytes, true, false);
     if (chunk.room == 0) return false;
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
     const bool streams = peer.distance.far() && bytes >= kLeastStreamed;
@@ -184,6 +201,7 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
                                              " refers to " + std::to_string(reference.bytes) +
                                              " bytes at offset " + std::to_string(reference.place) +
                                              " of its outbox, where it has stored none");
+    if (reference.place >= segment.outbox_plan().in_turn_begin()) segment.fault_in_turn();
     return segment.chunk(reference.place).data;
 }
 
@@ -198,7 +216,8 @@ void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Referenc
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
-    } else if (peer.referred.bytes > 0 && reference.read == peer.references_sent) {
+    } else if (peer.referred.bytes > 0 && peer.referred.place < outbox_.plan().bytes() &&
+               reference.read == peer.references_sent) {
         const auto* chunk = reinterpret_cast<const std::byte*>(&mailbox_.chunk(peer.referred.place).unread);
         const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);

@@ -10,6 +10,9 @@
 // Shares: a peer is lent no more while it holds as much as is free (dynamic thresholds with alpha = 1,
 // Choudhury and Hahne 1998), so that one that does not read leaves half of the outbox to the others.
 //
+// Beside them what is worth it is cut in turn (flow/in_turn.h), and that is no part of any share but for a
+// bound: a peer is lent no more than half of it. Where there is none, there are chunks.
+//
 // Pure: where the chunks are, and how a reader says that it is done, is the user's.
 #pragma once
 
@@ -22,14 +25,17 @@
 #include <utility>
 #include <vector>
 
+#include "flow/in_turn.h"
+
 namespace velo::flow {
 
 // What one peer has been lent. Belongs to whoever knows the peer.
 struct OutboxShare {
     static constexpr std::uint32_t kNone = ~0U;
 
-    std::uint64_t bytes = 0;  // of chunks
-    bool missed = false;      // there was no chunk for the message that leaves next. The user's to reset
+    std::uint64_t bytes = 0;    // of chunks
+    bool missed = false;        // there was no chunk for the message that leaves next. The user's to reset
+    std::uint32_t in_turn = 0;  // bytes of cuts
     std::uint32_t chunks = 0, oldest = kNone, newest = kNone;  // in the order of lending, by number
 };
 
@@ -71,8 +77,17 @@ class OutboxPlan {
         bytes_ = begin;
     }
 
+    // From that offset on, a line, so many bytes may be cut in turn.
+    void cut_in_turn(std::uint32_t begin, std::uint32_t bytes) {
+        in_turn_begin_ = begin;
+        in_turn_bytes_ = bytes;
+    }
+
     const Size& size(std::size_t index) const { return sizes_[index]; }
+    // Of all chunks.
     std::uint64_t bytes() const { return bytes_; }
+    std::uint32_t in_turn_begin() const { return in_turn_begin_; }
+    std::uint32_t in_turn_bytes() const { return in_turn_bytes_; }
     std::uint32_t largest_stride() const {
         std::uint32_t largest = 0;
         for (const Size& size : sizes_)
@@ -81,14 +96,19 @@ class OutboxPlan {
     }
     std::uint32_t chunks() const { return sizes_[0].count + sizes_[1].count + sizes_[2].count; }
 
-    // Offset of the data of the chunk at `place`: small ones come last.
+    // Offset of the data of the chunk at `place`: small ones come last, and behind them is what is cut in
+    // turn.
     std::uint32_t data_of(std::uint32_t place) const {
-        return place + kHeaderBytes[place < sizes_[0].begin ? 1 : 0];
+        return place + kHeaderBytes[place < sizes_[0].begin || place >= bytes_ ? 1 : 0];
     }
-    // Whether a chunk is at offset `place` that holds `bytes` of data: what a reader checks before it looks.
+    // Whether a chunk may be at offset `place` that holds `bytes` of data: what a reader checks before it
+    // looks.
     bool holds(std::uint32_t place, std::uint32_t bytes) const {
-        return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes);
+        return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes) ||
+               holds_in_turn(place, bytes);
     }
+    // Of a cut; and behind it, since a reader's processor fetches ahead, what nobody stores into.
+    static constexpr std::uint32_t kCutHeaderBytes = kHeaderBytes[1], kGap = 512;
 
  private:
     static_assert(kSizes == 3);
@@ -100,8 +120,15 @@ class OutboxPlan {
                bytes <= kStride[kSize] - kHeaderBytes[kSize];
     }
 
+    bool holds_in_turn(std::uint32_t place, std::uint32_t bytes) const {
+        const std::uint64_t behind = std::uint64_t{place} - in_turn_begin_;  // large: before the first
+        return place % InTurn::kLine == 0 && behind < in_turn_bytes_ &&
+               kCutHeaderBytes + std::uint64_t{bytes} <= in_turn_bytes_ - behind;
+    }
+
     std::array<Size, kSizes> sizes_{};  // ascending
     std::uint64_t bytes_ = 0;
+    std::uint32_t in_turn_begin_ = 0, in_turn_bytes_ = 0;
 };
 
 class Outbox {
@@ -120,8 +147,13 @@ class Outbox {
     enum class Reading : std::uint8_t { kInOrder, kInAnyOrder };
 
     Outbox() = default;
-    explicit Outbox(const OutboxPlan& plan)
-        : plan_(plan), free_(plan.bytes()), holders_(plan.chunks()), next_(plan.chunks()) {
+    // in_turn: outlives it, and others may cut from it; none: nothing is.
+    explicit Outbox(const OutboxPlan& plan, InTurn* in_turn = nullptr)
+        : plan_(plan),
+          in_turn_(in_turn),
+          free_(plan.bytes()),
+          holders_(plan.chunks() + (in_turn == nullptr ? 0 : InTurn::kCuts)),
+          next_(holders_.size()) {
         std::uint32_t first = 0;
         for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size) {
             first_[size] = first;
@@ -162,6 +194,16 @@ class Outbox {
         free_read(share, is_read);
         return share.bytes < free_ ? find(fit, share) : Chunk{};
     }
+    // Cut in turn for `bytes` if there is room, and none has to be looked at but what the peer has read.
+    template <class IsRead>
+    Chunk take_in_turn(OutboxShare& share, std::uint32_t bytes, Reading reading, IsRead&& is_read) {
+        constexpr std::uint32_t kManyCuts = 8;
+        while (share.chunks >= kManyCuts && free_part(share, reading, is_read)) {
+        }
+        if (Chunk chunk = cut(share, bytes); chunk.room != 0) return chunk;
+        free_read(share, is_read);
+        return cut(share, bytes);
+    }
     // It may be used again without being taken: it is still lent to that peer, who has read it.
     bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
         return chunk.room > 0 && holders_[chunk.number] == &to;
@@ -180,14 +222,14 @@ class Outbox {
         const char* found = "";
         each_lent([&](std::uint32_t number) {
             const OutboxShare* const share = holders_[number];
-            sum += size_of(number).stride;
+            sum += stride_of(number);
             std::uint64_t its = 0;
             each_lent([&](std::uint32_t other) {
-                if (holders_[other] == share) its += size_of(other).stride;
+                if (holders_[other] == share) its += stride_of(other);
             });
             std::uint64_t listed = 0;
             for (std::uint32_t at = share->oldest; at != OutboxShare::kNone; at = next_[at])
-                listed += holders_[at] == share ? size_of(at).stride : plan_.bytes();
+                listed += holders_[at] == share ? stride_of(at) : plan_.bytes();
             if (its != share->bytes || listed != its)
                 found = "R2: the share of a peer is not what it has been lent";
             if (its >= plan_.bytes() / 2 + plan_.largest_stride())
@@ -216,21 +258,47 @@ class Outbox {
     // order for half of their chunks at once.
     static constexpr std::uint64_t kMany[OutboxPlan::kSizes] = {8, 4, 1};
 
+    bool is_cut(std::uint32_t number) const { return number >= plan_.chunks(); }
+    Chunk cut(OutboxShare& share, std::uint32_t bytes) {
+        const std::uint32_t with = OutboxPlan::kCutHeaderBytes + bytes + OutboxPlan::kGap;
+        if (share.in_turn + with > in_turn_->bytes() / 2) return {};
+        const InTurn::Cut cut = in_turn_->take(with);
+        if (cut.none()) return {};
+        const std::uint32_t number = plan_.chunks() + cut.index;
+        share.in_turn += cut.bytes;
+        lend(number, share);
+        return {plan_.in_turn_begin() + cut.place, cut.bytes - OutboxPlan::kCutHeaderBytes - OutboxPlan::kGap, number};
+    }
+    void lend(std::uint32_t number, OutboxShare& share) {
+        holders_[number] = &share;
+        next_[number] = OutboxShare::kNone;
+        (share.chunks == 0 ? share.oldest : next_[share.newest]) = number;
+        share.newest = number;
+        ++share.chunks;
+    }
     std::size_t size_index(std::uint32_t number) const {
         return std::size_t{number >= first_[1]} + std::size_t{number >= first_[2]};
     }
-    const OutboxPlan::Size& size_of(std::uint32_t number) const { return plan_.size(size_index(number)); }
+    // Of those that count in a share.
+    std::uint32_t stride_of(std::uint32_t number) const {
+        return is_cut(number) ? 0 : plan_.size(size_index(number)).stride;
+    }
     std::uint32_t place_of(std::uint32_t number) const {
+        if (is_cut(number)) return plan_.in_turn_begin() + in_turn_->cut(number - plan_.chunks()).place;
         const std::size_t size = size_index(number);
         return plan_.size(size).begin + (number - first_[size]) * plan_.size(size).stride;
     }
     void free(std::uint32_t number) {
+        OutboxShare* const of = std::exchange(holders_[number], nullptr);
+        --of->chunks;
+        if (is_cut(number)) {
+            const std::uint32_t cut = number - plan_.chunks();
+            of->in_turn -= in_turn_->cut(cut).bytes;
+            return in_turn_->give_back(cut);
+        }
         const std::size_t size = size_index(number);
         const std::uint32_t stride = plan_.size(size).stride, index = number - first_[size];
-        OutboxShare*& of = holders_[number];
         of->bytes -= stride;
-        --of->chunks;
-        of = nullptr;
         free_ += stride;
         available_[size][index / kBits] |= std::uint64_t{1} << index % kBits;
     }
@@ -264,13 +332,18 @@ class Outbox {
     template <class IsRead>
     void look(OutboxShare& share, std::size_t size, Reading reading, IsRead& is_read) {
         const std::uint64_t many = kMany[size] * OutboxPlan::kStride[size];
-        while (share.bytes >= many) {
-            const std::uint32_t step = reading == Reading::kInOrder ? (share.chunks + 1) / 2 : 1;
-            std::uint32_t last = share.oldest;
-            for (std::uint32_t i = 1; i < step; ++i) last = next_[last];
-            if (!is_read(place_of(last))) return;
-            for (std::uint32_t i = 0; i < step; ++i) free_oldest(share);
+        while (share.bytes >= many && free_part(share, reading, is_read)) {
         }
+    }
+    // Of those of the share the oldest, if the peer has read them.
+    template <class IsRead>
+    bool free_part(OutboxShare& share, Reading reading, IsRead& is_read) {
+        const std::uint32_t step = reading == Reading::kInOrder ? (share.chunks + 1) / 2 : 1;
+        std::uint32_t last = share.oldest;
+        for (std::uint32_t i = 1; i < step; ++i) last = next_[last];
+        if (!is_read(place_of(last))) return false;
+        for (std::uint32_t i = 0; i < step; ++i) free_oldest(share);
+        return true;
     }
     template <class IsRead>
     void free_read(OutboxShare& share, IsRead& is_read) {
@@ -291,11 +364,7 @@ class Outbox {
             available &= available - 1;
             const OutboxPlan::Size& these = plan_.size(size);
             const std::uint32_t number = first_[size] + index;
-            holders_[number] = &share;
-            next_[number] = OutboxShare::kNone;
-            (share.chunks == 0 ? share.oldest : next_[share.newest]) = number;
-            share.newest = number;
-            ++share.chunks;
+            lend(number, share);
             share.bytes += these.stride;
             free_ -= these.stride;
             counters_.high_water = std::max(counters_.high_water, lent());
@@ -305,8 +374,9 @@ class Outbox {
     }
 
     OutboxPlan plan_;
+    InTurn* in_turn_ = nullptr;
     std::uint64_t free_ = 0;
-    std::vector<OutboxShare*> holders_;  // of each chunk, by number: ascending sizes; null: free
+    std::vector<OutboxShare*> holders_;  // of each chunk, by number: ascending sizes, cuts; null: free
     std::vector<std::uint32_t> next_;    // that its holder was lent; kNone: it is the newest
     std::array<std::uint32_t, OutboxPlan::kSizes> first_{};                 // number of the first of a size
     std::array<std::vector<std::uint64_t>, OutboxPlan::kSizes> available_;  // a bit for each chunk

@@ -25,13 +25,17 @@
 namespace velo::platform {
 
 // Sizes from kLeast on, a power of two, in kClasses classes of a factor of two, the last one without end. The
-// last of the kWays is possible from kLeastOfLast on. A block is kBlock messages, or kBlockBytes of longer
-// ones, which differ less from each other, and cost more; or as many as there are under way at once, up to
-// kBlock of them and kWindowBytes, since a few of these that go another way than the others show little.
+// last of the kWays is possible from kLeastOfLast on, the last but one from kLeastOfLastTwo on. A block is
+// kBlock messages, or kBlockBytes of longer ones, which differ less from each other, and cost more; or as
+// many as there are under way at once, up to kBlock of them and kWindowBytes, since a few of these that go
+// another way than the others show little.
 template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock, unsigned kWays = 2,
-          std::size_t kLeastOfLast = kLeast, std::size_t kBlockBytes = 1UL * 1024 * 1024>
+          std::size_t kLeastOfLast = kLeast, std::size_t kBlockBytes = 1UL * 1024 * 1024,
+          std::size_t kLeastOfLastTwo = kLeast>
 class Contest {
-    static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) && kLeastOfLast >= kLeast);
+    static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) &&
+                  std::has_single_bit(kLeastOfLastTwo) && kLeastOfLast >= kLeastOfLastTwo &&
+                  kLeastOfLastTwo >= kLeast);
 
  public:
     // Of a trial; in each a block goes each way. Of the longest messages there are fewer: each costs more.
@@ -55,6 +59,12 @@ class Contest {
         }
     }
 
+    // What goes this way goes through so much memory, round and round, which is cold where it was not used
+    // for a while: of a trial the first block that way counts behind it.
+    void warms(unsigned way, std::size_t bytes) {
+        cold_way_ = static_cast<std::uint8_t>(way);
+        cold_bytes_ = bytes;
+    }
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     // A trial is under way.
@@ -80,8 +90,8 @@ class Contest {
         size.most = std::max(size.most, ++size.under_way);
         if (size.rounds == 0) return ticket(size.way, size.block);
         if (size.started == kLost) open_block(size, index);
-        if (++size.started > uncounted(size) + size.length) return ticket(size.chosen, kOther);
-        if (size.started == uncounted(size) + 1) size.first_began = ticks();
+        if (++size.started > size.uncounted + size.length) return ticket(size.chosen, kOther);
+        if (size.started == size.uncounted + 1) size.first_began = ticks();
         return ticket(size.way, size.block);
     }
     // One has gone the way that is due. ticks() is asked where a block begins or ends.
@@ -155,6 +165,7 @@ class Contest {
         std::uint8_t block = 0;  // its number; between trials: that of the run
         // Begun and not ended: now, and at most since the last trial began; messages of a block.
         std::uint32_t under_way = 0, most = 0, length = 0;
+        std::uint32_t uncounted = 0;  // of a block, before them
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
         // A bit for each way: left out of the rest of a trial; of the first one, since half the size told so.
@@ -164,7 +175,7 @@ class Contest {
     };
 
     static constexpr unsigned ways(unsigned index) {
-        return kLeast << index < kLeastOfLast ? kWays - 1 : kWays;
+        return kWays - unsigned{kLeast << index < kLeastOfLast} - unsigned{kLeast << index < kLeastOfLastTwo};
     }
     static constexpr std::uint32_t block(unsigned index) {
         return std::clamp(static_cast<std::uint32_t>(kBlockBytes / (kLeast << index)), kShortestBlock,
@@ -177,7 +188,9 @@ class Contest {
         return block(index) > kShortestBlock ? kRounds : kRoundsOfLongest;
     }
     static constexpr std::uint32_t uncounted(std::uint32_t length) { return std::max(length / 4, 1U); }
-    static std::uint32_t uncounted(const Class& size) { return uncounted(size.length); }
+    std::uint32_t cold(unsigned index) const {
+        return cold_way_ < ways(index) ? static_cast<std::uint32_t>(cold_bytes_ / (kLeast << index)) : 0;
+    }
     static constexpr std::uint32_t trial(unsigned index, std::uint32_t length) {
         return rounds(index) * ways(index) * (uncounted(length) + length);
     }
@@ -209,7 +222,7 @@ class Contest {
             size.counts = true;
         }
         size.bytes = 0;
-        size.began = size.counts && size.started > uncounted(size) ? size.first_began : now;
+        size.began = size.counts && size.started > size.uncounted ? size.first_began : now;
         if (size.rounds == 0) return decide(index);
         if (!size.counts) return open_block(size, index);
         size.left = size.length;
@@ -228,7 +241,9 @@ class Contest {
         size.counts = false;
         size.started = 0;
         size.way = due(size, ways(index));
-        size.left = uncounted(size);
+        size.uncounted = uncounted(size.length);
+        if (size.way == cold_way_ && size.shortest[size.way] == kNone) size.uncounted += cold(index);
+        size.left = size.uncounted;
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
     static constexpr unsigned bit(unsigned way) { return 1U << way; }
@@ -274,23 +289,24 @@ class Contest {
         size.way = size.chosen;
         size.waited = 0;
         number(size);
-        const std::uint32_t all = trial(index, size.length);
+        const std::uint32_t all = trial(index, size.length) + cold(index);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
         ++size.trials;
         if (index + 1 < kClasses) tell(index);
     }
     // Messages until a trial is worth what it costs: as if all ways took in it what they did in this one.
-    static std::uint32_t worth(const Class& size, unsigned index) {
+    std::uint32_t worth(const Class& size, unsigned index) const {
         const float best = shortest_of_all(size);
-        float blocks = 0;  // that could go the best way in the time that the others take longer
+        const auto block = static_cast<float>(uncounted(size.length) + size.length);
+        float messages = 0;  // that could go the best way in the time that the others take longer
         for (unsigned way = 0; way < ways(index) && best > 0; ++way) {
             const float times =
                 std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
-            blocks += (times - 1) * static_cast<float>(times < kHopeless ? rounds(index) : 1);
+            messages += (times - 1) * block * static_cast<float>(times < kHopeless ? rounds(index) : 1);
+            if (way == cold_way_) messages += (times - 1) * static_cast<float>(cold(index));
         }
         const std::uint32_t parts = size.trials > 0 ? kWorth : kWorthOfFirst;
-        return static_cast<std::uint32_t>(static_cast<float>(parts) * blocks) *
-               (uncounted(size) + size.length);
+        return static_cast<std::uint32_t>(static_cast<float>(parts) * messages);
     }
     // Twice the size, if it has not been met, learns from this trial; of the last way, which differs most
     // between sizes, only that it is slow enough to begin with another.
@@ -308,8 +324,9 @@ class Contest {
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
-    std::size_t last_from_;
+    std::size_t last_from_, cold_bytes_ = 0;
     std::uint32_t patience_;
+    std::uint8_t cold_way_ = kWays;
     std::array<Class, kClasses> classes_{};
 };
 

@@ -94,9 +94,6 @@ int open_nameless(const std::string& directory, const FileAddress& address) {
     return fd;
 }
 
-// Larger segments of peers are mapped page by page as they are used.
-constexpr std::size_t kPopulateBytes = 1 << 20;
-
 constexpr std::size_t kPageBytes = 4096;
 
 // Returns an errno. Older kernels give back all of a piece when a signal comes (EINTR): under a timer, such
@@ -255,8 +252,8 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     return file;
 }
 
-void SharedFile::fault_in(std::size_t bytes) {
-    if (bytes <= kPopulateBytes) touch(data_, std::min(bytes, bytes_));
+void SharedFile::fault_in(std::size_t offset, std::size_t bytes) const {
+    if (offset <= bytes_) touch(data_ + offset, std::min(bytes, bytes_ - offset));
 }
 
 SharedFile::~SharedFile() {

@@ -46,9 +46,8 @@ class SharedFile {
     // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where
     // it cannot be mapped; waits up to `patience_ms` for a file that must be published.
     static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX);
-    // The first so many bytes, which have memory, are mapped with their pages, unless they are many; else
-    // each comes with its first use.
-    void fault_in(std::size_t bytes);
+    // So many bytes, which have memory, are mapped with their pages; else each comes with its first use.
+    void fault_in(std::size_t offset, std::size_t bytes) const;
 
     SharedFile() = default;
     SharedFile(SharedFile&& other) noexcept { swap(other); }

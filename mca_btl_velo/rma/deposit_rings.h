@@ -3,9 +3,7 @@
 //
 // Three are at hand, and used again as soon as they have been read: they stay in the caches of both sides,
 // which is best where a line that the other core holds is taken back at little cost. The others are cut in
-// turn, as long as their data, from one region, which is larger than what a core caches for itself: a line
-// comes back only when neither core holds it any more, so that storing into it asks nobody
-// (design/shared-memory.md).
+// turn (flow/in_turn.h), as long as their data.
 //
 // A peer is told a number, of a byte, that stands for a ring and one of its turns: it may know of several
 // deposits that have it one after the other. Each kind has numbers of its own, the first so many for its
@@ -16,9 +14,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "flow/in_turn.h"
 
 namespace velo::rma {
 
@@ -36,12 +35,10 @@ class DepositPlan {
     // Of those at hand; what the others are a multiple of.
     static constexpr std::uint32_t kRing = 32768, kGrain = 4096;
     static constexpr std::uint32_t kBytesAtHand = 3 * kRing;
-    static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 
     DepositPlan() = default;
-    // `in_turn` <= kMostBytes, of which less than kGrain may be left over; 0: there are no rings at all.
-    explicit DepositPlan(std::uint64_t in_turn)
-        : in_turn_(static_cast<std::uint32_t>(in_turn / kGrain * kGrain)) {}
+    // in_turn: bytes that rings are cut from; 0: there are no rings at all.
+    explicit DepositPlan(std::uint32_t in_turn) : in_turn_(in_turn) {}
 
     bool none() const { return in_turn_ == 0; }
     std::uint32_t bytes() const { return none() ? 0 : kBytesAtHand + in_turn_; }
@@ -82,9 +79,9 @@ class DepositRings {
     // to lines that have just been read.
     enum class Pick : std::uint8_t { kFirst, kNext };
 
-    DepositRings() = default;
-    explicit DepositRings(const DepositPlan& plan) : plan_(plan) {
-        for (std::uint32_t index = 0; index < at_hand().rings; ++index)
+    // in_turn: outlives it, and others may cut from it.
+    DepositRings(const DepositPlan& plan, flow::InTurn& in_turn) : plan_(plan), in_turn_(&in_turn) {
+        for (std::uint32_t index = 0; index < kAtHand.rings; ++index)
             rings_[index] = {index, index * DepositPlan::kRing, DepositPlan::kRing};
     }
 
@@ -92,7 +89,7 @@ class DepositRings {
 
     Ring take_at_hand(Pick pick) {
         if (plan_.none()) return {};
-        const std::uint32_t rings = at_hand().rings, from = pick == Pick::kNext ? next_at_hand_ : 0;
+        const std::uint32_t rings = kAtHand.rings, from = pick == Pick::kNext ? next_at_hand_ : 0;
         for (std::uint32_t step = 0; step < rings; ++step) {
             const std::uint32_t index = (from + step) % rings;
             if (is_lent(index)) continue;
@@ -104,71 +101,44 @@ class DepositRings {
     }
     // For so many bytes, or as many as there are.
     Ring take_in_turn(std::size_t bytes) {
-        const Ring none{};
-        const std::uint32_t all = plan_.bytes_of(DepositPlan::kInTurn);
-        const std::uint32_t index = next_header();
-        if (index == DepositPlan::kRings || all == 0) return none;
+        const std::uint32_t index = next_in_turn();
+        if (index == DepositPlan::kRings || plan_.none()) return {};
         constexpr std::size_t kGrain = DepositPlan::kGrain;
-        const auto length =
-            static_cast<std::uint32_t>(std::min<std::size_t>((bytes + kGrain - 1) / kGrain * kGrain, all));
-        const std::uint32_t begin = plan_.begin_of(DepositPlan::kInTurn), end = begin + all;
-        std::uint32_t at = std::max(next_place_, begin);
-        // Behind the last one; from the beginning; behind the one that is in the way, which may stay for
-        // long.
-        bool fits = at + length <= free_until_;
-        for (int tries = 0; !fits && tries < 3; ++tries) {
-            if (end - at < length) at = begin;
-            const Ring* const first = first_behind(at);
-            fits = first == nullptr || first->place >= at + length;
-            if (fits)
-                free_until_ = first == nullptr ? end : first->place;
-            else
-                at = first->place + first->bytes;
-        }
-        if (!fits) return none;
+        const flow::InTurn::Cut cut = in_turn_->take((bytes + kGrain - 1) / kGrain * kGrain);
+        if (cut.none()) return {};
+        cuts_[index - kInTurn.first_ring] = cut.index;
         lend(index);
-        next_place_ = at + length;
-        return rings_[index] = {index, at, length};
+        return rings_[index] = {index, plan_.begin_of(DepositPlan::kInTurn) + cut.place, cut.bytes};
     }
-    void give_back(std::uint32_t index) { lent_[index / kBits] &= ~bit(index); }
+    void give_back(std::uint32_t index) {
+        lent_[index / kBits] &= ~bit(index);
+        if (index >= kInTurn.first_ring) in_turn_->give_back(cuts_[index - kInTurn.first_ring]);
+    }
     const Ring& ring(std::uint32_t index) const { return rings_[index]; }
     bool is_lent(std::uint32_t index) const { return (lent_[index / kBits] & bit(index)) != 0; }
 
  private:
     static constexpr std::uint32_t kBits = 64;
+    static constexpr const DepositPlan::Numbers& kAtHand = DepositPlan::kNumbers[DepositPlan::kAtHand];
+    static constexpr const DepositPlan::Numbers& kInTurn = DepositPlan::kNumbers[DepositPlan::kInTurn];
     static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << index % kBits; }
-    static constexpr const DepositPlan::Numbers& at_hand() {
-        return DepositPlan::kNumbers[DepositPlan::kAtHand];
-    }
-    static constexpr const DepositPlan::Numbers& in_turn() {
-        return DepositPlan::kNumbers[DepositPlan::kInTurn];
-    }
     void lend(std::uint32_t index) { lent_[index / kBits] |= bit(index); }
-    std::uint32_t next_header() {
-        for (std::uint32_t step = 0; step < in_turn().rings; ++step) {
-            const std::uint32_t index = in_turn().first_ring + (next_in_turn_ + step) % in_turn().rings;
+    std::uint32_t next_in_turn() {
+        for (std::uint32_t step = 0; step < kInTurn.rings; ++step) {
+            const std::uint32_t index = kInTurn.first_ring + (next_in_turn_ + step) % kInTurn.rings;
             if (is_lent(index)) continue;
-            next_in_turn_ = (index - in_turn().first_ring + 1) % in_turn().rings;
+            next_in_turn_ = (index - kInTurn.first_ring + 1) % kInTurn.rings;
             return index;
         }
         return DepositPlan::kRings;
     }
-    // The first ring that is lent and ends behind `at`.
-    const Ring* first_behind(std::uint32_t at) const {
-        const Ring* first = nullptr;
-        for (std::uint32_t index = in_turn().first_ring; index < DepositPlan::kRings; ++index) {
-            const Ring& ring = rings_[index];
-            if (!is_lent(index) || ring.place + ring.bytes <= at) continue;
-            if (first == nullptr || ring.place < first->place) first = &ring;
-        }
-        return first;
-    }
 
     DepositPlan plan_;
+    flow::InTurn* in_turn_ = nullptr;
     std::array<Ring, DepositPlan::kRings> rings_{};
     std::array<std::uint64_t, (DepositPlan::kRings + kBits - 1) / kBits> lent_{};
+    std::array<std::uint32_t, kInTurn.rings> cuts_{};    // of those in turn
     std::uint32_t next_at_hand_ = 0, next_in_turn_ = 0;  // behind the last of its kind
-    std::uint32_t next_place_ = 0, free_until_ = 0;      // of what is taken in turn; none is lent between
 };
 
 }  // namespace velo::rma

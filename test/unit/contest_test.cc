@@ -163,6 +163,25 @@ TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
     }
 }
 
+// It takes long at first, when nobody has used its memory for a while.
+TEST_F(ThreeWays, a_way_whose_memory_is_cold_counts_when_that_has_been_gone_through) {
+    constexpr std::uint32_t kCold = 200;
+    contest.warms(1, kCold * std::size_t{4096});
+    std::uint32_t used = 0;
+    for (const std::uint32_t expected : {kCold, 0U}) {  // its memory, then nothing
+        std::uint32_t messages = 0;
+        used = 0;
+        const unsigned before = contest.way(5000);
+        while (!contest.tries(5000)) send(1, {70, 70, 70});
+        for (; contest.tries(5000); ++messages) {
+            const bool cold = contest.way(5000) == 1 && used++ < expected;
+            send(1, {70, cold ? 300U : 50U, 60});
+        }
+        EXPECT_EQ(messages, kTrial + kCold) << before;
+        EXPECT_EQ(contest.way(5000), 1U);
+    }
+}
+
 TEST_F(ThreeWays, the_last_way_may_be_what_is_expected_of_long_messages) {
     contest = Three(8192);
     EXPECT_EQ(contest.way(8191), 0U);

@@ -1,4 +1,4 @@
-// Where deposits are stored (rma/deposit_rings.h).
+// Where deposits are stored (rma/deposit_rings.h), and what is cut in turn (flow/in_turn.h).
 #include "rma/deposit_rings.h"
 
 #include <gtest/gtest.h>
@@ -9,10 +9,92 @@
 namespace velo::rma {
 namespace {
 
+using Cut = flow::InTurn::Cut;
 using Ring = DepositRings::Ring;
 using Pick = DepositRings::Pick;
 
 constexpr std::uint32_t kInTurn = 1U << 20;
+
+// So that no line is stored into again before all others have been.
+TEST(InTurnTest, each_cut_follows_the_one_before_through_all_of_the_memory) {
+    flow::InTurn in_turn(kInTurn);
+    std::uint32_t end = 0, laps = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const Cut cut = in_turn.take(9000);
+        ASSERT_EQ(cut.bytes, 9024U);
+        if (cut.place != end) {
+            EXPECT_EQ(cut.place, 0U);
+            EXPECT_GT(end + cut.bytes, kInTurn) << "there was room";
+            ++laps;
+        }
+        end = cut.place + cut.bytes;
+        in_turn.give_back(cut.index);
+    }
+    EXPECT_EQ(laps, (1000 - 1) / (kInTurn / 9024));
+}
+
+TEST(InTurnTest, what_is_longer_than_the_memory_has_all_of_it) {
+    flow::InTurn in_turn(kInTurn);
+    const Cut all = in_turn.take(10 * kInTurn);
+    EXPECT_EQ(all.bytes, kInTurn);
+    EXPECT_TRUE(in_turn.take(1).none());
+    in_turn.give_back(all.index);
+    EXPECT_FALSE(in_turn.take(1).none());
+    EXPECT_TRUE(flow::InTurn(0).take(1).none());
+}
+
+TEST(InTurnTest, one_that_nobody_reads_is_passed_by) {
+    flow::InTurn in_turn(kInTurn);
+    const Cut stays = in_turn.take(20'000);
+    for (int i = 0; i < 2000; ++i) {
+        const Cut cut = in_turn.take(30'000);
+        ASSERT_FALSE(cut.none()) << i;
+        ASSERT_NE(cut.index, stays.index);
+        in_turn.give_back(cut.index);
+    }
+    EXPECT_TRUE(in_turn.is_lent(stays.index));
+}
+
+TEST(InTurnTest, there_are_so_many_cuts_at_a_time) {
+    flow::InTurn in_turn(kInTurn);
+    std::vector<Cut> cuts;
+    for (std::uint32_t i = 0; i < flow::InTurn::kCuts; ++i) {
+        cuts.push_back(in_turn.take(1));
+        ASSERT_FALSE(cuts.back().none()) << i;
+    }
+    EXPECT_TRUE(in_turn.take(1).none());
+    in_turn.give_back(cuts[100].index);
+    EXPECT_EQ(in_turn.take(1).index, cuts[100].index);
+}
+
+TEST(InTurnTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
+    std::mt19937 random(1);
+    for (const std::uint32_t bytes : {65'536U, kInTurn}) {
+        flow::InTurn in_turn(bytes);
+        std::vector<Cut> lent;
+        unsigned taken = 0, refused = 0;
+        for (int step = 0; step < 20'000; ++step) {
+            if (random() % 2 == 0 && !lent.empty()) {
+                const std::size_t which = random() % lent.size();
+                in_turn.give_back(lent[which].index);
+                lent.erase(lent.begin() + static_cast<std::ptrdiff_t>(which));
+                continue;
+            }
+            const Cut cut = in_turn.take(1 + random() % (random() % 4 == 0 ? 100'000 : 2'000));
+            ++(cut.none() ? refused : taken);
+            if (cut.none()) continue;
+            ASSERT_LE(cut.place + cut.bytes, bytes);
+            ASSERT_EQ(cut.place % flow::InTurn::kLine, 0U);
+            for (const Cut& other : lent) {
+                ASSERT_NE(other.index, cut.index);
+                ASSERT_TRUE(other.place + other.bytes <= cut.place || cut.place + cut.bytes <= other.place);
+            }
+            lent.push_back(cut);
+        }
+        EXPECT_GT(taken, 1000U);
+        EXPECT_GT(refused, 100U);
+    }
+}
 
 TEST(DepositPlanTest, each_number_stands_for_one_ring_and_all_rings_have_several) {
     unsigned turns[DepositPlan::kRings]{};
@@ -39,13 +121,15 @@ TEST(DepositPlanTest, holds_what_lies_within) {
 }
 
 TEST(DepositRingsTest, without_memory_there_are_none) {
-    DepositRings rings{DepositPlan(0)};
+    flow::InTurn in_turn(0);
+    DepositRings rings(DepositPlan(0), in_turn);
     EXPECT_TRUE(rings.take_at_hand(Pick::kFirst).none());
     EXPECT_TRUE(rings.take_in_turn(10'000).none());
 }
 
 TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
-    DepositRings rings{DepositPlan(kInTurn)};
+    flow::InTurn in_turn(kInTurn);
+    DepositRings rings(DepositPlan(kInTurn), in_turn);
     const auto give_back = [&](const Ring& ring) {
         rings.give_back(ring.index);
         return ring.index;
@@ -61,73 +145,26 @@ TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
     EXPECT_EQ(rings.take_at_hand(Pick::kNext).index, 0U);
 }
 
-// So that no line is stored into again before all others have been.
-TEST(DepositRingsTest, in_turn_each_follows_the_one_before_through_all_of_the_region) {
-    DepositRings rings{DepositPlan(kInTurn)};
-    std::uint32_t end = DepositPlan::kBytesAtHand, laps = 0;
-    for (int i = 0; i < 1000; ++i) {
+// Each has a number of its own, and lies behind those at hand; what others cut is left alone.
+TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
+    flow::InTurn in_turn(kInTurn);
+    const DepositPlan plan(kInTurn);
+    DepositRings rings(plan, in_turn);
+    std::uint32_t end = plan.begin_of(DepositPlan::kInTurn);
+    for (std::uint32_t i = 0; i < 64; ++i) {
         const Ring ring = rings.take_in_turn(9000);
-        ASSERT_EQ(ring.bytes, 12'288U);
-        if (ring.place != end) {
-            EXPECT_EQ(ring.place, DepositPlan::kBytesAtHand);
-            EXPECT_GT(end + ring.bytes, DepositPlan::kBytesAtHand + kInTurn) << "there was room";
-            ++laps;
-        }
-        end = ring.place + ring.bytes;
-        rings.give_back(ring.index);
-    }
-    EXPECT_EQ(laps, (1000 - 1) / (kInTurn / 12'288));
-}
-
-TEST(DepositRingsTest, what_is_longer_than_the_region_has_all_of_it) {
-    DepositRings rings{DepositPlan(kInTurn)};
-    const Ring all = rings.take_in_turn(10 * kInTurn);
-    EXPECT_EQ(all.bytes, kInTurn);
-    EXPECT_TRUE(rings.take_in_turn(1).none());
-    rings.give_back(all.index);
-    EXPECT_FALSE(rings.take_in_turn(1).none());
-}
-
-TEST(DepositRingsTest, one_that_nobody_reads_is_passed_by) {
-    DepositRings rings{DepositPlan(kInTurn)};
-    const Ring stays = rings.take_in_turn(20'000);
-    for (int i = 0; i < 500; ++i) {
-        const Ring ring = rings.take_in_turn(30'000);
         ASSERT_FALSE(ring.none()) << i;
-        rings.give_back(ring.index);
+        EXPECT_EQ(ring.index, 3 + i);
+        EXPECT_EQ(ring.bytes, 12'288U);
+        EXPECT_EQ(ring.place, end);
+        EXPECT_TRUE(plan.holds(ring.place, ring.bytes));
+        const Cut other = in_turn.take(64);
+        ASSERT_FALSE(other.none());
+        end = ring.place + ring.bytes + other.bytes;
     }
-    EXPECT_TRUE(rings.is_lent(stays.index));
-}
-
-TEST(DepositRingsTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
-    std::mt19937 random(1);
-    for (const std::uint32_t region : {65'536U, kInTurn}) {
-        const DepositPlan plan(region);
-        DepositRings rings{plan};
-        std::vector<Ring> lent;
-        unsigned taken = 0, refused = 0;
-        for (int step = 0; step < 20'000; ++step) {
-            if (random() % 2 == 0 && !lent.empty()) {
-                const std::size_t which = random() % lent.size();
-                rings.give_back(lent[which].index);
-                lent.erase(lent.begin() + static_cast<std::ptrdiff_t>(which));
-                continue;
-            }
-            const Ring ring = random() % 4 == 0 ? rings.take_at_hand(Pick::kNext)
-                                                : rings.take_in_turn(8449 + random() % 100'000);
-            ++(ring.none() ? refused : taken);
-            if (ring.none()) continue;
-            ASSERT_TRUE(plan.holds(ring.place, ring.bytes));
-            for (const Ring& other : lent) {
-                ASSERT_NE(other.index, ring.index);
-                ASSERT_TRUE(other.place + other.bytes <= ring.place ||
-                            ring.place + ring.bytes <= other.place);
-            }
-            lent.push_back(ring);
-        }
-        EXPECT_GT(taken, 1000U);
-        EXPECT_GT(refused, 100U);
-    }
+    EXPECT_TRUE(rings.take_in_turn(9000).none()) << "there are no more numbers";
+    rings.give_back(40);
+    EXPECT_EQ(rings.take_in_turn(9000).index, 40U);
 }
 
 }  // namespace

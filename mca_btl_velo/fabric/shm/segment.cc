@@ -25,6 +25,8 @@ constexpr int kVacatingPatienceMs = 1000;
 constexpr std::size_t kPageBytes = Directory::kPageBytes;
 // Of a policy for which a peer that never speaks must cost little: more are for containers on one machine.
 constexpr std::uint32_t kMostSharedHomes = 64;
+// Larger segments of peers are mapped page by page as they are used.
+constexpr std::size_t kPopulateBytes = 1 << 20;
 // Where rings begin in a page: buffers of programs begin with a page or a little behind, and addresses that
 // look alike hold copies up (design/shared-memory.md).
 constexpr std::size_t kRingsInPage = kPageBytes / 2;
@@ -95,11 +97,14 @@ std::size_t Segment::planned_outbox_offset() const {
 
 void Segment::plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes) {
     outbox_plan_ = flow::OutboxPlan(outbox_bytes);
-    deposit_plan_ = rma::DepositPlan(deposit_bytes);
+    deposit_plan_ = rma::DepositPlan(flow::InTurn(deposit_bytes).bytes());
     outbox_offset_ = planned_outbox_offset();
     deposits_offset_ = round_up(outbox_offset_ + outbox_plan_.bytes(), alignof(DepositHeader));
     const std::size_t headers = deposit_plan_.none() ? 0 : rma::DepositPlan::kRings * sizeof(DepositHeader);
     rings_offset_ = round_up(deposits_offset_ + headers, kPageBytes) + kRingsInPage;
+    constexpr auto kInTurn = rma::DepositPlan::kInTurn;
+    const std::size_t behind = rings_offset_ - outbox_offset_ + deposit_plan_.begin_of(kInTurn);
+    outbox_plan_.cut_in_turn(static_cast<std::uint32_t>(behind), deposit_plan_.bytes_of(kInTurn));
 }
 
 std::size_t Segment::backed_bytes() const {
@@ -120,6 +125,11 @@ void Segment::require_room(const char* directory, std::size_t bytes, const char*
                                          std::to_string(bytes) + " bytes for each of " +
                                          std::to_string(processes) + " processes. Enlarge it, or lower " +
                                          parameter + ".");
+}
+
+void Segment::map_turn() const {
+    constexpr auto kInTurn = rma::DepositPlan::kInTurn;
+    file_.fault_in(rings_offset_ + deposit_plan_.begin_of(kInTurn), deposit_plan_.bytes_of(kInTurn));
 }
 
 void Segment::provide(rma::DepositPlan::Kind kind) {
@@ -211,7 +221,7 @@ Segment Segment::attach(const Address& address, bool at_once) {
     segment.limic_slots_ = header.limic_slots;
     const std::uint64_t outbox_bytes = header.outbox_bytes, deposit_bytes = header.deposit_bytes;
     check(segment.limic_peers_ < kSane && segment.limic_slots_ <= kSane &&
-              outbox_bytes <= flow::OutboxPlan::kMostBytes && deposit_bytes <= rma::DepositPlan::kMostBytes,
+              outbox_bytes <= flow::OutboxPlan::kMostBytes && deposit_bytes <= flow::InTurn::kMostBytes,
           address, "counts");
     segment.plan(outbox_bytes, deposit_bytes);
     check(header.directory_offset == directory_offset() && header.slots_offset == segment.slots_offset() &&
@@ -224,7 +234,8 @@ Segment Segment::attach(const Address& address, bool at_once) {
         segment.outbox_plan_ = flow::OutboxPlan();
         segment.deposit_plan_ = rma::DepositPlan();
     }
-    if (at_once) segment.file_.fault_in(segment.backed_bytes());
+    if (at_once && segment.backed_bytes() <= kPopulateBytes)
+        segment.file_.fault_in(0, segment.backed_bytes());
     return segment;
 }
 

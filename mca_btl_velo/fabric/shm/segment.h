@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "fabric/shm/address.h"
 #include "fabric/shm/directory.h"
@@ -111,7 +112,7 @@ class Segment {
         std::uint32_t limic_slots;
         std::int64_t xpmem_segment;   // see Address
         std::uint64_t outbox_bytes;   // at most flow::OutboxPlan::kMostBytes; 0: none
-        std::uint64_t deposit_bytes;  // in turn, at most rma::DepositPlan::kMostBytes; 0: none
+        std::uint64_t deposit_bytes;  // in turn, at most flow::InTurn::kMostBytes; 0: none
     };
 
     // `probe`: see Address. Throws Failure.
@@ -143,6 +144,10 @@ class Segment {
     }
     // At a place that the plan holds.
     std::byte* ring_data(std::uint32_t place) const { return file_.data() + rings_offset_ + place; }
+    // Peer: the pages of what is cut in turn are mapped at once, and not each with its first use.
+    void fault_in_turn() const {
+        if (!std::exchange(turn_is_mapped_, true)) map_turn();
+    }
     // Owner: the rings of that kind have memory from now on, once. Throws Failure if there is too little.
     void provide(rma::DepositPlan::Kind kind);
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
@@ -193,6 +198,7 @@ class Segment {
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
     std::size_t planned_outbox_offset() const;
+    void map_turn() const;
     void plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes);
     std::size_t backed_bytes() const;
     std::size_t total_bytes() const;
@@ -208,6 +214,7 @@ class Segment {
     std::size_t outbox_offset_ = 0;
     rma::DepositPlan deposit_plan_;
     std::size_t deposits_offset_ = 0, rings_offset_ = 0;
+    mutable bool turn_is_mapped_ = false;
 };
 
 }  // namespace velo::fabric::shm

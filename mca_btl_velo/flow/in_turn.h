@@ -1,0 +1,94 @@
+// Memory of which pieces are cut in turn, each behind the last: what has been stored into comes back when all
+// of it has been gone through. It is larger than what a core caches for itself, so that no core holds the
+// lines then, and a store asks nobody (design/shared-memory.md).
+//
+// Pure: where the memory is, and when a piece has been read, is the user's.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace velo::flow {
+
+class InTurn {
+ public:
+    // Cuts at a time; what their places and bytes are a multiple of.
+    static constexpr std::uint32_t kCuts = 256, kLine = 64;
+    static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
+    // From `place` on, an offset, `bytes`, of whole lines.
+    struct Cut {
+        std::uint32_t index = kCuts, place = 0, bytes = 0;
+        bool none() const { return bytes == 0; }
+    };
+
+    InTurn() = default;
+    // Of `bytes` <= kMostBytes, less than a line of which may be left over.
+    explicit InTurn(std::uint64_t bytes) : bytes_(static_cast<std::uint32_t>(bytes / kLine * kLine)) {}
+
+    std::uint32_t bytes() const { return bytes_; }
+    bool is_lent(std::uint32_t index) const { return (lent_[index / kBits] & bit(index)) != 0; }
+    const Cut& cut(std::uint32_t index) const { return cuts_[index]; }
+
+    // For so many bytes, not 0, or all that there are; none where something is in the way.
+    Cut take(std::size_t bytes) {
+        const auto length =
+            static_cast<std::uint32_t>(std::min<std::size_t>((bytes + kLine - 1) / kLine * kLine, bytes_));
+        const std::uint32_t index = next_index_;
+        if (is_lent(index) || length == 0) return {};
+        std::uint32_t at = next_place_;
+        bool fits = at + length <= free_until_;
+        // Behind the last one; from the beginning; behind the one that is in the way, which may stay for
+        // long.
+        for (int tries = 0; !fits && tries < 3; ++tries) {
+            if (bytes_ - at < length) at = 0;
+            const Cut* const first = first_behind(at);
+            fits = first == nullptr || first->place >= at + length;
+            if (fits)
+                free_until_ = first == nullptr ? bytes_ : first->place;
+            else
+                at = first->place + first->bytes;
+        }
+        if (!fits) return {};
+        lent_[index / kBits] |= bit(index);
+        next_index_ = next_free(index);
+        next_place_ = at + length;
+        return cuts_[index] = {index, at, length};
+    }
+    void give_back(std::uint32_t index) {
+        lent_[index / kBits] &= ~bit(index);
+        if (is_lent(next_index_)) next_index_ = index;  // there was none
+    }
+
+ private:
+    static constexpr std::uint32_t kBits = 64, kWords = kCuts / kBits;
+    static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << index % kBits; }
+    // Behind `index`; that one if there is none.
+    std::uint32_t next_free(std::uint32_t index) const {
+        for (std::uint32_t step = 1; step < kCuts; ++step)
+            if (const std::uint32_t next = (index + step) % kCuts; !is_lent(next)) return next;
+        return index;
+    }
+    // The first cut that is lent and ends behind `at`.
+    const Cut* first_behind(std::uint32_t at) const {
+        const Cut* first = nullptr;
+        for (std::uint32_t word = 0; word < kWords; ++word)
+            for (std::uint64_t lent = lent_[word]; lent != 0; lent &= lent - 1) {
+                const Cut& cut = cuts_[word * kBits + static_cast<std::uint32_t>(std::countr_zero(lent))];
+                if (cut.place + cut.bytes > at && (first == nullptr || cut.place < first->place))
+                    first = &cut;
+            }
+        return first;
+    }
+
+    std::uint32_t bytes_ = 0;
+    std::array<Cut, kCuts> cuts_{};
+    std::array<std::uint64_t, kWords> lent_{};
+    std::uint32_t next_index_ = 0;                   // not lent unless all are
+    std::uint32_t next_place_ = 0, free_until_ = 0;  // behind the last one; nothing is lent in between
+};
+
+}  // namespace velo::flow
