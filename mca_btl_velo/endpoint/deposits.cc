@@ -30,10 +30,11 @@ rma::Deposit words_of(fabric::shm::DepositHeader& header, std::size_t ring, cons
 
 }  // namespace
 
-Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, bool tries,
-                   const velo_config& config)
+Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn,
+                   flow::Outbox& outbox, bool tries, const velo_config& config)
     : mutex_(mutex),
       mailbox_(mailbox),
+      outbox_(outbox),
       rings_(mailbox.deposit_plan(), in_turn),
       tries_(tries),
       threads_(config.threads),
@@ -159,7 +160,17 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
 
 rma::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by) {
     using Pick = rma::DepositRings::Pick;
-    if (kind == Kind::kInTurn) return rings_.take_in_turn(bytes);
+    if (kind == Kind::kInTurn) {
+        rma::DepositRings::Ring ring = rings_.take_in_turn(bytes);
+        // The outbox hears of what has been read when it needs a chunk itself.
+        if (ring.none() || ring.place < std::exchange(last_place_, ring.place)) {
+            outbox_.give_back_read([this](std::uint32_t place) {
+                return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
+            });
+            if (ring.none()) ring = rings_.take_in_turn(bytes);
+        }
+        return ring;
+    }
     return rings_.take_at_hand(by == Storing::kPastCaches ? Pick::kNext : Pick::kFirst);
 }
 

@@ -11,6 +11,7 @@
 #include "endpoint/gate.h"
 #include "endpoint/peer.h"
 #include "fabric/shm/segment.h"
+#include "flow/outbox.h"
 #include "platform/contest.h"
 #include "rma/deposit.h"
 #include "rma/deposit_rings.h"
@@ -20,9 +21,10 @@ namespace velo::endpoint {
 
 class Deposits {
  public:
-    // `mutex`, `mailbox` and `in_turn`: the engine's. tries: what is worth it is tried.
-    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, bool tries,
-             const velo_config& config);
+    // `mutex`, `mailbox`, `in_turn` and `outbox`, which is cut from that, too: the engine's. tries: what is
+    // worth it is tried.
+    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, flow::Outbox& outbox,
+             bool tries, const velo_config& config);
 
     // Under the mutex.
 
@@ -93,7 +95,9 @@ class Deposits {
 
     OptionalMutex& mutex_;
     fabric::shm::Segment& mailbox_;
+    flow::Outbox& outbox_;
     rma::DepositRings rings_;
+    std::uint32_t last_place_ = 0;  // of a ring in turn
     const bool tries_, threads_;
     const velo_config& config_;
     enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_[rma::DepositPlan::kKinds]{};

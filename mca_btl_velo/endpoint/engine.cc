@@ -180,7 +180,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
-      deposits_(mutex_, mailbox_, in_turn_, measures_ways(), config_),
+      deposits_(mutex_, mailbox_, in_turn_, outbox_, measures_ways(), config_),
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {

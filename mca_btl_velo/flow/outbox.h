@@ -204,6 +204,11 @@ class Outbox {
         free_read(share, is_read);
         return cut(share, bytes);
     }
+    // Others need what is cut in turn: what has been read comes back.
+    template <class IsRead>
+    void give_back_read(IsRead&& is_read) {
+        sweep(is_read);
+    }
     // It may be used again without being taken: it is still lent to that peer, who has read it.
     bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
         return chunk.room > 0 && holders_[chunk.number] == &to;
@@ -267,7 +272,8 @@ class Outbox {
         const std::uint32_t number = plan_.chunks() + cut.index;
         share.in_turn += cut.bytes;
         lend(number, share);
-        return {plan_.in_turn_begin() + cut.place, cut.bytes - OutboxPlan::kCutHeaderBytes - OutboxPlan::kGap, number};
+        return {plan_.in_turn_begin() + cut.place, cut.bytes - OutboxPlan::kCutHeaderBytes - OutboxPlan::kGap,
+                number};
     }
     void lend(std::uint32_t number, OutboxShare& share) {
         holders_[number] = &share;
