@@ -73,8 +73,7 @@ bool Deposits::have_memory(Kind kind) {
         return true;
     } catch (const Failure& failure) {
         memory_[kind] = Memory::kRefused;
-        const std::string line = "no memory for storing long messages ahead" +
-                                 std::string(kind == Kind::kInTurn ? " in turn" : "") + ": " + failure.what();
+        const std::string line = "no memory for storing long messages ahead: " + std::string(failure.what());
         config_.log(config_.context, 5, line.c_str());
         return false;
     }
