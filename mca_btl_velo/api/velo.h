@@ -111,8 +111,8 @@ velo_status velo_get_deposited(velo_engine* engine, velo_peer* peer, uint32_t de
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument);
 
-/* The owner's side of velo_get_deposited: memory that the peer is about to be told of, and to get, may be in
- * the outbox by then. Begins, with a VELO_DEPOSIT_NUMBER for the peer; 0: it gets that memory as any
+/* The owner's side of velo_get_deposited: memory that the peer is about to be told of, and to get, may be
+ * there ahead by then. Begins, with a VELO_DEPOSIT_NUMBER for the peer; 0: it gets that memory as any
  * other, and nothing is to be stored. After the message with the number has been sent the data is stored, by
  * whoever began: a part of it, or all of it where what was begun before has its turn first, may be stored in
  * progress, so the memory stays as it is until the end, when the peer has said that its get is over. What has

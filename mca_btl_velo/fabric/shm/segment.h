@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "fabric/shm/address.h"
 #include "fabric/shm/directory.h"
@@ -146,7 +145,9 @@ class Segment {
     std::byte* ring_data(std::uint32_t place) const { return file_.data() + rings_offset_ + place; }
     // Peer: the pages of what is cut in turn are mapped at once, and not each with its first use.
     void fault_in_turn() const {
-        if (!std::exchange(turn_is_mapped_, true)) map_turn();
+        const std::atomic_ref<bool> mapped(turn_is_mapped_);  // several threads may read
+        if (!mapped.load(std::memory_order_relaxed) && !mapped.exchange(true, std::memory_order_relaxed))
+            map_turn();
     }
     // Owner: the rings of that kind have memory from now on, once. Throws Failure if there is too little.
     void provide(rma::DepositPlan::Kind kind);
