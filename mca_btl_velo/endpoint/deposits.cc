@@ -41,10 +41,10 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
       config_(config) {
     if (rings_.plan().none()) return;
     contest_.warms(kInTurn, in_turn.bytes());
-    under_way_.reserve(rma::DepositPlan::kRings);
+    under_way_.reserve(flow::DepositPlan::kRings);
     waiting_.reserve(kMostWaiting);
-    for (unsigned kind = 0; kind < rma::DepositPlan::kKinds; ++kind)
-        last_number_[kind] = rma::DepositPlan::kNumbers[kind].again() - 1;
+    for (unsigned kind = 0; kind < flow::DepositPlan::kKinds; ++kind)
+        last_number_[kind] = flow::DepositPlan::kNumbers[kind].again() - 1;
 }
 
 Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
@@ -61,7 +61,7 @@ Deposits::Kind Deposits::kind_of(std::uint32_t name) {
 
 Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
     if (way_of(name) == kByString) return Storing::kString;
-    return usual_storing(peer.distance.far() && way_of(name) != kInTurn);
+    return usual_storing(peer.distance.far());
 }
 
 // Rings have memory when the first of their kind is needed.
@@ -83,14 +83,14 @@ bool Deposits::have_memory(Kind kind) {
 // it was told of all that is there before that. 0: none.
 std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
     if (threads_ || waiting_.size() == kMostWaiting) return 0;
-    const rma::DepositPlan::Numbers& its = rma::DepositPlan::kNumbers[kind];
+    const flow::DepositPlan::Numbers& its = flow::DepositPlan::kNumbers[kind];
     const auto of_kind = [&](const UnderWay& deposit) { return deposit.ring - its.first_ring < its.rings; };
     for (const UnderWay& deposit : under_way_)
         if (of_kind(deposit) && deposit.peer != &peer) return 0;
     std::uint32_t& number = last_number_[kind];
     for (std::uint32_t tries = 0; tries < its.rings; ++tries) {
         number = number + 1 < its.end ? number + 1 : its.again();
-        const std::uint32_t ring = rma::DepositPlan::ring_of(number);
+        const std::uint32_t ring = flow::DepositPlan::ring_of(number);
         if (!rings_.is_lent(ring)) continue;
         const auto has_it = [number](const UnderWay& deposit) { return number_of(deposit.name) == number; };
         if (std::any_of(under_way_.begin(), under_way_.end(), has_it)) break;
@@ -102,7 +102,7 @@ std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
 
 void Deposits::open(const UnderWay& deposit) const {
     fabric::shm::DepositHeader& header = mailbox_.deposit_header(deposit.ring);
-    const rma::DepositRings::Ring& ring = rings_.ring(deposit.ring);
+    const flow::DepositRings::Ring& ring = rings_.ring(deposit.ring);
     header.address =
         reinterpret_cast<std::uint64_t>(deposit.data);  // published, as the rest, with the number
     header.place = ring.place;
@@ -140,15 +140,15 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     const Kind kind = kind_of(tried);
     if (!have_memory(kind)) return tried;
     const Storing by = storing_of(peer, tried);
-    rma::DepositRings::Ring ring = take(kind, bytes, by);
+    flow::DepositRings::Ring ring = take(kind, bytes, by);
     if (ring.none() && end_read()) ring = take(kind, bytes, by);
     const bool waits = ring.none();
     const std::uint32_t number =
-        waits ? await_ring(kind, peer) : rma::DepositPlan::first_number_of(ring.index);
+        waits ? await_ring(kind, peer) : flow::DepositPlan::first_number_of(ring.index);
     if (number == 0) return tried;
     const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
-    list.push_back({&peer, name, rma::DepositPlan::ring_of(number), by, false,
+    list.push_back({&peer, name, flow::DepositPlan::ring_of(number), by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
     if (waits)
         ++feeding_;
@@ -157,10 +157,10 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     return name;
 }
 
-rma::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by) {
-    using Pick = rma::DepositRings::Pick;
+flow::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by) {
+    using Pick = flow::DepositRings::Pick;
     if (kind == Kind::kInTurn) {
-        rma::DepositRings::Ring ring = rings_.take_in_turn(bytes);
+        flow::DepositRings::Ring ring = rings_.take_in_turn(bytes);
         // The outbox hears of what has been read when it needs a chunk itself.
         if (ring.none() || ring.place < std::exchange(last_place_, ring.place)) {
             outbox_.give_back_read([this](std::uint32_t place) {
@@ -174,7 +174,7 @@ rma::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by)
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {
-    const rma::DepositRings::Ring& ring = rings_.ring(deposit.ring);
+    const flow::DepositRings::Ring& ring = rings_.ring(deposit.ring);
     std::byte* const there = mailbox_.ring_data(ring.place);
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
     const auto pieces =
@@ -293,9 +293,9 @@ void Deposits::end_all_of(const Peer& peer) {
 // Where two send to each other, each stores for the other before it reads, and while it waits.
 std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
                            std::uint64_t remote, std::byte* to, std::size_t bytes) {
-    const std::uint32_t index = rma::DepositPlan::ring_of(number);
-    const rma::DepositPlan& plan = segment.deposit_plan();
-    if (plan.none() || index == rma::DepositPlan::kRings) return 0;
+    const std::uint32_t index = flow::DepositPlan::ring_of(number);
+    const flow::DepositPlan& plan = segment.deposit_plan();
+    if (plan.none() || index == flow::DepositPlan::kRings) return 0;
     fabric::shm::DepositHeader& header = segment.deposit_header(index);
     if (feeding_ > 0) feed_others();
     for (int looks = late ? 1 : kLooks; !words_of(header, 0, nullptr).is_open(number);) {

@@ -11,10 +11,10 @@
 #include "endpoint/gate.h"
 #include "endpoint/peer.h"
 #include "fabric/shm/segment.h"
+#include "flow/deposit_rings.h"
 #include "flow/outbox.h"
 #include "platform/contest.h"
 #include "rma/deposit.h"
-#include "rma/deposit_rings.h"
 #include "types/engine.h"
 
 namespace velo::endpoint {
@@ -60,7 +60,7 @@ class Deposits {
                      std::uint64_t remote, std::byte* to, std::size_t bytes);
 
  private:
-    using Kind = rma::DepositPlan::Kind;
+    using Kind = flow::DepositPlan::Kind;
 
     struct UnderWay {
         Peer* peer;
@@ -78,7 +78,7 @@ class Deposits {
     static constexpr std::size_t kMostWaiting = 64;
 
     bool have_memory(Kind kind);
-    rma::DepositRings::Ring take(Kind kind, std::size_t bytes, Storing by);
+    flow::DepositRings::Ring take(Kind kind, std::size_t bytes, Storing by);
     std::size_t store(const UnderWay& deposit) const;
     std::uint32_t await_ring(Kind kind, const Peer& peer);
     void open(const UnderWay& deposit) const;
@@ -96,18 +96,18 @@ class Deposits {
     OptionalMutex& mutex_;
     fabric::shm::Segment& mailbox_;
     flow::Outbox& outbox_;
-    rma::DepositRings rings_;
+    flow::DepositRings rings_;
     std::uint32_t last_place_ = 0;  // of a ring in turn
     const bool tries_, threads_;
     const velo_config& config_;
-    enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_[rma::DepositPlan::kKinds]{};
+    enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_[flow::DepositPlan::kKinds]{};
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay> waiting_;    // for the ring of one under way, of the same peer; in that order
     std::uint32_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
-    std::uint32_t last_number_[rma::DepositPlan::kKinds];  // of one that waited
-    // Stored in a ring at hand as usual at the peer's distance, or by string; or in turn, through the caches;
-    // or left where it is.
+    std::uint32_t last_number_[flow::DepositPlan::kKinds];  // of one that waited
+    // Stored in a ring at hand as usual at the peer's distance, or by string; or in turn, as usual, too; or
+    // left where it is.
     enum : std::uint8_t { kUsual, kByString, kInTurn, kElsewhere, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;

@@ -289,7 +289,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return is_tried(peer, bytes) ? references_.way(bytes) : std::uint8_t{kUsual};
     }
     static Storing storing_of(const Peer& peer, unsigned way) {
-        return way == kByString ? Storing::kString : usual_storing(peer.distance.far() && way != kInTurn);
+        return way == kByString ? Storing::kString : usual_storing(peer.distance.far());
     }
     void went(const Peer& peer, std::size_t bytes) {
         if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
@@ -437,7 +437,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
     // What credits allow to go in packets: by reference, stored in a chunk as usual at the peer's distance,
-    // or in packets, or in turn, through the caches, or in a chunk by string.
+    // or in packets, or in turn, as usual, too, or in a chunk by string.
     enum : std::uint8_t { kUsual, kInPackets, kInTurn, kByString, kWays };
     static constexpr std::size_t kLeastReferred = 512;
     static constexpr std::size_t kLeastInTurn = 2048, kBlockBytes = 1UL * 1024 * 1024;

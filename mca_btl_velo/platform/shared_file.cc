@@ -184,9 +184,9 @@ void check_identity(int fd, const FileAddress& address) {
 
 }  // namespace
 
-std::uint64_t SharedFile::room_in(const std::string& directory) {
+std::uint64_t SharedFile::room_in(const char* directory) {
     struct statvfs status {};
-    if (::statvfs(directory.c_str(), &status) != 0 || status.f_blocks == 0)
+    if (::statvfs(directory, &status) != 0 || status.f_blocks == 0)
         return std::numeric_limits<std::uint64_t>::max();
     return std::uint64_t{status.f_bavail} * status.f_frsize;
 }

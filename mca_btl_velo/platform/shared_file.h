@@ -42,7 +42,7 @@ class SharedFile {
     // By its owner or a process that can open it without a name. Others may be using that memory.
     void provide(std::size_t offset, std::size_t bytes);
     // Bytes that are free there; the most there are where that is not limited or not known.
-    static std::uint64_t room_in(const std::string& directory);
+    static std::uint64_t room_in(const char* directory);
     // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where
     // it cannot be mapped; waits up to `patience_ms` for a file that must be published.
     static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX);

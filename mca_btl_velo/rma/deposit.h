@@ -1,4 +1,4 @@
-// The data of a get that their owner stores in a ring (rma/deposit_rings.h) as soon as it has told the peer
+// The data of a get that their owner stores in a ring (flow/deposit_rings.h) as soon as it has told the peer
 // of the message, in pieces, round and round: a word says how much has been stored, and the peer copies that
 // while the next piece is stored; another word says how much the peer has taken, and so where there is room
 // again. A third one says whose turn it is: the peer may have been told of several deposits of one ring.

@@ -71,7 +71,7 @@ class Player {
         constexpr std::uint64_t kRemote = 4096;
         const auto ring = input_.take<std::uint8_t>();
         const auto there = input_.take<std::uint32_t>();
-        const std::uint32_t place = input_.take<std::uint8_t>() * rma::DepositPlan::kGrain;
+        const std::uint32_t place = input_.take<std::uint8_t>() * flow::DepositPlan::kGrain;
         const auto length = input_.take<std::uint32_t>();
         const std::uint32_t told = victim_.deposit(ring, there, kRemote, place, length);
         const std::uint32_t number = ring & 128 ? input_.take<std::uint32_t>() : told;

@@ -168,9 +168,9 @@ std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chun
 
 std::uint32_t Victim::deposit(std::uint32_t ring, std::uint32_t there, std::uint64_t address,
                               std::uint32_t place, std::uint32_t bytes) {
-    ring %= rma::DepositPlan::kRings;
+    ring %= flow::DepositPlan::kRings;
     fabric::shm::DepositHeader& header = peers_.deposit_header(ring);
-    header.number = rma::DepositPlan::first_number_of(ring);
+    header.number = flow::DepositPlan::first_number_of(ring);
     header.stored = there;
     header.taken = 0;
     header.address = address;

@@ -1,15 +1,15 @@
-// Where deposits are stored (rma/deposit_rings.h), and what is cut in turn (flow/in_turn.h).
-#include "rma/deposit_rings.h"
+// Where deposits are stored (flow/deposit_rings.h), and what is cut in turn (flow/in_turn.h).
+#include "flow/deposit_rings.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-namespace velo::rma {
+namespace velo::flow {
 namespace {
 
-using Cut = flow::InTurn::Cut;
+using Cut = InTurn::Cut;
 using Ring = DepositRings::Ring;
 using Pick = DepositRings::Pick;
 
@@ -17,7 +17,7 @@ constexpr std::uint32_t kInTurn = 1U << 20;
 
 // So that no line is stored into again before all others have been.
 TEST(InTurnTest, each_cut_follows_the_one_before_through_all_of_the_memory) {
-    flow::InTurn in_turn(kInTurn);
+    InTurn in_turn(kInTurn);
     std::uint32_t end = 0, laps = 0;
     for (int i = 0; i < 1000; ++i) {
         const Cut cut = in_turn.take(9000);
@@ -34,17 +34,17 @@ TEST(InTurnTest, each_cut_follows_the_one_before_through_all_of_the_memory) {
 }
 
 TEST(InTurnTest, what_is_longer_than_the_memory_has_all_of_it) {
-    flow::InTurn in_turn(kInTurn);
+    InTurn in_turn(kInTurn);
     const Cut all = in_turn.take(10 * kInTurn);
     EXPECT_EQ(all.bytes, kInTurn);
     EXPECT_TRUE(in_turn.take(1).none());
     in_turn.give_back(all.index);
     EXPECT_FALSE(in_turn.take(1).none());
-    EXPECT_TRUE(flow::InTurn(0).take(1).none());
+    EXPECT_TRUE(InTurn(0).take(1).none());
 }
 
 TEST(InTurnTest, one_that_nobody_reads_is_passed_by) {
-    flow::InTurn in_turn(kInTurn);
+    InTurn in_turn(kInTurn);
     const Cut stays = in_turn.take(20'000);
     for (int i = 0; i < 2000; ++i) {
         const Cut cut = in_turn.take(30'000);
@@ -56,9 +56,9 @@ TEST(InTurnTest, one_that_nobody_reads_is_passed_by) {
 }
 
 TEST(InTurnTest, there_are_so_many_cuts_at_a_time) {
-    flow::InTurn in_turn(kInTurn);
+    InTurn in_turn(kInTurn);
     std::vector<Cut> cuts;
-    for (std::uint32_t i = 0; i < flow::InTurn::kCuts; ++i) {
+    for (std::uint32_t i = 0; i < InTurn::kCuts; ++i) {
         cuts.push_back(in_turn.take(1));
         ASSERT_FALSE(cuts.back().none()) << i;
     }
@@ -70,7 +70,7 @@ TEST(InTurnTest, there_are_so_many_cuts_at_a_time) {
 TEST(InTurnTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
     std::mt19937 random(1);
     for (const std::uint32_t bytes : {65'536U, kInTurn}) {
-        flow::InTurn in_turn(bytes);
+        InTurn in_turn(bytes);
         std::vector<Cut> lent;
         unsigned taken = 0, refused = 0;
         for (int step = 0; step < 20'000; ++step) {
@@ -84,7 +84,7 @@ TEST(InTurnTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
             ++(cut.none() ? refused : taken);
             if (cut.none()) continue;
             ASSERT_LE(cut.place + cut.bytes, bytes);
-            ASSERT_EQ(cut.place % flow::InTurn::kLine, 0U);
+            ASSERT_EQ(cut.place % InTurn::kLine, 0U);
             for (const Cut& other : lent) {
                 ASSERT_NE(other.index, cut.index);
                 ASSERT_TRUE(other.place + other.bytes <= cut.place || cut.place + cut.bytes <= other.place);
@@ -121,14 +121,14 @@ TEST(DepositPlanTest, holds_what_lies_within) {
 }
 
 TEST(DepositRingsTest, without_memory_there_are_none) {
-    flow::InTurn in_turn(0);
+    InTurn in_turn(0);
     DepositRings rings(DepositPlan(0), in_turn);
     EXPECT_TRUE(rings.take_at_hand(Pick::kFirst).none());
     EXPECT_TRUE(rings.take_in_turn(10'000).none());
 }
 
 TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
-    flow::InTurn in_turn(kInTurn);
+    InTurn in_turn(kInTurn);
     DepositRings rings(DepositPlan(kInTurn), in_turn);
     const auto give_back = [&](const Ring& ring) {
         rings.give_back(ring.index);
@@ -147,7 +147,7 @@ TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
 
 // Each has a number of its own, and lies behind those at hand; what others cut is left alone.
 TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
-    flow::InTurn in_turn(kInTurn);
+    InTurn in_turn(kInTurn);
     const DepositPlan plan(kInTurn);
     DepositRings rings(plan, in_turn);
     std::uint32_t end = plan.begin_of(DepositPlan::kInTurn);
@@ -168,4 +168,4 @@ TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
 }
 
 }  // namespace
-}  // namespace velo::rma
+}  // namespace velo::flow

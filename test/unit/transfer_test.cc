@@ -18,9 +18,9 @@
 
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
+#include "flow/deposit_rings.h"
 #include "platform/doze.h"
 #include "rma/deposit.h"
-#include "rma/deposit_rings.h"
 #include "rma/dual_copy.h"
 #include "rma/share.h"
 
@@ -549,7 +549,7 @@ TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
         for (int message = 0; message < kMessages; ++message) {
             const std::string data = pattern(bytes, static_cast<std::uint8_t>(message));
             const std::uint32_t deposit = velo_deposit_begin(party_[1].peers[0], data.data(), bytes);
-            in_turn += number_of(deposit) >= rma::DepositPlan::kNumbers[rma::DepositPlan::kInTurn].first;
+            in_turn += number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
             none += number_of(deposit) == 0;
             if (number_of(deposit) != 0) store(deposit);
             ASSERT_TRUE(get_from(data.data(), bytes, deposit) == data) << message;
@@ -570,7 +570,7 @@ TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_fi
     const auto is_in_turn = [&](std::size_t bytes) {
         const std::uint32_t deposit = begin(bytes);
         velo_deposit_end(party_[1].peers[0], deposit, bytes);
-        return number_of(deposit) >= rma::DepositPlan::kNumbers[rma::DepositPlan::kInTurn].first;
+        return number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
     };
     for (auto& way : segment.header().storing) way = 2;  // in turn
     EXPECT_FALSE(is_in_turn(kShort)) << "only one of them sends";

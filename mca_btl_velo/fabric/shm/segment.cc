@@ -97,12 +97,12 @@ std::size_t Segment::planned_outbox_offset() const {
 
 void Segment::plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes) {
     outbox_plan_ = flow::OutboxPlan(outbox_bytes);
-    deposit_plan_ = rma::DepositPlan(flow::InTurn(deposit_bytes).bytes());
+    deposit_plan_ = flow::DepositPlan(flow::InTurn(deposit_bytes).bytes());
     outbox_offset_ = planned_outbox_offset();
     deposits_offset_ = round_up(outbox_offset_ + outbox_plan_.bytes(), alignof(DepositHeader));
-    const std::size_t headers = deposit_plan_.none() ? 0 : rma::DepositPlan::kRings * sizeof(DepositHeader);
+    const std::size_t headers = deposit_plan_.none() ? 0 : flow::DepositPlan::kRings * sizeof(DepositHeader);
     rings_offset_ = round_up(deposits_offset_ + headers, kPageBytes) + kRingsInPage;
-    constexpr auto kInTurn = rma::DepositPlan::kInTurn;
+    constexpr auto kInTurn = flow::DepositPlan::kInTurn;
     const std::size_t behind = rings_offset_ - outbox_offset_ + deposit_plan_.begin_of(kInTurn);
     outbox_plan_.cut_in_turn(static_cast<std::uint32_t>(behind), deposit_plan_.bytes_of(kInTurn));
 }
@@ -128,11 +128,11 @@ void Segment::require_room(const char* directory, std::size_t bytes, const char*
 }
 
 void Segment::map_turn() const {
-    constexpr auto kInTurn = rma::DepositPlan::kInTurn;
+    constexpr auto kInTurn = flow::DepositPlan::kInTurn;
     file_.fault_in(rings_offset_ + deposit_plan_.begin_of(kInTurn), deposit_plan_.bytes_of(kInTurn));
 }
 
-void Segment::provide(rma::DepositPlan::Kind kind) {
+void Segment::provide(flow::DepositPlan::Kind kind) {
     const std::size_t bytes = deposit_plan_.bytes_of(kind);
     require_room(file_.address().directory, bytes, "btl_velo_deposit_bytes");
     file_.provide(rings_offset_ + deposit_plan_.begin_of(kind), bytes);
@@ -232,7 +232,7 @@ Segment Segment::attach(const Address& address, bool at_once) {
           address, "layout");
     if (segment.bytes() < address.file.bytes) {
         segment.outbox_plan_ = flow::OutboxPlan();
-        segment.deposit_plan_ = rma::DepositPlan();
+        segment.deposit_plan_ = flow::DepositPlan();
     }
     if (at_once && segment.backed_bytes() <= kPopulateBytes)
         segment.file_.fault_in(0, segment.backed_bytes());

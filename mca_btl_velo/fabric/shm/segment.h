@@ -20,13 +20,13 @@
 #include "fabric/shm/doorbell.h"
 #include "fabric/shm/share_cell.h"
 #include "flow/counters.h"
+#include "flow/deposit_rings.h"
 #include "flow/outbox.h"
 #include "flow/policy_config.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
 #include "parameters/agreement.h"
 #include "platform/shared_file.h"
-#include "rma/deposit_rings.h"
 
 namespace velo::fabric::shm {
 
@@ -61,7 +61,7 @@ struct SegmentHeader {
     // What peers read of it by reference; see flow/outbox.h.
     std::uint64_t outbox_bytes;
     std::uint64_t outbox_offset;
-    // What is stored ahead of their gets; see rma/deposit_rings.h.
+    // What is stored ahead of their gets; see flow/deposit_rings.h.
     std::uint64_t deposit_bytes;
     std::uint64_t rings_offset;
     mailbox::Pointers<> pointers;
@@ -136,7 +136,7 @@ class Segment {
         return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
                 outbox + outbox_plan_.data_of(place)};
     }
-    const rma::DepositPlan& deposit_plan() const { return deposit_plan_; }
+    const flow::DepositPlan& deposit_plan() const { return deposit_plan_; }
     // Of a ring that the plan has.
     DepositHeader& deposit_header(std::uint32_t ring) const {
         return reinterpret_cast<DepositHeader*>(file_.data() + deposits_offset_)[ring];
@@ -150,7 +150,7 @@ class Segment {
             map_turn();
     }
     // Owner: the rings of that kind have memory from now on, once. Throws Failure if there is too little.
-    void provide(rma::DepositPlan::Kind kind);
+    void provide(flow::DepositPlan::Kind kind);
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.
@@ -213,7 +213,7 @@ class Segment {
     std::uint32_t limic_peers_ = 0, limic_slots_ = 0;
     flow::OutboxPlan outbox_plan_;
     std::size_t outbox_offset_ = 0;
-    rma::DepositPlan deposit_plan_;
+    flow::DepositPlan deposit_plan_;
     std::size_t deposits_offset_ = 0, rings_offset_ = 0;
     mutable bool turn_is_mapped_ = false;
 };

@@ -19,7 +19,7 @@
 
 #include "flow/in_turn.h"
 
-namespace velo::rma {
+namespace velo::flow {
 
 // Whose rings these are, its owner and its peers know alike.
 class DepositPlan {
@@ -80,7 +80,7 @@ class DepositRings {
     enum class Pick : std::uint8_t { kFirst, kNext };
 
     // in_turn: outlives it, and others may cut from it.
-    DepositRings(const DepositPlan& plan, flow::InTurn& in_turn) : plan_(plan), in_turn_(&in_turn) {
+    DepositRings(const DepositPlan& plan, InTurn& in_turn) : plan_(plan), in_turn_(&in_turn) {
         for (std::uint32_t index = 0; index < kAtHand.rings; ++index)
             rings_[index] = {index, index * DepositPlan::kRing, DepositPlan::kRing};
     }
@@ -104,7 +104,7 @@ class DepositRings {
         const std::uint32_t index = next_in_turn();
         if (index == DepositPlan::kRings || plan_.none()) return {};
         constexpr std::size_t kGrain = DepositPlan::kGrain;
-        const flow::InTurn::Cut cut = in_turn_->take((bytes + kGrain - 1) / kGrain * kGrain);
+        const InTurn::Cut cut = in_turn_->take((bytes + kGrain - 1) / kGrain * kGrain);
         if (cut.none()) return {};
         cuts_[index - kInTurn.first_ring] = cut.index;
         lend(index);
@@ -134,11 +134,11 @@ class DepositRings {
     }
 
     DepositPlan plan_;
-    flow::InTurn* in_turn_ = nullptr;
+    InTurn* in_turn_ = nullptr;
     std::array<Ring, DepositPlan::kRings> rings_{};
     std::array<std::uint64_t, (DepositPlan::kRings + kBits - 1) / kBits> lent_{};
     std::array<std::uint32_t, kInTurn.rings> cuts_{};    // of those in turn
     std::uint32_t next_at_hand_ = 0, next_in_turn_ = 0;  // behind the last of its kind
 };
 
-}  // namespace velo::rma
+}  // namespace velo::flow
