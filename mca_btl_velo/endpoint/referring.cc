@@ -224,14 +224,15 @@ void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Referenc
     }
 }
 
+// The count comes last: another thread may tell it to the owner at once, who then stores other data there.
 void Engine::release(Peer& peer, const wire::Reference& reference) {
+    const bool here = peer.index < remote_first_;
+    if (here) peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
     const std::uint32_t read = peer.references_read.load(std::memory_order_relaxed);
     peer.references_read.store(read + 1, std::memory_order_release);  // what was read comes before
-    if (peer.index >= remote_first_) {
-        std::lock_guard lock(mutex_);
-        return network_->release(reference.place);
-    }
-    peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
+    if (here) return;
+    std::lock_guard lock(mutex_);
+    network_->release(reference.place);
 }
 
 // The next packet in the mailbox is a REF whose data is still on its way.

@@ -52,7 +52,10 @@ class InTurn {
             else
                 at = first->place + first->bytes;
         }
-        if (!fits) return {};
+        if (!fits) {  // the next look goes on from there
+            next_place_ = free_until_ = at;
+            return {};
+        }
         lent_[index / kBits] |= bit(index);
         next_index_ = next_free(index);
         next_place_ = at + length;

@@ -89,7 +89,7 @@ class Contest {
         Class& size = classes_[index];
         size.most = std::max(size.most, ++size.under_way);
         if (size.rounds == 0) return ticket(size.way, size.block);
-        if (size.started == kLost) open_block(size, index);
+        if (size.started == size.uncounted + size.length + kLost) open_block(size, index);
         if (++size.started > size.uncounted + size.length) return ticket(size.chosen, kOther);
         if (size.started == size.uncounted + 1) size.first_began = ticks();
         return ticket(size.way, size.block);

@@ -55,6 +55,21 @@ TEST(InTurnTest, one_that_nobody_reads_is_passed_by) {
     EXPECT_TRUE(in_turn.is_lent(stays.index));
 }
 
+TEST(InTurnTest, many_that_nobody_reads_are_passed_by_after_some_looks) {
+    InTurn in_turn(kInTurn);
+    std::vector<Cut> stay;
+    for (int i = 0; i < 20; ++i) stay.push_back(in_turn.take(20'000));
+    int taken = 0;
+    for (int i = 0; i < 2000; ++i) {
+        const Cut cut = in_turn.take(30'000);
+        if (cut.none()) continue;
+        ++taken;
+        in_turn.give_back(cut.index);
+    }
+    EXPECT_GT(taken, 1000);
+    for (const Cut& cut : stay) EXPECT_TRUE(in_turn.is_lent(cut.index));
+}
+
 TEST(InTurnTest, there_are_so_many_cuts_at_a_time) {
     InTurn in_turn(kInTurn);
     std::vector<Cut> cuts;
