@@ -37,7 +37,6 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
       outbox_(outbox),
       rings_(mailbox.deposit_plan(), in_turn),
       tries_(tries),
-      threads_(config.threads),
       config_(config) {
     if (rings_.plan().none()) return;
     contest_.warms(kInTurn, in_turn.bytes());
@@ -82,7 +81,7 @@ bool Deposits::have_memory(Kind kind) {
 // The next number of a ring that the peer will have read when it comes to what it is about to be told, since
 // it was told of all that is there before that. 0: none.
 std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
-    if (threads_ || waiting_.size() == kMostWaiting) return 0;
+    if (config_.threads || waiting_.size() == kMostWaiting) return 0;
     const flow::DepositPlan::Numbers& its = flow::DepositPlan::kNumbers[kind];
     const auto of_kind = [&](const UnderWay& deposit) { return deposit.ring - its.first_ring < its.rings; };
     for (const UnderWay& deposit : under_way_)
@@ -103,8 +102,8 @@ std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
 void Deposits::open(const UnderWay& deposit) const {
     fabric::shm::DepositHeader& header = mailbox_.deposit_header(deposit.ring);
     const flow::DepositRings::Ring& ring = rings_.ring(deposit.ring);
-    header.address =
-        reinterpret_cast<std::uint64_t>(deposit.data);  // published, as the rest, with the number
+    // Published with the number.
+    header.address = reinterpret_cast<std::uint64_t>(deposit.data);
     header.place = ring.place;
     header.ring = ring.bytes;
     words_of(header, ring.bytes, nullptr).open(number_of(deposit.name));
@@ -163,9 +162,7 @@ flow::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by
         flow::DepositRings::Ring ring = rings_.take_in_turn(bytes);
         // The outbox hears of what has been read when it needs a chunk itself.
         if (ring.none() || ring.place < std::exchange(last_place_, ring.place)) {
-            outbox_.give_back_read([this](std::uint32_t place) {
-                return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
-            });
+            outbox_.sweep([this](std::uint32_t place) { return mailbox_.is_read(place); });
             if (ring.none()) ring = rings_.take_in_turn(bytes);
         }
         return ring;
@@ -210,7 +207,7 @@ void Deposits::store(std::uint32_t name) {
     found->stored = deposit.stored;
     found->storing = false;
     if (deposit.peer->ending) return forget(found);
-    if (found->stored < found->bytes && !threads_) {
+    if (found->stored < found->bytes && !config_.threads) {
         ++feeding_;
         found->feeds = true;
     }

@@ -98,7 +98,7 @@ class Deposits {
     flow::Outbox& outbox_;
     flow::DepositRings rings_;
     std::uint32_t last_place_ = 0;  // of a ring in turn
-    const bool tries_, threads_;
+    const bool tries_;
     const velo_config& config_;
     enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_[flow::DepositPlan::kKinds]{};
     std::vector<UnderWay> under_way_;  // room for all from the start

@@ -269,9 +269,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         bool whole;          // all of it or nothing
     };
     bool may_refer(Peer& peer);
-    bool is_read(std::uint32_t place) const;
     flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole, bool in_turn);
-    flow::Outbox::Chunk take_at_hand(Peer& peer, std::size_t bytes, bool in_turn);
+    flow::Outbox::Chunk take_in_turn(Peer& peer, std::size_t bytes);
     // Whether a message goes by reference: it would take so many packets, and so many may leave now.
     bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
                            std::uint32_t allowed) const {

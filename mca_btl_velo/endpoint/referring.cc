@@ -40,10 +40,6 @@ void Engine::look_at_distance(Peer& peer) {
     config_.log(config_.context, 20, text.c_str());
 }
 
-bool Engine::is_read(std::uint32_t place) const {
-    return mailbox_.chunk(place).unread.load(std::memory_order_acquire) == 0;
-}
-
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
 // leaves; without room if there is none. `whole`: for all of the bytes, or none. in_turn: there, if that may
 // be.
@@ -52,11 +48,11 @@ flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole, bool
     const bool here = peer.index < remote_first_;
     if (here && peer.has_read_all()) outbox_.free_all(peer.lent);
     const auto reading = here ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
-    const auto is_read = [this](std::uint32_t place) { return this->is_read(place); };
     flow::Outbox::Chunk chunk;
-    if (in_turn && here && deposits_.in_turn())
-        chunk = outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), reading, is_read);
-    if (chunk.room == 0) chunk = outbox_.take(peer.lent, bytes, reading, is_read);
+    if (in_turn && here) chunk = take_in_turn(peer, bytes);
+    if (chunk.room == 0)
+        chunk = outbox_.take(peer.lent, bytes, reading,
+                             [this](std::uint32_t place) { return mailbox_.is_read(place); });
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
     if (chunk.room == 0) return {};
@@ -98,15 +94,11 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     return bytes;
 }
 
-flow::Outbox::Chunk Engine::take_at_hand(Peer& peer, std::size_t bytes, bool in_turn) {
-    constexpr auto kInOrder = flow::Outbox::Reading::kInOrder;
-    const auto is_read = [this](std::uint32_t place) { return this->is_read(place); };
-    if (in_turn && deposits_.in_turn()) {
-        const auto chunk =
-            outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), kInOrder, is_read);
-        if (chunk.room > 0) return chunk;
-    }
-    return outbox_.take_at_hand(peer.lent, bytes, kInOrder, is_read);
+// For a peer of this node; without room if there is none.
+flow::Outbox::Chunk Engine::take_in_turn(Peer& peer, std::size_t bytes) {
+    if (!deposits_.in_turn()) return {};
+    return outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), flow::Outbox::Reading::kInOrder,
+                                [this](std::uint32_t place) { return mailbox_.is_read(place); });
 }
 
 // All of it, to a plain peer of this node: where the last lay if it has read all that was referred to.
@@ -119,7 +111,10 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
         way != kInTurn && all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
-        peer.kept = take_at_hand(peer, total, way == kInTurn);
+        peer.kept = way == kInTurn ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
+        if (peer.kept.room == 0)
+            peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
+                                             [this](std::uint32_t place) { return mailbox_.is_read(place); });
         if (peer.kept.room == 0) return false;
         statistics_.outbox_high_water = outbox_.counters().high_water;
     }

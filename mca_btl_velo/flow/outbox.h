@@ -204,10 +204,12 @@ class Outbox {
         free_read(share, is_read);
         return cut(share, bytes);
     }
-    // Others need what is cut in turn: what has been read comes back.
+    // What has been read comes back, from all peers.
     template <class IsRead>
-    void give_back_read(IsRead&& is_read) {
-        sweep(is_read);
+    void sweep(IsRead&& is_read) {
+        each_lent([&](std::uint32_t number) {
+            if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
+        });
     }
     // It may be used again without being taken: it is still lent to that peer, who has read it.
     bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
@@ -354,12 +356,6 @@ class Outbox {
     template <class IsRead>
     void free_read(OutboxShare& share, IsRead& is_read) {
         while (share.chunks > 0 && is_read(place_of(share.oldest))) free_oldest(share);
-    }
-    template <class IsRead>
-    void sweep(IsRead& is_read) {
-        each_lent([&](std::uint32_t number) {
-            if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
-        });
     }
     Chunk find(std::size_t size, OutboxShare& share) {
         for (std::size_t word = 0; word < available_[size].size(); ++word) {

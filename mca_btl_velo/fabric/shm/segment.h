@@ -136,6 +136,10 @@ class Segment {
         return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
                 outbox + outbox_plan_.data_of(place)};
     }
+    // Owner: the reader of what was lent there is done with it.
+    bool is_read(std::uint32_t place) const {
+        return chunk(place).unread.load(std::memory_order_acquire) == 0;
+    }
     const flow::DepositPlan& deposit_plan() const { return deposit_plan_; }
     // Of a ring that the plan has.
     DepositHeader& deposit_header(std::uint32_t ring) const {
