@@ -147,7 +147,7 @@ bool Engine::vacate(Peer& peer) {
     peer.segment = fabric::shm::Segment();
     peer.name = 0;
     peer.left = peer.ending = peer.departed = peer.late = false;
-    peer.crossing = peer.crossing_for = 0;
+    peer.crossing = {};
     peer.to_be_got = 0;
     return true;
 }

@@ -111,21 +111,18 @@ void Deposits::open(const UnderWay& deposit) const {
 
 // Of two that send to each other as much, one leads, and the other stores as it does: each trial is of both
 // ways together, and what the trials of two would do to each other is not in it.
-bool Deposits::follows(const Peer& peer, std::size_t bytes) const {
-    return peer.name < config_.process_name && peer.crossing >= kLeast &&
-           Ways::index_of(peer.crossing) == Ways::index_of(bytes);
-}
-
-std::uint32_t Deposits::way_of_its(const Peer& peer, std::size_t bytes) {
-    const unsigned way = peer.segment.header().storing[Ways::index_of(bytes)].load(std::memory_order_relaxed);
-    return Ways::other(way < kWays ? way : kUsual) << kTicketShift;
-}
-
-std::uint32_t Deposits::try_one(std::size_t bytes) {
+std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
+    const unsigned size = Ways::index_of(bytes);
+    const std::size_t crossing = peer.crossing.bytes();
+    peer.crossing.pass();
+    if (peer.name < config_.process_name && crossing >= kLeast && Ways::index_of(crossing) == size) {
+        const unsigned told = peer.segment.header().storing[size].load(std::memory_order_relaxed);
+        if (told != 0 && told <= kWays) return Ways::other(told - 1) << kTicketShift;
+    }
     const Ways::Ticket ticket = contest_.begin(bytes, platform::ticks);
-    const auto way = static_cast<std::uint8_t>(Ways::way_of(ticket));
-    std::atomic<std::uint8_t>& told = mailbox_.header().storing[Ways::index_of(bytes)];
-    if (told.load(std::memory_order_relaxed) != way) told.store(way, std::memory_order_relaxed);
+    const auto tells = static_cast<std::uint8_t>(1 + Ways::way_of(ticket));
+    std::atomic<std::uint8_t>& told = mailbox_.header().storing[size];
+    if (told.load(std::memory_order_relaxed) != tells) told.store(tells, std::memory_order_relaxed);
     return kTried | ticket << kTicketShift;
 }
 
@@ -133,7 +130,7 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes < kLeastDeposited || bytes > kMost || rings_.plan().none()) return 0;
     std::uint32_t tried = 0;
     if (tries_) {
-        tried = follows(peer, bytes) ? way_of_its(peer, bytes) : try_one(bytes);
+        tried = follow_or_try(peer, bytes);
         if (way_of(tried) == kElsewhere) return tried;
     }
     const Kind kind = kind_of(tried);
@@ -192,7 +189,7 @@ void Deposits::store(std::uint32_t name) {
         if (found == under_way_.end() || found->feeds) return;  // it waits, or has waited, for its ring
         found->storing = true;
         deposit = *found;
-        if (deposit.peer->crossing > 0) patience = 1;  // it may be here, too
+        if (deposit.peer->crossing.bytes() > 0) patience = 1;  // it may be here, too
     }
     for (int looks = 0; looks < patience; ++looks) {
         const std::size_t before = deposit.stored;

@@ -112,9 +112,7 @@ class Deposits {
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;
     static_assert(Ways::kSizes <= fabric::shm::kStoringSizes);
-    bool follows(const Peer& peer, std::size_t bytes) const;
-    static std::uint32_t way_of_its(const Peer& peer, std::size_t bytes);
-    std::uint32_t try_one(std::size_t bytes);
+    std::uint32_t follow_or_try(Peer& peer, std::size_t bytes);
     static Ways::Ticket ticket_of(std::uint32_t name);
     static unsigned way_of(std::uint32_t name);
     static Kind kind_of(std::uint32_t name);

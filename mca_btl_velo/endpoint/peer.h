@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "endpoint/crossing.h"
 #include "endpoint/distance.h"
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
@@ -76,11 +77,10 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
     std::uint32_t to_be_got = 0;               // of our data by it: begun and not ended, see begin_deposit
-    std::size_t crossing = 0;                  // bytes that we got while there were some, not long ago
-    std::uint8_t crossing_for = 0;             // more gets
-    bool late = false;                         // of that nothing was in a deposit in time
-    velo::flow::OutboxShare lent;              // chunks of our outbox that it is to read
-    std::uint32_t references_sent = 0;         // to it; under the engine's mutex
+    velo::endpoint::Crossing crossing;
+    bool late = false;                              // of that nothing was in a deposit in time
+    velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
+    std::uint32_t references_sent = 0;              // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
     std::atomic<std::uint32_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference referred{};               // the last one to it

@@ -314,13 +314,7 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
         std::lock_guard lock(mutex_);
         if (peer.departed) return VELO_ERR_REMOTE;
         late = peer.late;
-        constexpr std::uint8_t kNotLongAgo = 16;
-        if (peer.to_be_got > 0) {
-            peer.crossing = bytes;
-            peer.crossing_for = kNotLongAgo;
-        } else if (peer.crossing_for > 0 && --peer.crossing_for == 0) {
-            peer.crossing = 0;
-        }
+        peer.crossing.got(bytes, peer.to_be_got > 0);
         if (number != 0) ++peer.copying;
     }
     if (number != 0) {

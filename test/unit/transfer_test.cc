@@ -572,19 +572,32 @@ TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_fi
         velo_deposit_end(party_[1].peers[0], deposit, bytes);
         return number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
     };
-    for (auto& way : segment.header().storing) way = 2;  // in turn
+    const auto says = [&](std::uint8_t way) {
+        for (auto& told : segment.header().storing) told = way;
+    };
+    constexpr std::uint8_t kInTurn = 1 + 2;
+    says(kInTurn);
     EXPECT_FALSE(is_in_turn(kShort)) << "only one of them sends";
     const std::uint32_t own = begin(kShort);
     std::string target(kShort, '\0');
-    EXPECT_EQ(velo_get_deposited(
-                  party_[1].engine, party_[1].peers[0], 0, target.data(),
-                  reinterpret_cast<std::uint64_t>(source_.data()), kShort,
-                  [](void*, velo_status, std::uint64_t) {}, nullptr),
-              VELO_OK);
+    const auto get_of_its = [&] {
+        EXPECT_EQ(velo_get_deposited(
+                      party_[1].engine, party_[1].peers[0], 0, target.data(),
+                      reinterpret_cast<std::uint64_t>(source_.data()), kShort,
+                      [](void*, velo_status, std::uint64_t) {}, nullptr),
+                  VELO_OK);
+    };
+    get_of_its();
     EXPECT_TRUE(is_in_turn(kShort));
     EXPECT_FALSE(is_in_turn(2 * kShort)) << "of another size";
-    for (auto& way : segment.header().storing) way = 0xff;
-    EXPECT_FALSE(is_in_turn(kShort)) << "what it says is none";
+    for (const std::uint8_t none : {0, 0xff}) {
+        says(none);
+        EXPECT_FALSE(is_in_turn(kShort)) << "what it says is none";
+    }
+    get_of_its();
+    for (int i = 0; i < 128; ++i) is_in_turn(kShort);
+    says(kInTurn);
+    EXPECT_FALSE(is_in_turn(kShort)) << "it has stopped";
     velo_deposit_end(party_[1].peers[0], own, kShort);
 }
 

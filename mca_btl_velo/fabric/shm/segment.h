@@ -73,8 +73,8 @@ struct SegmentHeader {
     std::uint32_t may_doze;  // the owner sleeps on pointers.doze: whoever stores something wakes it
     std::atomic<std::uint32_t>
         getting;  // copies of gets that the owner makes at present, each of its threads'
-    // Of deposits of each size, the way in which they are stored at present: a peer that sends as much to
-    // this process does the same.
+    // Of deposits of each size, 1 + the way in which they are stored at present: a peer that sends as much to
+    // this process does the same. 0: there were none.
     std::atomic<std::uint8_t> storing[kStoringSizes];
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
