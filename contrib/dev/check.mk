@@ -65,7 +65,8 @@ checked: checked-built
 	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
 # The program that runs for longest is built before the others, and runs while they are.
 schedules: busy
-	$(call told,$(AMOUNTS) $(MAKE) check-TESTS TESTS=test/schedule_tests TEST_SUITE_LOG=schedules-suite.log VERBOSE=1)
+	$(call told,$(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS=test/schedule_tests dist_check_SCRIPTS= \
+		TEST_SUITE_LOG=schedules-suite.log VERBOSE=1)
 unit: tools-built programs
 	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out test/schedule_tests,$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
