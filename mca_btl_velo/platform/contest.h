@@ -5,11 +5,11 @@
 // in use is left for one that is clearly shorter, and all are tried again after a number of messages that
 // grows as long as the outcome stays the same, and that lets no trial cost more than a small part of the time
 // until the next. What is hopeless is left out after a round, and of the first trial if it was so for
-// messages of half the size. The first trial waits for as many messages as its first round has, of the
+// messages of a smaller size. The first trial waits for as many messages as its first round has, of the
 // longest for as many as it has itself, since many programs send few of those, and with `patience` for more;
 // until then the way is the one that is expected, or the one that turned out to be much faster than that for
-// messages of half the size. All processes try in the same order, so that two that send to each other as much
-// mostly try the same at the same time.
+// messages of the next smaller size that was tried. All processes try in the same order, so that two that
+// send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -38,8 +38,9 @@ class Contest {
                   kLeastOfLastTwo >= kLeast);
 
  public:
-    // Of a trial; in each a block goes each way. Of the longest messages there are fewer: each costs more.
-    static constexpr std::uint8_t kRounds = 4, kRoundsOfLongest = 2;
+    // Of a trial; in each a block goes each way. No more, as programs may send a few hundred messages of a
+    // size.
+    static constexpr std::uint8_t kRounds = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F, kMuch = 0.7F;
     // A trial costs at most one part of so many of the time until the next, up to the longest run, as if no
@@ -168,7 +169,8 @@ class Contest {
         std::uint32_t uncounted = 0;  // of a block, before them
         std::uint8_t way = 0, chosen = 0;
         std::uint8_t rounds = 0, place = 0;  // of a trial, yet to come; in the round
-        // A bit for each way: left out of the rest of a trial; of the first one, since half the size told so.
+        // A bit for each way: left out of the rest of a trial; of the first one, since a smaller size told
+        // so.
         std::uint8_t left_out = 0, told = 0;
         std::uint8_t waited = 0;  // too long, since the last trial
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
@@ -184,21 +186,18 @@ class Contest {
     static constexpr std::uint32_t longest_block(unsigned index) {
         return std::clamp(static_cast<std::uint32_t>(kWindowBytes / (kLeast << index)), block(index), kBlock);
     }
-    static constexpr std::uint8_t rounds(unsigned index) {
-        return block(index) > kShortestBlock ? kRounds : kRoundsOfLongest;
-    }
     static constexpr std::uint32_t uncounted(std::uint32_t length) { return std::max(length / 4, 1U); }
     std::uint32_t cold(unsigned index) const {
         return cold_way_ < ways(index) ? static_cast<std::uint32_t>(cold_bytes_ / (kLeast << index)) : 0;
     }
     static constexpr std::uint32_t trial(unsigned index, std::uint32_t length) {
-        return rounds(index) * ways(index) * (uncounted(length) + length);
+        return kRounds * ways(index) * (uncounted(length) + length);
     }
     std::uint32_t before_first(unsigned index) const { return before_first(index, block(index)); }
     std::uint32_t before_first(unsigned index, std::uint32_t length) const {
         const std::uint32_t all = trial(index, length);
         if (expected(index) != 0) return patience_ * all;
-        return rounds(index) == kRounds ? all / kRounds : all;
+        return block(index) > kShortestBlock ? all / kRounds : all;
     }
 
     void turn(unsigned index, std::uint64_t now) {
@@ -228,7 +227,7 @@ class Contest {
         size.left = size.length;
     }
     void begin_trial(Class& size, unsigned index, std::uint32_t length) {
-        size.rounds = rounds(index);
+        size.rounds = kRounds;
         size.length = length;
         size.shortest.fill(kNone);
         size.left_out = 0;
@@ -292,7 +291,7 @@ class Contest {
         const std::uint32_t all = trial(index, size.length) + cold(index);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
         ++size.trials;
-        if (index + 1 < kClasses) tell(index);
+        tell(index);
     }
     // Messages until a trial is worth what it costs: as if all ways took in it what they did in this one.
     std::uint32_t worth(const Class& size, unsigned index) const {
@@ -302,25 +301,30 @@ class Contest {
         for (unsigned way = 0; way < ways(index) && best > 0; ++way) {
             const float times =
                 std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
-            messages += (times - 1) * block * static_cast<float>(times < kHopeless ? rounds(index) : 1);
+            messages += (times - 1) * block * static_cast<float>(times < kHopeless ? kRounds : 1);
             if (way == cold_way_) messages += (times - 1) * static_cast<float>(cold(index));
         }
         const std::uint32_t parts = size.trials > 0 ? kWorth : kWorthOfFirst;
         return static_cast<std::uint32_t>(static_cast<float>(parts) * messages);
     }
-    // Twice the size, if it has not been met, learns from this trial; of the last way, which differs most
-    // between sizes, only that it is slow enough to begin with another.
-    void tell(unsigned index) {
+    bool is_met(unsigned index) const {
         const Class& size = classes_[index];
-        Class& twice = classes_[index + 1];
-        const bool is_met = twice.trials > 0 || twice.rounds > 0 || twice.left < before_first(index + 1) ||
-                            twice.length > block(index + 1);
-        if (is_met) return;
-        const unsigned slow = hopeless(size) | size.told, usual = expected(index + 1);
-        twice.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
+        return size.trials > 0 || size.rounds > 0 || size.left < before_first(index) ||
+               size.length > block(index);
+    }
+    // Larger sizes that have not been met learn from this trial, until the next larger one has its own; of
+    // the last way, which differs most between sizes, only that it is slow enough to begin with another.
+    void tell(unsigned index) {
+        for (unsigned larger = index + 1; larger < kClasses && !is_met(larger); ++larger) tell(index, larger);
+    }
+    void tell(unsigned index, unsigned larger) {
+        const Class& size = classes_[index];
+        Class& other = classes_[larger];
+        const unsigned slow = hopeless(size) | size.told, usual = expected(larger);
+        other.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
         const float best = size.shortest[size.chosen], otherwise = size.shortest[usual];
         const bool is_much = otherwise == kNone ? (slow & bit(usual)) != 0 : best <= kMuch * otherwise;
-        twice.way = twice.chosen = is_much ? size.chosen : static_cast<std::uint8_t>(usual);
+        other.way = other.chosen = is_much ? size.chosen : static_cast<std::uint8_t>(usual);
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
