@@ -9,7 +9,7 @@ namespace velo::endpoint {
 
 class Crossing {
  public:
-    // From the peer, while some of ours had not been got yet, or none had to be.
+    // From the peer; `crosses`: it has yet to get some of ours.
     void got(std::size_t bytes, bool crosses) {
         if (!crosses) return pass();
         bytes_ = bytes;

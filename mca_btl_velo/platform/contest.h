@@ -38,7 +38,7 @@ class Contest {
                   kLeastOfLastTwo >= kLeast);
 
  public:
-    // Of a trial; in each a block goes each way. No more, as programs may send a few hundred messages of a
+    // Of a trial; in each a block goes each way. A program may send no more than some hundred messages of a
     // size.
     static constexpr std::uint8_t kRounds = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
@@ -315,16 +315,17 @@ class Contest {
     // Larger sizes that have not been met learn from this trial, until the next larger one has its own; of
     // the last way, which differs most between sizes, only that it is slow enough to begin with another.
     void tell(unsigned index) {
-        for (unsigned larger = index + 1; larger < kClasses && !is_met(larger); ++larger) tell(index, larger);
-    }
-    void tell(unsigned index, unsigned larger) {
         const Class& size = classes_[index];
-        Class& other = classes_[larger];
-        const unsigned slow = hopeless(size) | size.told, usual = expected(larger);
-        other.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
-        const float best = size.shortest[size.chosen], otherwise = size.shortest[usual];
-        const bool is_much = otherwise == kNone ? (slow & bit(usual)) != 0 : best <= kMuch * otherwise;
-        other.way = other.chosen = is_much ? size.chosen : static_cast<std::uint8_t>(usual);
+        const unsigned slow = hopeless(size) | size.told;
+        const float best = size.shortest[size.chosen];
+        for (unsigned larger = index + 1; larger < kClasses && !is_met(larger); ++larger) {
+            Class& other = classes_[larger];
+            const std::uint8_t usual = expected(larger);
+            const float otherwise = size.shortest[usual];
+            const bool is_much = otherwise == kNone ? (slow & bit(usual)) != 0 : best <= kMuch * otherwise;
+            other.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
+            other.way = other.chosen = is_much ? size.chosen : usual;
+        }
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
