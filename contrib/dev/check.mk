@@ -19,11 +19,13 @@ SIMPLE = CXXFLAGS='-O0 -g1'
 BUSY = mca_btl_velo/libvelo_checked.la test/schedule_tests test/sim_tests
 # The sanitizers see a part of the schedules; all of them run without, in make distcheck.
 AMOUNTS = VELO_SCHEDULE_EVENTS=300000 VELO_SCHEDULE_PACKETS=300000 VELO_EXPLORE_STATES=400 VELO_STRESS_PACKETS=50000
+# $(1): test programs; no other is built.
+run = $(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS='$(1)' dist_check_SCRIPTS= VERBOSE=1
 
 ifdef ALL
 arguments += --all
 THREADED = test/unit_tests test/stress_tests
-RUN_THREADED = $(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS='$(THREADED)' dist_check_SCRIPTS= VERBOSE=1
+RUN_THREADED = $(call run,$(THREADED))
 CHECKED = --policies dynamic,lazy
 CHECKED_MTL = $(TESTS)
 else
@@ -65,8 +67,7 @@ checked: checked-built
 	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
 # The program that runs for longest is built before the others, and runs while they are.
 schedules: busy
-	$(call told,$(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS=test/schedule_tests dist_check_SCRIPTS= \
-		TEST_SUITE_LOG=schedules-suite.log VERBOSE=1)
+	$(call told,$(call run,test/schedule_tests) TEST_SUITE_LOG=schedules-suite.log)
 unit: tools-built programs
 	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out test/schedule_tests,$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
