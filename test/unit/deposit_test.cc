@@ -1,0 +1,469 @@
+// Deposits: what an owner stores of long data before they are got, in rings at hand and in turn, and the
+// choice of a way.
+#include "rma/deposit.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine_party.h"
+#include "fabric/shm/segment.h"
+#include "flow/deposit_rings.h"
+
+namespace velo::test {
+namespace {
+
+// The second owns memory that the first gets.
+class DepositTest : public ::testing::Test {
+ protected:
+    static constexpr std::size_t kBytes = 100'000, kStored = 32768;  // at once: what a ring at hand holds
+    static constexpr std::size_t kShort = 16384;
+    static constexpr std::uint32_t kRings = 3;  // at hand
+
+    std::uint32_t begin(std::size_t bytes = kBytes) {
+        return velo_deposit_begin(party_[1].peers[0], source_.data(), bytes);
+    }
+    void store(std::uint32_t deposit) { velo_deposit_store(party_[1].peers[0], deposit); }
+    void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit, kBytes); }
+    // 0: it would have to wait for a ring.
+    std::uint32_t begin_at_once() {
+        const std::uint32_t deposit = begin();
+        if (number_of(deposit) - 1 < kRings) return deposit;
+        end(deposit);
+        return 0;
+    }
+    static std::uint32_t number_of(std::uint32_t deposit) { return VELO_DEPOSIT_NUMBER(deposit); }
+    std::string get(std::uint32_t deposit, std::size_t offset = 0, std::size_t end = kBytes) {
+        return get_from(source_.data() + offset, end - offset, deposit);
+    }
+    std::string get_from(const char* memory, std::size_t bytes, std::uint32_t deposit) {
+        std::string target(bytes, '\0');
+        int calls = 0;
+        const velo_status status = velo_get_deposited(
+            party_[0].engine, party_[0].peers[1], number_of(deposit), target.data(),
+            reinterpret_cast<std::uint64_t>(memory), bytes,
+            [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls);
+        EXPECT_GE(status, VELO_OK);
+        // Another thread may have to wait for a processor.
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        for (int i = 0; calls == 0 && (owner_is_driven_ || i < 1000); ++i) {
+            if (std::chrono::steady_clock::now() > deadline) break;
+            if (owner_is_driven_) {
+                velo_progress(party_[0].engine);
+                std::this_thread::yield();
+            } else {
+                party_.step();
+            }
+        }
+        if (calls != 1) throw std::runtime_error("a get that does not end");  // its target is here
+        return target;
+    }
+    std::uint64_t read() { return counter(party_[0], "deposits_read"); }
+
+    explicit DepositTest(const PartyConfig& config = {}) : party_(config) {}
+
+    Party party_;
+    bool owner_is_driven_ = false;  // by another thread
+    std::string source_ = pattern(kBytes, 1), before_ = source_, after_ = pattern(kBytes, 2);
+};
+
+TEST_F(DepositTest, what_is_deposited_is_got_from_there) {
+    const std::uint32_t deposit = begin(kShort);
+    ASSERT_NE(deposit, 0U);
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit, 0, kShort), before_.substr(0, kShort));
+    EXPECT_EQ(read(), 1U);
+    end(deposit);
+}
+
+TEST_F(DepositTest, what_is_not_there_in_time_comes_from_its_owners_memory) {
+    const std::uint32_t deposit = begin();
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit), before_.substr(0, kStored) + after_.substr(kStored));
+    EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, what_its_peer_makes_room_for_is_stored_in_progress) {
+    cpu_set_t processors;
+    ASSERT_EQ(sched_getaffinity(0, sizeof processors, &processors), 0);
+    if (CPU_COUNT(&processors) < 2) GTEST_SKIP() << "needs two threads that run at the same time";
+    // Of the processors that this thread may use, the first in order or the others.
+    const auto use = [&](bool first) {
+        int at = 0;
+        while (!CPU_ISSET(at, &processors)) ++at;
+        cpu_set_t one, some;
+        CPU_ZERO(&one);
+        CPU_SET(at, &one);
+        CPU_XOR(&some, &processors, &one);
+        EXPECT_EQ(sched_setaffinity(0, sizeof some, first ? &one : &some), 0);
+    };
+    owner_is_driven_ = true;
+    std::atomic<std::uint32_t> begun = 0;  // 0: the owner's turn
+    std::atomic<bool> over = false;
+    std::atomic<int> refused = 0;
+    std::thread owner([&] {
+        use(true);
+        while (!over) {
+            const std::uint32_t deposit = begin();
+            refused += deposit == 0;
+            store(deposit);
+            begun = deposit;
+            while (begun != 0 && !over) velo_progress(party_[1].engine);
+            end(deposit);
+        }
+    });
+    use(false);
+    // How often both have their processor is not in this test's hands.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    std::uint64_t wrong = 0;
+    while (read() < 20 && refused == 0 && std::chrono::steady_clock::now() < deadline) {
+        while (begun == 0 && refused == 0) std::this_thread::yield();
+        wrong += get(begun) != source_;
+        begun = 0;
+    }
+    over = true;
+    owner.join();
+    EXPECT_EQ(sched_setaffinity(0, sizeof processors, &processors), 0);
+    EXPECT_EQ(refused, 0);
+    EXPECT_EQ(wrong, 0U);
+    EXPECT_EQ(read(), 20U);
+}
+
+TEST_F(DepositTest, it_is_read_once) {
+    const std::uint32_t deposit = begin();
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit, 0, kShort), before_.substr(0, kShort));
+    EXPECT_EQ(get(deposit), after_) << "the beginning may have been overwritten";
+}
+
+TEST_F(DepositTest, other_memory_than_what_was_stored_is_not_taken_from_there) {
+    const std::uint32_t deposit = begin();
+    store(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(deposit, 4096), after_.substr(4096));
+    EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, a_number_that_leads_nowhere_does_no_harm) {
+    const std::uint32_t deposit = number_of(begin());
+    store(deposit);
+    source_ = after_;
+    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, 255U})
+        EXPECT_EQ(get(wrong), after_) << wrong;
+    EXPECT_EQ(read(), 0U);
+}
+
+TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
+    std::vector<std::uint32_t> deposits;
+    for (std::uint32_t deposit = begin_at_once(); deposit != 0; deposit = begin_at_once())
+        deposits.push_back(deposit);
+    EXPECT_EQ(deposits.size(), kRings);
+    std::vector<std::size_t> order(deposits.size());
+    std::iota(order.begin(), order.end(), 0);
+    do {
+        for (const std::size_t index : order) {
+            end(deposits[index]);
+            party_.step();  // looks at the invariants
+            const std::uint32_t next = begin();
+            EXPECT_NE(next, deposits[index]);
+            EXPECT_EQ(number_of(next), number_of(deposits[index]));
+            deposits[index] = next;
+            EXPECT_EQ(begin_at_once(), 0U);
+        }
+    } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// Whoever sends many does not hear of their ends meanwhile.
+TEST_F(DepositTest, what_has_been_read_makes_room_and_its_end_harms_nobody) {
+    std::vector<std::uint32_t> deposits;
+    for (int i = 0; i < 20; ++i) {
+        deposits.push_back(begin(kShort));
+        ASSERT_NE(deposits.back(), 0U) << i;
+        store(deposits.back());
+        EXPECT_EQ(get(deposits.back(), 0, kShort), before_.substr(0, kShort));
+    }
+    const std::uint32_t last = begin(kShort);
+    store(last);
+    for (const std::uint32_t deposit : deposits) end(deposit);
+    source_ = after_;
+    EXPECT_EQ(get(last, 0, kShort), before_.substr(0, kShort));
+    EXPECT_EQ(read(), 21U);
+    end(last);
+    party_.step();
+}
+
+TEST_F(DepositTest, where_both_send_at_once_long_data_is_stored_as_well) {
+    constexpr std::size_t kLong = 200'000;
+    const std::uint32_t own = begin(kLong);
+    ASSERT_NE(number_of(own), 0U);
+    char target[8];
+    EXPECT_EQ(
+        velo_get_deposited(
+            party_[1].engine, party_[1].peers[0], 0, target, reinterpret_cast<std::uint64_t>(source_.data()),
+            sizeof target, [](void*, velo_status, std::uint64_t) {}, nullptr),
+        VELO_OK);
+    const std::uint32_t crossing = begin(kLong);
+    EXPECT_NE(number_of(crossing), 0U);
+    EXPECT_NE(number_of(crossing), number_of(own));
+    for (const std::uint32_t deposit : {own, crossing}) velo_deposit_end(party_[1].peers[0], deposit, kLong);
+}
+
+// More than there are rings at hand.
+class DepositsInTurnTest : public DepositTest {
+ protected:
+    static constexpr std::size_t kMostWaiting = 64;
+
+    struct Message {
+        std::string data;
+        std::uint32_t deposit;
+    };
+    std::vector<Message> tell(unsigned count, std::size_t bytes = kShort) {
+        std::vector<Message> messages(count);
+        for (unsigned i = 0; i < count; ++i) {
+            messages[i].data = pattern(bytes, i);
+            messages[i].deposit =
+                velo_deposit_begin(party_[1].peers[0], messages[i].data.data(), messages[i].data.size());
+            if (number_of(messages[i].deposit) != 0) store(messages[i].deposit);
+        }
+        return messages;
+    }
+    std::string got(const Message& message) {
+        return get_from(message.data.data(), message.data.size(), message.deposit);
+    }
+    void end_one(const Message& message) {
+        velo_deposit_end(party_[1].peers[0], message.deposit, message.data.size());
+        look_at_invariants();
+    }
+    // As the owner does with each message.
+    void look_at_invariants() {
+        party_.send(0, 1, 1, "a message");
+        party_.settle();
+    }
+};
+
+TEST_F(DepositsInTurnTest, each_has_its_turn_in_a_ring_when_the_peer_has_read_what_was_there) {
+    constexpr unsigned kMessages = 40;
+    const std::vector<Message> messages = tell(kMessages);
+    for (const Message& message : messages) {
+        ASSERT_NE(number_of(message.deposit), 0U);
+        velo_progress(party_[1].engine);
+        EXPECT_TRUE(got(message) == message.data);
+    }
+    EXPECT_EQ(read(), kMessages);
+    for (const Message& message : messages) end_one(message);
+    for (unsigned i = 0; i < kRings; ++i) EXPECT_NE(begin(kShort), 0U) << "the rings came back";
+}
+
+TEST_F(DepositsInTurnTest, as_many_wait_as_there_is_room_for_and_each_has_a_number_of_its_own) {
+    const std::vector<Message> messages = tell(kRings + kMostWaiting + 5);
+    std::set<std::uint32_t> numbers;
+    for (unsigned i = 0; i < messages.size(); ++i) {
+        const std::uint32_t number = number_of(messages[i].deposit);
+        EXPECT_EQ(number != 0, i < kRings + kMostWaiting) << i;
+        EXPECT_TRUE(number == 0 || numbers.insert(number).second) << i;
+    }
+    for (const Message& message : messages) EXPECT_TRUE(got(message) == message.data);
+    for (const Message& message : messages) end_one(message);
+}
+
+// Its turn may come before its owner has told the peer of it.
+TEST_F(DepositsInTurnTest, a_turn_that_comes_before_the_peer_is_told_leaves_nothing_to_do_behind) {
+    std::vector<std::uint32_t> deposits(kRings + 1);
+    for (std::uint32_t& deposit : deposits) deposit = begin();
+    end(deposits[0]);  // its ring goes to the last one
+    store(deposits[kRings]);
+    for (unsigned i = 1; i <= kRings; ++i) end(deposits[i]);
+    look_at_invariants();
+}
+
+TEST_F(DepositsInTurnTest, what_is_got_before_its_turn_comes_from_its_owners_memory) {
+    std::vector<Message> messages = tell(12);
+    for (unsigned i = 12; i-- > 0;) {
+        EXPECT_TRUE(got(messages[i]) == messages[i].data);
+        end_one(messages[i]);
+        std::fill(messages[i].data.begin(), messages[i].data.end(), 'x');  // it is the program's again
+        velo_progress(party_[1].engine);
+    }
+    EXPECT_EQ(read(), kRings);
+}
+
+TEST_F(DepositsInTurnTest, none_is_taken_for_another_one_of_the_same_memory_which_may_end_meanwhile) {
+    std::uint32_t deposits[kRings + 1];
+    for (std::uint32_t& deposit : deposits) {
+        deposit = begin(kShort);
+        store(deposit);
+    }
+    EXPECT_EQ(get(deposits[kRings], 0, kShort), source_.substr(0, kShort)) << "waits for the first one's";
+    EXPECT_EQ(read(), 0U);
+    EXPECT_EQ(get(deposits[0], 0, kShort), source_.substr(0, kShort));
+    EXPECT_EQ(read(), 1U);
+    for (const std::uint32_t deposit : deposits) velo_deposit_end(party_[1].peers[0], deposit, kShort);
+}
+
+// Others from the same memory follow, which the program may have changed.
+TEST_F(DepositsInTurnTest, nothing_is_taken_for_what_was_in_a_ring_before) {
+    std::string buffer(kShort, '\0');
+    std::vector<std::uint32_t> deposits;
+    for (unsigned round = 0; round < 200; ++round) {
+        buffer = pattern(kShort, round);
+        for (unsigned i = 0; i < 5; ++i) {
+            deposits.push_back(velo_deposit_begin(party_[1].peers[0], buffer.data(), kShort));
+            if (number_of(deposits.back()) != 0) store(deposits.back());
+        }
+        for (unsigned i = 0; i < 5; ++i) {
+            // Some are read out of turn, or in part, or not at all.
+            const unsigned which = round % 3 == 0 ? 4 - i : i;
+            const std::size_t bytes = (round + i) % 4 == 0 ? kShort / 2 : kShort;
+            const bool is_got = (round + i) % 7 != 0;
+            ASSERT_TRUE(!is_got || get_from(buffer.data(), bytes, deposits[which]) == buffer.substr(0, bytes))
+                << round << " " << i;
+            velo_deposit_end(party_[1].peers[0], deposits[which], kShort);
+            if (i % 2 == 0) velo_progress(party_[1].engine);
+        }
+        deposits.clear();
+    }
+    EXPECT_GT(read(), 200U);
+}
+
+// What is worth it is tried.
+class DepositWaysTest : public DepositTest {
+ protected:
+    DepositWaysTest() : DepositTest(config()) {}
+    static PartyConfig config() {
+        PartyConfig config;
+        config.reference_bytes = 0;
+        return config;
+    }
+};
+
+// Nobody says which way is in use, but one number tells of a ring in turn, and some are left where they are.
+TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
+    constexpr int kMessages = 4000;
+    for (const std::size_t bytes : {std::size_t{9000}, std::size_t{50'000}}) {
+        const std::uint64_t before = read();
+        int in_turn = 0, none = 0;
+        for (int message = 0; message < kMessages; ++message) {
+            const std::string data = pattern(bytes, static_cast<std::uint8_t>(message));
+            const std::uint32_t deposit = velo_deposit_begin(party_[1].peers[0], data.data(), bytes);
+            in_turn += number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
+            none += number_of(deposit) == 0;
+            if (number_of(deposit) != 0) store(deposit);
+            ASSERT_TRUE(get_from(data.data(), bytes, deposit) == data) << message;
+            velo_deposit_end(party_[1].peers[0], deposit, bytes);
+        }
+        EXPECT_GT(in_turn, 0);
+        EXPECT_GT(none, 0);
+        EXPECT_GT(read() - before, 0U);
+    }
+}
+
+// The first has the lower name.
+TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_first) {
+    fabric::shm::Address address;
+    std::size_t size = 0;
+    std::memcpy(&address, velo_engine_address(party_[0].engine, &size), sizeof address);
+    const auto segment = fabric::shm::Segment::attach(address);
+    const auto is_in_turn = [&](std::size_t bytes) {
+        const std::uint32_t deposit = begin(bytes);
+        velo_deposit_end(party_[1].peers[0], deposit, bytes);
+        return number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
+    };
+    const auto says = [&](std::uint8_t way) {
+        for (auto& told : segment.header().storing) told = way;
+    };
+    constexpr std::uint8_t kInTurn = 1 + 2;
+    says(kInTurn);
+    EXPECT_FALSE(is_in_turn(kShort)) << "only one of them sends";
+    const std::uint32_t own = begin(kShort);
+    std::string target(kShort, '\0');
+    const auto get_of_its = [&] {
+        EXPECT_EQ(velo_get_deposited(
+                      party_[1].engine, party_[1].peers[0], 0, target.data(),
+                      reinterpret_cast<std::uint64_t>(source_.data()), kShort,
+                      [](void*, velo_status, std::uint64_t) {}, nullptr),
+                  VELO_OK);
+    };
+    get_of_its();
+    EXPECT_TRUE(is_in_turn(kShort));
+    EXPECT_FALSE(is_in_turn(2 * kShort)) << "of another size";
+    for (const std::uint8_t none : {0, 0xff}) {
+        says(none);
+        EXPECT_FALSE(is_in_turn(kShort)) << "what it says is none";
+    }
+    get_of_its();
+    for (int i = 0; i < 128; ++i) is_in_turn(kShort);
+    says(kInTurn);
+    EXPECT_FALSE(is_in_turn(kShort)) << "it has stopped";
+    velo_deposit_end(party_[1].peers[0], own, kShort);
+}
+
+TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
+    for (int i = 0; i < 2; ++i) ASSERT_NE(begin(), 0U);
+    for (unsigned i = 0; i < 300; ++i) party_.send(1, 0, 1, pattern(2000, i));
+    party_.settle();
+    ASSERT_EQ(party_[0].received.size(), 300U);
+    for (unsigned i = 0; i < 300; ++i) ASSERT_TRUE(party_[0].received[i].data == pattern(2000, i)) << i;
+    EXPECT_GT(counter(party_[1], "messages_by_reference"), 0U);
+}
+
+TEST_F(DepositTest, only_data_for_which_it_is_worth_it_is_stored) {
+    EXPECT_EQ(begin(4096), 0U);
+    EXPECT_EQ(begin((std::size_t{64} << 20) + 1), 0U);
+}
+
+TEST(DepositWordTest, pieces_end_with_pages_or_are_long_and_neither_side_leaves_the_ring_or_the_data) {
+    using rma::Deposit;
+    constexpr std::size_t kFrom = 64, kBytes = 100'000, kRing = 32768;
+    std::atomic<std::uint32_t> number_word, stored_word, taken_word;
+    Deposit deposit(&number_word, &stored_word, &taken_word, kRing, kFrom);
+    for (const auto pieces : {Deposit::Pieces::kPages, Deposit::Pieces::kLong}) {
+        deposit.open(1);
+        std::size_t stored = 0, taken = 0, ends = 0, longs = 0;
+        const auto within = [&](std::size_t place, std::size_t at, std::size_t bytes) {
+            EXPECT_EQ(place, at % kRing);
+            EXPECT_LE(place + bytes, kRing);
+            EXPECT_LE(at + bytes, kBytes);
+        };
+        const auto store = [&](std::size_t place, std::size_t at, std::size_t bytes) {
+            within(place, at, bytes);
+            EXPECT_LE(at + bytes, taken + kRing);
+            ends += (kFrom + place + bytes) % Deposit::kPage == 0;
+            longs += bytes == Deposit::kLong;
+        };
+        while (taken < kBytes) {
+            stored = deposit.fill(stored, kBytes, pieces, store);
+            EXPECT_LE(stored - taken, kRing);
+            EXPECT_GT(stored, taken);
+            taken = deposit.take(taken, kBytes, within);
+            EXPECT_EQ(taken, stored);
+        }
+        const bool pages = pieces == Deposit::Pieces::kPages;
+        EXPECT_EQ(ends, pages ? kBytes / Deposit::kPage : 0U);
+        EXPECT_EQ(longs, pages ? 0U : kBytes / Deposit::kLong);
+    }
+    // Whatever the other one says.
+    stored_word = ~0U;
+    EXPECT_EQ(
+        deposit.take(0, 100,
+                     [](std::size_t, std::size_t at, std::size_t bytes) { EXPECT_LE(at + bytes, 100U); }),
+        100U);
+    taken_word = ~0U;
+    EXPECT_EQ(deposit.taken(100), 100U);
+}
+
+}  // namespace
+}  // namespace velo::test
