@@ -59,8 +59,8 @@ Deposits::Kind Deposits::kind_of(std::uint32_t name) {
 }
 
 Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
-    if (way_of(name) == kByString) return Storing::kString;
-    return usual_storing(peer.distance.far());
+    const unsigned way = way_of(name);
+    return way == kByString ? Storing::kString : usual_storing(peer.distance.far() != (way == kOtherwise));
 }
 
 // Rings have memory when the first of their kind is needed.

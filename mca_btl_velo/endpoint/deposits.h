@@ -106,9 +106,9 @@ class Deposits {
     std::uint32_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
     std::uint32_t last_number_[flow::DepositPlan::kKinds];  // of one that waited
-    // Stored in a ring at hand as usual at the peer's distance, or by string; or in turn, as usual, too; or
-    // left where it is.
-    enum : std::uint8_t { kUsual, kByString, kInTurn, kElsewhere, kWays };
+    // Stored in a ring at hand as usual at the peer's distance, or as at the other distance, or by string; or
+    // in turn, as usual, too; or left where it is.
+    enum : std::uint8_t { kUsual, kOtherwise, kByString, kInTurn, kElsewhere, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;
     static_assert(Ways::kSizes <= fabric::shm::kStoringSizes);

@@ -19,7 +19,7 @@ class Distance {
  public:
     // Nanoseconds of a look: from the first on a peer that was near is far, below the second one that was far
     // is near.
-    static constexpr std::uint64_t kFarNs = 125, kNearNs = 100;
+    static constexpr std::uint64_t kFarNs = 105, kNearNs = 90;
     // Looks that one judgement takes, messages between two looks, judgements in a row that a change takes.
     static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 32, kAgreeing = 2;
 

@@ -288,7 +288,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return is_tried(peer, bytes) ? references_.way(bytes) : std::uint8_t{kUsual};
     }
     static Storing storing_of(const Peer& peer, unsigned way) {
-        return way == kByString ? Storing::kString : usual_storing(peer.distance.far());
+        return way == kByString ? Storing::kString
+                                : usual_storing(peer.distance.far() != (way == kOtherwise));
     }
     void went(const Peer& peer, std::size_t bytes) {
         if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
@@ -374,6 +375,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
     void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
+    bool is_copied(Peer& peer, std::uint8_t tag, std::size_t bytes);
     void release(Peer& peer, const wire::Reference& reference);
     bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
@@ -436,12 +438,15 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
     // What credits allow to go in packets: by reference, stored in a chunk as usual at the peer's distance,
-    // or in packets, or in turn, as usual, too, or in a chunk by string.
-    enum : std::uint8_t { kUsual, kInPackets, kInTurn, kByString, kWays };
+    // or in packets, or in a chunk as at the other distance, or in turn, as usual, or in a chunk by string.
+    enum : std::uint8_t { kUsual, kInPackets, kOtherwise, kInTurn, kByString, kWays };
     static constexpr std::size_t kLeastReferred = 512;
     static constexpr std::size_t kLeastInTurn = 2048, kBlockBytes = 1UL * 1024 * 1024;
     platform::Contest<kLeastReferred, 5, 64, kWays, platform::kLeastByString, kBlockBytes, kLeastInTurn>
         references_;
+    // Bytes of a message that has come by reference, and is handed up in a copy.
+    static constexpr std::size_t kLeastCopied = 3072, kMostCopied = 12UL * 1024;
+    alignas(64) std::array<std::byte, kMostCopied> copied_;
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <utility>
 
 #include "endpoint/crossing.h"
 #include "endpoint/distance.h"
@@ -42,6 +43,13 @@ struct alignas(64) velo_peer : velo::flow::Account {
         read_by_it.store(0, std::memory_order_relaxed);
         referred = {};
         kept = {};
+    }
+    // One more has come by reference. Whether those before it came without one of ours between them.
+    bool streams_to_us() {
+        constexpr std::uint8_t kRow = 8;
+        if (std::exchange(sent_before, references_sent) != references_sent) came_in_row = 0;
+        came_in_row = came_in_row < kRow ? came_in_row + 1 : kRow;
+        return came_in_row == kRow;
     }
     bool is_plain() const { return plain.load(std::memory_order_relaxed); }
 
@@ -84,8 +92,10 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
     std::atomic<std::uint32_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference referred{};               // the last one to it
-    velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
-    velo::endpoint::Distance distance;              // of its core
+    std::uint32_t sent_before = 0;                  // of references_sent, when the last one came
+    std::uint8_t came_in_row = 0;
+    velo::flow::Outbox::Chunk kept;      // the chunk that was taken for it last
+    velo::endpoint::Distance distance;   // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
     bool maps_us = false;                // it can read there
     std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one

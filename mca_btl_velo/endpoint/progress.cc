@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "endpoint/engine.h"
+#include "platform/copy.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
 
@@ -220,12 +221,21 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
     await_retrieval(*peer, 1);
     std::byte* const data = peer->segment.chunk(reference.place).data;
     fetch_lines(*peer, data, reference);
-    hand_up(*peer, header.tag, data, reference.bytes);
+    const bool copies = is_copied(*peer, header.tag, reference.bytes);
+    if (copies) platform::copy(copied_.data(), data, reference.bytes);
+    hand_up(*peer, header.tag, copies ? copied_.data() : data, reference.bytes);
     release(*peer, reference);
     reader.advance(1);
     std::lock_guard lock(mutex_);
     account(*peer, 1, false, 0);
     return 1;
+}
+
+// Of a stream from near that the upper layer copies: the library's copy reads long messages by the
+// processor's string instruction, while which some processors hold up whoever stores into the lines behind.
+inline bool Engine::is_copied(Peer& peer, std::uint8_t tag, std::size_t bytes) {
+    if (bytes < kLeastCopied || bytes > kMostCopied || tag == kListenerTag || config_.threads) return false;
+    return peer.streams_to_us() && !peer.distance.far();
 }
 
 // What its lines can do while the run is looked at: the next is under way, or an answer is likely.

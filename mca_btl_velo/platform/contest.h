@@ -38,9 +38,9 @@ class Contest {
                   kLeastOfLastTwo >= kLeast);
 
  public:
-    // Of a trial; in each a block goes each way. A program may send no more than some hundred messages of a
-    // size.
-    static constexpr std::uint8_t kRounds = 2;
+    // Of a trial; in each a block goes each way. The first has fewer, as a program may send no more than some
+    // hundred messages of a size.
+    static constexpr std::uint8_t kRounds = 4, kRoundsOfFirst = 2;
     static constexpr std::uint32_t kShortestRun = 2, kLongestRun = 64;  // trials
     static constexpr float kClearly = 0.95F, kMuch = 0.7F;
     // A trial costs at most one part of so many of the time until the next, up to the longest run, as if no
@@ -72,8 +72,8 @@ class Contest {
     bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
     // Of one that has begun: the block in which it did, and the way that it goes.
     using Ticket = std::uint32_t;
-    static constexpr unsigned kBlockBits = 8, kTicketBits = kBlockBits + 2;
-    static constexpr unsigned way_of(Ticket ticket) { return ticket >> kBlockBits & 3; }
+    static constexpr unsigned kBlockBits = 8, kTicketBits = kBlockBits + 3;
+    static constexpr unsigned way_of(Ticket ticket) { return ticket >> kBlockBits & 7; }
     // Of one that goes a way that somebody else has chosen; `ended` is not told of it.
     static constexpr Ticket other(unsigned way) { return ticket(static_cast<std::uint8_t>(way), kOther); }
     // Sizes that are told apart, and the one of so many bytes >= kLeast.
@@ -131,8 +131,8 @@ class Contest {
     // Of those of this size, how many are under way.
     std::uint32_t under_way(std::size_t bytes) const { return classes_[index_of(bytes)].under_way; }
     // Messages of a trial of this size, if no way is left out, and before the first one.
-    static constexpr std::uint32_t trial_of(std::size_t bytes) {
-        return trial(index_of(bytes), block(index_of(bytes)));
+    static constexpr std::uint32_t trial_of(std::size_t bytes, std::uint8_t rounds = kRoundsOfFirst) {
+        return trial(index_of(bytes), block(index_of(bytes)), rounds);
     }
     std::uint32_t before_first_of(std::size_t bytes) const { return before_first(index_of(bytes)); }
 
@@ -144,7 +144,7 @@ class Contest {
     static constexpr std::uint32_t kLost = 4096;
     // Blocks are numbered from 0 on, round and round; of none of them.
     static constexpr std::uint8_t kOther = (1U << kBlockBits) - 1;
-    static_assert(kWays <= 4);
+    static_assert(kWays <= 8);
     static constexpr Ticket ticket(std::uint8_t way, std::uint8_t block) {
         return block | Ticket{way} << kBlockBits;
     }
@@ -190,14 +190,15 @@ class Contest {
     std::uint32_t cold(unsigned index) const {
         return cold_way_ < ways(index) ? static_cast<std::uint32_t>(cold_bytes_ / (kLeast << index)) : 0;
     }
-    static constexpr std::uint32_t trial(unsigned index, std::uint32_t length) {
-        return kRounds * ways(index) * (uncounted(length) + length);
+    static constexpr std::uint32_t trial(unsigned index, std::uint32_t length, std::uint8_t rounds) {
+        return rounds * ways(index) * (uncounted(length) + length);
     }
+    static std::uint8_t rounds(const Class& size) { return size.trials == 0 ? kRoundsOfFirst : kRounds; }
     std::uint32_t before_first(unsigned index) const { return before_first(index, block(index)); }
     std::uint32_t before_first(unsigned index, std::uint32_t length) const {
-        const std::uint32_t all = trial(index, length);
+        const std::uint32_t all = trial(index, length, kRoundsOfFirst);
         if (expected(index) != 0) return patience_ * all;
-        return block(index) > kShortestBlock ? all / kRounds : all;
+        return block(index) > kShortestBlock ? all / kRoundsOfFirst : all;
     }
 
     void turn(unsigned index, std::uint64_t now) {
@@ -227,7 +228,7 @@ class Contest {
         size.left = size.length;
     }
     void begin_trial(Class& size, unsigned index, std::uint32_t length) {
-        size.rounds = kRounds;
+        size.rounds = rounds(size);
         size.length = length;
         size.shortest.fill(kNone);
         size.left_out = 0;
@@ -288,7 +289,7 @@ class Contest {
         size.way = size.chosen;
         size.waited = 0;
         number(size);
-        const std::uint32_t all = trial(index, size.length) + cold(index);
+        const std::uint32_t all = trial(index, size.length, kRounds) + cold(index);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
         ++size.trials;
         tell(index);

@@ -34,10 +34,11 @@ class ContestTest : public ::testing::Test {
     // Until the first decision.
     void decide(std::uint64_t first, std::uint64_t second) { send(kBefore + kTrial, first, second); }
 
-    static constexpr std::uint32_t kTrial = Contest::trial_of(600);
+    static constexpr std::uint32_t kTrial = Contest::trial_of(600);  // the first
+    static constexpr std::uint32_t kLater = Contest::trial_of(600, Contest::kRounds);
     const std::uint32_t kBefore = Contest().before_first_of(600);
-    static constexpr std::uint32_t kShortest = Contest::kShortestRun * kTrial;
-    static constexpr std::uint32_t kLongest = Contest::kLongestRun * kTrial;
+    static constexpr std::uint32_t kShortest = Contest::kShortestRun * kLater;
+    static constexpr std::uint32_t kLongest = Contest::kLongestRun * kLater;
     Contest contest;
     std::uint64_t now = 0;
     int looks = 0;
@@ -98,7 +99,7 @@ TEST_F(ContestTest, what_is_hardly_faster_changes_nothing) {
 TEST_F(ContestTest, a_change_within_a_job_is_followed) {
     decide(10, 5);
     EXPECT_EQ(contest.way(600), 1U);
-    send(kShortest + kTrial, 5, 10);
+    send(kShortest + kLater, 5, 10);
     EXPECT_EQ(contest.way(600), 0U);
 }
 
@@ -110,7 +111,7 @@ TEST_F(ContestTest, runs_grow_as_long_as_the_outcome_stays_the_same) {
         longest = std::max(longest, run);
     }
     EXPECT_GE(longest, kLongest);
-    EXPECT_LT(longest, kLongest + kTrial);
+    EXPECT_LT(longest, kLongest + kLater);
     const int before = looks;
     send(kLongest / 2, 5, 10);
     EXPECT_LE(looks, before + 4 * static_cast<int>(Contest::kRounds) + 1);
@@ -151,7 +152,8 @@ class ThreeWays : public ::testing::Test {
         return taken;
     }
     using Three = platform::Contest<512, 8, 16, 3, 2048>;
-    static constexpr std::uint32_t kTrial = Three::trial_of(5000);
+    static constexpr std::uint32_t kTrial = Three::trial_of(5000);  // the first
+    static constexpr std::uint32_t kLater = Three::trial_of(5000, Three::kRounds);
     const std::uint32_t kBefore = Three().before_first_of(5000);
     Three contest;
     std::uint64_t now = 0;
@@ -172,7 +174,8 @@ TEST_F(ThreeWays, a_way_whose_memory_is_cold_counts_when_that_has_been_gone_thro
     constexpr std::uint32_t kCold = 200;
     contest.warms(1, kCold * std::size_t{4096});
     std::uint32_t used = 0;
-    for (const std::uint32_t expected : {kCold, 0U}) {  // its memory, then nothing
+    for (const std::uint32_t trial : {kTrial, kLater}) {
+        const std::uint32_t expected = trial == kTrial ? kCold : 0;  // its memory, then nothing
         std::uint32_t messages = 0;
         used = 0;
         const unsigned before = contest.way(5000);
@@ -181,7 +184,7 @@ TEST_F(ThreeWays, a_way_whose_memory_is_cold_counts_when_that_has_been_gone_thro
             const bool cold = contest.way(5000) == 1 && used++ < expected;
             send(1, {70, cold ? 300U : 50U, 60});
         }
-        EXPECT_EQ(messages, kTrial + kCold) << before;
+        EXPECT_EQ(messages, trial + kCold) << before;
         EXPECT_EQ(contest.way(5000), 1U);
     }
 }
@@ -209,10 +212,10 @@ TEST_F(ThreeWays, the_last_way_is_for_long_messages_only) {
 }
 
 TEST_F(ThreeWays, a_hopeless_way_is_left_out_after_a_round) {
-    const std::uint32_t round = kTrial / Three::kRounds;
+    const std::uint32_t round = kTrial / Three::kRoundsOfFirst;
     send(kBefore, {10, 10, 20});
     EXPECT_EQ(send(round, {10, 10, 20})[2], round / 3);
-    EXPECT_EQ(send((Three::kRounds - 1) * round * 2 / 3, {10, 10, 20})[2], 0U);
+    EXPECT_EQ(send((Three::kRoundsOfFirst - 1) * round * 2 / 3, {10, 10, 20})[2], 0U);
     EXPECT_EQ(contest.way(5000), 0U) << "the trial is over";
 }
 
@@ -227,7 +230,7 @@ TEST_F(ThreeWays, what_is_hopeless_is_left_out_of_the_first_trial_of_twice_the_s
         for (unsigned way = 0; way < 3; ++way) taken[way] += one[way];
     }
     EXPECT_EQ(taken[1], 0U);
-    EXPECT_EQ(taken[2], kTrial / Three::kRounds / 3);
+    EXPECT_EQ(taken[2], kTrial / Three::kRoundsOfFirst / 3);
     while (!contest.tries(9000)) send(1, {10, 5, 30}, 9000);
     while (contest.tries(9000)) send(1, {10, 5, 30}, 9000);
     EXPECT_EQ(contest.way(9000), 1U);
@@ -297,13 +300,13 @@ TEST_F(ThreeWays, where_all_wait_the_trial_ends_and_others_begin_theirs_with_all
         wait(5000);
     }
     send(Three().before_first_of(9000), {1, 1, 1}, 9000);
-    const auto taken = send(Three::trial_of(9000) / Three::kRounds, {1, 1, 1}, 9000);
+    const auto taken = send(Three::trial_of(9000) / Three::kRoundsOfFirst, {1, 1, 1}, 9000);
     EXPECT_EQ(std::count(taken.begin(), taken.end(), 0U), 0);
 }
 
 // As in a window of a stream: all begin before the first one is complete.
 TEST_F(ThreeWays, of_many_that_begin_together_no_more_are_tried_than_a_block_needs) {
-    constexpr std::uint32_t kBlock = kTrial / Three::kRounds / 3;
+    constexpr std::uint32_t kBlock = kTrial / Three::kRoundsOfFirst / 3;
     send(kBefore, {10, 10, 10});
     for (int block = 0; block < 6; ++block) {
         const unsigned due = contest.way(5000);
@@ -405,7 +408,7 @@ TEST(WindowsTest, where_the_last_way_is_expected_the_first_trial_waits_for_as_ma
         for (Long::Ticket& ticket : tickets) ticket = contest.begin(65536, clock);
         for (const Long::Ticket ticket : tickets) contest.ended(65536, ticket, clock);
     }
-    EXPECT_EQ(before, Long::kRounds * 2 * (kWindow + kWindow / 4));
+    EXPECT_EQ(before, Long::kRoundsOfFirst * 2 * (kWindow + kWindow / 4));
     EXPECT_LT(Long().before_first_of(65536), before);
 }
 
@@ -430,9 +433,9 @@ TEST(WindowsTest, a_size_that_was_met_in_windows_does_not_learn_from_another) {
 
 TEST_F(ThreeWays, a_trial_of_long_messages_is_short) {
     using Gets = platform::Contest<4096, 15, 64, 3, 32768>;
-    EXPECT_EQ(Gets::trial_of(4096), Gets::kRounds * 2 * 80);
+    EXPECT_EQ(Gets::trial_of(4096), Gets::kRoundsOfFirst * 2 * 80);
     EXPECT_EQ(Gets().before_first_of(4096), 2 * 80U) << "one round";
-    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRounds * 3 * 3);
+    EXPECT_EQ(Gets::trial_of(1UL << 20), Gets::kRoundsOfFirst * 3 * 3);
     EXPECT_EQ(Gets().before_first_of(1UL << 20), Gets::trial_of(1UL << 20)) << "benchmarks send ten of 4 MiB";
 }
 

@@ -385,7 +385,7 @@ TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_fi
     const auto says = [&](std::uint8_t way) {
         for (auto& told : segment.header().storing) told = way;
     };
-    constexpr std::uint8_t kInTurn = 1 + 2;
+    constexpr std::uint8_t kInTurn = 1 + 3;
     says(kInTurn);
     EXPECT_FALSE(is_in_turn(kShort)) << "only one of them sends";
     const std::uint32_t own = begin(kShort);

@@ -20,6 +20,7 @@ namespace velo::test {
 struct Received {
     std::uint8_t tag;
     std::string data;
+    const void* place = nullptr;  // where it lay then
 };
 
 // One process of the party.
@@ -212,7 +213,7 @@ class Party {
         config.context = member.get();
         config.message = [](void* context, std::uint8_t tag, void* data, std::size_t bytes) {
             auto* self = static_cast<Member*>(context);
-            Received message{tag, std::string(static_cast<char*>(data), bytes)};
+            Received message{tag, std::string(static_cast<char*>(data), bytes), data};
             if (self->on_message) self->on_message(message);
             self->received.push_back(std::move(message));
         };
