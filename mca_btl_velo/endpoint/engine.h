@@ -446,7 +446,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         references_;
     // Bytes of a message that has come by reference, and is handed up in a copy.
     static constexpr std::size_t kLeastCopied = 3072, kMostCopied = 12UL * 1024;
-    alignas(64) std::array<std::byte, kMostCopied> copied_;
+    std::vector<std::byte> copied_;  // once there is one
     // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;

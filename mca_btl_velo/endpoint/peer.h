@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <utility>
 
 #include "endpoint/crossing.h"
 #include "endpoint/distance.h"
@@ -43,11 +42,13 @@ struct alignas(64) velo_peer : velo::flow::Account {
         read_by_it.store(0, std::memory_order_relaxed);
         referred = {};
         kept = {};
+        came_in_row = 0;
     }
-    // One more has come by reference. Whether those before it came without one of ours between them.
+    // One more has come by reference, and awaits_answer is still what it was. Whether those before it came
+    // without anything of ours between them.
     bool streams_to_us() {
         constexpr std::uint8_t kRow = 8;
-        if (std::exchange(sent_before, references_sent) != references_sent) came_in_row = 0;
+        if (awaits_answer.load(std::memory_order_relaxed)) came_in_row = 0;
         came_in_row = came_in_row < kRow ? came_in_row + 1 : kRow;
         return came_in_row == kRow;
     }
@@ -87,15 +88,14 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint32_t to_be_got = 0;               // of our data by it: begun and not ended, see begin_deposit
     velo::endpoint::Crossing crossing;
     bool late = false;                              // of that nothing was in a deposit in time
+    std::uint8_t came_in_row = 0;                   // by reference, up to kRow
     velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
     std::uint32_t references_sent = 0;              // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
     std::atomic<std::uint32_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference referred{};               // the last one to it
-    std::uint32_t sent_before = 0;                  // of references_sent, when the last one came
-    std::uint8_t came_in_row = 0;
-    velo::flow::Outbox::Chunk kept;      // the chunk that was taken for it last
-    velo::endpoint::Distance distance;   // of its core
+    velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
+    velo::endpoint::Distance distance;              // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
     bool maps_us = false;                // it can read there
     std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one

@@ -140,3 +140,9 @@ def test_between_nodes_there_is_a_page_for_each_number_of_ranks_with_the_goals_t
 def test_a_file_of_another_version_is_refused(tmp_path, capsys):
     assert measured.main([result(tmp_path / "r.json", [], version=1), "--into", str(tmp_path)]) == 2
     assert "is no velo-versus.json of this version" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_json_is_named(tmp_path, capsys):
+    (tmp_path / "r.json").write_text("something")
+    assert measured.main([str(tmp_path / "r.json"), "--into", str(tmp_path)]) == 2
+    assert "r.json: " in capsys.readouterr().err

@@ -71,7 +71,10 @@ def read(paths):
     """The results of files, taken together."""
     found = {}
     for path in paths:
-        document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        try:
+            document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise Trouble(f"{path}: {error}") from error
         if document.get("version") != _FORMAT or "runs" not in document:
             raise Trouble(f"{path} is no velo-versus.json of this version")
         settings = document["settings"]

@@ -116,6 +116,8 @@ def _settle(options, parser):
     options.given = [name for name, *_ in options.variants + options.mtl_variants + options.contestants]
     names = [*FOUND_BY_ITSELF, *options.given]
     names += BEFORE.values() if options.before else []
+    if options.before and not any((options.before / f"mca_{layer}_velo.so").exists() for layer in BEFORE):
+        parser.error(f"--before: {options.before} has neither mca_btl_velo.so nor mca_mtl_velo.so")
     if twice := [name for name in names if names.count(name) > 1]:
         parser.error(f"--variant, --mtl-variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
     if options.window > 1024:
