@@ -60,7 +60,7 @@ Deposits::Kind Deposits::kind_of(std::uint32_t name) {
 
 Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
     const unsigned way = way_of(name);
-    return way == kByString ? Storing::kString : usual_storing(peer.distance.far() != (way == kOtherwise));
+    return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
 }
 
 // Rings have memory when the first of their kind is needed.

@@ -288,8 +288,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return is_tried(peer, bytes) ? references_.way(bytes) : std::uint8_t{kUsual};
     }
     static Storing storing_of(const Peer& peer, unsigned way) {
-        return way == kByString ? Storing::kString
-                                : usual_storing(peer.distance.far() != (way == kOtherwise));
+        return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
     }
     void went(const Peer& peer, std::size_t bytes) {
         if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
@@ -375,7 +374,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
     std::byte* referenced(const Peer& peer, const wire::Reference& reference);
     void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
-    bool is_copied(Peer& peer, std::uint8_t tag, std::size_t bytes);
+    bool counts_as_streamed(Peer& peer, std::uint8_t tag, std::size_t bytes) const;
+    std::byte* copy_of(const std::byte* data, std::size_t bytes);
     void release(Peer& peer, const wire::Reference& reference);
     bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);

@@ -11,7 +11,9 @@ namespace velo::endpoint {
 // By vectors; by the processor's string instruction; past the caches, for a far reader.
 enum class Storing : std::uint8_t { kVectors, kString, kPastCaches };
 
-inline constexpr Storing usual_storing(bool far) {
+// For a reader at that distance, unless by string.
+inline constexpr Storing storing_for(bool far, bool by_string) {
+    if (by_string) return Storing::kString;
     return far ? Storing::kPastCaches : Storing::kVectors;
 }
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "endpoint/engine.h"
-#include "platform/copy.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
 
@@ -218,26 +217,16 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
     if (!is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes()) [[unlikely]]
         return 0;
     release_delayed_credit(domain);
-    const bool copies = is_copied(*peer, header.tag, reference.bytes);
+    const bool copies = counts_as_streamed(*peer, header.tag, reference.bytes);
     await_retrieval(*peer, 1);
     std::byte* const data = peer->segment.chunk(reference.place).data;
     fetch_lines(*peer, data, reference);
-    if (copies) platform::copy(copied_.data(), data, reference.bytes);
-    hand_up(*peer, header.tag, copies ? copied_.data() : data, reference.bytes);
+    hand_up(*peer, header.tag, copies ? copy_of(data, reference.bytes) : data, reference.bytes);
     release(*peer, reference);
     reader.advance(1);
     std::lock_guard lock(mutex_);
     account(*peer, 1, false, 0);
     return 1;
-}
-
-// Of a stream that the upper layer copies: the library's copy reads long messages by the processor's string
-// instruction, and while it does, some processors hold up whoever stores into the lines behind.
-inline bool Engine::is_copied(Peer& peer, std::uint8_t tag, std::size_t bytes) {
-    if (bytes < kLeastCopied || bytes > kMostCopied || tag == kListenerTag || config_.threads) return false;
-    if (!peer.streams_to_us()) return false;
-    if (copied_.empty()) copied_.resize(kMostCopied);
-    return true;
 }
 
 // What its lines can do while the run is looked at: the next is under way, or an answer is likely.

@@ -7,6 +7,7 @@
 #include "endpoint/filling.h"
 #include "endpoint/send_now.h"
 #include "platform/cache.h"
+#include "platform/copy.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
 
@@ -217,6 +218,21 @@ void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Referenc
         const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);
     }
+}
+
+// The message has come by reference: whether it is of a stream that the upper layer copies, and is handed up
+// in a copy. The library's copy reads long messages by the processor's string instruction, and while it does,
+// some processors hold up whoever stores into the lines behind.
+bool Engine::counts_as_streamed(Peer& peer, std::uint8_t tag, std::size_t bytes) const {
+    if (bytes < kLeastCopied || bytes > kMostCopied || tag == kListenerTag || config_.threads) return false;
+    return peer.streams_to_us();
+}
+
+// Until the next one.
+std::byte* Engine::copy_of(const std::byte* data, std::size_t bytes) {
+    copied_.resize(kMostCopied);
+    platform::copy(copied_.data(), data, bytes);
+    return copied_.data();
 }
 
 // The count comes last: another thread may tell it to the owner at once, who then stores other data there.

@@ -328,7 +328,7 @@ TEST(Referring, what_streams_is_handed_up_in_a_copy_until_something_is_sent_back
     }
 }
 
-// Two trials of each size and what follows them: nobody says which way is in use, but some go in packets.
+// A trial of each size and what follows it: nobody says which way is in use, but some go in packets.
 TEST(Referring, whatever_way_is_tried_the_data_arrive) {
     for (const char* distance : {"near", "far"}) {
         for (const std::size_t bytes : {600, 3000, 8200}) {
