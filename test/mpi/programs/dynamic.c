@@ -315,14 +315,15 @@ static void accept_or_connect(bool accepts, const char* path, int rounds) {
         talk(bridge, (uint64_t)round);
         MPI_Comm_disconnect(&bridge);
         if (rounds >= kMany && round == rounds / 4) { /* tables have grown */
+            /* The first one makes MPI_T open what components there are, which takes 3 MiB. */
+            delayed = counter("btl_velo_messages_delayed");
             resident = resident_kib();
             segments = mapped_segments();
-            delayed = counter("btl_velo_messages_delayed");
         }
     }
     if (rounds >= kMany) {
         const unsigned long long later = counter("btl_velo_messages_delayed") - delayed;
-        CHECK(resident_kib() <= resident + 4096, "%ld KiB resident, then %ld", resident, resident_kib());
+        CHECK(resident_kib() <= resident + 2048, "%ld KiB resident, then %ld", resident, resident_kib());
         CHECK(mapped_segments() == segments, "%d segments are mapped, then %d", segments, mapped_segments());
         CHECK(later <= 4 * delayed + 100, "messages delayed: %llu in the first quarter, %llu then", delayed, later);
     }
