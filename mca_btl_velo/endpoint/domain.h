@@ -51,6 +51,7 @@ class Domain final : public flow::Carrier {
     bool limited;                         // the policy counts credits
     bool waits_for_data = false;          // what its REFs stand for is fetched, see fabric::Network
     std::uint64_t next_sample = 0;        // position at which the occupancy is looked at next
+    std::uint64_t plain_until = 0;        // and up to which plain runs need no closer look, 0: all do
 
  private:
     // Under the engine's mutex.

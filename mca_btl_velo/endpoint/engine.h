@@ -251,12 +251,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::noinline]] void follow_sent(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] void left_plainly(Peer& peer, std::uint32_t packets);
     // Before a further packet is retrieved, and at each look at the mailbox.
-    void release_delayed_credit(Domain& domain) {
-        if (!domain.ledger.owes()) [[likely]]
-            return;
-        std::lock_guard lock(mutex_);
-        domain.ledger.look();
+    [[gnu::always_inline]] void release_delayed_credit(Domain& domain) {
+        if (domain.ledger.owes()) [[unlikely]]
+            look_at_delayed_credit(domain);
     }
+    [[gnu::noinline]] void look_at_delayed_credit(Domain& domain);
     velo_status send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
     // What is to leave by reference.
@@ -357,7 +356,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     int look();
     [[gnu::always_inline]] int drain(Domain& domain);
     [[gnu::noinline]] int drain_other(Domain& domain);
+    [[gnu::always_inline]] Peer* plain_sender(const Domain& domain, const wire::Header& header);
     [[gnu::always_inline]] int retrieve_if_plain(Domain& domain, std::uint64_t word);
+    [[gnu::always_inline]] int retrieve_plain(Domain& domain, Peer& peer, const wire::Header& header,
+                                              std::uint32_t packets);
     [[gnu::noinline]] int retrieve_reference_if_plain(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int retrieve_other(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void await_retrieval(Peer& peer, std::uint32_t packets);

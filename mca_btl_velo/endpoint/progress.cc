@@ -123,6 +123,11 @@ int Engine::drain_other(Domain& domain) {
     return drain(domain);
 }
 
+void Engine::look_at_delayed_credit(Domain& domain) {
+    std::lock_guard lock(mutex_);
+    domain.ledger.look();
+}
+
 // Any run. Returns the number of packets, 0: it is not there yet.
 int Engine::retrieve_other(Domain& domain, std::uint64_t word) {
     if (interceptor_.active()) {
@@ -153,6 +158,8 @@ bool Engine::idle() const {
 void Engine::sample(Domain& domain) {
     const mailbox::Reader<>& reader = domain.reader;
     domain.next_sample = reader.position() + std::clamp(reader.capacity(), kLeastSampleStep, kSampleStep);
+    if (domain.limited && buffers_.buffer_bytes() >= wire::kPayloadBytes)
+        domain.plain_until = domain.next_sample;
     *domain.high_water = std::max(*domain.high_water, reader.occupancy());
     look_around();
 }
@@ -180,25 +187,40 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     return 1;
 }
 
+// The sender of a run that is plain, if it is known and nothing else is due; nullptr: look closer.
+inline Peer* Engine::plain_sender(const Domain& domain, const wire::Header& header) {
+    if (domain.reader.position() >= domain.plain_until || header.source >= domain.senders ||
+        interceptor_.active()) [[unlikely]]
+        return nullptr;
+    Peer* const peer = peers_.find(domain.first_peer + header.source);
+    if (peer == nullptr || peer->arriving != Incoming::State::kIdle) [[unlikely]]
+        return nullptr;
+    return peer;
+}
+
 // A message of a known peer in one piece, and nothing else to do with it: nearly all. What is done here is
 // all that it needs. 0: nothing has been done.
 inline int Engine::retrieve_if_plain(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
+    Peer* const peer = plain_sender(domain, header);
+    if (peer == nullptr) [[unlikely]]
+        return 0;
+    if (header.length <= wire::kPayloadBytes) return retrieve_plain(domain, *peer, header, 1);
     const std::uint32_t packets = wire::packets_in_run(header.length);
+    if (!domain.reader.in_one_piece(packets) || header.length > buffers_.buffer_bytes()) [[unlikely]]
+        return 0;
+    return retrieve_plain(domain, *peer, header, packets);
+}
+
+inline int Engine::retrieve_plain(Domain& domain, Peer& peer, const wire::Header& header,
+                                  std::uint32_t packets) {
     mailbox::Reader<>& reader = domain.reader;
-    if (!domain.limited || header.source >= domain.senders || reader.position() >= domain.next_sample ||
-        !reader.in_one_piece(packets) || header.length > buffers_.buffer_bytes() || interceptor_.active())
-        [[unlikely]]
-        return 0;
-    Peer* const peer = peers_.find(domain.first_peer + header.source);
-    if (peer == nullptr || peer->arriving != Incoming::State::kIdle) [[unlikely]]
-        return 0;
     release_delayed_credit(domain);
-    await_retrieval(*peer, packets);
-    hand_up(*peer, header.tag, reader.payload(), header.length);
+    await_retrieval(peer, packets);
+    hand_up(peer, header.tag, reader.payload(), header.length);
     reader.advance(packets);
     std::lock_guard lock(mutex_);
-    account(*peer, packets, false, 0);
+    account(peer, packets, false, 0);
     return static_cast<int>(packets);
 }
 
@@ -206,11 +228,8 @@ inline int Engine::retrieve_if_plain(Domain& domain, std::uint64_t word) {
 int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
     mailbox::Reader<>& reader = domain.reader;
-    if (!domain.limited || header.source >= domain.senders || reader.position() >= domain.next_sample ||
-        header.length != sizeof(wire::Reference) || interceptor_.active()) [[unlikely]]
-        return 0;
-    Peer* const peer = peers_.find(domain.first_peer + header.source);
-    if (peer == nullptr || peer->arriving != Incoming::State::kIdle || peer->index >= remote_first_)
+    Peer* const peer = plain_sender(domain, header);
+    if (peer == nullptr || peer->index >= remote_first_ || header.length != sizeof(wire::Reference))
         [[unlikely]]
         return 0;
     const auto reference = read_payload<wire::Reference>(reader.payload());
