@@ -60,12 +60,19 @@ velo::fabric::MessageView view_of(const void* header, size_t header_bytes, const
             {header_bytes, payload_bytes}};
 }
 
+[[gnu::noinline]] velo_status send_slowly(velo_peer* peer, uint8_t tag, const void* header,
+                                          size_t header_bytes, const void* payload, size_t payload_bytes) {
+    velo::endpoint::Engine& engine = peer->domain.engine;
+    return guarded(engine, [&] {
+        return engine.send_now(*peer, tag, view_of(header, header_bytes, payload, payload_bytes));
+    });
+}
+
 [[gnu::noinline]] velo_status send_other(velo_peer* peer, uint8_t tag, const void* header,
                                          size_t header_bytes, const void* payload, size_t payload_bytes) {
-    velo::endpoint::Engine& engine = peer->domain.engine;
     const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
-    if (engine.send_run_if_plain(*peer, tag, message)) return VELO_OK;
-    return guarded(engine, [&] { return engine.send_now(*peer, tag, message); });
+    if (peer->domain.engine.send_longer_if_plain(*peer, tag, message)) return VELO_OK;
+    return send_slowly(peer, tag, header, header_bytes, payload, payload_bytes);
 }
 
 }  // namespace

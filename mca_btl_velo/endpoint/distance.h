@@ -21,8 +21,9 @@ class Distance {
     // Nanoseconds of a look: from the first on a peer that was near is far, below the second one that was far
     // is near.
     static constexpr std::uint64_t kFarNs = 105, kNearNs = 90;
-    // Looks that one judgement takes, messages between two looks, judgements in a row that a change takes.
-    static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 32, kAgreeing = 2;
+    // Looks that one judgement takes, messages between two looks (which cost both sides a line), judgements
+    // in a row that a change takes.
+    static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 128, kAgreeing = 2;
 
     bool far() const { return far_; }
     // The user has said so: no look is due any more.

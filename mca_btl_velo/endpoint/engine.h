@@ -78,7 +78,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // False: nothing has been done.
     [[gnu::always_inline]] bool send_if_plain(Peer& peer, std::uint8_t tag,
                                               const fabric::MessageView& message) noexcept;
-    bool send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
+    [[gnu::always_inline]] bool send_longer_if_plain(Peer& peer, std::uint8_t tag,
+                                                     const fabric::MessageView& message) noexcept;
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
     // `local` is only read by a put. Who copies: whoever makes it fastest, or this process alone if there is
@@ -297,6 +298,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
     std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
     bool refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
+    [[gnu::noinline]] bool send_referred_if_plain(Peer& peer, std::uint8_t tag,
+                                                  fabric::MessageView message) noexcept;
+    [[gnu::always_inline]] bool send_run_if_plain(Peer& peer, std::uint8_t tag,
+                                                  const fabric::MessageView& message) noexcept;
     bool refer_several(Peer& peer, wire::PacketKind kind);
     bool deliver_several(Peer& peer, std::byte* data, std::size_t bytes);
     // Of several messages or one, with so many allowed.

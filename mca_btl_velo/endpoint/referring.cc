@@ -137,6 +137,13 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     return true;
 }
 
+// In a run if no chunk is at hand and it is short.
+bool Engine::send_referred_if_plain(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
+    constexpr std::size_t kLeastSought = 1024;
+    if (refer_if_plain(peer, tag, message)) return true;
+    return message.total() < kLeastSought && send_run_if_plain(peer, tag, message);
+}
+
 // Messages that have waited, as many as a chunk takes, leave by one REF: so many small ones need no more
 // credits than a long one. False: there are not several, or they may go in packets, or have to.
 bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {

@@ -1,9 +1,15 @@
-// The way of a message of one packet, inline from the C interface down to the mailbox.
+// The way of a message of one run, inline from the C interface down to the mailbox.
 #pragma once
 
 #include "endpoint/engine.h"
 
 namespace velo::endpoint {
+
+// How messages are cut, measured (design/shared-memory.md). Many in a row: each goes up without a copy. One
+// that is waited for: the receiver fetches its first part while the second is being stored.
+inline constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
+inline constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
+inline constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
 
 inline fabric::MessageView view_of(const velo_send& send) {
     return {{static_cast<const std::byte*>(send.part[0]), static_cast<const std::byte*>(send.part[1])},
@@ -42,6 +48,33 @@ inline bool Engine::send_if_plain(Peer& peer, std::uint8_t tag, const fabric::Me
         return false;
     peer.link.direct().carry_plain_packet(message, tag, rested(peer));
     left_plainly(peer, 1);
+    return true;
+}
+
+// Of several packets in one run, or by reference, likewise.
+inline bool Engine::send_longer_if_plain(Peer& peer, std::uint8_t tag,
+                                         const fabric::MessageView& message) noexcept {
+    const std::size_t total = message.total();
+    if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
+        !peer.queue.empty())
+        return false;
+    if (is_referred_to(peer, total)) return send_referred_if_plain(peer, tag, message);
+    return send_run_if_plain(peer, tag, message);
+}
+
+inline bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag,
+                                      const fabric::MessageView& message) noexcept {
+    const std::size_t total = message.total();
+    const bool waited_for = rested(peer);
+    const std::size_t packets = (wire::kHeaderBytes + total + wire::kPacketBytes - 1) / wire::kPacketBytes;
+    const auto count = static_cast<std::uint32_t>(packets);
+    if (packets > (waited_for ? kLatencyFraming : kRateFraming).whole_packets ||
+        !peer.link.direct().holds(count) || !peer.distance.passes() ||
+        !peer.ledger().take_if_plain(peer, count, reference_shift_))
+        return false;
+    peer.link.direct().carry_plain_run(message, tag, count, waited_for);
+    left_plainly(peer, count);
+    went(peer, total);
     return true;
 }
 

@@ -10,15 +10,8 @@
 namespace velo::endpoint {
 namespace {
 
-// How messages are cut, measured (design/shared-memory.md). Many in a row: each goes up without a copy. One
-// that is waited for: the receiver fetches its first part while the second is being stored. Longer ones are a
-// stream of their own.
-constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
-constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
-constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
+// Longer ones are a stream of their own.
 constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
-// A shorter one goes in a run if no chunk is at hand.
-constexpr std::size_t kLeastSought = 1024;
 constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
 // To another node, where each message costs its sender a system call. This many of a burst leave at once: no
 // less than a process sends to a neighbour before it computes. The next ones are collected, and leave when
@@ -52,29 +45,6 @@ void Engine::follow_sent(Peer& peer, std::uint32_t packets) {
         remote_->ledger.look();
     trace_.sent(peer, packets);
     peer.wake();
-}
-
-// In one run of several packets.
-bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
-    const std::size_t total = message.total();
-    if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
-        !peer.queue.empty())
-        return false;
-    if (is_referred_to(peer, total)) {
-        if (refer_if_plain(peer, tag, message)) return true;
-        if (total >= kLeastSought) return false;
-    }
-    const bool waited_for = rested(peer);
-    const std::size_t packets = (wire::kHeaderBytes + total + wire::kPacketBytes - 1) / wire::kPacketBytes;
-    const auto count = static_cast<std::uint32_t>(packets);
-    if (packets > (waited_for ? kLatencyFraming : kRateFraming).whole_packets ||
-        !peer.link.direct().holds(count) || !peer.distance.passes() ||
-        !peer.ledger().take_if_plain(peer, count, reference_shift_))
-        return false;
-    peer.link.direct().carry_plain_run(message, tag, count, waited_for);
-    left_plainly(peer, count);
-    went(peer, total);
-    return true;
 }
 
 velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {

@@ -73,7 +73,7 @@ class Divider {
         : capacity_(capacity), reciprocal_(~std::uint64_t{0} / capacity) {}
 
     std::uint32_t capacity() const { return capacity_; }
-    Cursor locate(std::uint64_t position) const {
+    [[gnu::always_inline]] Cursor locate(std::uint64_t position) const {
         __extension__ using Wide = unsigned __int128;
         auto quotient = static_cast<std::uint64_t>(static_cast<Wide>(position) * reciprocal_ >> 64);
         std::uint64_t index = position - quotient * capacity_;

@@ -50,8 +50,8 @@ class Reader {
     void fetch(std::uint32_t packets) {
         two_slots_ = packets == 2;
         platform::prefetch(at_ + packets);
-        const std::uint32_t lines = packets < kMostFetched ? packets : kMostFetched;
-        for (std::uint32_t line = 1; line < lines; ++line) platform::prefetch(at_ + line);
+        const Slot<Atom>* const end = at_ + (packets < kMostFetched ? packets : kMostFetched);
+        for (const Slot<Atom>* line = at_ + 1; line < end; ++line) platform::prefetch(line);
     }
     // Nothing has arrived. Where the last message took two slots so will the next, and its second line
     // travels while the first is waited for. Not for longer ones: lines would be taken back that the sender
@@ -62,17 +62,12 @@ class Reader {
 
     // A run of `packets` is done with. Its slots may be overwritten once their credits have been returned
     // (static, dynamic) or the read pointer published (none).
-    void advance(std::uint32_t packets) {
+    [[gnu::always_inline]] void advance(std::uint32_t packets) {
         position_ += packets;
-        next();
-        for (; packets > 1; --packets) {
-            // Where the next round may look for a header there is payload now. It must not pass for one.
-            Atom<std::uint64_t>& word = at_->header;
-            const auto next_lap = static_cast<std::uint16_t>(wire::Header::lap_of(plain_) + 1);
-            if (wire::Header::lap_of(word.load(std::memory_order_relaxed)) == next_lap) [[unlikely]]
-                word.store(0, std::memory_order_relaxed);
-            next();
-        }
+        if (end_ - at_ <= std::ptrdiff_t{packets}) [[unlikely]]
+            return go_round(packets);
+        forget(at_ + 1, at_ + packets);
+        at_ += packets;
     }
 
     // release: our last look at the slots before happens before a sender's next store into them.
@@ -89,11 +84,19 @@ class Reader {
     static constexpr std::uint32_t kMostFetched = 8;
     static constexpr std::uint64_t kLap = std::uint64_t{1} << 48;
 
-    void next() {
-        if (++at_ == end_) [[unlikely]] {
-            at_ = first_;
-            plain_ += kLap;
+    // Where the next round may look for a header there is payload now. It must not pass for one.
+    [[gnu::always_inline]] void forget(Slot<Atom>* from, const Slot<Atom>* end) {
+        for (const std::uint64_t next = plain_ + kLap; from < end; ++from) {
+            if (wire::Header::lap_of(from->header.load(std::memory_order_relaxed) ^ next) == 0) [[unlikely]]
+                from->header.store(0, std::memory_order_relaxed);
         }
+    }
+    [[gnu::noinline]] void go_round(std::uint32_t packets) {
+        forget(at_ + 1, end_);
+        const auto behind = static_cast<std::ptrdiff_t>(packets) - (end_ - at_);
+        plain_ += kLap;
+        at_ = first_ + behind;
+        forget(first_, at_);
     }
 
     Pointers<Atom>* pointers_;

@@ -190,8 +190,8 @@ class Messenger final : private endpoint::Listener {
     };
 
     // The rest of send_if_plain: of several packets, and what both need.
-    [[gnu::noinline]] bool send_run_if_plain(Peer& to, matching::Key key, const std::byte* data,
-                                             std::size_t bytes) noexcept;
+    [[gnu::noinline]] bool send_longer_if_plain(Peer& to, matching::Key key, const std::byte* data,
+                                                std::size_t bytes) noexcept;
     template <typename Way>
     [[gnu::always_inline]] bool send_by(Way way, Peer& to, matching::Key key, const std::byte* data,
                                         std::size_t bytes) noexcept;
@@ -365,7 +365,7 @@ inline bool Messenger::send_if_plain(Peer& to, matching::Key key, const std::byt
                                                        const fabric::MessageView& message) {
         return engine.send_if_plain(peer, endpoint::kListenerTag, message);
     };
-    if (bytes > wire::kPayloadBytes - sizeof(Header)) return send_run_if_plain(to, key, data, bytes);
+    if (bytes > wire::kPayloadBytes - sizeof(Header)) return send_longer_if_plain(to, key, data, bytes);
     return send_by(packet, to, key, data, bytes);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "endpoint/send_now.h"
 #include "messaging/messenger.h"
 
 namespace velo::messaging {
@@ -22,10 +23,11 @@ const std::byte* bytes_of(const void* data) {
 
 }  // namespace
 
-bool Messenger::send_run_if_plain(Peer& to, matching::Key key, const std::byte* data,
-                                  std::size_t bytes) noexcept {
-    constexpr auto run = [](endpoint::Engine& engine, Peer& peer, const fabric::MessageView& message) {
-        return engine.send_run_if_plain(peer, endpoint::kListenerTag, message);
+bool Messenger::send_longer_if_plain(Peer& to, matching::Key key, const std::byte* data,
+                                     std::size_t bytes) noexcept {
+    constexpr auto run = [] [[gnu::always_inline]] (endpoint::Engine & engine, Peer & peer,
+                                                    const fabric::MessageView& message) {
+        return engine.send_longer_if_plain(peer, endpoint::kListenerTag, message);
     };
     return send_by(run, to, key, data, bytes);
 }

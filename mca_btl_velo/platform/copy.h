@@ -12,7 +12,7 @@
 namespace velo::platform {
 
 template <std::size_t kBytes>
-inline void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) {
+[[gnu::always_inline]] inline void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) {
     std::memcpy(to, from, kBytes);
     std::memcpy(to + bytes - kBytes, from + bytes - kBytes, kBytes);
 }

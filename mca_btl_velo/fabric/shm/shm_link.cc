@@ -17,9 +17,6 @@ using wire::kPayloadBytes;
 // once while they are being stored, when fetching them twice only costs, and a single one would be taken
 // back by its receiver, who looks at it all the time.
 constexpr std::uint32_t kFewPackets = 10;
-// Up to so many packets the library's copy takes fewer instructions and at five as long
-// (design/shared-memory.md).
-constexpr std::uint32_t kFewLines = 5;
 constexpr std::uint32_t kPreparedPackets = 66;
 
 }  // namespace
@@ -59,27 +56,6 @@ Carried ShmLink::carry(const Burst& burst) {
         at.advance(writer_.capacity(), used);
     }
     return {packets, done};
-}
-
-void ShmLink::carry_plain_run(const MessageView& message, std::uint8_t tag, std::uint32_t packets,
-                              bool rested) {
-    const mailbox::Cursor at = writer_.reserve(packets);
-    if (packets > writer_.capacity() - at.index) [[unlikely]]
-        return store_run(at, whole(message, tag), message, 0, 0);
-    std::byte* const slot = writer_.slot(at);
-    std::byte* const end = slot + packets * kPacketBytes;
-    const std::size_t head = kPayloadBytes - message.bytes[0];
-    for (std::byte* line = slot + kPacketBytes; line < end; line += kPacketBytes)
-        platform::prefetch_for_write(line);
-    const std::byte* const body = message.part[1] + head;
-    if (packets > kFewLines)
-        platform::copy_to_lines(slot + kPacketBytes, body, message.bytes[1] - head);
-    else
-        platform::copy(slot + kPacketBytes, body, message.bytes[1] - head);
-    platform::copy_two_small(writer_.payload(at), message.part[0], message.bytes[0], message.part[1], head);
-    writer_.publish(at, whole(message, tag));
-    if (!rested) return;
-    for (std::byte* line = slot; line < end; line += kPacketBytes) platform::demote(line);
 }
 
 // The bytes of the message from `offset` on, as many as the header says.

@@ -44,7 +44,27 @@ class ShmLink final : public Link {
     // Likewise a message that is one run of several `packets`, for which there is a place, and the first of
     // which holds all of its first part.
     bool holds(std::uint32_t packets) const { return packets <= writer_.capacity(); }
-    void carry_plain_run(const MessageView& message, std::uint8_t tag, std::uint32_t packets, bool rested);
+    [[gnu::always_inline]] void carry_plain_run(const MessageView& message, std::uint8_t tag,
+                                                std::uint32_t packets, bool rested) {
+        const mailbox::Cursor at = writer_.reserve(packets);
+        if (packets > writer_.capacity() - at.index) [[unlikely]]
+            return store_over_end(at, message, tag);
+        std::byte* const slot = writer_.slot(at);
+        std::byte* const second = slot + wire::kPacketBytes;
+        std::byte* const end = slot + packets * wire::kPacketBytes;
+        const std::size_t head = wire::kPayloadBytes - message.bytes[0];
+        for (std::byte* line = second; line < end; line += wire::kPacketBytes)
+            platform::prefetch_for_write(line);
+        if (packets > kFewLines)
+            platform::copy_to_lines(second, message.part[1] + head, message.bytes[1] - head);
+        else
+            platform::copy(second, message.part[1] + head, message.bytes[1] - head);
+        platform::copy_two_small(writer_.payload(at), message.part[0], message.bytes[0], message.part[1],
+                                 head);
+        writer_.publish(at, whole(message, tag));
+        if (!rested) return;
+        for (std::byte* line = slot; line < end; line += wire::kPacketBytes) platform::demote(line);
+    }
     [[gnu::always_inline]] mailbox::Cursor begin_plain_reference() { return writer_.reserve(1); }
     [[gnu::always_inline]] void carry_plain_reference(mailbox::Cursor at, const wire::Reference& reference,
                                                       std::uint8_t tag) {
@@ -96,8 +116,16 @@ class ShmLink final : public Link {
     }
     void store_run(mailbox::Cursor at, wire::Header header, const MessageView& message, std::size_t offset,
                    std::uint32_t piggyback);
+    // A whole message by its value, so that whoever calls this can have it in registers.
+    [[gnu::noinline]] void store_over_end(mailbox::Cursor at, MessageView message, std::uint8_t tag) {
+        store_run(at, whole(message, tag), message, 0, 0);
+    }
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
     void demote(mailbox::Cursor at, std::uint32_t packets);
+
+    // Up to so many packets the library's copy takes fewer instructions and at five as long
+    // (design/shared-memory.md).
+    static constexpr std::uint32_t kFewLines = 5;
 
     mailbox::Writer<> writer_;
     std::uint32_t source_ = 0;
