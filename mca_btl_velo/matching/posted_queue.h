@@ -23,24 +23,90 @@ class PostedQueue {
         receive->pattern.source = pattern.source;
         receive->pattern.tag = pattern.tag;
         receive->sequence = next_sequence_++;
-        ++waiting_[kind_of(pattern)];
+        const Kind kind = kind_of(pattern);
+        if (kind == kExact && count_ < kFew && in_queue() == 0) [[likely]] {
+            few_[count_++] = receive;
+            return;
+        }
+        ++waiting_[kind];
         queue_.push(receive, pattern);
     }
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.
     Posted* match(const Key& message) {
-        if ((waiting_[kAnySourceOnly] | waiting_[kAnyTagOnly] | waiting_[kAnything]) == 0) [[likely]] {
+        for (std::size_t i = 0; i < count_; ++i) {
+            if (few_[i]->pattern == message) return take(i);
+        }
+        if (waiting_[kExact] != 0 && only_exact()) [[likely]] {
             Posted* first = queue_.pop(message);
             waiting_[kExact] -= first != nullptr;
             return first;
         }
-        Posted* first = find(message);
-        if (first != nullptr) remove(first);
+        Posted* first = find_in_queue(message);
+        if (first != nullptr) remove_from_queue(first);
         return first;
     }
 
     // The same, and it stays.
     Posted* find(const Key& message) const {
+        Posted* first = find_of_few(message);
+        return first != nullptr ? first : find_in_queue(message);
+    }
+
+    void remove(Posted* receive) {
+        for (std::size_t i = 0; i < count_; ++i) {
+            if (few_[i] == receive) return (void)take(i);
+        }
+        remove_from_queue(receive);
+    }
+
+    // The receive that was posted first of those with the same pattern, or nullptr.
+    Posted* front(const Key& pattern) const {
+        Posted* first = find_of_few(pattern);
+        return first != nullptr ? first : queue_.front(pattern);
+    }
+    // That of each pattern.
+    template <typename Visit>
+    void for_each_front(Visit visit) const {
+        const auto visit_front = [&](const Posted& receive) {
+            if (front(receive.pattern) == &receive) visit(receive);
+        };
+        for (std::size_t i = 0; i < count_; ++i) visit_front(*few_[i]);
+        queue_.for_each_front(visit_front);
+    }
+
+    bool empty() const { return (count_ | in_queue()) == 0; }
+    std::size_t size() const { return count_ + waiting_[0] + waiting_[1] + waiting_[2] + waiting_[3]; }
+
+ private:
+    enum Kind : std::size_t { kExact = 0, kAnySourceOnly = 1, kAnyTagOnly = 2, kAnything = 3 };
+    static constexpr std::size_t kFew = 4;
+
+    static Kind kind_of(const Key& pattern) {
+        if (pattern.source == kAnySource) return pattern.tag == kAnyTag ? kAnything : kAnySourceOnly;
+        return pattern.tag == kAnyTag ? kAnyTagOnly : kExact;
+    }
+    static Key key_of(const Posted& receive) { return receive.pattern; }
+
+    bool only_exact() const {
+        return (waiting_[kAnySourceOnly] | waiting_[kAnyTagOnly] | waiting_[kAnything]) == 0;
+    }
+    // 0: none.
+    std::size_t in_queue() const { return waiting_[0] | waiting_[1] | waiting_[2] | waiting_[3]; }
+
+    Posted* take(std::size_t i) {
+        Posted* const taken = few_[i];
+        for (--count_; i < count_; ++i) few_[i] = few_[i + 1];
+        return taken;
+    }
+    Posted* find_of_few(const Key& message) const {
+        for (std::size_t i = 0; i < count_; ++i) {
+            if (few_[i]->pattern == message) return few_[i];
+        }
+        return nullptr;
+    }
+
+    Posted* find_in_queue(const Key& message) const {
         Posted* first = nullptr;
         consider(message, kExact, &first);
         consider({message.context, kAnySource, message.tag}, kAnySourceOnly, &first);
@@ -50,31 +116,10 @@ class PostedQueue {
         }
         return first;
     }
-
-    void remove(Posted* receive) {
+    void remove_from_queue(Posted* receive) {
         --waiting_[kind_of(receive->pattern)];
         queue_.remove(receive);
     }
-
-    // The receive that was posted first of those with the same pattern, or nullptr.
-    Posted* front(const Key& pattern) const { return queue_.front(pattern); }
-    // That of each pattern.
-    template <typename Visit>
-    void for_each_front(Visit visit) const {
-        queue_.for_each_front(visit);
-    }
-
-    bool empty() const { return (waiting_[0] | waiting_[1] | waiting_[2] | waiting_[3]) == 0; }
-    std::size_t size() const { return waiting_[0] + waiting_[1] + waiting_[2] + waiting_[3]; }
-
- private:
-    enum Kind : std::size_t { kExact = 0, kAnySourceOnly = 1, kAnyTagOnly = 2, kAnything = 3 };
-
-    static Kind kind_of(const Key& pattern) {
-        if (pattern.source == kAnySource) return pattern.tag == kAnyTag ? kAnything : kAnySourceOnly;
-        return pattern.tag == kAnyTag ? kAnyTagOnly : kExact;
-    }
-    static Key key_of(const Posted& receive) { return receive.pattern; }
 
     void consider(const Key& pattern, Kind kind, Posted** first) const {
         if (waiting_[kind] == 0) return;
@@ -82,8 +127,12 @@ class PostedQueue {
         if (found != nullptr && (*first == nullptr || found->sequence < (*first)->sequence)) *first = found;
     }
 
+    // Few receives are faster looked through than found by their keys: those that name all, oldest first,
+    // wait here unless others wait in the queue, which are younger than these.
+    std::array<Posted*, kFew> few_;
+    std::size_t count_ = 0;
     KeyedQueue<Posted, &Posted::hook, key_of> queue_;
-    std::array<std::size_t, 4> waiting_{};  // by kind
+    std::array<std::size_t, 4> waiting_{};  // in the queue, by kind
     std::uint64_t next_sequence_ = 0;
 };
 
