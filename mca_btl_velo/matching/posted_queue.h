@@ -33,7 +33,7 @@ class PostedQueue {
     }
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.
-    Posted* match(const Key& message) {
+    [[gnu::always_inline]] Posted* match(const Key& message) {
         for (std::size_t i = 0; i < count_; ++i) {
             if (few_[i]->pattern == message) return take(i);
         }
@@ -42,9 +42,7 @@ class PostedQueue {
             waiting_[kExact] -= first != nullptr;
             return first;
         }
-        Posted* first = find_in_queue(message);
-        if (first != nullptr) remove_from_queue(first);
-        return first;
+        return in_queue() == 0 ? nullptr : match_in_queue(message);
     }
 
     // The same, and it stays.
@@ -80,7 +78,7 @@ class PostedQueue {
 
  private:
     enum Kind : std::size_t { kExact = 0, kAnySourceOnly = 1, kAnyTagOnly = 2, kAnything = 3 };
-    static constexpr std::size_t kFew = 4;
+    static constexpr std::size_t kFew = 4;  // see take
 
     static Kind kind_of(const Key& pattern) {
         if (pattern.source == kAnySource) return pattern.tag == kAnyTag ? kAnything : kAnySourceOnly;
@@ -94,9 +92,13 @@ class PostedQueue {
     // 0: none.
     std::size_t in_queue() const { return waiting_[0] | waiting_[1] | waiting_[2] | waiting_[3]; }
 
+    // Without a loop, which the compiler would make a call of memmove.
     Posted* take(std::size_t i) {
         Posted* const taken = few_[i];
-        for (--count_; i < count_; ++i) few_[i] = few_[i + 1];
+        --count_;
+        if (i < 1) few_[0] = few_[1];
+        if (i < 2) few_[1] = few_[2];
+        if (i < 3) few_[2] = few_[3];
         return taken;
     }
     Posted* find_of_few(const Key& message) const {
@@ -116,6 +118,11 @@ class PostedQueue {
         }
         return first;
     }
+    [[gnu::noinline]] Posted* match_in_queue(const Key& message) {
+        Posted* first = find_in_queue(message);
+        if (first != nullptr) remove_from_queue(first);
+        return first;
+    }
     void remove_from_queue(Posted* receive) {
         --waiting_[kind_of(receive->pattern)];
         queue_.remove(receive);
@@ -129,7 +136,7 @@ class PostedQueue {
 
     // Few receives are faster looked through than found by their keys: those that name all, oldest first,
     // wait here unless others wait in the queue, which are younger than these.
-    std::array<Posted*, kFew> few_;
+    std::array<Posted*, kFew> few_{};
     std::size_t count_ = 0;
     KeyedQueue<Posted, &Posted::hook, key_of> queue_;
     std::array<std::size_t, 4> waiting_{};  // in the queue, by kind

@@ -55,10 +55,10 @@ class ShmLink final : public Link {
         const std::size_t head = wire::kPayloadBytes - message.bytes[0];
         for (std::byte* line = second; line < end; line += wire::kPacketBytes)
             platform::prefetch_for_write(line);
-        if (packets > kFewLines)
-            platform::copy_to_lines(second, message.part[1] + head, message.bytes[1] - head);
+        if (packets == 2)
+            platform::copy_small(second, message.part[1] + head, message.bytes[1] - head);
         else
-            platform::copy(second, message.part[1] + head, message.bytes[1] - head);
+            platform::copy_to_lines(second, message.part[1] + head, message.bytes[1] - head);
         platform::copy_two_small(writer_.payload(at), message.part[0], message.bytes[0], message.part[1],
                                  head);
         writer_.publish(at, whole(message, tag));
@@ -122,10 +122,6 @@ class ShmLink final : public Link {
     }
     void store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset, std::size_t bytes);
     void demote(mailbox::Cursor at, std::uint32_t packets);
-
-    // Up to so many packets the library's copy takes fewer instructions and at five as long
-    // (design/shared-memory.md).
-    static constexpr std::uint32_t kFewLines = 5;
 
     mailbox::Writer<> writer_;
     std::uint32_t source_ = 0;
