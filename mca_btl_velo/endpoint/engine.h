@@ -74,7 +74,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // To a process on another node: the network's part of its address.
     flow::PeerIndex expect_remote(std::span<const std::byte> address);
 
-    // At once or not at all: nearly all messages of one packet, in send_now.h; most of a few packets; any.
+    // At once or not at all: nearly all messages of one packet; most of a few packets, or by reference; both
+    // in send_now.h; any.
     // False: nothing has been done.
     [[gnu::always_inline]] bool send_if_plain(Peer& peer, std::uint8_t tag,
                                               const fabric::MessageView& message) noexcept;

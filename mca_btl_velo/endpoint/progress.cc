@@ -134,7 +134,8 @@ int Engine::retrieve_other(Domain& domain, std::uint64_t word) {
         const fabric::Interceptor::Fate fate = interceptor_.arriving();
         if (fate == fabric::Interceptor::Fate::kHold) return 0;
         if (fate == fabric::Interceptor::Fate::kDrop) {
-            const std::uint32_t packets = wire::Header::unpack(word).packets();
+            const std::uint32_t packets =
+                std::min(wire::Header::unpack(word).packets(), domain.reader.capacity());
             domain.reader.advance(packets);
             return static_cast<int>(packets);
         }

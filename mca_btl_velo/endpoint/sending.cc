@@ -10,7 +10,7 @@
 namespace velo::endpoint {
 namespace {
 
-// Longer ones are a stream of their own.
+// How a longer one that is waited for is cut: it is a stream of its own.
 constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
 constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
 // To another node, where each message costs its sender a system call. This many of a burst leave at once: no

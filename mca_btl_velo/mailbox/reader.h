@@ -60,8 +60,8 @@ class Reader {
         if (two_slots_) platform::prefetch(at_ + 1);
     }
 
-    // A run of `packets` is done with. Its slots may be overwritten once their credits have been returned
-    // (static, dynamic) or the read pointer published (none).
+    // A run of `packets`, of no more than the ring has, is done with. Its slots may be overwritten once their
+    // credits have been returned (static, dynamic) or the read pointer published (none).
     [[gnu::always_inline]] void advance(std::uint32_t packets) {
         position_ += packets;
         if (end_ - at_ <= std::ptrdiff_t{packets}) [[unlikely]]

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "matching/posted_queue.h"
@@ -33,6 +34,12 @@ struct Model {
             void* object = entry->object;
             posted.erase(entry);
             return object;
+        }
+        return nullptr;
+    }
+    void* front_posted(const Key& pattern) const {
+        for (const Entry& entry : posted) {
+            if (entry.key == pattern) return entry.object;
         }
         return nullptr;
     }
@@ -84,9 +91,20 @@ TEST_P(MatchingTest, receives_match_messages_as_in_the_model) {
             model.posted.erase(victim);
         } else {
             const Key key = message();
-            ASSERT_EQ(posted.match(key), model.match_posted(key)) << "step " << step;
+            Posted* const found = posted.find(key);
+            ASSERT_EQ(found, model.match_posted(key)) << "step " << step;
+            ASSERT_EQ(posted.match(key), found) << "step " << step;
         }
         ASSERT_EQ(posted.size(), model.posted.size());
+        ASSERT_EQ(posted.empty(), model.posted.empty());
+        const Key like = pattern();
+        ASSERT_EQ(posted.front(like), model.front_posted(like)) << "step " << step;
+        if (step % 16 != 0) continue;
+        std::set<const Posted*> fronts, visited;
+        for (const Model::Entry& entry : model.posted)
+            fronts.insert(static_cast<const Posted*>(model.front_posted(entry.key)));
+        posted.for_each_front([&](const Posted& receive) { EXPECT_TRUE(visited.insert(&receive).second); });
+        ASSERT_EQ(visited, fronts) << "step " << step;
     }
 }
 
