@@ -43,6 +43,7 @@ inline void copy_other_small(std::byte* to, const std::byte* from, std::size_t b
         return copy_ends<8>(to + a_bytes, b, b_bytes);
     }
     copy_small(to, a, a_bytes);
+    if (b_bytes == 0) return;
     // What fills a packet behind such a header.
     if (b_bytes >= 32) return copy_ends<32>(to + a_bytes, b, b_bytes);
     copy_other_small(to + a_bytes, b, b_bytes);
