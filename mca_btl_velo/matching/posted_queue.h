@@ -24,7 +24,7 @@ class PostedQueue {
         receive->pattern.tag = pattern.tag;
         receive->sequence = next_sequence_++;
         const Kind kind = kind_of(pattern);
-        if (kind == kExact && count_ < kFew && in_queue() == 0) [[likely]] {
+        if (kind == kExact && count_ < kFew && queue_is_empty()) [[likely]] {
             few_[count_++] = receive;
             return;
         }
@@ -34,21 +34,20 @@ class PostedQueue {
 
     // Takes out the receive that was posted first of those that the message matches, or nullptr.
     [[gnu::always_inline]] Posted* match(const Key& message) {
-        for (std::size_t i = 0; i < count_; ++i) {
-            if (few_[i]->pattern == message) return take(i);
-        }
-        if (waiting_[kExact] != 0 && only_exact()) [[likely]] {
+        if (const std::size_t i = place_of(message); i < count_) return take(i);
+        if (queue_is_empty()) return nullptr;
+        if ((waiting_[kAnySourceOnly] | waiting_[kAnyTagOnly] | waiting_[kAnything]) == 0) [[likely]] {
             Posted* first = queue_.pop(message);
             waiting_[kExact] -= first != nullptr;
             return first;
         }
-        return in_queue() == 0 ? nullptr : match_in_queue(message);
+        return match_in_queue(message);
     }
 
     // The same, and it stays.
     Posted* find(const Key& message) const {
-        Posted* first = find_of_few(message);
-        return first != nullptr ? first : find_in_queue(message);
+        const std::size_t i = place_of(message);
+        return i < count_ ? few_[i] : find_in_queue(message);
     }
 
     void remove(Posted* receive) {
@@ -60,8 +59,8 @@ class PostedQueue {
 
     // The receive that was posted first of those with the same pattern, or nullptr.
     Posted* front(const Key& pattern) const {
-        Posted* first = find_of_few(pattern);
-        return first != nullptr ? first : queue_.front(pattern);
+        const std::size_t i = place_of(pattern);
+        return i < count_ ? few_[i] : queue_.front(pattern);
     }
     // That of each pattern.
     template <typename Visit>
@@ -73,7 +72,7 @@ class PostedQueue {
         queue_.for_each_front(visit_front);
     }
 
-    bool empty() const { return (count_ | in_queue()) == 0; }
+    bool empty() const { return size() == 0; }
     std::size_t size() const { return count_ + waiting_[0] + waiting_[1] + waiting_[2] + waiting_[3]; }
 
  private:
@@ -86,12 +85,14 @@ class PostedQueue {
     }
     static Key key_of(const Posted& receive) { return receive.pattern; }
 
-    bool only_exact() const {
-        return (waiting_[kAnySourceOnly] | waiting_[kAnyTagOnly] | waiting_[kAnything]) == 0;
-    }
-    // 0: none.
-    std::size_t in_queue() const { return waiting_[0] | waiting_[1] | waiting_[2] | waiting_[3]; }
+    bool queue_is_empty() const { return (waiting_[0] | waiting_[1] | waiting_[2] | waiting_[3]) == 0; }
 
+    // Of the oldest of the few with that pattern, count_: there is none.
+    [[gnu::always_inline]] std::size_t place_of(const Key& pattern) const {
+        std::size_t i = 0;
+        while (i < count_ && few_[i]->pattern != pattern) ++i;
+        return i;
+    }
     // Without a loop, which the compiler would make a call of memmove.
     Posted* take(std::size_t i) {
         Posted* const taken = few_[i];
@@ -101,13 +102,6 @@ class PostedQueue {
         if (i < 3) few_[2] = few_[3];
         return taken;
     }
-    Posted* find_of_few(const Key& message) const {
-        for (std::size_t i = 0; i < count_; ++i) {
-            if (few_[i]->pattern == message) return few_[i];
-        }
-        return nullptr;
-    }
-
     Posted* find_in_queue(const Key& message) const {
         Posted* first = nullptr;
         consider(message, kExact, &first);

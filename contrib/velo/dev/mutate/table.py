@@ -327,7 +327,7 @@ _MATCHING_ROWS = [
              "found->sequence < (*first)->sequence", "found->sequence > (*first)->sequence",
              _unit("*MatchingTest.receives_match_messages_as_in_the_model/*")),
     Mutation("a receive overtakes older ones in the queue", _MATCHING + "posted_queue.h",
-             "count_ < kFew && in_queue() == 0", "count_ < kFew",
+             "count_ < kFew && queue_is_empty()", "count_ < kFew",
              _unit("*MatchingTest.receives_match_messages_as_in_the_model/*")),
     Mutation("any tag matches a negative one", _MATCHING + "posted_queue.h",
              "if (message.tag >= 0) {", "{", _unit("*MatchingTest.receives_match_messages_as_in_the_model/*")),
