@@ -1,15 +1,17 @@
 // Which of several ways messages of a size take, tried on the messages themselves: blocks of them go each
 // way, in an order that looks like chance, and a block is judged by how long it takes from its first message
 // to its last, for each byte. What the peers do with the messages is in that, and what the program does
-// between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
-// in use is left for one that is clearly shorter, and all are tried again after a number of messages that
-// grows as long as the outcome stays the same, and that lets no trial cost more than a small part of the time
-// until the next. What is hopeless is left out after a round, and of the first trial if it was so for
-// messages of a smaller size. The first trial waits for as many messages as its first round has, of the
-// longest for as many as it has itself, since many programs send few of those, and with `patience` for more;
-// until then the way is the one that is expected, or the one that turned out to be much faster than that for
-// messages of the next smaller size that was tried. All processes try in the same order, so that two that
-// send to each other as much mostly try the same at the same time.
+// between them, which makes blocks longer and never shorter: the shortest block of each way counts. Of the
+// way in use, that is the shortest of the last blocks before the trial: a way may do better or worse while
+// others go between, as the lines that it uses lie elsewhere then, and by how much is remembered for later
+// trials, less with each. It is left for one that is clearly shorter, and all are tried again after a number
+// of messages that grows as long as the outcome stays the same, and that lets no trial cost more than a small
+// part of the time until the next. What is hopeless is left out after a round, and of the first trial if it
+// was so for messages of a smaller size. The first trial waits for as many messages as its first round has,
+// of the longest for as many as it has itself, since many programs send few of those, and with `patience` for
+// more; until then the way is the one that is expected, or the one that turned out to be much faster than
+// that for messages of the next smaller size that was tried. All processes try in the same order, so that two
+// that send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -118,7 +120,7 @@ class Contest {
         if ((ticket & kOther) != size.block || (size.rounds == 0 && ++size.waited < kManyWaited))
             return ended(bytes, ticket, ticks);
         size.under_way -= size.under_way > 0;
-        if (size.rounds == 0) return turn(index, ticks());
+        if (size.rounds == 0) return end_run(index);
         size.shortest[size.way] = kNone;
         size.left_out |= static_cast<std::uint8_t>(bit(size.way));
         if ((size.left_out | size.told) == bit(ways(index)) - 1) size.told = 0;
@@ -150,6 +152,8 @@ class Contest {
     }
     // A way whose shortest block took so many times the shortest of all is left out after a round.
     static constexpr float kHopeless = 1.5F, kMostTimes = 8;
+    // So much of what is known of a way in use is believed after a trial in which it was not.
+    static constexpr float kKept = 0.95F;
     static constexpr std::uint8_t kManyWaited = 8;  // of a run: a trial may find a way that does not wait
     static constexpr float kNone = std::numeric_limits<float>::max();
 
@@ -158,6 +162,8 @@ class Contest {
         std::uint32_t run = kShortestRun;     // trials
         std::uint64_t bytes = 0, began = 0;   // of the block under way
         std::array<float, kWays> shortest{};  // ticks a byte
+        std::array<float, kWays> times{};     // of that, once it is in use: what it takes, less 1
+        float settled = kNone;                // ticks a byte, of the shortest block at the end of this run
         std::uint32_t trials = 0;
         // Of the block under way: those that have begun, the uncounted ones included, and when the first one
         // that counts has.
@@ -172,7 +178,8 @@ class Contest {
         // A bit for each way: left out of the rest of a trial; of the first one, since a smaller size told
         // so.
         std::uint8_t left_out = 0, told = 0;
-        std::uint8_t waited = 0;  // too long, since the last trial
+        std::uint8_t waited = 0;    // too long, since the last trial
+        std::uint8_t settling = 0;  // blocks at the end of the run that have begun
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -204,18 +211,11 @@ class Contest {
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
         if (size.rounds == 0) {
-            const std::uint32_t length =
-                std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
-            if (size.trials == 0 && expected(index) != 0 && length > size.length) {
-                size.left = before_first(index, length) - before_first(index, size.length);
-                size.length = length;
-                return;
-            }
-            begin_trial(size, index, length);
-        } else if (size.counts) {
-            float& shortest = size.shortest[size.way];
-            shortest =
-                std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
+            if (!settles(size, now)) end_run(index);
+            return;
+        }
+        if (size.counts) {
+            keep_shorter(size.shortest[size.way], size, now);
             size.counts = false;
             next(size, index);
         } else {
@@ -227,9 +227,37 @@ class Contest {
         if (!size.counts) return open_block(size, index);
         size.left = size.length;
     }
+    static void keep_shorter(float& shortest, const Class& size, std::uint64_t now) {
+        shortest = std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
+    }
+    // As many blocks at the end of a run as the trial behind it has. True: another one has begun.
+    bool settles(Class& size, std::uint64_t now) {
+        if (size.trials == 0) return false;
+        if (size.settling > 0) keep_shorter(size.settled, size, now);
+        if (size.settling == kRounds) return false;
+        ++size.settling;
+        size.bytes = 0;
+        size.began = now;
+        size.left = size.length;
+        return true;
+    }
+    void end_run(unsigned index) {
+        Class& size = classes_[index];
+        const std::uint32_t length =
+            std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
+        if (size.trials == 0 && expected(index) != 0 && length > size.length) {
+            size.left = before_first(index, length) - before_first(index, size.length);
+            size.length = length;
+            return;
+        }
+        begin_trial(size, index, length);
+        size.bytes = 0;
+        open_block(size, index);
+    }
     void begin_trial(Class& size, unsigned index, std::uint32_t length) {
         size.rounds = rounds(size);
         size.length = length;
+        size.settling = 0;
         size.shortest.fill(kNone);
         size.left_out = 0;
         if (size.trials > 0) size.told = 0;
@@ -261,16 +289,30 @@ class Contest {
         --size.rounds;
         size.left_out |= hopeless(size);
     }
-    static float shortest_of_all(const Class& size) {
-        return *std::min_element(size.shortest.begin(), size.shortest.end());
+    // What a way takes in use, as far as is known.
+    static float taken(const Class& size, unsigned way) {
+        return size.shortest[way] == kNone ? kNone : size.shortest[way] * (1 + size.times[way]);
+    }
+    static unsigned best_of(const Class& size) {
+        unsigned best = 0;
+        for (unsigned way = 1; way < kWays; ++way)
+            if (taken(size, way) < taken(size, best)) best = way;
+        return best;
     }
     // Of those that have been tried.
     static std::uint8_t hopeless(const Class& size) {
-        const float best = shortest_of_all(size);
+        const float best = taken(size, best_of(size));
         unsigned ways = 0;
         for (unsigned way = 0; way < kWays; ++way)
-            if (size.shortest[way] != kNone && size.shortest[way] > kHopeless * best) ways |= bit(way);
+            if (size.shortest[way] != kNone && taken(size, way) > kHopeless * best) ways |= bit(way);
         return static_cast<std::uint8_t>(ways);
+    }
+    // How the one in use does in its trials and in use.
+    static void learn(Class& size) {
+        for (float& times : size.times) times *= kKept;
+        const float tried = size.shortest[size.chosen], settled = std::exchange(size.settled, kNone);
+        if (tried == kNone || settled == kNone || tried <= 0) return;
+        size.times[size.chosen] = std::clamp(settled / tried, 1 / kMostTimes, kMostTimes) - 1;
     }
     // Any of the orders that are the ways in a circle, forwards or backwards, from any of them on.
     std::uint8_t due(const Class& size, unsigned ways) const {
@@ -282,26 +324,28 @@ class Contest {
     }
     void decide(unsigned index) {
         Class& size = classes_[index];
-        const auto best = std::min_element(size.shortest.begin(), size.shortest.end());
-        const bool changes = *best < kClearly * size.shortest[size.chosen];
-        if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
+        learn(size);
+        const unsigned best = best_of(size);
+        const bool changes = taken(size, best) < kClearly * taken(size, size.chosen);
+        if (changes) size.chosen = static_cast<std::uint8_t>(best);
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
         size.waited = 0;
         number(size);
         const std::uint32_t all = trial(index, size.length, kRounds) + cold(index);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
+        size.left -= kRounds * size.length;  // see settles
         ++size.trials;
         tell(index);
     }
     // Messages until a trial is worth what it costs: as if all ways took in it what they did in this one.
     std::uint32_t worth(const Class& size, unsigned index) const {
-        const float best = shortest_of_all(size);
+        const float best = taken(size, best_of(size));
         const auto block = static_cast<float>(uncounted(size.length) + size.length);
         float messages = 0;  // that could go the best way in the time that the others take longer
         for (unsigned way = 0; way < ways(index) && best > 0; ++way) {
             const float times =
-                std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
+                std::min(size.shortest[way] == kNone ? kHopeless : taken(size, way) / best, kMostTimes);
             messages += (times - 1) * block * static_cast<float>(times < kHopeless ? kRounds : 1);
             if (way == cold_way_) messages += (times - 1) * static_cast<float>(cold(index));
         }
@@ -318,11 +362,11 @@ class Contest {
     void tell(unsigned index) {
         const Class& size = classes_[index];
         const unsigned slow = hopeless(size) | size.told;
-        const float best = size.shortest[size.chosen];
+        const float best = taken(size, size.chosen);
         for (unsigned larger = index + 1; larger < kClasses && !is_met(larger); ++larger) {
             Class& other = classes_[larger];
             const std::uint8_t usual = expected(larger);
-            const float otherwise = size.shortest[usual];
+            const float otherwise = taken(size, usual);
             const bool is_much = otherwise == kNone ? (slow & bit(usual)) != 0 : best <= kMuch * otherwise;
             other.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
             other.way = other.chosen = is_much ? size.chosen : usual;

@@ -142,8 +142,9 @@ INSTANTIATE_TEST_SUITE_P(shapes, BoardTest,
                          testing::Values(Case{{2, 8, 3, 4096}, 0}, Case{{2, 1, 1, 64}, 0},
                                          Case{{3, 1, 1, 64}, kBeforeWrap}, Case{{3, 3, 2, 128}, kBeforeWrap},
                                          Case{{4, 8, 8, 1024}, 5}, Case{{9, 2, 2, 512}, 0},
-                                         Case{{17, 8, 1, 1024}, kBeforeWrap},
-                                         Case{{2, 8, 3, 4096}, 0, {"cma", Direct::kLeast}},
+                                         Case{{17, 8, 1, 1024}, kBeforeWrap}));
+INSTANTIATE_TEST_SUITE_P(direct, BoardTest,
+                         testing::Values(Case{{2, 8, 3, 4096}, 0, {"cma", Direct::kLeast}},
                                          Case{{3, 3, 2, 4096}, kBeforeWrap, {"cma", Direct::kLeast}},
                                          Case{{3, 8, 8, 4096}, 0, {"cma", 0}}));
 
