@@ -71,7 +71,7 @@ class Contest {
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     // A trial is under way.
-    bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
+    bool tries(std::size_t bytes) const { return tries(classes_[index_of(bytes)]); }
     // Of one that has begun: the block in which it did, and the way that it goes.
     using Ticket = std::uint32_t;
     static constexpr unsigned kBlockBits = 8, kTicketBits = kBlockBits + 3;
@@ -117,15 +117,18 @@ class Contest {
     void waited(std::size_t bytes, Ticket ticket, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
-        if ((ticket & kOther) != size.block || (size.rounds == 0 && ++size.waited < kManyWaited))
+        if ((ticket & kOther) != size.block || (!tries(size) && ++size.waited < kManyWaited))
             return ended(bytes, ticket, ticks);
         size.under_way -= size.under_way > 0;
-        if (size.rounds == 0) return end_run(index);
+        if (!tries(size)) {
+            if (size.rounds == 0) end_run(index);
+            size.settled = kNone;
+            if (std::exchange(size.settling, std::uint8_t{0}) > 0) open_block(size, index);
+            return;
+        }
         size.shortest[size.way] = kNone;
         size.left_out |= static_cast<std::uint8_t>(bit(size.way));
         if ((size.left_out | size.told) == bit(ways(index)) - 1) size.told = 0;
-        size.counts = false;
-        size.bytes = 0;
         next(size, index);
         if (size.rounds == 0) return decide(index);
         open_block(size, index);
@@ -179,7 +182,7 @@ class Contest {
         // so.
         std::uint8_t left_out = 0, told = 0;
         std::uint8_t waited = 0;    // too long, since the last trial
-        std::uint8_t settling = 0;  // blocks at the end of the run that have begun
+        std::uint8_t settling = 0;  // blocks at the end of the run, before the trial, yet to end
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -208,38 +211,25 @@ class Contest {
         return block(index) > kShortestBlock ? all / kRoundsOfFirst : all;
     }
 
+    static bool tries(const Class& size) { return size.rounds != 0 && size.settling == 0; }
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
-        if (size.rounds == 0) {
-            if (!settles(size, now)) end_run(index);
+        if (size.rounds == 0) return end_run(index);
+        if (!size.counts) {
+            size.counts = true;
+            size.bytes = 0;
+            size.began = size.started > size.uncounted ? size.first_began : now;
+            size.left = size.length;
             return;
         }
-        if (size.counts) {
-            keep_shorter(size.shortest[size.way], size, now);
-            size.counts = false;
-            next(size, index);
-        } else {
-            size.counts = true;
-        }
-        size.bytes = 0;
-        size.began = size.counts && size.started > size.uncounted ? size.first_began : now;
-        if (size.rounds == 0) return decide(index);
-        if (!size.counts) return open_block(size, index);
-        size.left = size.length;
-    }
-    static void keep_shorter(float& shortest, const Class& size, std::uint64_t now) {
+        float& shortest = size.settling > 0 ? size.settled : size.shortest[size.way];
         shortest = std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
-    }
-    // As many blocks at the end of a run as the trial behind it has. True: another one has begun.
-    bool settles(Class& size, std::uint64_t now) {
-        if (size.trials == 0) return false;
-        if (size.settling > 0) keep_shorter(size.settled, size, now);
-        if (size.settling == kRounds) return false;
-        ++size.settling;
-        size.bytes = 0;
-        size.began = now;
-        size.left = size.length;
-        return true;
+        if (size.settling > 0)
+            --size.settling;
+        else
+            next(size, index);
+        if (size.rounds == 0) return decide(index);
+        open_block(size, index);
     }
     void end_run(unsigned index) {
         Class& size = classes_[index];
@@ -251,13 +241,12 @@ class Contest {
             return;
         }
         begin_trial(size, index, length);
-        size.bytes = 0;
         open_block(size, index);
     }
     void begin_trial(Class& size, unsigned index, std::uint32_t length) {
         size.rounds = rounds(size);
         size.length = length;
-        size.settling = 0;
+        size.settling = size.trials > 0 ? kRounds : 0;
         size.shortest.fill(kNone);
         size.left_out = 0;
         if (size.trials > 0) size.told = 0;
@@ -267,10 +256,12 @@ class Contest {
     void open_block(Class& size, unsigned index) {
         number(size);
         size.counts = false;
+        size.bytes = 0;
         size.started = 0;
-        size.way = due(size, ways(index));
+        size.way = tries(size) ? due(size, ways(index)) : size.chosen;
         size.uncounted = uncounted(size.length);
-        if (size.way == cold_way_ && size.shortest[size.way] == kNone) size.uncounted += cold(index);
+        if (tries(size) && size.way == cold_way_ && size.shortest[size.way] == kNone)
+            size.uncounted += cold(index);
         size.left = size.uncounted;
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
@@ -334,7 +325,7 @@ class Contest {
         number(size);
         const std::uint32_t all = trial(index, size.length, kRounds) + cold(index);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
-        size.left -= kRounds * size.length;  // see settles
+        size.left -= kRounds * (uncounted(size.length) + size.length);  // to settle
         ++size.trials;
         tell(index);
     }
