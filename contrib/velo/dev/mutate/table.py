@@ -212,7 +212,7 @@ _ENGINE_ROWS = [
     Mutation("an RMA header may be cut off", _ENDPOINT + "progress.cc",
              "    if (payload.bytes < sizeof incoming.rma) return false;\n", "",
              _unit("UcxLies.an_rma_header_that_is_cut_off_is_refused")),
-    Mutation("the completion of a message comes twice", _ENDPOINT + "progress.cc",
+    Mutation("the completion of a message comes twice", _ENDPOINT + "housekeeping.cc",
              "due = std::exchange(completed_, SendQueue());", "due = completed_;",
              _unit("*EngineTest.a_flood_to_a_receiver_that_does_not_look_waits_and_then_arrives/static", limit_s=60)),
 ]
