@@ -450,6 +450,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     enum : std::uint8_t { kUsual, kInPackets, kOtherwise, kInTurn, kByString, kWays };
     static constexpr std::size_t kLeastReferred = 512;
     static constexpr std::size_t kLeastInTurn = 2048, kBlockBytes = 1UL * 1024 * 1024;
+    // Of the mailbox, whose lines stay in the reader's cache unless others go between.
+    static constexpr std::size_t kMostSettled = 512UL * 1024;
     platform::Contest<kLeastReferred, 5, 64, kWays, platform::kLeastByString, kBlockBytes, kLeastInTurn>
         references_;
     // Bytes of a message that has come by reference, and is handed up in a copy.

@@ -1,17 +1,15 @@
 // Which of several ways messages of a size take, tried on the messages themselves: blocks of them go each
 // way, in an order that looks like chance, and a block is judged by how long it takes from its first message
 // to its last, for each byte. What the peers do with the messages is in that, and what the program does
-// between them, which makes blocks longer and never shorter: the shortest block of each way counts. Of the
-// way in use, that is the shortest of the last blocks before the trial: a way may do better or worse while
-// others go between, as the lines that it uses lie elsewhere then, and by how much is remembered for later
-// trials, less with each. It is left for one that is clearly shorter, and all are tried again after a number
-// of messages that grows as long as the outcome stays the same, and that lets no trial cost more than a small
-// part of the time until the next. What is hopeless is left out after a round, and of the first trial if it
-// was so for messages of a smaller size. The first trial waits for as many messages as its first round has,
-// of the longest for as many as it has itself, since many programs send few of those, and with `patience` for
-// more; until then the way is the one that is expected, or the one that turned out to be much faster than
-// that for messages of the next smaller size that was tried. All processes try in the same order, so that two
-// that send to each other as much mostly try the same at the same time.
+// between them, which makes blocks longer and never shorter: the shortest block of each way counts. The way
+// in use is left for one that is clearly shorter, and all are tried again after a number of messages that
+// grows as long as the outcome stays the same, and that lets no trial cost more than a small part of the time
+// until the next. What is hopeless is left out after a round, and of the first trial if it was so for
+// messages of a smaller size. The first trial waits for as many messages as its first round has, of the
+// longest for as many as it has itself, since many programs send few of those, and with `patience` for more;
+// until then the way is the one that is expected, or the one that turned out to be much faster than that for
+// messages of the next smaller size that was tried. All processes try in the same order, so that two that
+// send to each other as much mostly try the same at the same time.
 //
 // Pure: the clock and the ways are the user's.
 #pragma once
@@ -64,14 +62,14 @@ class Contest {
 
     // What goes this way goes through so much memory, round and round, which is cold where it was not used
     // for a while: of a trial the first block that way counts behind it.
-    void warms(unsigned way, std::size_t bytes) {
-        cold_way_ = static_cast<std::uint8_t>(way);
-        cold_bytes_ = bytes;
-    }
+    void warms(unsigned way, std::size_t bytes) { before_first_[way] = bytes; }
+    // The same, where the lines are in another state in use than after anything else has gone between: each
+    // block that way counts behind it.
+    void settles(unsigned way, std::size_t bytes) { before_each_[way] = bytes; }
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     // A trial is under way.
-    bool tries(std::size_t bytes) const { return tries(classes_[index_of(bytes)]); }
+    bool tries(std::size_t bytes) const { return classes_[index_of(bytes)].rounds != 0; }
     // Of one that has begun: the block in which it did, and the way that it goes.
     using Ticket = std::uint32_t;
     static constexpr unsigned kBlockBits = 8, kTicketBits = kBlockBits + 3;
@@ -117,18 +115,15 @@ class Contest {
     void waited(std::size_t bytes, Ticket ticket, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
-        if ((ticket & kOther) != size.block || (!tries(size) && ++size.waited < kManyWaited))
+        if ((ticket & kOther) != size.block || (size.rounds == 0 && ++size.waited < kManyWaited))
             return ended(bytes, ticket, ticks);
         size.under_way -= size.under_way > 0;
-        if (!tries(size)) {
-            if (size.rounds == 0) end_run(index);
-            size.settled = kNone;
-            if (std::exchange(size.settling, std::uint8_t{0}) > 0) open_block(size, index);
-            return;
-        }
+        if (size.rounds == 0) return turn(index, ticks());
         size.shortest[size.way] = kNone;
         size.left_out |= static_cast<std::uint8_t>(bit(size.way));
         if ((size.left_out | size.told) == bit(ways(index)) - 1) size.told = 0;
+        size.counts = false;
+        size.bytes = 0;
         next(size, index);
         if (size.rounds == 0) return decide(index);
         open_block(size, index);
@@ -155,8 +150,6 @@ class Contest {
     }
     // A way whose shortest block took so many times the shortest of all is left out after a round.
     static constexpr float kHopeless = 1.5F, kMostTimes = 8;
-    // So much of what is known of a way in use is believed after a trial in which it was not.
-    static constexpr float kKept = 0.95F;
     static constexpr std::uint8_t kManyWaited = 8;  // of a run: a trial may find a way that does not wait
     static constexpr float kNone = std::numeric_limits<float>::max();
 
@@ -165,8 +158,6 @@ class Contest {
         std::uint32_t run = kShortestRun;     // trials
         std::uint64_t bytes = 0, began = 0;   // of the block under way
         std::array<float, kWays> shortest{};  // ticks a byte
-        std::array<float, kWays> times{};     // of that, once it is in use: what it takes, less 1
-        float settled = kNone;                // ticks a byte, of the shortest block at the end of this run
         std::uint32_t trials = 0;
         // Of the block under way: those that have begun, the uncounted ones included, and when the first one
         // that counts has.
@@ -181,8 +172,7 @@ class Contest {
         // A bit for each way: left out of the rest of a trial; of the first one, since a smaller size told
         // so.
         std::uint8_t left_out = 0, told = 0;
-        std::uint8_t waited = 0;    // too long, since the last trial
-        std::uint8_t settling = 0;  // blocks at the end of the run, before the trial, yet to end
+        std::uint8_t waited = 0;  // too long, since the last trial
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -197,8 +187,10 @@ class Contest {
         return std::clamp(static_cast<std::uint32_t>(kWindowBytes / (kLeast << index)), block(index), kBlock);
     }
     static constexpr std::uint32_t uncounted(std::uint32_t length) { return std::max(length / 4, 1U); }
-    std::uint32_t cold(unsigned index) const {
-        return cold_way_ < ways(index) ? static_cast<std::uint32_t>(cold_bytes_ / (kLeast << index)) : 0;
+    // Messages before those that count, of so many blocks of a trial, the first one among them or not.
+    std::uint32_t before(unsigned index, unsigned way, bool first, std::uint32_t blocks) const {
+        const std::size_t bytes = (first ? before_first_[way] : 0) + blocks * before_each_[way];
+        return static_cast<std::uint32_t>(bytes / (kLeast << index));
     }
     static constexpr std::uint32_t trial(unsigned index, std::uint32_t length, std::uint8_t rounds) {
         return rounds * ways(index) * (uncounted(length) + length);
@@ -211,42 +203,35 @@ class Contest {
         return block(index) > kShortestBlock ? all / kRoundsOfFirst : all;
     }
 
-    static bool tries(const Class& size) { return size.rounds != 0 && size.settling == 0; }
     void turn(unsigned index, std::uint64_t now) {
         Class& size = classes_[index];
-        if (size.rounds == 0) return end_run(index);
-        if (!size.counts) {
-            size.counts = true;
-            size.bytes = 0;
-            size.began = size.started > size.uncounted ? size.first_began : now;
-            size.left = size.length;
-            return;
-        }
-        float& shortest = size.settling > 0 ? size.settled : size.shortest[size.way];
-        shortest = std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
-        if (size.settling > 0)
-            --size.settling;
-        else
+        if (size.rounds == 0) {
+            const std::uint32_t length =
+                std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
+            if (size.trials == 0 && expected(index) != 0 && length > size.length) {
+                size.left = before_first(index, length) - before_first(index, size.length);
+                size.length = length;
+                return;
+            }
+            begin_trial(size, index, length);
+        } else if (size.counts) {
+            float& shortest = size.shortest[size.way];
+            shortest =
+                std::min(shortest, static_cast<float>(now - size.began) / static_cast<float>(size.bytes));
+            size.counts = false;
             next(size, index);
-        if (size.rounds == 0) return decide(index);
-        open_block(size, index);
-    }
-    void end_run(unsigned index) {
-        Class& size = classes_[index];
-        const std::uint32_t length =
-            std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
-        if (size.trials == 0 && expected(index) != 0 && length > size.length) {
-            size.left = before_first(index, length) - before_first(index, size.length);
-            size.length = length;
-            return;
+        } else {
+            size.counts = true;
         }
-        begin_trial(size, index, length);
-        open_block(size, index);
+        size.bytes = 0;
+        size.began = size.counts && size.started > size.uncounted ? size.first_began : now;
+        if (size.rounds == 0) return decide(index);
+        if (!size.counts) return open_block(size, index);
+        size.left = size.length;
     }
     void begin_trial(Class& size, unsigned index, std::uint32_t length) {
         size.rounds = rounds(size);
         size.length = length;
-        size.settling = size.trials > 0 ? kRounds : 0;
         size.shortest.fill(kNone);
         size.left_out = 0;
         if (size.trials > 0) size.told = 0;
@@ -256,12 +241,10 @@ class Contest {
     void open_block(Class& size, unsigned index) {
         number(size);
         size.counts = false;
-        size.bytes = 0;
         size.started = 0;
-        size.way = tries(size) ? due(size, ways(index)) : size.chosen;
+        size.way = due(size, ways(index));
         size.uncounted = uncounted(size.length);
-        if (tries(size) && size.way == cold_way_ && size.shortest[size.way] == kNone)
-            size.uncounted += cold(index);
+        size.uncounted += before(index, size.way, size.shortest[size.way] == kNone, 1);
         size.left = size.uncounted;
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
@@ -280,30 +263,16 @@ class Contest {
         --size.rounds;
         size.left_out |= hopeless(size);
     }
-    // What a way takes in use, as far as is known.
-    static float taken(const Class& size, unsigned way) {
-        return size.shortest[way] == kNone ? kNone : size.shortest[way] * (1 + size.times[way]);
-    }
-    static unsigned best_of(const Class& size) {
-        unsigned best = 0;
-        for (unsigned way = 1; way < kWays; ++way)
-            if (taken(size, way) < taken(size, best)) best = way;
-        return best;
+    static float shortest_of_all(const Class& size) {
+        return *std::min_element(size.shortest.begin(), size.shortest.end());
     }
     // Of those that have been tried.
     static std::uint8_t hopeless(const Class& size) {
-        const float best = taken(size, best_of(size));
+        const float best = shortest_of_all(size);
         unsigned ways = 0;
         for (unsigned way = 0; way < kWays; ++way)
-            if (size.shortest[way] != kNone && taken(size, way) > kHopeless * best) ways |= bit(way);
+            if (size.shortest[way] != kNone && size.shortest[way] > kHopeless * best) ways |= bit(way);
         return static_cast<std::uint8_t>(ways);
-    }
-    // How the one in use does in its trials and in use.
-    static void learn(Class& size) {
-        for (float& times : size.times) times *= kKept;
-        const float tried = size.shortest[size.chosen], settled = std::exchange(size.settled, kNone);
-        if (tried == kNone || settled == kNone || tried <= 0) return;
-        size.times[size.chosen] = std::clamp(settled / tried, 1 / kMostTimes, kMostTimes) - 1;
     }
     // Any of the orders that are the ways in a circle, forwards or backwards, from any of them on.
     std::uint8_t due(const Class& size, unsigned ways) const {
@@ -315,30 +284,30 @@ class Contest {
     }
     void decide(unsigned index) {
         Class& size = classes_[index];
-        learn(size);
-        const unsigned best = best_of(size);
-        const bool changes = taken(size, best) < kClearly * taken(size, size.chosen);
-        if (changes) size.chosen = static_cast<std::uint8_t>(best);
+        const auto best = std::min_element(size.shortest.begin(), size.shortest.end());
+        const bool changes = *best < kClearly * size.shortest[size.chosen];
+        if (changes) size.chosen = static_cast<std::uint8_t>(best - size.shortest.begin());
         size.run = changes ? kShortestRun : std::min(4 * size.run, kLongestRun);
         size.way = size.chosen;
         size.waited = 0;
         number(size);
-        const std::uint32_t all = trial(index, size.length, kRounds) + cold(index);
+        std::uint32_t all = trial(index, size.length, kRounds);
+        for (unsigned way = 0; way < ways(index); ++way) all += before(index, way, true, kRounds);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
-        size.left -= kRounds * (uncounted(size.length) + size.length);  // to settle
         ++size.trials;
         tell(index);
     }
     // Messages until a trial is worth what it costs: as if all ways took in it what they did in this one.
     std::uint32_t worth(const Class& size, unsigned index) const {
-        const float best = taken(size, best_of(size));
+        const float best = shortest_of_all(size);
         const auto block = static_cast<float>(uncounted(size.length) + size.length);
         float messages = 0;  // that could go the best way in the time that the others take longer
         for (unsigned way = 0; way < ways(index) && best > 0; ++way) {
             const float times =
-                std::min(size.shortest[way] == kNone ? kHopeless : taken(size, way) / best, kMostTimes);
-            messages += (times - 1) * block * static_cast<float>(times < kHopeless ? kRounds : 1);
-            if (way == cold_way_) messages += (times - 1) * static_cast<float>(cold(index));
+                std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
+            const std::uint32_t blocks = times < kHopeless ? kRounds : 1;
+            messages += (times - 1) * (block * static_cast<float>(blocks) +
+                                       static_cast<float>(before(index, way, true, blocks)));
         }
         const std::uint32_t parts = size.trials > 0 ? kWorth : kWorthOfFirst;
         return static_cast<std::uint32_t>(static_cast<float>(parts) * messages);
@@ -353,11 +322,11 @@ class Contest {
     void tell(unsigned index) {
         const Class& size = classes_[index];
         const unsigned slow = hopeless(size) | size.told;
-        const float best = taken(size, size.chosen);
+        const float best = size.shortest[size.chosen];
         for (unsigned larger = index + 1; larger < kClasses && !is_met(larger); ++larger) {
             Class& other = classes_[larger];
             const std::uint8_t usual = expected(larger);
-            const float otherwise = taken(size, usual);
+            const float otherwise = size.shortest[usual];
             const bool is_much = otherwise == kNone ? (slow & bit(usual)) != 0 : best <= kMuch * otherwise;
             other.told = static_cast<std::uint8_t>(slow & (bit(kWays - 1) - 1));
             other.way = other.chosen = is_much ? size.chosen : usual;
@@ -365,9 +334,9 @@ class Contest {
     }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
-    std::size_t last_from_, cold_bytes_ = 0;
+    std::size_t last_from_;
     std::uint32_t patience_;
-    std::uint8_t cold_way_ = kWays;
+    std::array<std::size_t, kWays> before_first_{}, before_each_{};  // bytes
     std::array<Class, kClasses> classes_{};
 };
 
