@@ -29,6 +29,7 @@ class Deposits {
     // Under the mutex.
 
     // There is memory in turn; some is provided when it is first needed.
+    std::uint64_t ways() const { return contest_.digits(); }
     bool in_turn() { return !rings_.plan().none() && have_memory(Kind::kInTurn); }
 
     // Data that a peer will get, in a deposit or not; there will be an `end`.

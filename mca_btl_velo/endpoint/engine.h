@@ -184,6 +184,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }
+    // Which of their ways have been chosen: Contest::digits.
+    std::uint64_t message_ways() const { return references_.digits(); }
+    std::uint64_t deposit_ways() const { return deposits_.ways(); }
+    std::uint64_t get_ways() const { return getting_.digits(); }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
@@ -292,8 +296,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
     }
     void went(const Peer& peer, std::size_t bytes) {
-        if (is_tried(peer, bytes)) references_.went(bytes, platform::ticks);
+        if (is_tried(peer, bytes) && references_.went(bytes, platform::ticks)) [[unlikely]]
+            tell_way(bytes);
     }
+    void tell_way(std::size_t bytes) const noexcept;
     void look_at_distance(Peer& peer);
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);

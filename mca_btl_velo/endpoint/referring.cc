@@ -1,6 +1,7 @@
 // By reference: a message that would take more packets than the credits allow leaves as one, a REF, and stays
 // in the outbox of its sender until the receiver has read it there (flow/outbox.h). To the flow control a REF
 // is a DATA packet like any other.
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
@@ -39,6 +40,17 @@ void Engine::look_at_distance(Peer& peer) {
     const std::string text = "process " + platform::process_text(peer.name) + " is " +
                              (peer.distance.far() ? "far: it shares no cache with this one" : "near");
     config_.log(config_.context, 20, text.c_str());
+}
+
+void Engine::tell_way(std::size_t bytes) const noexcept {
+    constexpr const char* kTexts[kWays] = {"by reference at hand", "in packets",
+                                           "by reference at hand, stored as for peers at the other distance",
+                                           "by reference in turn",
+                                           "by reference at hand, stored by the string instruction"};
+    char text[160];
+    (void)std::snprintf(text, sizeof text, "messages of %zu bytes and their like go %s", bytes,
+                        kTexts[references_.way(bytes)]);
+    config_.log(config_.context, 20, text);
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that

@@ -95,19 +95,31 @@ class Contest {
         if (size.started == size.uncounted + 1) size.first_began = ticks();
         return ticket(size.way, size.block);
     }
-    // One has gone the way that is due. ticks() is asked where a block begins or ends.
+    // The way of each size outside its trials, counted from 1, as a decimal digit, the smallest size's first.
+    std::uint64_t digits() const {
+        static_assert(kWays <= 9 && kClasses <= 19);
+        std::uint64_t digits = 0;
+        for (const Class& size : classes_) digits = 10 * digits + size.chosen + 1;
+        return digits;
+    }
+    // One has gone the way that is due. ticks() is asked where a block begins or ends. True: another way has
+    // been chosen.
     template <typename Clock>
-    void went(std::size_t bytes, Clock&& ticks) {
+    bool went(std::size_t bytes, Clock&& ticks) {
         Class& size = classes_[index_of(bytes)];
         size.bytes += bytes;
-        if (--size.left == 0) turn(index_of(bytes), ticks());
+        if (--size.left != 0) [[likely]]
+            return false;
+        const std::uint8_t before = size.chosen;
+        turn(index_of(bytes), ticks());
+        return size.chosen != before;
     }
     // What began in another block tells nothing about this one.
     template <typename Clock>
     void ended(std::size_t bytes, Ticket ticket, Clock&& ticks) {
         Class& size = classes_[index_of(bytes)];
         size.under_way -= size.under_way > 0;  // some of those that were lost may have been forgotten
-        if ((ticket & kOther) == size.block) went(bytes, ticks);
+        if ((ticket & kOther) == size.block) (void)went(bytes, ticks);
     }
     // The same of one that has waited for somebody else for so long that its way is hopeless for now: it is
     // not tried any further in this trial; some of those between trials bring the next one about.
