@@ -142,6 +142,33 @@ def test_a_file_of_another_version_is_refused(tmp_path, capsys):
     assert "is no velo-versus.json of this version" in capsys.readouterr().err
 
 
+def test_what_is_no_result_of_velo_versus_is_refused_and_leaves_nothing(tmp_path, capsys):
+    for text in ("null", "[]", '{"version": 2, "runs": []}'):
+        (tmp_path / "r.json").write_text(text)
+        assert measured.main([str(tmp_path / "r.json"), "--into", str(tmp_path / "pages")]) == 2
+        assert "is no velo-versus.json of this version" in capsys.readouterr().err
+    nothing = result(tmp_path / "r.json", [])
+    assert measured.main([nothing, "--into", str(tmp_path / "pages")]) == 1
+    assert "no page was written" in capsys.readouterr().out
+    assert not (tmp_path / "pages").exists()
+
+
+def test_the_same_results_twice_and_those_of_other_settings_are_refused(tmp_path, capsys):
+    one, same = (result(tmp_path / f"{name}.json", runs(range(8), NEAR)) for name in ("one", "same"))
+    assert measured.main([one, same, "--into", str(tmp_path / "pages")]) == 2
+    assert "same.json and " in (told := capsys.readouterr().err) and "hold the same results" in told
+    longer = result(tmp_path / "longer.json", runs(range(8), NEAR), settings=SETTINGS | {"point_ms": 500})
+    assert measured.main([one, longer, "--into", str(tmp_path / "pages")]) == 2
+    assert "differ in point_ms" in capsys.readouterr().err
+    assert not (tmp_path / "pages").exists()
+
+
+def test_a_page_of_an_interrupted_series_says_so(tmp_path):
+    given = result(tmp_path / "r.json", runs(range(8), NEAR), complete=False)
+    assert measured.main([given, "--into", str(tmp_path / "pages")]) == 0
+    assert "**Ended before all was measured.**" in (tmp_path / "pages" / "some-cpu-family-1-model-2-shared-cache.md").read_text()
+
+
 def test_a_file_that_is_no_json_is_named(tmp_path, capsys):
     (tmp_path / "r.json").write_text("something")
     assert measured.main([str(tmp_path / "r.json"), "--into", str(tmp_path)]) == 2

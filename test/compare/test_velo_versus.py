@@ -258,6 +258,12 @@ def test_without_velo_nothing_runs(versus, installation, tmp_path):
     assert not (tmp_path / "calls").exists()
 
 
+def test_velo_itself_cannot_be_left_out(versus, tmp_path):
+    done = versus("--without", "ucx,velo")
+    assert done.returncode == 2 and "--without: velo cannot be left out" in done.stderr
+    assert not (tmp_path / "calls").exists()
+
+
 def test_without_opponents_there_are_times_and_no_verdict(versus, tmp_path):
     done = versus("--only", "velo")
     assert done.returncode == 0

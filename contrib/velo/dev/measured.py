@@ -24,6 +24,9 @@ from ..versus.runner import Result
 DOCUMENTS = pathlib.Path(__file__).resolve().parents[3] / "docs" / "measured"
 _FORMAT = 2
 _LAYERS = ("btl", "mtl")
+# Of what is taken together.
+_SAME_PARTS, _SAME_SETTINGS = ("commit", "velo", "open_mpi", "contestants"), ("window", "point_ms")
+_PARTS = {*_SAME_PARTS, "settings", "machine", "date", "runs"}
 _HEADINGS = ("", "size", "BTL, µs", "MTL, µs", "best other, µs", "BTL", "goal", "MTL", "goal", "blocks")
 # A program is to take no longer than this with the best of the others, and less time where that one communicates for more than a tenth of it.
 _PROGRAM_RATIO, _PROGRAM_SHARE_PERCENT = 1.02, 10
@@ -38,6 +41,7 @@ class Series:
     contestants: list
     results: list
     min_blocks: int
+    complete: bool
     patterns: tuple  # in the order of the rows, programs after them
 
     def __post_init__(self):
@@ -75,25 +79,31 @@ def read(paths):
             document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
             raise Trouble(f"{path}: {error}") from error
-        if document.get("version") != _FORMAT or "runs" not in document:
+        if not isinstance(document, dict) or document.get("version") != _FORMAT or not _PARTS <= document.keys():
             raise Trouble(f"{path} is no velo-versus.json of this version")
         settings = document["settings"]
-        found.setdefault((document["machine"]["cpu"], bool(settings.get("collectives")), settings["between_nodes"]), []).append((path, document))
+        others = found.setdefault((document["machine"]["cpu"], bool(settings.get("collectives")), settings["between_nodes"]), [])
+        for other, same in others:
+            if same == document:
+                raise Trouble(f"{path} and {other} hold the same results: give one of them")
+        others.append((path, document))
     return [_series(documents) for documents in found.values()]
 
 
 def _series(documents):
     _, head = documents[0]
     for path, document in documents[1:]:
-        for what in ("commit", "velo", "open_mpi", "contestants"):
-            if document[what] != head[what]:
+        for what, ours, theirs in [*((name, document[name], head[name]) for name in _SAME_PARTS),
+                                   *((name, document["settings"].get(name), head["settings"].get(name)) for name in _SAME_SETTINGS)]:
+            if ours != theirs:
                 raise Trouble(f"{path} and {documents[0][0]} are of one processor and differ in {what}: give them one after the other")
     contestants = [Contestant(entry["name"], "", (), (), entry["layer"], mpi=entry.get("mpi", "openmpi")) for entry in head["contestants"]]
     by_name = {c.name: c for c in contestants}
     patterns = known(head["settings"].get("collectives"), head["settings"]["between_nodes"])
     results = [_result(run, by_name, patterns, number) for number, (_, document) in enumerate(documents) for run in document["runs"]]
     return Series(head, [document["date"] for _, document in documents], contestants, results,
-                  max(document["settings"]["min_blocks"] for _, document in documents), tuple(patterns.values()))
+                  max(document["settings"]["min_blocks"] for _, document in documents),
+                  all(document.get("complete", True) for _, document in documents), tuple(patterns.values()))
 
 
 def _result(run, contestants, patterns, document):
@@ -185,7 +195,7 @@ def _about(series, lines, how):
     usec = sorted(usec for result in series.results for size, ends in result.lines.items()
                   if (result.case.ranks, result.distance(size)) == (ranks, distance) for usec, _ in ends)
     line = f" A cache line took {usec[0]:.3f} to {usec[-1]:.3f} µs one way, {statistics.median(usec):.3f} at the median." if usec else ""
-    load = " **Measured under load.**" if machine["load"] > 0.5 else ""
+    load = (" **Measured under load.**" if machine["load"] > 0.5 else "") + ("" if series.complete else " **Ended before all was measured.**")
     libraries = ", ".join(dict.fromkeys(entry["library"] for entry in head["contestants"]))
     ucx = f", UCX {machine['ucx']}" if machine["ucx"] else ""
     return textwrap.fill(
@@ -252,7 +262,6 @@ def main(arguments):
 
 
 def _write(options):
-    options.into.mkdir(parents=True, exist_ok=True)
     written = 0
     for series in read(options.results):
         for ranks, distance in series.pages():
@@ -262,9 +271,13 @@ def _write(options):
                 print(f"{series.title(ranks, distance)}: at most {max(counts)} blocks of everybody, fewer than "
                       f"{series.min_blocks}, or nobody to compare with: no page")
                 continue
+            options.into.mkdir(parents=True, exist_ok=True)
             for name, text in made:
                 (options.into / name).write_text(text, encoding="utf-8")
                 print(f"wrote {options.into / name}")
             written += len(made)
+    if not written:
+        print("nothing has enough blocks of two contestants to compare: no page was written")
+        return EXIT_FAILED
     write_list(options.into)
-    return EXIT_OK if written else EXIT_FAILED
+    return EXIT_OK

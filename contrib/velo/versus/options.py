@@ -122,6 +122,8 @@ def _settle(options, parser):
         parser.error(f"--variant, --mtl-variant, --contestant: there are two called {twice[0]!r}; give each a name of its own")
     if options.window > 1024:
         parser.error("--window: at most 1024 messages")
+    if "velo" in options.without:
+        parser.error("--without: velo cannot be left out, it is what the others are compared with")
 
 
 def _variant(text):
