@@ -169,6 +169,18 @@ TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
     }
 }
 
+TEST_F(ThreeWays, a_choice_is_told_once_and_seen_as_a_digit) {
+    EXPECT_EQ(contest.digits(), 11111111U);
+    unsigned told = 0;
+    for (std::uint32_t i = 0; i < kBefore + kTrial; ++i) {
+        now += contest.way(5000) == 1 ? 90 : 100;
+        told += contest.went(5000, [&] { return now; });
+    }
+    EXPECT_EQ(told, 1U);
+    EXPECT_EQ(contest.digits(), 11121111U);
+    EXPECT_EQ(contest.way(5000), 1U);
+}
+
 // It takes long at first, when nobody has used its memory for a while.
 TEST_F(ThreeWays, a_way_whose_memory_is_cold_counts_when_that_has_been_gone_through) {
     constexpr std::uint32_t kCold = 200;
