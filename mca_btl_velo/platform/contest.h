@@ -62,10 +62,10 @@ class Contest {
 
     // What goes this way goes through so much memory, round and round, which is cold where it was not used
     // for a while: of a trial the first block that way counts behind it.
-    void warms(unsigned way, std::size_t bytes) { before_first_[way] = bytes; }
+    void warms(unsigned way, std::size_t bytes) { cold_bytes_[way] = bytes; }
     // The same, where the lines are in another state in use than after anything else has gone between: each
     // block that way counts behind it.
-    void settles(unsigned way, std::size_t bytes) { before_each_[way] = bytes; }
+    void settles(unsigned way, std::size_t bytes) { settling_bytes_[way] = bytes; }
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     // A trial is under way.
@@ -201,7 +201,7 @@ class Contest {
     static constexpr std::uint32_t uncounted(std::uint32_t length) { return std::max(length / 4, 1U); }
     // Messages before those that count, of so many blocks of a trial, the first one among them or not.
     std::uint32_t before(unsigned index, unsigned way, bool first, std::uint32_t blocks) const {
-        const std::size_t bytes = (first ? before_first_[way] : 0) + blocks * before_each_[way];
+        const std::size_t bytes = (first ? cold_bytes_[way] : 0) + blocks * settling_bytes_[way];
         return static_cast<std::uint32_t>(bytes / (kLeast << index));
     }
     static constexpr std::uint32_t trial(unsigned index, std::uint32_t length, std::uint8_t rounds) {
@@ -348,7 +348,7 @@ class Contest {
 
     std::size_t last_from_;
     std::uint32_t patience_;
-    std::array<std::size_t, kWays> before_first_{}, before_each_{};  // bytes
+    std::array<std::size_t, kWays> cold_bytes_{}, settling_bytes_{};
     std::array<Class, kClasses> classes_{};
 };
 

@@ -90,12 +90,17 @@ def read(paths):
     return [_series(documents) for documents in found.values()]
 
 
+def _same(document):
+    """What documents that are taken together have in common."""
+    return {what: document[what] for what in _SAME_PARTS} | {what: document["settings"].get(what) for what in _SAME_SETTINGS}
+
+
 def _series(documents):
     _, head = documents[0]
+    same = _same(head)
     for path, document in documents[1:]:
-        for what, ours, theirs in [*((name, document[name], head[name]) for name in _SAME_PARTS),
-                                   *((name, document["settings"].get(name), head["settings"].get(name)) for name in _SAME_SETTINGS)]:
-            if ours != theirs:
+        for what, value in _same(document).items():
+            if value != same[what]:
                 raise Trouble(f"{path} and {documents[0][0]} are of one processor and differ in {what}: give them one after the other")
     contestants = [Contestant(entry["name"], "", (), (), entry["layer"], mpi=entry.get("mpi", "openmpi")) for entry in head["contestants"]]
     by_name = {c.name: c for c in contestants}
