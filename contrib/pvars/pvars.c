@@ -26,6 +26,7 @@ enum { MOST = 128, NAME = 64, LINE = 4096 };
 struct variable {
     char name[NAME]; /* of the BTL: without the prefix */
     int count;
+    bool adds_up; /* the values of several ranks */
     MPI_T_pvar_handle handle;
     unsigned long long* values;
     unsigned long long* shown; /* by the looks in between */
@@ -83,6 +84,7 @@ static void add(int index) {
     if (MPI_T_pvar_handle_alloc(session, index, NULL, &variable->handle, &variable->count) != MPI_SUCCESS) return;
     if (!continuous) MPI_T_pvar_start(session, variable->handle);
     snprintf(variable->name, sizeof variable->name, "%.*s", NAME - 1, of_mtl ? name : name + strlen(PREFIX));
+    variable->adds_up = class != MPI_T_PVAR_CLASS_GENERIC;
     const size_t room = variable->count > 0 ? (size_t)variable->count : 1;
     variable->values = calloc(room, sizeof *variable->values);
     variable->shown = calloc(room, sizeof *variable->shown);
@@ -194,7 +196,7 @@ static void stop_watching(void) {
 
 /* --- the table at the end */
 
-static void show_row(const char* name, const unsigned long long* values, int stride) {
+static void show_row(const struct variable* variable, const unsigned long long* values, int stride) {
     unsigned long long total = 0;
     int least = 0, most = 0;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -204,8 +206,10 @@ static void show_row(const char* name, const unsigned long long* values, int str
         if (value > values[(size_t)most * (size_t)stride]) most = rank;
     }
     char line[LINE];
-    append(line, 0, sizeof line, "  %-28s %16llu %16llu %6d %16llu %6d\n", name, total, values[(size_t)least * (size_t)stride],
-           least, values[(size_t)most * (size_t)stride], most);
+    size_t used = append(line, 0, sizeof line, "  %-28s ", variable->name);
+    used = variable->adds_up ? append(line, used, sizeof line, "%16llu", total) : append(line, used, sizeof line, "%16s", "-");
+    append(line, used, sizeof line, " %16llu %6d %16llu %6d\n", values[(size_t)least * (size_t)stride], least,
+           values[(size_t)most * (size_t)stride], most);
     show(line);
 }
 
@@ -252,7 +256,7 @@ static void show_table(void) {
     append(line, 0, sizeof line, "velo-pvars: %d ranks, from MPI_Init to MPI_Finalize (%.2f s)\n  %-28s %16s %16s %6s %16s %6s\n",
            ranks, now_seconds() - begin_seconds, PREFIX "...", "total", "least", "rank", "most", "rank");
     show(line);
-    for (int i = 0; i < count; ++i) show_row(scalars[i]->name, all + i, count);
+    for (int i = 0; i < count; ++i) show_row(scalars[i], all + i, count);
     free(all);
 }
 

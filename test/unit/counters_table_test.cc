@@ -111,7 +111,7 @@ std::string table_of_the_page() {
                                                             {VELO_COUNTER_TIME, "sum, ns"},
                                                             {VELO_COUNTER_LEVEL, "now"},
                                                             {VELO_COUNTER_HIGH_WATER, "highest"},
-                                                            {VELO_COUNTER_CONSTANT, "constant"}};
+                                                            {VELO_COUNTER_GENERIC, "value"}};
     std::ostringstream text;
     text << "| name | report | MPI_T | kind | what it counts |\n|---|---|---|---|---|\n";
     for (const Row& row : kRows) {

@@ -70,7 +70,7 @@ static int class_of(velo_counter_kind kind)
         return MCA_BASE_PVAR_CLASS_LEVEL;
     case VELO_COUNTER_HIGH_WATER:
         return MCA_BASE_PVAR_CLASS_HIGHWATERMARK;
-    case VELO_COUNTER_CONSTANT:
+    case VELO_COUNTER_GENERIC:
         break;
     }
     return MCA_BASE_PVAR_CLASS_GENERIC;
