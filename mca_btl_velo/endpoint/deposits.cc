@@ -115,10 +115,12 @@ std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
     const unsigned size = Ways::index_of(bytes);
     const std::size_t crossing = peer.crossing.bytes();
     peer.crossing.pass();
-    if (peer.name < config_.process_name && crossing >= kLeast && Ways::index_of(crossing) == size) {
+    const bool crosses = crossing >= kLeast && Ways::index_of(crossing) == size;
+    if (crosses && peer.name < config_.process_name) {
         const unsigned told = peer.segment.header().storing[size].load(std::memory_order_relaxed);
         if (told != 0 && told <= kWays) return Ways::other(told - 1) << kTicketShift;
     }
+    if (crosses && bytes >= kLeastGotFromFar && peer.distance.far()) contest_.expect(bytes, kElsewhere);
     const Ways::Ticket ticket = contest_.begin(bytes, platform::ticks);
     const auto tells = static_cast<std::uint8_t>(1 + Ways::way_of(ticket));
     std::atomic<std::uint8_t>& told = mailbox_.header().storing[size];

@@ -76,6 +76,8 @@ class Deposits {
 
     static constexpr std::size_t kLeast = 8192, kLeastDeposited = 8449, kMost = 64UL * 1024 * 1024;
     static constexpr std::size_t kExpectedBelow = 256UL * 1024;
+    // Where two that are far send to each other at once, each is expected to copy for itself from here on.
+    static constexpr std::size_t kLeastGotFromFar = 32UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
 
     bool have_memory(Kind kind);

@@ -302,7 +302,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
             tell_way(bytes);
     }
     void tell_way(std::size_t bytes) const noexcept;
-    void look_at_distance(Peer& peer);
+    void look_at_distance(Peer& peer) noexcept;
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
     std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);

@@ -1,6 +1,7 @@
 // By reference: a message that would take more packets than the credits allow leaves as one, a REF, and stays
 // in the outbox of its sender until the receiver has read it there (flow/outbox.h). To the flow control a REF
 // is a DATA packet like any other.
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -29,7 +30,7 @@ bool Engine::may_refer(Peer& peer) {
 }
 
 // The line is one that the peer stores into whenever it has read messages, and that nobody else loads.
-void Engine::look_at_distance(Peer& peer) {
+void Engine::look_at_distance(Peer& peer) noexcept {
     if (peer.segment.bytes() == 0) return;
     const fabric::shm::SegmentHeader& its = peer.segment.header();
     const auto& line = (&peer.domain == &velo_ ? its.pointers : its.limic_pointers).read;
@@ -37,9 +38,11 @@ void Engine::look_at_distance(Peer& peer) {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    const std::string text = "process " + platform::process_text(peer.name) + " is " +
-                             (peer.distance.far() ? "far: it shares no cache with this one" : "near");
-    config_.log(config_.context, 20, text.c_str());
+    char text[96];
+    (void)std::snprintf(text, sizeof text, "process [%" PRIu64 ",%" PRIu64 "] is %s", peer.name >> 32,
+                        peer.name & 0xffffffff,
+                        peer.distance.far() ? "far: it shares no cache with this one" : "near");
+    config_.log(config_.context, 20, text);
 }
 
 void Engine::tell_way(std::size_t bytes) const noexcept {

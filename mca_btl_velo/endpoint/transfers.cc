@@ -291,6 +291,7 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     std::lock_guard lock(mutex_);
     deposits_.announce(peer);
     if (peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer)) return 0;
+    if (peer.distance.due()) look_at_distance(peer);
     return deposits_.begin(peer, data, bytes);
 }
 

@@ -66,6 +66,17 @@ class Contest {
     // The same, where the lines are in another state in use than after anything else has gone between: each
     // block that way counts behind it.
     void settles(unsigned way, std::size_t bytes) { settling_bytes_[way] = bytes; }
+    // What somebody knows better as long as this size has had no trial, which then waits as where the last
+    // way is expected.
+    void expect(std::size_t bytes, unsigned way) {
+        const unsigned index = index_of(bytes);
+        Class& size = classes_[index];
+        if (size.trials > 0 || size.rounds > 0) return;
+        size.way = size.chosen = static_cast<std::uint8_t>(way);
+        const std::uint32_t before = before_first(index, size.length);
+        size.waits = true;
+        size.left += before_first(index, size.length) - before;
+    }
     // Messages of `bytes` >= kLeast go this way, of 0 to kWays - 1.
     unsigned way(std::size_t bytes) const { return classes_[index_of(bytes)].way; }
     // A trial is under way.
@@ -185,6 +196,7 @@ class Contest {
         // so.
         std::uint8_t left_out = 0, told = 0;
         std::uint8_t waited = 0;  // too long, since the last trial
+        bool waits = false;       // the first trial, with patience: `expect`
         bool counts = false;  // not the first messages after a change, which pay for what the way before left
     };
 
@@ -211,7 +223,7 @@ class Contest {
     std::uint32_t before_first(unsigned index) const { return before_first(index, block(index)); }
     std::uint32_t before_first(unsigned index, std::uint32_t length) const {
         const std::uint32_t all = trial(index, length, kRoundsOfFirst);
-        if (expected(index) != 0) return patience_ * all;
+        if (is_awaited(index)) return patience_ * all;
         return block(index) > kShortestBlock ? all / kRoundsOfFirst : all;
     }
 
@@ -220,7 +232,7 @@ class Contest {
         if (size.rounds == 0) {
             const std::uint32_t length =
                 std::clamp(std::exchange(size.most, size.under_way), block(index), longest_block(index));
-            if (size.trials == 0 && expected(index) != 0 && length > size.length) {
+            if (size.trials == 0 && is_awaited(index) && length > size.length) {
                 size.left = before_first(index, length) - before_first(index, size.length);
                 size.length = length;
                 return;
@@ -344,6 +356,7 @@ class Contest {
             other.way = other.chosen = is_much ? size.chosen : usual;
         }
     }
+    bool is_awaited(unsigned index) const { return expected(index) != 0 || classes_[index].waits; }
     std::uint8_t expected(unsigned index) const { return kLeast << index < last_from_ ? 0 : kWays - 1; }
 
     std::size_t last_from_;

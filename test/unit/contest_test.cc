@@ -169,6 +169,24 @@ TEST_F(ThreeWays, whichever_is_the_fastest_takes_all_messages_between_trials) {
     }
 }
 
+TEST_F(ThreeWays, what_somebody_expects_holds_until_the_first_trial) {
+    for (const unsigned way : {2U, 1U}) {
+        contest.expect(5000, way);
+        EXPECT_EQ(send(1, {100, 110, 90})[way], 1U);
+    }
+    for (std::uint32_t sent = 2; !contest.tries(5000); ++sent) {
+        ASSERT_LT(sent, kTrial) << "it waits for a trial, the others for a round of it";
+        send(1, {100, 110, 90});
+        if (sent < kTrial - 1) EXPECT_FALSE(contest.tries(5000)) << sent;
+    }
+    const unsigned due = contest.way(5000);
+    contest.expect(5000, (due + 1) % 3);
+    EXPECT_EQ(contest.way(5000), due);
+    send(kTrial, {100, 110, 90});
+    contest.expect(5000, 0);
+    EXPECT_EQ(contest.way(5000), 2U);
+}
+
 TEST_F(ThreeWays, a_choice_is_told_once_and_seen_as_a_digit) {
     EXPECT_EQ(contest.digits(), 11111111U);
     unsigned told = 0;

@@ -372,6 +372,41 @@ TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
     }
 }
 
+// Before anything was tried.
+TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_the_longest_for_itself) {
+    for (const char* distance : {"near", "far"}) {
+        PartyConfig config;
+        config.reference_bytes = 0;
+        config.distance = distance;
+        Party party(config);
+        const std::string source = pattern(100'000, 1);
+        std::string target(source.size(), '\0');
+        const auto is_deposited = [&](std::size_t bytes) {
+            const std::uint32_t deposit = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
+            velo_deposit_end(party[1].peers[0], deposit, bytes);
+            return VELO_DEPOSIT_NUMBER(deposit) != 0;
+        };
+        const auto get_of_its = [&](std::size_t bytes) {
+            int calls = 0;
+            EXPECT_GE(
+                velo_get_deposited(
+                    party[1].engine, party[1].peers[0], 0, target.data(),
+                    reinterpret_cast<std::uint64_t>(source.data()), bytes,
+                    [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls),
+                VELO_OK);
+            for (int i = 0; calls == 0 && i < 1000; ++i) party.step();
+            EXPECT_EQ(calls, 1);
+        };
+        for (const std::size_t bytes : {20'000UL, 50'000UL, 100'000UL}) {
+            EXPECT_TRUE(is_deposited(bytes)) << distance;
+            const std::uint32_t own = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
+            get_of_its(bytes);  // while its own has yet to be got
+            EXPECT_EQ(is_deposited(bytes), bytes < 32'768 || *distance == 'n') << distance << ' ' << bytes;
+            velo_deposit_end(party[1].peers[0], own, bytes);
+        }
+    }
+}
+
 // The first has the lower name.
 TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_first) {
     fabric::shm::Address address;
