@@ -301,11 +301,6 @@ bool velo_message_is_remote(const velo_engine* engine) {
     return engine->engine.is_remote(engine->engine.arriving());
 }
 
-bool velo_message_is_far(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.arrives_from_far()));
-    return engine->engine.arrives_from_far();
-}
-
 int velo_progress(velo_engine* engine) {
     return engine->engine.progress();
 }

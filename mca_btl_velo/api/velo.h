@@ -146,9 +146,6 @@ void velo_linger(velo_engine* engine, uint32_t looks);
 uint32_t velo_message_source(const velo_engine* engine);
 /* Within the message callback: whether the sender is on another node. */
 bool velo_message_is_remote(const velo_engine* engine);
-/* Within the message callback: whether the data come from a core of this node that shares no cache with this
- * one, as far as the sender has told. */
-bool velo_message_is_far(const velo_engine* engine);
 
 /* The counters in the order of the table; NULL beyond the last. */
 const velo_counter* velo_counter_at(unsigned index);

@@ -134,8 +134,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void end_batch() noexcept { batch_ = 0; }
     // Within the message callback: the sender.
     flow::PeerIndex arriving() const noexcept { return arriving_; }
-    // ... and whether its lines are in a cache that the sender does not share with this process.
-    bool arrives_from_far() const noexcept { return arriving_far_; }
     bool is_remote(flow::PeerIndex index) const noexcept { return index >= remote_first_; }
     void dump(const Peer* peer, int level);
 
@@ -437,7 +435,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     Listener* listener_ = nullptr;
     std::vector<std::shared_ptr<void>> kept_;
     flow::PeerIndex arriving_ = 0;               // whose message the callback is given
-    bool arriving_far_ = false;                  // likewise: Reference::far
     std::atomic<std::uint64_t> empty_polls_{0};  // written under the gate
     std::uint32_t work_polls_ = 0;               // empty ones while something waits for room
     std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;

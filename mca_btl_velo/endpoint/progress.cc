@@ -216,13 +216,11 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
     if (!is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes()) [[unlikely]]
         return 0;
     release_delayed_credit(domain);
-    arriving_far_ = reference.far != 0;
-    const bool copies = arriving_far_ && counts_as_streamed(*peer, header.tag, reference.bytes);
+    const bool copies = counts_as_streamed(*peer, header.tag, reference.bytes);
     await_retrieval(*peer, 1);
     std::byte* const data = peer->segment.chunk(reference.place).data;
     fetch_lines(*peer, data, reference);
     hand_up(*peer, header.tag, copies ? copy_of(data, reference.bytes) : data, reference.bytes);
-    arriving_far_ = false;
     release(*peer, reference);
     reader.advance(1);
     std::lock_guard lock(mutex_);
@@ -352,11 +350,9 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
         fetch_lines(peer, data, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
-        arriving_far_ = reference.far != 0;
         const bool taken = header.flags & wire::kSeveral
                                ? deliver_several(peer, data, reference.bytes)
                                : deliver(peer, plain, {data, reference.bytes, nullptr, 0});
-        arriving_far_ = false;
         release(peer, reference);
         return taken;
     }

@@ -84,8 +84,7 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     const wire::Reference reference{chunk.place, static_cast<std::uint32_t>(bytes),
-                                    peer.references_read.load(std::memory_order_acquire),
-                                    peer.distance.far()};
+                                    peer.references_read.load(std::memory_order_acquire)};
     peer.referred = reference;
     ++peer.references_sent;
     peer.link.carry_reference(
@@ -143,12 +142,10 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
     fill(there.data, message, 0, total, storing_of(peer, way));
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
-    const wire::Reference reference{peer.kept.place, static_cast<std::uint32_t>(total),
-                                    peer.references_read.load(std::memory_order_acquire),
-                                    peer.distance.far()};
-    peer.referred = reference;
+    peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
+                     peer.references_read.load(std::memory_order_acquire)};
     ++peer.references_sent;
-    peer.link.direct().carry_plain_reference(at, reference, tag);
+    peer.link.direct().carry_plain_reference(at, peer.referred, tag);
     ++statistics_.messages_by_reference;
     left_plainly(peer, 1);
     went(peer, total);
@@ -234,7 +231,7 @@ void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Referenc
     peer.read_by_it.store(reference.read, std::memory_order_release);
     if (peer.index >= remote_first_ || config_.threads)
         return;  // what others may be changing is not looked at
-    if (reference.far != 0) {
+    if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
     } else if (peer.referred.bytes > 0 && peer.referred.place < outbox_.plan().bytes() &&
@@ -245,9 +242,9 @@ void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Referenc
     }
 }
 
-// The message has come by reference from far: whether it is of a stream that the upper layer copies, and is
-// handed up in a copy. The library's copy reads long messages by the processor's string instruction, and
-// while it does, some processors hold up whoever stores into the lines behind.
+// The message has come by reference: whether it is of a stream that the upper layer copies, and is handed up
+// in a copy. The library's copy reads long messages by the processor's string instruction, and while it does,
+// some processors hold up whoever stores into the lines behind.
 bool Engine::counts_as_streamed(Peer& peer, std::uint8_t tag, std::size_t bytes) const {
     if (bytes < kLeastCopied || bytes > kMostCopied || tag == kListenerTag || config_.threads) return false;
     return peer.streams_to_us();

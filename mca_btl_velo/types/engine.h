@@ -143,7 +143,7 @@ typedef enum velo_counter_kind {
     VELO_COUNTER_TIME,       /* grows, nanoseconds */
     VELO_COUNTER_LEVEL,      /* goes up and down */
     VELO_COUNTER_HIGH_WATER, /* the largest so far */
-    VELO_COUNTER_GENERIC     /* says what something is: of several processes it does not add up */
+    VELO_COUNTER_GENERIC     /* says what something is */
 } velo_counter_kind;
 
 /* How many of them there are at most. */

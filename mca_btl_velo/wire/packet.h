@@ -46,7 +46,6 @@ struct Reference {
     std::uint32_t place;     // of the chunk in the sender's outbox, bytes
     std::uint32_t bytes;     // of data in it
     std::uint32_t read = 0;  // how many of the receiver's the sender has read: a hint, counted modulo 2^32
-    std::uint32_t far = 0;   // 1: the sender has found the receiver's core far from its own: a hint
 };
 
 // Before each of several messages that one REF stands for; the next begins at a multiple of 8 bytes.

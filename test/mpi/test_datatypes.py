@@ -16,9 +16,7 @@ def boundaries(ompi_info):
     text = ompi_info("--param", "btl", TRANSPORT, "-l", "9", "--parsable").stdout
     limits = [int(re.search(rf"btl_{TRANSPORT}_{name}:value:(\d+)", text)[1]) for name in ("eager_limit", "max_send_size")]
     near = [limit + step for limit in limits for step in (-65, -64, -57, -56, -33, -32, -17, -16, -15, -1, 0, 1)]
-    # ob1 gets what is longer than this in pieces, at most 16 of them.
-    pieces = [2100 * count - 14 + step for count in (1, 2, 3, 16) for step in (-1, 0, 1)]
-    return sorted({*near, *pieces, *range(32767, 32770), 1 << 20})
+    return sorted({*near, *range(32767, 32770), 1 << 20})
 
 
 @every_flow(4, 8, 64)

@@ -21,7 +21,6 @@ struct Received {
     std::uint8_t tag;
     std::string data;
     const void* place = nullptr;  // where it lay then
-    bool from_far = false;        // as the engine said
 };
 
 // One process of the party.
@@ -214,8 +213,7 @@ class Party {
         config.context = member.get();
         config.message = [](void* context, std::uint8_t tag, void* data, std::size_t bytes) {
             auto* self = static_cast<Member*>(context);
-            const bool from_far = velo_message_is_far(self->engine);
-            Received message{tag, std::string(static_cast<char*>(data), bytes), data, from_far};
+            Received message{tag, std::string(static_cast<char*>(data), bytes), data};
             if (self->on_message) self->on_message(message);
             self->received.push_back(std::move(message));
         };

@@ -301,11 +301,10 @@ TEST(Referring, long_messages_go_by_reference_from_a_size_on_that_the_user_may_s
 }
 
 // The library's copy would hold its sender up. A short answer is one, too.
-TEST(Referring, what_streams_from_far_is_handed_up_in_a_copy_until_something_is_sent_back) {
+TEST(Referring, what_streams_is_handed_up_in_a_copy_until_something_is_sent_back) {
     PartyConfig config = config_of("static");
     config.slots_per_peer = 1000;
     config.reference_bytes = 0;
-    config.distance = "far";
     Party party(config);
     std::vector<const void*> places;
     const auto send = [&](int count) {
@@ -326,26 +325,6 @@ TEST(Referring, what_streams_from_far_is_handed_up_in_a_copy_until_something_is_
         party.settle();
         send(7);
         EXPECT_EQ(std::count(places.begin(), places.end(), copy), 0) << bytes;
-    }
-}
-
-// Who only receives cannot look how far the sender is.
-TEST(Referring, a_receiver_knows_from_the_sender_what_comes_from_far) {
-    for (const bool far : {false, true}) {
-        PartyConfig config = config_of("static");
-        config.slots_per_peer = 1000;
-        config.reference_bytes = 0;
-        config.distance = far ? "far" : "near";
-        Party party(config);
-        for (int message = 0; message < 20; ++message) {
-            ASSERT_EQ(party.send(0, 1, 1, pattern(5000, message)), VELO_OK);
-            ASSERT_EQ(party.send(0, 1, 1, pattern(8, message)), VELO_OK);
-            party.settle();
-            ASSERT_EQ(party[1].received.size(), 2U);
-            EXPECT_EQ(party[1].received[0].from_far, far) << message;
-            EXPECT_FALSE(party[1].received[1].from_far) << message;
-            party[1].received.clear();
-        }
     }
 }
 

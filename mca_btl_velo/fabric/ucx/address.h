@@ -14,7 +14,7 @@ namespace velo::fabric::ucx {
 // Followed by the address of the UCX worker. Little-endian, as all that Velo sends. Other builds know where
 // the first two are.
 struct AddressHeader {
-    static constexpr std::uint64_t kMagic = 0x323078634f4c4556ULL;  // "VELOcx02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x313078634f4c4556ULL;  // "VELOcx01": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t name;

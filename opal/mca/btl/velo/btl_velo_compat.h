@@ -25,9 +25,6 @@
 #define MCA_BTL_VELO_NEEDS_SOURCE(tag) ((tag) >= MCA_BTL_TAG_BTL_BASE && (tag) < MCA_BTL_TAG_BTL)
 #endif
 
-/* 0x40 to 0x5f in all series. */
-#define MCA_BTL_VELO_IS_OF_PML(tag) (((tag) & 0xe0) == 0x40)
-
 static inline void mca_btl_velo_deliver(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *source, uint8_t tag,
                                         mca_btl_base_segment_t *segments, size_t count)
 {

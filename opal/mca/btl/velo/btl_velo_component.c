@@ -24,25 +24,6 @@ mca_btl_base_component_t mca_btl_velo_component = {
     .btl_progress = component_progress,
 };
 
-/* The library's copy takes the processor's string instruction from 2112 bytes on, or more, which is slow on some processors,
- * and where the lower 12 bits of the two addresses are nearly the same: what ob1 is to copy, it is given in pieces that are
- * copied by vectors. (From far that makes no difference to the reader, and the one long copy is faster.) */
-enum { MOST_AT_ONCE = 2100, MOST_PIECES = MCA_BTL_DES_MAX_SEGMENTS };
-
-static void deliver_in_pieces(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *source, uint8_t tag, char *data,
-                              size_t bytes)
-{
-    mca_btl_base_segment_t pieces[MOST_PIECES];
-    const size_t fewest = (bytes + MOST_AT_ONCE - 1) / MOST_AT_ONCE, count = fewest <= MOST_PIECES ? fewest : 1;
-    for (size_t i = 0, at = 0; i < count; ++i) {
-        const size_t end = bytes * (i + 1) / count;
-        pieces[i].seg_addr.pval = data + at;
-        pieces[i].seg_len = end - at;
-        at = end;
-    }
-    mca_btl_velo_deliver(btl, source, tag, pieces, count);
-}
-
 static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
@@ -51,10 +32,6 @@ static void message_arrived(void *context, uint8_t tag, void *data, size_t bytes
         OPAL_UNLIKELY(mca_btl_velo_has_network()) && velo_message_is_remote(module->engine) ? &mca_btl_velo_network : &module->super;
     struct mca_btl_base_endpoint_t *source =
         MCA_BTL_VELO_NEEDS_SOURCE(tag) ? mca_btl_velo_endpoint_of(btl, velo_message_source(module->engine)) : NULL;
-    if (bytes > MOST_AT_ONCE && MCA_BTL_VELO_IS_OF_PML(tag) && !velo_message_is_far(module->engine)) {
-        deliver_in_pieces(btl, source, tag, data, bytes);
-        return;
-    }
     mca_btl_base_segment_t segment = {.seg_addr = {.pval = data}, .seg_len = bytes};
     mca_btl_velo_deliver(btl, source, tag, &segment, 1);
 }
