@@ -1,7 +1,6 @@
 // By reference: a message that would take more packets than the credits allow leaves as one, a REF, and stays
 // in the outbox of its sender until the receiver has read it there (flow/outbox.h). To the flow control a REF
 // is a DATA packet like any other.
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -38,11 +37,9 @@ void Engine::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    char text[96];
-    (void)std::snprintf(text, sizeof text, "process [%" PRIu64 ",%" PRIu64 "] is %s", peer.name >> 32,
-                        peer.name & 0xffffffff,
-                        peer.distance.far() ? "far: it shares no cache with this one" : "near");
-    config_.log(config_.context, 20, text);
+    const std::string text = "process " + platform::process_text(peer.name) + " is " +
+                             (peer.distance.far() ? "far: it shares no cache with this one" : "near");
+    config_.log(config_.context, 20, text.c_str());
 }
 
 void Engine::tell_way(std::size_t bytes) const noexcept {
