@@ -20,9 +20,9 @@ struct Message {
     std::vector<char> data;
 };
 
-class Player {
+class PacketPlayer {
  public:
-    explicit Player(Bytes bytes) : input_(bytes), victim_(input_.take<std::uint8_t>()) {}
+    explicit PacketPlayer(Bytes bytes) : input_(bytes), victim_(input_.take<std::uint8_t>()) {}
 
     void play() {
         while (!input_.empty() && !victim_.failed()) command(input_.take<std::uint8_t>());
@@ -174,7 +174,7 @@ class Player {
 }  // namespace
 
 void packets(Bytes bytes) {
-    Player(bytes).play();
+    PacketPlayer(bytes).play();
 }
 
 }  // namespace velo::fuzz

@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "goal/allocations.h"
+#include "goal/compiled.h"
 
 namespace velo::goal {
 namespace {
-
-Schedule compiled(const Graph& graph) {
-    std::string error;
-    const auto schedule = compile(graph, &error);
-    EXPECT_TRUE(schedule) << error;
-    return schedule.value_or(Schedule());
-}
 
 // Acyclic: edges go up in a random order of the vertices.
 Graph random_graph(std::mt19937& random) {

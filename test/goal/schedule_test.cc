@@ -6,18 +6,13 @@
 #include <cstring>
 #include <vector>
 
+#include "goal/compiled.h"
+
 namespace velo::goal {
 namespace {
 
 std::vector<Vertex> list(std::span<const Vertex> vertices) {
     return {vertices.begin(), vertices.end()};
-}
-
-Schedule compiled(const Graph& graph) {
-    std::string error;
-    const auto schedule = compile(graph, &error);
-    EXPECT_TRUE(schedule) << error;
-    return schedule.value_or(Schedule());
 }
 
 std::string refusal(const Graph& graph) {

@@ -9,7 +9,7 @@
 namespace velo::multicast {
 namespace {
 
-Config group(Scheme scheme, std::uint32_t members, std::uint32_t co_roots = 0) {
+Config planned(Scheme scheme, std::uint32_t members, std::uint32_t co_roots = 0) {
     Config config;
     config.scheme = scheme;
     config.members = members;
@@ -22,7 +22,7 @@ TEST(MulticastPlan, every_member_but_the_source_is_in_one_set_and_reports_reach_
         for (std::uint32_t members = 2; members <= 20; ++members)
             for (std::uint32_t source = 0; source < members; ++source)
                 for (const std::uint32_t co_roots : {0U, 1U, members / 2, members - 1}) {
-                    const Plan plan(group(scheme, members, co_roots), source);
+                    const Plan plan(planned(scheme, members, co_roots), source);
                     std::vector<std::uint32_t> collected;
                     for (std::uint32_t m = 0; m < members; ++m)
                         for (const std::uint32_t child : plan.set_of(m)) {
@@ -43,7 +43,7 @@ TEST(MulticastPlan, every_member_but_the_source_is_in_one_set_and_reports_reach_
 
 TEST(MulticastPlan, sets_are_alike_and_do_not_move_with_the_source) {
     for (std::uint32_t source = 0; source < 64; ++source) {
-        const Plan plan(group(Scheme::kCoroot, 64), source);
+        const Plan plan(planned(Scheme::kCoroot, 64), source);
         EXPECT_EQ(plan.co_roots(), 7U);
         for (std::uint32_t m = 0; m < 64; ++m) {
             if (m / 8 == source / 8) continue;
@@ -55,7 +55,7 @@ TEST(MulticastPlan, sets_are_alike_and_do_not_move_with_the_source) {
 TEST(MulticastPlan, point_to_point_transfers_reach_every_co_root_once) {
     for (std::uint32_t co_roots = 1; co_roots < 40; ++co_roots)
         for (const std::uint32_t source : {0U, 3U, 39U}) {
-            Config config = group(Scheme::kCoroot, 40, co_roots);
+            Config config = planned(Scheme::kCoroot, 40, co_roots);
             config.reliable_transfer = true;
             const Plan plan(config, source);
             std::vector<std::uint32_t> reached = {source};

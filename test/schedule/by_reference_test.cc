@@ -23,12 +23,6 @@ namespace {
 using Pairs = Explorer::Pairs;
 using ByReference = Scenario::ByReference;
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (std::string_view name : flow::policy_names()) result.emplace_back(name);
-    return result;
-}
-
 // An outbox of so many chunks of the smallest size; less than one chunk is an outbox without any.
 constexpr std::uint64_t outbox_of(std::uint64_t chunks) {
     return chunks == 0 ? 1 : chunks * 2'304;

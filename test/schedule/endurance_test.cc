@@ -14,12 +14,6 @@
 namespace velo::schedule {
 namespace {
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (std::string_view name : flow::policy_names()) result.emplace_back(name);
-    return result;
-}
-
 Scenario four_processes(const std::string& policy) {
     Scenario scenario;
     scenario.policy = policy;

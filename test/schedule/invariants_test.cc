@@ -22,12 +22,6 @@ class EveryPolicy : public ::testing::TestWithParam<std::tuple<std::string, Patt
     Pattern pattern() const { return std::get<1>(GetParam()); }
 };
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (std::string_view name : flow::policy_names()) result.emplace_back(name);
-    return result;
-}
-
 // The outcome of one schedule; an empty string is a success.
 std::string run_schedule(const std::string& policy, Pattern pattern, std::uint64_t seed,
                          std::uint64_t* events) {

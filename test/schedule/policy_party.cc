@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "flow/lazy.h"
@@ -42,6 +43,12 @@ std::uint32_t most_packets(flow::Policy& policy) {
 }
 
 }  // namespace
+
+std::vector<std::string> names() {
+    std::vector<std::string> result;
+    for (std::string_view name : flow::policy_names()) result.emplace_back(name);
+    return result;
+}
 
 PolicyParty::PolicyParty(const PolicyParty& other)
     : policy_(copy_of<flow::LazyPolicy, flow::DynamicPolicy, flow::StaticPolicy, flow::MvapichDynamicPolicy,

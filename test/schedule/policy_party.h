@@ -17,6 +17,8 @@
 
 namespace velo::schedule {
 
+std::vector<std::string> names();  // of the policies
+
 class PolicyParty : private flow::Carrier {
  public:
     PolicyParty(const Scenario& scenario, std::uint32_t process);

@@ -397,7 +397,7 @@ TEST(RefusalTest, what_was_refused_is_held_for_the_time_and_stays_ahead_of_what_
     for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(party[1].received[i].data, pattern(20, i));
 }
 
-fabric::shm::Address address_of(const Member& member) {
+fabric::shm::Address announced_by(const Member& member) {
     fabric::shm::Address address;
     std::size_t bytes = 0;
     std::memcpy(&address, velo_engine_address(member.engine, &bytes), sizeof address);
@@ -406,7 +406,7 @@ fabric::shm::Address address_of(const Member& member) {
 
 // As it appears to a process in another user namespace: the file has to be found by its name.
 void connect_by_name(const Member& from, const Member& to) {
-    fabric::shm::Address foreign = address_of(to);
+    fabric::shm::Address foreign = announced_by(to);
     foreign.file.namespaces.user ^= 1;
     velo_peer* peer = nullptr;
     char error[512] = "";
@@ -426,7 +426,7 @@ TEST(EngineNameTest, a_mailbox_has_no_name_once_its_process_leaves_without_closi
     std::thread other([&] { connect_by_name(party[1], party[0]); });
     connect_by_name(party[0], party[1]);
     other.join();
-    const fabric::shm::Address addresses[] = {address_of(party[0]), address_of(party[1])};
+    const fabric::shm::Address addresses[] = {announced_by(party[0]), announced_by(party[1])};
     EXPECT_TRUE(has_name(addresses[0]));
     EXPECT_TRUE(has_name(addresses[1]));
     const pid_t child = fork();

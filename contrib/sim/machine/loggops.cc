@@ -16,7 +16,7 @@ using goal::Kind;
 using goal::Vertex;
 
 // What LogGOPSim's queue holds: an operation of `host`, or a message to it.
-struct Event {
+struct LogGopsEvent {
     std::uint64_t time = 0;
     std::uint64_t order = 0;  // of insertion; an event that is put off keeps it
     std::uint64_t begin = 0;  // of a message: when its send began
@@ -31,7 +31,7 @@ struct Event {
     bool is_message = false;
 };
 struct Later {
-    bool operator()(const Event& a, const Event& b) const {
+    bool operator()(const LogGopsEvent& a, const LogGopsEvent& b) const {
         return a.time != b.time ? a.time > b.time : a.order > b.order;
     }
 };
@@ -39,9 +39,9 @@ struct Later {
 // No time gets there but by falling below 0.
 constexpr std::uint64_t kNever = 1ULL << 63;
 
-class Machine {
+class LogGopsMachine {
  public:
-    Machine(const goal::Program& program, const LogGops& parameters, const LogGopsObserver& observer)
+    LogGopsMachine(const goal::Program& program, const LogGops& parameters, const LogGopsObserver& observer)
         : program_(program),
           p_(parameters),
           observer_(observer),
@@ -66,7 +66,7 @@ class Machine {
     LogGopsOutcome run() {
         for (std::uint32_t host = 0; host < runs_.size(); ++host) start(host, true);
         while (!events_.empty()) {
-            const Event event = events_.top();
+            const LogGopsEvent event = events_.top();
             events_.pop();
             touched_.clear();
             if (event.is_message)
@@ -123,7 +123,7 @@ class Machine {
             const goal::Operation o = goal::plain(run.schedule().operation(v), {p_.local_ns_per_byte});
             if (o.kind == Kind::kSend && o.tag == goal::kAny)
                 throw std::runtime_error(program_.place(host, v) + ": a send needs a tag");
-            Event event;
+            LogGopsEvent event;
             event.kind = o.kind;
             event.host = host;
             event.peer = o.peer;
@@ -136,8 +136,8 @@ class Machine {
         }
         // Not stable on purpose: the order of equal ones is that of std::sort, as in LogGOPSim.
         std::sort(fresh_.begin(), fresh_.end(),
-                  [](const Event& a, const Event& b) { return a.kind < b.kind; });
-        for (Event& event : fresh_) {
+                  [](const LogGopsEvent& a, const LogGopsEvent& b) { return a.kind < b.kind; });
+        for (LogGopsEvent& event : fresh_) {
             if (!at_first) {
                 event.time = cpu(host, event.cpu);
                 if (event.kind == Kind::kSend) event.time = std::max(event.time, sends(host, event.nic));
@@ -146,18 +146,18 @@ class Machine {
         }
     }
 
-    void push(Event& event) {
+    void push(LogGopsEvent& event) {
         event.order = order_++;
         events_.push(event);
     }
-    void put_off(Event event, std::uint64_t time) {
+    void put_off(LogGopsEvent event, std::uint64_t time) {
         if (time >= kNever)
             throw std::runtime_error(
                 "the time runs backwards: an empty message takes -O or -G, which is more than -o, -g or -L");
         event.time = time;
         events_.push(event);
     }
-    void observe(const Event& event, std::uint64_t end) const {
+    void observe(const LogGopsEvent& event, std::uint64_t end) const {
         if (observer_)
             observer_({event.host, event.cpu, event.time, end, event.is_message ? event.peer : event.host,
                        event.vertex, event.is_message});
@@ -167,7 +167,7 @@ class Machine {
         touched_.push_back(host);
     }
 
-    void calculate(const Event& event) {
+    void calculate(const LogGopsEvent& event) {
         std::uint64_t& free = cpu(event.host, event.cpu);
         if (free > event.time) return put_off(event, free);
         free = event.time + event.bytes + noise(event.host, event.time, event.bytes);
@@ -176,7 +176,7 @@ class Machine {
         finish(event.host, event.vertex);
     }
 
-    void send(const Event& event) {
+    void send(const LogGopsEvent& event) {
         std::uint64_t& free = cpu(event.host, event.cpu);
         std::uint64_t& interface = sends(event.host, event.nic);
         if (std::max(free, interface) > event.time) return put_off(event, std::max(free, interface));
@@ -185,7 +185,7 @@ class Machine {
         free = event.time + p_.o + further(event.bytes, p_.O) + noise(event.host, event.time, p_.o);
         interface = event.time + p_.g + further(event.bytes, p_.G);
         observe(event, free);
-        Event message = event;
+        LogGopsEvent message = event;
         message.is_message = true;
         std::swap(message.host, message.peer);
         message.begin = event.time;
@@ -194,7 +194,7 @@ class Machine {
         if (event.bytes <= p_.S) finish(event.host, event.vertex);
     }
 
-    void receive(const Event& event) {
+    void receive(const LogGopsEvent& event) {
         runs_[event.host].started(event.vertex);
         touched_.push_back(event.host);
         const auto message = exchange_.receive(event.host, event.vertex, event.peer, event.tag);
@@ -203,7 +203,7 @@ class Machine {
         finish(event.host, event.vertex);
     }
 
-    void arrive(const Event& event) {
+    void arrive(const LogGopsEvent& event) {
         std::uint64_t& free = cpu(event.host, event.cpu);
         std::uint64_t& interface = receives(event.host, event.nic);
         if (std::max(free, interface) > event.time) return put_off(event, std::max(free, interface));
@@ -218,7 +218,7 @@ class Machine {
     }
 
     // The sender of a rendezvous goes on at the moment at which its receive is found.
-    void answer(std::uint32_t sender, Vertex send, const Event& found) {
+    void answer(std::uint32_t sender, Vertex send, const LogGopsEvent& found) {
         std::uint64_t& free = cpu(sender, found.cpu);
         std::uint64_t& interface = sends(sender, found.nic);
         finish(sender, send);
@@ -234,17 +234,17 @@ class Machine {
     std::vector<goal::Run> runs_;
     std::vector<std::uint64_t> first_noise_;  // by host; empty: there is none
     goal::Exchange exchange_;
-    std::priority_queue<Event, std::vector<Event>, Later> events_;
+    std::priority_queue<LogGopsEvent, std::vector<LogGopsEvent>, Later> events_;
     std::uint64_t order_ = 0;
     std::vector<std::uint32_t> touched_;  // hosts at which something may have become ready
-    std::vector<Event> fresh_;
+    std::vector<LogGopsEvent> fresh_;
 };
 
 }  // namespace
 
 LogGopsOutcome run_loggops(const goal::Program& program, const LogGops& parameters,
                            const LogGopsObserver& observer) {
-    return Machine(program, parameters, observer).run();
+    return LogGopsMachine(program, parameters, observer).run();
 }
 
 }  // namespace velo::sim

@@ -22,9 +22,9 @@ constexpr std::uint32_t kEverybody = UINT32_MAX;
 constexpr std::uint32_t kHeader = 48, kAckBytes = 12;
 constexpr Time kBetween = 100'000'000;  // of broadcasts one by one: acknowledgements have time to settle
 
-class Machine {
+class MulticastMachine {
  public:
-    explicit Machine(const MulticastRun& run)
+    explicit MulticastMachine(const MulticastRun& run)
         : run_(run), costs_(run.costs), random_(run.seed), interfaces_(run.nodes) {
         processes_.resize(run.processes());
         if (run.mode == Mode::kLeaders) group_.resize(run.nodes);
@@ -91,7 +91,7 @@ class Machine {
 
     class Wire final : public multicast::Carrier {
      public:
-        Wire(Machine& machine, std::uint32_t process) : machine_(machine), process_(process) {}
+        Wire(MulticastMachine& machine, std::uint32_t process) : machine_(machine), process_(process) {}
         void multicast(const Datagram& datagram) override { machine_.post(process_, kEverybody, datagram); }
         void send(std::uint32_t to, const Datagram& datagram) override {
             machine_.post(process_, machine_.group_[to], datagram);
@@ -100,7 +100,7 @@ class Machine {
         void deliver(std::uint32_t, Sequence sequence) override { machine_.has(process_, sequence); }
 
      private:
-        Machine& machine_;
+        MulticastMachine& machine_;
         std::uint32_t process_;
     };
 
@@ -517,7 +517,7 @@ std::uint32_t switches_between(std::uint32_t a, std::uint32_t b) {
 }
 
 MulticastOutcome run_multicast(const MulticastRun& run) {
-    return Machine(run).run();
+    return MulticastMachine(run).run();
 }
 
 MulticastModel model_of(const MulticastRun& run) {
