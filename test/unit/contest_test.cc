@@ -177,7 +177,9 @@ TEST_F(ThreeWays, what_somebody_expects_holds_until_the_first_trial) {
     for (std::uint32_t sent = 2; !contest.tries(5000); ++sent) {
         ASSERT_LT(sent, kTrial) << "it waits for a trial, the others for a round of it";
         send(1, {100, 110, 90});
-        if (sent < kTrial - 1) EXPECT_FALSE(contest.tries(5000)) << sent;
+        if (sent < kTrial - 1) {
+            EXPECT_FALSE(contest.tries(5000)) << sent;
+        }
     }
     const unsigned due = contest.way(5000);
     contest.expect(5000, (due + 1) % 3);
