@@ -47,7 +47,7 @@ class Tree:
 
     def compile(self, sources):
         """As one file."""
-        made = self.directory / f"{len(self.objects)}-{pathlib.Path(sources[0]).stem}.o"
+        made = self.directory / (sources[0].replace("/", "-") + ".o")
         includes = [f"-I{self.directory / part}" for part in PARTS]
         subprocess.run([COMPILER, "-std=c++20", "-O1", *includes, "-x", "c++", "-c", "-", "-o", made], check=True, timeout=300, text=True,
                        input="".join(f'#include "{self.directory / source}"\n' for source in sources))

@@ -12,7 +12,6 @@
 
 #include "driver.h"
 #include "explore.h"
-#include "flow/policies.h"
 #include "policy_party.h"
 #include "scenario.h"
 #include "world.h"

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "driver.h"
-#include "flow/policies.h"
 #include "policy_party.h"
 #include "scenario.h"
 #include "world.h"
