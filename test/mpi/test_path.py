@@ -73,17 +73,43 @@ def test_a_message_of_one_run_executes_little_more(mpi, size):
     assert too_many(counts(mpi, size), MOST_OF_RUN[LAYER][size]) == {}
 
 
+def listing_of(plugin):
+    return subprocess.run(["objdump", "-dC", "--no-show-raw-insn", plugin], capture_output=True, text=True, check=True).stdout
+
+
 def instructions_by_function(plugin):
     """The hints to the cache that are in the object, and the clearing of memory, by the function that they are in."""
-    listing = subprocess.run(["objdump", "-dC", "--no-show-raw-insn", plugin], capture_output=True, text=True, check=True).stdout
     found, function = {}, None
-    for line in listing.splitlines():
+    for line in listing_of(plugin).splitlines():
         begins = re.match(r"[0-9a-f]+ <(.*)>:$", line)
         function = begins[1] if begins else function
         hint = re.search(r"\t(prefetcht0|prefetchw|cldemote|rep stos)\b", line)
         if hint:
             found.setdefault(hint[1], []).append(function)
     return found
+
+
+def ends_with_vectors_in_use(function):
+    """Where a function returns, calls or jumps to another while the upper halves of 32-byte registers may be in use."""
+    code = re.findall(r"^ *([0-9a-f]+):\t(?:(?:notrack|lock|bnd) )*(\S+) *(.*)$", function, re.MULTILINE)
+    places = {address: index for index, (address, _, _) in enumerate(code)}
+    ends, seen, ahead = set(), set(), [(0, False)]
+    while ahead:
+        index, used = ahead.pop()
+        if index == len(code) or (index, used) in seen:
+            continue
+        seen.add((index, used))
+        address, name, operands = code[index]
+        used = name != "vzeroupper" and (used or "%ymm" in operands)
+        jumps = name.startswith("j")
+        target = places.get(operands.split(" ")[0]) if jumps else None
+        if used and (name in ("ret", "call") or (jumps and target is None)):
+            ends.add(f"{address}: {name} {operands}")
+        if target is not None:
+            ahead.append((target, used))
+        if name not in ("ret", "jmp"):
+            ahead.append((index + 1, used))
+    return ends
 
 
 @pytest.fixture(scope="session")
@@ -102,6 +128,15 @@ def test_the_hints_to_the_cache_are_in_the_object(plugin):
     assert len(fetches) >= 3, found  # the lines of a run, the header behind it, the second line that is waited for
     # A packet's, a run's or a train's lines, those of an answer; what is waited for.
     assert len(found["prefetchw"]) >= 4 and len(found["cldemote"]) >= 3, found
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="objdump is not here")
+@pytest.mark.skipif(LAYER != "btl", reason="the same object")
+def test_no_function_leaves_vectors_in_use(plugin):
+    """Each 16-byte load behind it would wait for the last one of its register: twice the time of 128 to 1024 bytes, once."""
+    functions = [text for text in listing_of(plugin).split("\n\n") if "%ymm" in text]
+    assert any("copy_lines_by_vectors" in text for text in functions), len(functions)
+    assert {text.partition("\n")[0]: sorted(ends) for text in functions if (ends := ends_with_vectors_in_use(text))} == {}
 
 
 WAY = ("mca_btl_velo_sendi", "message_arrived", "mca_mtl_velo_send", "mca_mtl_velo_irecv", "receive_done", "Engine::progress", "Messenger::arrived")
