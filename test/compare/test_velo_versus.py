@@ -101,7 +101,7 @@ def test_size_classes_have_worst_median_best_and_verdict(versus, tmp_path):
 
 
 def test_contestants_are_compared_within_a_distance_alone(versus, tmp_path):
-    far, near, sibling = [0.16, 1.0, 0.2, 1.1], [0.027, 1.0, 0.06, 1.0], [0.026, 1.4, 0.2, 1.8]
+    far, near, sibling = [0.16, 1.0, 0.2, 1.1], [0.027, 1.0, 0.06, 1.4], [0.026, 1.6, 0.2, 1.9]
     places = {"velo:1": near, "velo:2": far, "vader:1": far, "vader:2": near, "ucx:1": near, "ucx:2": far}
     done = versus("--sizes", "8", FAKE_LINES=json.dumps(places), FAKE_SLOWS_DOWN="vader")
     assert done.returncode == 0, done.stderr
