@@ -39,7 +39,7 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
       tries_(tries),
       config_(config) {
     if (rings_.plan().none()) return;
-    contest_.warms(kInTurn, in_turn.bytes());
+    contest_.settles(kInTurn, in_turn.bytes());
     under_way_.reserve(flow::DepositPlan::kRings);
     waiting_.reserve(kMostWaiting);
     for (unsigned kind = 0; kind < flow::DepositPlan::kKinds; ++kind)

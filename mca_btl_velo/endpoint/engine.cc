@@ -184,7 +184,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
-    references_.warms(kInTurn, in_turn_.bytes());
+    references_.settles(kInTurn, in_turn_.bytes());
     references_.settles(kInPackets, std::min(velo_.reader.capacity() * wire::kPacketBytes, kMostSettled));
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();

@@ -60,11 +60,8 @@ class Contest {
         }
     }
 
-    // What goes this way goes through so much memory, round and round, which is cold where it was not used
-    // for a while: of a trial the first block that way counts behind it.
-    void warms(unsigned way, std::size_t bytes) { cold_bytes_[way] = bytes; }
-    // The same, where the lines are in another state in use than after anything else has gone between: each
-    // block that way counts behind it.
+    // What goes this way goes through so much memory, round and round, whose lines are in another state in
+    // use than after anything else has gone between: each block that way counts behind it.
     void settles(unsigned way, std::size_t bytes) { settling_bytes_[way] = bytes; }
     // What somebody knows better as long as this size has had no trial, which then waits as where the last
     // way is expected.
@@ -211,10 +208,9 @@ class Contest {
         return std::clamp(static_cast<std::uint32_t>(kWindowBytes / (kLeast << index)), block(index), kBlock);
     }
     static constexpr std::uint32_t uncounted(std::uint32_t length) { return std::max(length / 4, 1U); }
-    // Messages before those that count, of so many blocks of a trial, the first one among them or not.
-    std::uint32_t before(unsigned index, unsigned way, bool first, std::uint32_t blocks) const {
-        const std::size_t bytes = (first ? cold_bytes_[way] : 0) + blocks * settling_bytes_[way];
-        return static_cast<std::uint32_t>(bytes / (kLeast << index));
+    // Those that settle a way.
+    std::uint32_t settling(unsigned index, unsigned way) const {
+        return static_cast<std::uint32_t>(settling_bytes_[way] / (kLeast << index));
     }
     static constexpr std::uint32_t trial(unsigned index, std::uint32_t length, std::uint8_t rounds) {
         return rounds * ways(index) * (uncounted(length) + length);
@@ -267,8 +263,7 @@ class Contest {
         size.counts = false;
         size.started = 0;
         size.way = due(size, ways(index));
-        size.uncounted = uncounted(size.length);
-        size.uncounted += before(index, size.way, size.shortest[size.way] == kNone, 1);
+        size.uncounted = uncounted(size.length) + settling(index, size.way);
         size.left = size.uncounted;
     }
     static void number(Class& size) { size.block = static_cast<std::uint8_t>((size.block + 1) % kOther); }
@@ -316,7 +311,7 @@ class Contest {
         size.waited = 0;
         number(size);
         std::uint32_t all = trial(index, size.length, kRounds);
-        for (unsigned way = 0; way < ways(index); ++way) all += before(index, way, true, kRounds);
+        for (unsigned way = 0; way < ways(index); ++way) all += kRounds * settling(index, way);
         size.left = std::max(size.run * all, std::min(worth(size, index), kLongestRun * all));
         ++size.trials;
         tell(index);
@@ -330,8 +325,8 @@ class Contest {
             const float times =
                 std::min(size.shortest[way] == kNone ? kHopeless : size.shortest[way] / best, kMostTimes);
             const std::uint32_t blocks = times < kHopeless ? kRounds : 1;
-            messages += (times - 1) * (block * static_cast<float>(blocks) +
-                                       static_cast<float>(before(index, way, true, blocks)));
+            messages +=
+                (times - 1) * static_cast<float>(blocks) * (block + static_cast<float>(settling(index, way)));
         }
         const std::uint32_t parts = size.trials > 0 ? kWorth : kWorthOfFirst;
         return static_cast<std::uint32_t>(static_cast<float>(parts) * messages);
@@ -361,7 +356,7 @@ class Contest {
 
     std::size_t last_from_;
     std::uint32_t patience_;
-    std::array<std::size_t, kWays> cold_bytes_{}, settling_bytes_{};
+    std::array<std::size_t, kWays> settling_bytes_{};
     std::array<Class, kClasses> classes_{};
 };
 
