@@ -113,7 +113,9 @@ class Deposits {
     // in turn, as usual, too; or left where it is.
     enum : std::uint8_t { kUsual, kOtherwise, kByString, kInTurn, kElsewhere, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
-    using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 2UL * 1024 * 1024>;
+    // Blocks as short as can be: there are many ways, and programs that send few of a size are to see the
+    // best.
+    using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 512UL * 1024, kLeast, 32UL * 1024 * 1024>;
     static_assert(Ways::kSizes <= fabric::shm::kStoringSizes);
     std::uint32_t follow_or_try(Peer& peer, std::size_t bytes);
     static Ways::Ticket ticket_of(std::uint32_t name);

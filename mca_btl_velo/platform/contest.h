@@ -31,7 +31,7 @@ namespace velo::platform {
 // another way than the others show little.
 template <std::size_t kLeast, unsigned kClasses, std::uint32_t kBlock, unsigned kWays = 2,
           std::size_t kLeastOfLast = kLeast, std::size_t kBlockBytes = 1UL * 1024 * 1024,
-          std::size_t kLeastOfLastTwo = kLeast>
+          std::size_t kLeastOfLastTwo = kLeast, std::size_t kWindowBytes = 16UL * 1024 * 1024>
 class Contest {
     static_assert(std::has_single_bit(kLeast) && std::has_single_bit(kLeastOfLast) &&
                   std::has_single_bit(kLeastOfLastTwo) && kLeastOfLast >= kLeastOfLastTwo &&
@@ -63,12 +63,17 @@ class Contest {
     // What goes this way goes through so much memory, round and round, whose lines are in another state in
     // use than after anything else has gone between: each block that way counts behind it.
     void settles(unsigned way, std::size_t bytes) { settling_bytes_[way] = bytes; }
-    // What somebody knows better as long as this size has had no trial, which then waits as where the last
-    // way is expected.
+    // What somebody knows better before the first trial of this size, which then waits as where the last way
+    // is expected; one that is under way already ends without an outcome.
     void expect(std::size_t bytes, unsigned way) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
-        if (size.trials > 0 || size.rounds > 0) return;
+        if (size.trials > 0 || (size.rounds > 0 && size.waits)) return;
+        if (std::exchange(size.rounds, 0) > 0) {
+            number(size);
+            size.bytes = 0;
+            size.left = before_first(index, size.length);
+        }
         size.way = size.chosen = static_cast<std::uint8_t>(way);
         const std::uint32_t before = before_first(index, size.length);
         size.waits = true;
@@ -158,7 +163,6 @@ class Contest {
 
  private:
     static constexpr std::uint32_t kShortestBlock = 2;
-    static constexpr std::size_t kWindowBytes = 16 * kBlockBytes;
     // Messages that begin in vain while a block waits for the end of its own: some of those are lost, with
     // their peer, and it begins anew.
     static constexpr std::uint32_t kLost = 4096;

@@ -189,6 +189,24 @@ TEST_F(ThreeWays, what_somebody_expects_holds_until_the_first_trial) {
     EXPECT_EQ(contest.way(5000), 2U);
 }
 
+// Whoever knows better may notice late, as in the first window of many messages.
+TEST_F(ThreeWays, what_somebody_expects_ends_a_first_trial_that_did_not_wait_for_it) {
+    const auto clock = [this] { return ++now; };
+    std::vector<Three::Ticket> tickets;
+    while (!contest.tries(5000)) contest.ended(5000, contest.begin(5000, clock), clock);
+    for (int i = 0; i < 8; ++i) tickets.push_back(contest.begin(5000, clock));
+    contest.expect(5000, 2);
+    EXPECT_EQ(contest.way(5000), 2U);
+    EXPECT_FALSE(contest.tries(5000));
+    for (const Three::Ticket ticket : tickets) contest.ended(5000, ticket, clock);
+    EXPECT_EQ(contest.under_way(5000), 0U);
+    EXPECT_EQ(send(kTrial - 1, {100, 110, 90})[2], kTrial - 1) << "those of the trial before do not count";
+    send(1, {100, 110, 90});
+    EXPECT_TRUE(contest.tries(5000));
+    send(kTrial, {100, 80, 90});
+    EXPECT_EQ(contest.way(5000), 1U);
+}
+
 TEST_F(ThreeWays, a_choice_is_told_once_and_seen_as_a_digit) {
     EXPECT_EQ(contest.digits(), 11111111U);
     unsigned told = 0;
