@@ -42,8 +42,6 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
     contest_.settles(kInTurn, in_turn.bytes());
     under_way_.reserve(flow::DepositPlan::kRings);
     waiting_.reserve(kMostWaiting);
-    for (unsigned kind = 0; kind < flow::DepositPlan::kKinds; ++kind)
-        last_number_[kind] = flow::DepositPlan::kNumbers[kind].again() - 1;
 }
 
 Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
@@ -78,25 +76,37 @@ bool Deposits::have_memory(Kind kind) {
     }
 }
 
-// The next number of a ring that the peer will have read when it comes to what it is about to be told, since
-// it was told of all that is there before that. 0: none.
+// For one that waits for others of its peer, which will have read them when it comes to what it is about to
+// be told, since it was told of them before that. 0: none.
 std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
     if (config_.threads || waiting_.size() == kMostWaiting) return 0;
-    const flow::DepositPlan::Numbers& its = flow::DepositPlan::kNumbers[kind];
-    const auto of_kind = [&](const UnderWay& deposit) { return deposit.ring - its.first_ring < its.rings; };
+    const auto of_kind = [kind](const UnderWay& deposit) { return kind_of(deposit.name) == kind; };
+    if (std::none_of(under_way_.begin(), under_way_.end(), of_kind)) return 0;
     for (const UnderWay& deposit : under_way_)
         if (of_kind(deposit) && deposit.peer != &peer) return 0;
-    std::uint32_t& number = last_number_[kind];
-    for (std::uint32_t tries = 0; tries < its.rings; ++tries) {
-        number = number + 1 < its.end ? number + 1 : its.again();
-        const std::uint32_t ring = flow::DepositPlan::ring_of(number);
-        if (!rings_.is_lent(ring)) continue;
-        const auto has_it = [number](const UnderWay& deposit) { return number_of(deposit.name) == number; };
+    return kind == Kind::kAtHand ? next_turn() : await_room();
+}
+
+// The next number of a ring at hand.
+std::uint32_t Deposits::next_turn() {
+    constexpr const flow::DepositPlan::Numbers& kIts = flow::DepositPlan::kNumbers[Kind::kAtHand];
+    for (std::uint32_t tries = 0; tries < kIts.rings; ++tries) {
+        last_turn_ = last_turn_ + 1 < kIts.end ? last_turn_ + 1 : kIts.again();
+        if (!rings_.is_lent(flow::DepositPlan::ring_of(last_turn_))) continue;
+        const auto has_it = [this](const UnderWay& deposit) { return number_of(deposit.name) == last_turn_; };
         if (std::any_of(under_way_.begin(), under_way_.end(), has_it)) break;
         if (std::any_of(waiting_.begin(), waiting_.end(), has_it)) break;
-        return number;
+        return last_turn_;
     }
     return 0;
+}
+
+// Until it has room, nothing is there.
+std::uint32_t Deposits::await_room() {
+    const std::uint32_t ring = rings_.reserve_in_turn();
+    if (ring == flow::DepositPlan::kRings) return 0;
+    mailbox_.deposit_header(ring).number.store(0, std::memory_order_relaxed);
+    return flow::DepositPlan::first_number_of(ring);
 }
 
 void Deposits::open(const UnderWay& deposit) const {
@@ -158,15 +168,21 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
 flow::DepositRings::Ring Deposits::take(Kind kind, std::size_t bytes, Storing by) {
     using Pick = flow::DepositRings::Pick;
     if (kind == Kind::kInTurn) {
-        flow::DepositRings::Ring ring = rings_.take_in_turn(bytes);
-        // The outbox hears of what has been read when it needs a chunk itself.
-        if (ring.none() || ring.place < std::exchange(last_place_, ring.place)) {
-            outbox_.sweep([this](std::uint32_t place) { return mailbox_.is_read(place); });
-            if (ring.none()) ring = rings_.take_in_turn(bytes);
-        }
-        return ring;
+        const std::uint32_t index = rings_.reserve_in_turn();
+        if (index == flow::DepositPlan::kRings) return {};
+        if (cut(index, bytes)) return rings_.ring(index);
+        rings_.give_back(index);
+        return {};
     }
     return rings_.take_at_hand(by == Storing::kPastCaches ? Pick::kNext : Pick::kFirst);
+}
+
+// The outbox hears of what has been read when it needs a chunk itself.
+bool Deposits::cut(std::uint32_t ring, std::size_t bytes) {
+    const bool first = rings_.cut(ring, bytes);
+    if (first && rings_.ring(ring).place >= std::exchange(last_place_, rings_.ring(ring).place)) return true;
+    outbox_.sweep([this](std::uint32_t place) { return mailbox_.is_read(place); });
+    return first || rings_.cut(ring, bytes);
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {
@@ -230,18 +246,32 @@ Deposits::Place Deposits::find(std::uint32_t name) {
                         [name](const UnderWay& deposit) { return deposit.name == name; });
 }
 
-// Its ring goes to the first one that waits for it.
+// Its ring, or its room, goes to the first one that waits for it.
 void Deposits::forget(Place deposit) {
     stop_feeding(*deposit);
+    const bool in_turn = kind_of(deposit->name) == Kind::kInTurn;
     const auto next = std::find_if(waiting_.begin(), waiting_.end(),
                                    [&](const UnderWay& waits) { return waits.ring == deposit->ring; });
-    if (next == waiting_.end()) {
-        rings_.give_back(deposit->ring);
-        under_way_.erase(deposit);
-    } else {
+    if (next != waiting_.end()) {
         *deposit = *next;
         waiting_.erase(next);
-        open(*deposit);
+        return open(*deposit);
+    }
+    rings_.give_back(deposit->ring);
+    under_way_.erase(deposit);
+    if (in_turn) give_room();
+}
+
+void Deposits::give_room() {
+    for (auto waits = waiting_.begin(); waits != waiting_.end();) {
+        if (kind_of(waits->name) != Kind::kInTurn) {
+            ++waits;
+            continue;
+        }
+        if (!cut(waits->ring, waits->bytes)) return;
+        under_way_.push_back(*waits);
+        open(under_way_.back());
+        waits = waiting_.erase(waits);
     }
 }
 
@@ -255,8 +285,11 @@ void Deposits::end(Peer& peer, std::uint32_t name, std::size_t bytes) {
 
 template <class Ended>
 void Deposits::end_waiting(Ended&& ended) {
-    if (waiting_.empty()) return;
-    feeding_ -= static_cast<std::uint32_t>(std::erase_if(waiting_, ended));
+    feeding_ -= static_cast<std::uint32_t>(std::erase_if(waiting_, [&](const UnderWay& waits) {
+        if (!ended(waits)) return false;
+        if (kind_of(waits.name) == Kind::kInTurn) rings_.give_back(waits.ring);
+        return true;
+    }));
 }
 
 template <class Ended>
@@ -323,14 +356,15 @@ const char* Deposits::violation() const {
                          std::count_if(waiting_.begin(), waiting_.end(), feeds);
     if (feeding != feeding_) return "deposits that are fed are miscounted";
     for (const UnderWay& waits : waiting_) {
+        const bool in_turn = kind_of(waits.name) == Kind::kInTurn;
         const auto is_before = [&](const UnderWay& deposit) {
-            return deposit.ring == waits.ring && deposit.peer == waits.peer;
+            return in_turn || (deposit.ring == waits.ring && deposit.peer == waits.peer);
         };
         const auto has_its_number = [&](const UnderWay& deposit) {
             return &deposit != &waits && number_of(deposit.name) == number_of(waits.name);
         };
         if (std::none_of(under_way_.begin(), under_way_.end(), is_before))
-            return "a deposit waits for a ring that is not of its peer";
+            return "a deposit waits for a ring that is not of its peer, or for nothing";
         if (std::any_of(under_way_.begin(), under_way_.end(), has_its_number) ||
             std::any_of(waiting_.begin(), waiting_.end(), has_its_number))
             return "two deposits have one number";

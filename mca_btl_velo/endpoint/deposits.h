@@ -83,7 +83,11 @@ class Deposits {
     bool have_memory(Kind kind);
     flow::DepositRings::Ring take(Kind kind, std::size_t bytes, Storing by);
     std::size_t store(const UnderWay& deposit) const;
+    bool cut(std::uint32_t ring, std::size_t bytes);
     std::uint32_t await_ring(Kind kind, const Peer& peer);
+    std::uint32_t next_turn();
+    std::uint32_t await_room();
+    void give_room();
     void open(const UnderWay& deposit) const;
     void stop_feeding(UnderWay& deposit);
     Place find(std::uint32_t name);
@@ -105,10 +109,11 @@ class Deposits {
     const velo_config& config_;
     enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_[flow::DepositPlan::kKinds]{};
     std::vector<UnderWay> under_way_;  // room for all from the start
-    std::vector<UnderWay> waiting_;    // for the ring of one under way, of the same peer; in that order
+    std::vector<UnderWay>
+        waiting_;  // for the ring of one under way, or room, of the same peer; in that order
     std::uint32_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
-    std::uint32_t last_number_[flow::DepositPlan::kKinds];  // of one that waited
+    std::uint32_t last_turn_ = flow::DepositPlan::kNumbers[Kind::kAtHand].again() - 1;  // of one that waited
     // Stored in a ring at hand as usual at the peer's distance, or as at the other distance, or by string; or
     // in turn, as usual, too; or left where it is.
     enum : std::uint8_t { kUsual, kOtherwise, kByString, kInTurn, kElsewhere, kWays };

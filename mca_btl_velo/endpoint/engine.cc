@@ -57,11 +57,10 @@ std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t pe
 
 // What is stored into comes back when neither core's own cache holds it any more.
 std::uint64_t resolve_deposit_bytes(const velo_config& config) {
-    constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
+    constexpr std::uint64_t kLeast = 2U << 20, kMost = 8U << 20;
     if (config.oversubscribed) return 0;  // there are none
     if (config.deposit_bytes != 0) return config.deposit_bytes;
-    const std::uint64_t cache = platform::second_level_cache_bytes();
-    return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
+    return std::clamp(2 * platform::second_level_cache_bytes(), kLeast, kMost);  // 0: unknown
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.

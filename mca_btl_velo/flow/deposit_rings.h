@@ -3,11 +3,11 @@
 //
 // Three are at hand, and used again as soon as they have been read: they stay in the caches of both sides,
 // which is best where a line that the other core holds is taken back at little cost. The others are cut in
-// turn (flow/in_turn.h), as long as their data.
+// turn (flow/in_turn.h), as long as their data, as soon as there is room.
 //
-// A peer is told a number, of a byte, that stands for a ring and one of its turns: it may know of several
-// deposits that have it one after the other. Each kind has numbers of its own, the first so many for its
-// rings in order, the next for the same ones, and so on.
+// A peer is told a number, of a byte, that stands for a ring and, of those at hand, one of its turns: it may
+// know of several deposits that have it one after the other. Each kind has numbers of its own, the first so
+// many for its rings in order, the next for the same ones, and so on.
 //
 // Pure: the memory is the user's.
 #pragma once
@@ -30,7 +30,7 @@ class DepositPlan {
         std::uint32_t first_ring, rings;
         std::uint32_t again() const { return first + rings; }  // the first of the second turns
     };
-    static constexpr Numbers kNumbers[kKinds] = {{1, 127, 0, 3}, {127, 255, 3, 64}};
+    static constexpr Numbers kNumbers[kKinds] = {{1, 127, 0, 3}, {127, 191, 3, 64}};
     static constexpr std::uint32_t kRings = 3 + 64;
     // Of those at hand; what the others are a multiple of.
     static constexpr std::uint32_t kRing = 32768, kGrain = 4096;
@@ -99,20 +99,32 @@ class DepositRings {
         }
         return {};
     }
-    // For so many bytes, or as many as there are.
-    Ring take_in_turn(std::size_t bytes) {
-        const std::uint32_t index = next_in_turn();
-        if (index == DepositPlan::kRings || plan_.none()) return {};
+    // One in turn, without room yet; kRings: all are lent.
+    std::uint32_t reserve_in_turn() {
+        if (plan_.none()) return DepositPlan::kRings;
+        for (std::uint32_t step = 0; step < kInTurn.rings; ++step) {
+            const std::uint32_t index = kInTurn.first_ring + (next_in_turn_ + step) % kInTurn.rings;
+            if (is_lent(index)) continue;
+            next_in_turn_ = (index - kInTurn.first_ring + 1) % kInTurn.rings;
+            lend(index);
+            rings_[index] = {index};
+            return index;
+        }
+        return DepositPlan::kRings;
+    }
+    // Room for so many bytes, or as many as there are. False: there is none.
+    bool cut(std::uint32_t index, std::size_t bytes) {
         constexpr std::size_t kGrain = DepositPlan::kGrain;
         const InTurn::Cut cut = in_turn_->take((bytes + kGrain - 1) / kGrain * kGrain);
-        if (cut.none()) return {};
+        if (cut.none()) return false;
         cuts_[index - kInTurn.first_ring] = cut.index;
-        lend(index);
-        return rings_[index] = {index, plan_.begin_of(DepositPlan::kInTurn) + cut.place, cut.bytes};
+        rings_[index] = {index, plan_.begin_of(DepositPlan::kInTurn) + cut.place, cut.bytes};
+        return true;
     }
     void give_back(std::uint32_t index) {
         lent_[index / kBits] &= ~bit(index);
-        if (index >= kInTurn.first_ring) in_turn_->give_back(cuts_[index - kInTurn.first_ring]);
+        if (index >= kInTurn.first_ring && !rings_[index].none())
+            in_turn_->give_back(cuts_[index - kInTurn.first_ring]);
     }
     const Ring& ring(std::uint32_t index) const { return rings_[index]; }
     bool is_lent(std::uint32_t index) const { return (lent_[index / kBits] & bit(index)) != 0; }
@@ -123,16 +135,6 @@ class DepositRings {
     static constexpr const DepositPlan::Numbers& kInTurn = DepositPlan::kNumbers[DepositPlan::kInTurn];
     static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << index % kBits; }
     void lend(std::uint32_t index) { lent_[index / kBits] |= bit(index); }
-    std::uint32_t next_in_turn() {
-        for (std::uint32_t step = 0; step < kInTurn.rings; ++step) {
-            const std::uint32_t index = kInTurn.first_ring + (next_in_turn_ + step) % kInTurn.rings;
-            if (is_lent(index)) continue;
-            next_in_turn_ = (index - kInTurn.first_ring + 1) % kInTurn.rings;
-            return index;
-        }
-        return DepositPlan::kRings;
-    }
-
     DepositPlan plan_;
     InTurn* in_turn_ = nullptr;
     std::array<Ring, DepositPlan::kRings> rings_{};

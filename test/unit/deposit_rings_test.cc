@@ -112,15 +112,16 @@ TEST(InTurnTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
     }
 }
 
-TEST(DepositPlanTest, each_number_stands_for_one_ring_and_all_rings_have_several) {
+TEST(DepositPlanTest, each_number_stands_for_one_ring_and_those_at_hand_have_many) {
     unsigned turns[DepositPlan::kRings]{};
-    for (std::uint32_t number = 1; number < 255; ++number) {
+    for (std::uint32_t number = 1; number < 191; ++number) {
         const std::uint32_t ring = DepositPlan::ring_of(number);
         ASSERT_LT(ring, DepositPlan::kRings);
         EXPECT_TRUE(turns[ring]++ != 0 || DepositPlan::first_number_of(ring) == number) << number;
     }
-    for (std::uint32_t ring = 0; ring < DepositPlan::kRings; ++ring) EXPECT_GE(turns[ring], 2U) << ring;
-    for (const std::uint32_t number : {0U, 255U, 256U, ~0U})
+    for (std::uint32_t ring = 0; ring < DepositPlan::kRings; ++ring)
+        EXPECT_EQ(turns[ring], ring < 3 ? 42U : 1U) << ring;
+    for (const std::uint32_t number : {0U, 191U, 255U, 256U, ~0U})
         EXPECT_EQ(DepositPlan::ring_of(number), DepositPlan::kRings) << number;
 }
 
@@ -140,7 +141,7 @@ TEST(DepositRingsTest, without_memory_there_are_none) {
     InTurn in_turn(0);
     DepositRings rings(DepositPlan(0), in_turn);
     EXPECT_TRUE(rings.take_at_hand(Pick::kFirst).none());
-    EXPECT_TRUE(rings.take_in_turn(10'000).none());
+    EXPECT_EQ(rings.reserve_in_turn(), DepositPlan::kRings);
 }
 
 TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
@@ -161,6 +162,19 @@ TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
     EXPECT_EQ(rings.take_at_hand(Pick::kNext).index, 0U);
 }
 
+TEST(DepositRingsTest, one_in_turn_may_wait_for_its_room_and_leave_without_it) {
+    InTurn in_turn(kInTurn);
+    DepositRings rings(DepositPlan(kInTurn), in_turn);
+    const std::uint32_t first = rings.reserve_in_turn(), second = rings.reserve_in_turn();
+    ASSERT_TRUE(rings.cut(first, kInTurn));
+    EXPECT_FALSE(rings.cut(second, 4096));
+    rings.give_back(second);
+    EXPECT_FALSE(rings.cut(rings.reserve_in_turn(), 4096)) << "what had no room gives none back";
+    rings.give_back(first);
+    const std::uint32_t third = rings.reserve_in_turn();
+    EXPECT_TRUE(rings.cut(third, 4096));
+}
+
 // Each has a number of its own, and lies behind those at hand; what others cut is left alone.
 TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
     InTurn in_turn(kInTurn);
@@ -168,8 +182,10 @@ TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
     DepositRings rings(plan, in_turn);
     std::uint32_t end = plan.begin_of(DepositPlan::kInTurn);
     for (std::uint32_t i = 0; i < 64; ++i) {
-        const Ring ring = rings.take_in_turn(9000);
-        ASSERT_FALSE(ring.none()) << i;
+        ASSERT_EQ(rings.reserve_in_turn(), 3 + i);
+        EXPECT_TRUE(rings.ring(3 + i).none());
+        ASSERT_TRUE(rings.cut(3 + i, 9000));
+        const Ring ring = rings.ring(3 + i);
         EXPECT_EQ(ring.index, 3 + i);
         EXPECT_EQ(ring.bytes, 12'288U);
         EXPECT_EQ(ring.place, end);
@@ -178,9 +194,9 @@ TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
         ASSERT_FALSE(other.none());
         end = ring.place + ring.bytes + other.bytes;
     }
-    EXPECT_TRUE(rings.take_in_turn(9000).none()) << "there are no more numbers";
+    EXPECT_EQ(rings.reserve_in_turn(), DepositPlan::kRings) << "there are no more numbers";
     rings.give_back(40);
-    EXPECT_EQ(rings.take_in_turn(9000).index, 40U);
+    EXPECT_EQ(rings.reserve_in_turn(), 40U);
 }
 
 }  // namespace

@@ -407,44 +407,108 @@ TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_th
     }
 }
 
-// The first has the lower name.
-TEST_F(DepositWaysTest, of_two_that_send_to_each_other_the_second_does_as_the_first) {
-    fabric::shm::Address address;
-    std::size_t size = 0;
-    std::memcpy(&address, velo_engine_address(party_[0].engine, &size), sizeof address);
-    const auto segment = fabric::shm::Segment::attach(address);
-    const auto is_in_turn = [&](std::size_t bytes) {
+// Two that send to each other. The first has the lower name: the second does what it says.
+class DepositFollowerTest : public DepositWaysTest {
+ protected:
+    static constexpr std::uint8_t kInTurn = 1 + 3;
+
+    void says(std::uint8_t way) {
+        for (auto& told : segment_.header().storing) told = way;
+    }
+    std::uint32_t begin_to_follow(const char* data, std::size_t bytes) {
+        return velo_deposit_begin(party_[1].peers[0], data, bytes);
+    }
+    static bool is_in_turn(std::uint32_t deposit) {
+        return number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
+    }
+    void get_of_its(std::size_t bytes) {
+        std::string target(bytes, '\0');
+        int calls = 0;
+        EXPECT_GE(velo_get_deposited(
+                      party_[1].engine, party_[1].peers[0], 0, target.data(),
+                      reinterpret_cast<std::uint64_t>(source_.data()), bytes,
+                      [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls),
+                  VELO_OK);
+        for (int i = 0; calls == 0 && i < 1000; ++i) party_.step();
+        EXPECT_EQ(calls, 1);
+    }
+
+ private:
+    fabric::shm::Address address() {
+        fabric::shm::Address address;
+        std::size_t size = 0;
+        std::memcpy(&address, velo_engine_address(party_[0].engine, &size), sizeof address);
+        return address;
+    }
+    fabric::shm::Segment segment_ = fabric::shm::Segment::attach(address());
+};
+
+TEST_F(DepositFollowerTest, of_two_that_send_to_each_other_the_second_does_as_the_first) {
+    const auto goes_in_turn = [&](std::size_t bytes) {
         const std::uint32_t deposit = begin(bytes);
         velo_deposit_end(party_[1].peers[0], deposit, bytes);
-        return number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
+        return is_in_turn(deposit);
     };
-    const auto says = [&](std::uint8_t way) {
-        for (auto& told : segment.header().storing) told = way;
-    };
-    constexpr std::uint8_t kInTurn = 1 + 3;
     says(kInTurn);
-    EXPECT_FALSE(is_in_turn(kShort)) << "only one of them sends";
+    EXPECT_FALSE(goes_in_turn(kShort)) << "only one of them sends";
     const std::uint32_t own = begin(kShort);
-    std::string target(kShort, '\0');
-    const auto get_of_its = [&] {
-        EXPECT_EQ(velo_get_deposited(
-                      party_[1].engine, party_[1].peers[0], 0, target.data(),
-                      reinterpret_cast<std::uint64_t>(source_.data()), kShort,
-                      [](void*, velo_status, std::uint64_t) {}, nullptr),
-                  VELO_OK);
-    };
-    get_of_its();
-    EXPECT_TRUE(is_in_turn(kShort));
-    EXPECT_FALSE(is_in_turn(2 * kShort)) << "of another size";
+    get_of_its(kShort);
+    EXPECT_TRUE(goes_in_turn(kShort));
+    EXPECT_FALSE(goes_in_turn(2 * kShort)) << "of another size";
     for (const std::uint8_t none : {0, 0xff}) {
         says(none);
-        EXPECT_FALSE(is_in_turn(kShort)) << "what it says is none";
+        EXPECT_FALSE(goes_in_turn(kShort)) << "what it says is none";
     }
-    get_of_its();
-    for (int i = 0; i < 128; ++i) is_in_turn(kShort);
+    get_of_its(kShort);
+    for (int i = 0; i < 128; ++i) goes_in_turn(kShort);
     says(kInTurn);
-    EXPECT_FALSE(is_in_turn(kShort)) << "it has stopped";
+    EXPECT_FALSE(goes_in_turn(kShort)) << "it has stopped";
     velo_deposit_end(party_[1].peers[0], own, kShort);
+}
+
+// Twice as much as there is room for: what the peer has read makes room for what waits.
+TEST_F(DepositFollowerTest, in_turn_as_many_wait_for_room_as_have_a_number) {
+    constexpr unsigned kMessages = 64;
+    says(kInTurn);
+    const std::uint32_t own = begin(kBytes);
+    get_of_its(kBytes);
+    for (const bool backwards : {false, true}) {
+        std::vector<std::string> data;
+        std::vector<std::uint32_t> deposits;
+        std::set<std::uint32_t> numbers;
+        for (unsigned i = 0; i < kMessages; ++i)
+            data.push_back(pattern(kBytes, static_cast<std::uint8_t>(i)));
+        for (const std::string& message : data) {
+            deposits.push_back(begin_to_follow(message.data(), kBytes));
+            ASSERT_TRUE(is_in_turn(deposits.back())) << deposits.size();
+            numbers.insert(number_of(deposits.back()));
+            store(deposits.back());
+        }
+        EXPECT_EQ(numbers.size(), kMessages);
+        const std::uint32_t more = begin_to_follow(source_.data(), kBytes);
+        EXPECT_EQ(number_of(more), 0U) << "there are no more numbers";
+        velo_deposit_end(party_[1].peers[0], more, kBytes);
+        const std::uint64_t before = read();
+        for (unsigned i = 0; i < kMessages; ++i) {
+            const unsigned which = backwards ? kMessages - 1 - i : i;
+            velo_progress(party_[1].engine);
+            EXPECT_TRUE(get_from(data[which].data(), kBytes, deposits[which]) == data[which]) << which;
+            if (!backwards) continue;
+            velo_deposit_end(party_[1].peers[0], deposits[which], kBytes);
+            std::fill(data[which].begin(), data[which].end(), 'x');  // it is the program's again
+        }
+        if (backwards) {
+            EXPECT_GT(read() - before, 0U);
+            EXPECT_LT(read() - before, kMessages) << "those without room come from their owner's memory";
+            continue;
+        }
+        EXPECT_EQ(read() - before, kMessages);
+        for (const std::uint32_t deposit : deposits) velo_deposit_end(party_[1].peers[0], deposit, kBytes);
+        get_of_its(kBytes);
+    }
+    velo_deposit_end(party_[1].peers[0], own, kBytes);
+    party_.send(0, 1, 1, "a message");  // its invariants are looked at
+    party_.settle();
 }
 
 TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {
