@@ -130,7 +130,8 @@ std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
         const unsigned told = peer.segment.header().storing[size].load(std::memory_order_relaxed);
         if (told != 0 && told <= kWays) return Ways::other(told - 1) << kTicketShift;
     }
-    if (crosses && bytes >= kLeastGotFromFar && peer.distance.far()) contest_.expect(bytes, kElsewhere);
+    if (bytes >= (crosses ? kLeastCrossingFar : kLeastFar) && peer.distance.far())
+        contest_.expect(bytes, kElsewhere);
     const Ways::Ticket ticket = contest_.begin(bytes, platform::ticks);
     const auto tells = static_cast<std::uint8_t>(1 + Ways::way_of(ticket));
     std::atomic<std::uint8_t>& told = mailbox_.header().storing[size];
@@ -140,7 +141,7 @@ std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
 
 std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes < kLeastDeposited || bytes > kMost || rings_.plan().none()) return 0;
-    std::uint32_t tried = 0;
+    std::uint32_t tried = Ways::other(kUsual) << kTicketShift;
     if (tries_) {
         tried = follow_or_try(peer, bytes);
         if (way_of(tried) == kElsewhere) return tried;

@@ -75,9 +75,10 @@ class Deposits {
     using Place = std::vector<UnderWay>::iterator;
 
     static constexpr std::size_t kLeast = 8192, kLeastDeposited = 8449, kMost = 64UL * 1024 * 1024;
-    static constexpr std::size_t kExpectedBelow = 256UL * 1024;
-    // Where two that are far send to each other at once, each is expected to copy for itself from here on.
-    static constexpr std::size_t kLeastGotFromFar = 32UL * 1024;
+    static constexpr std::size_t kExpectedBelow = 4UL * 1024 * 1024;
+    // From a far owner each is expected to copy for itself from here on, the first where two send to each
+    // other at once.
+    static constexpr std::size_t kLeastCrossingFar = 32UL * 1024, kLeastFar = 256UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
 
     bool have_memory(Kind kind);
@@ -114,9 +115,9 @@ class Deposits {
     std::uint32_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
     std::uint32_t last_turn_ = flow::DepositPlan::kNumbers[Kind::kAtHand].again() - 1;  // of one that waited
-    // Stored in a ring at hand as usual at the peer's distance, or as at the other distance, or by string; or
-    // in turn, as usual, too; or left where it is.
-    enum : std::uint8_t { kUsual, kOtherwise, kByString, kInTurn, kElsewhere, kWays };
+    // Stored in turn; in a ring at hand, as usual at the peer's distance, or as at the other distance, or by
+    // string; or left where it is. In turn as usual, too.
+    enum : std::uint8_t { kInTurn, kUsual, kOtherwise, kByString, kElsewhere, kWays };
     static constexpr std::uint32_t kPatience = 4;  // the peer's get is tried, too, where it begins with that
     // Blocks as short as can be: there are many ways, and programs that send few of a size are to see the
     // best.

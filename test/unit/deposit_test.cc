@@ -410,7 +410,7 @@ TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_th
 // Two that send to each other. The first has the lower name: the second does what it says.
 class DepositFollowerTest : public DepositWaysTest {
  protected:
-    static constexpr std::uint8_t kInTurn = 1 + 3;
+    static constexpr std::uint8_t kInTurn = 1;  // counted from 1
 
     void says(std::uint8_t way) {
         for (auto& told : segment_.header().storing) told = way;
