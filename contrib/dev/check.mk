@@ -16,7 +16,7 @@ TESTS = $(SOURCE)/test/mpi
 # the engine, and for programs that go through millions of events.
 OPTIMIZED = CXXFLAGS='-O1 -g1'
 SIMPLE = CXXFLAGS='-O0 -g1'
-BUSY = mca_btl_velo/libvelo_checked.la test/schedule_tests test/sim_tests
+BUSY = mca_btl_velo/libvelo_checked.la test/schedule_tests test/rules_tests test/sim_tests
 # The sanitizers see a part of the schedules; all of them run without, in make distcheck.
 AMOUNTS = VELO_SCHEDULE_EVENTS=150000 VELO_SCHEDULE_PACKETS=150000 VELO_EXPLORE_STATES=200 VELO_STRESS_PACKETS=50000
 # $(1): test programs; no other is built.
