@@ -250,17 +250,17 @@ velo_status velo_get_deposited(velo_engine* engine, velo_peer* peer, uint32_t de
     });
 }
 
-uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes) {
+uint64_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes) {
     static_assert(noexcept(peer->domain.engine.begin_deposit(*peer, data, bytes)));
     return peer->domain.engine.begin_deposit(*peer, data, bytes);
 }
 
-void velo_deposit_store(velo_peer* peer, uint32_t deposit) {
+void velo_deposit_store(velo_peer* peer, uint64_t deposit) {
     static_assert(noexcept(peer->domain.engine.store_deposit(deposit)));
     peer->domain.engine.store_deposit(deposit);
 }
 
-void velo_deposit_end(velo_peer* peer, uint32_t deposit, size_t bytes) {
+void velo_deposit_end(velo_peer* peer, uint64_t deposit, size_t bytes) {
     static_assert(noexcept(peer->domain.engine.end_deposit(*peer, deposit, bytes)));
     peer->domain.engine.end_deposit(*peer, deposit, bytes);
 }

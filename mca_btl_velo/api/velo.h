@@ -118,9 +118,9 @@ velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, ui
  * progress, so the memory stays as it is until the end, when the peer has said that its get is over. What has
  * begun ends, whatever the number. To store waits for a peer that reads this data, and for no other; does not
  * fail. */
-uint32_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
-void velo_deposit_store(velo_peer* peer, uint32_t deposit);
-void velo_deposit_end(velo_peer* peer, uint32_t deposit, size_t bytes);
+uint64_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
+void velo_deposit_store(velo_peer* peer, uint64_t deposit);
+void velo_deposit_end(velo_peer* peer, uint64_t deposit, size_t bytes);
 
 /* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's
  * processor instructions and so atomic towards its own. Needs the peer to call velo_progress. The callback's

@@ -19,8 +19,8 @@ constexpr int kLooks = 2000;
 // which way it went, and whether its end tells something about that.
 constexpr std::uint32_t kTried = 1U << 8;
 constexpr unsigned kTicketShift = 9;
-constexpr std::uint32_t number_of(std::uint32_t deposit) {
-    return deposit & (kTried - 1);
+constexpr std::uint32_t number_of(std::uint64_t deposit) {
+    return VELO_DEPOSIT_NUMBER(deposit);
 }
 
 rma::Deposit words_of(fabric::shm::DepositHeader& header, std::size_t ring, const std::byte* data) {
@@ -44,19 +44,19 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
     waiting_.reserve(kMostWaiting);
 }
 
-Deposits::Ways::Ticket Deposits::ticket_of(std::uint32_t name) {
-    return name >> kTicketShift & ((1U << Ways::kTicketBits) - 1);
+Deposits::Ways::Ticket Deposits::ticket_of(std::uint64_t name) {
+    return static_cast<Ways::Ticket>(name >> kTicketShift) & ((1U << Ways::kTicketBits) - 1);
 }
 
-unsigned Deposits::way_of(std::uint32_t name) {
+unsigned Deposits::way_of(std::uint64_t name) {
     return Ways::way_of(ticket_of(name));
 }
 
-Deposits::Kind Deposits::kind_of(std::uint32_t name) {
+Deposits::Kind Deposits::kind_of(std::uint64_t name) {
     return way_of(name) == kInTurn ? Kind::kInTurn : Kind::kAtHand;
 }
 
-Storing Deposits::storing_of(const Peer& peer, std::uint32_t name) {
+Storing Deposits::storing_of(const Peer& peer, std::uint64_t name) {
     const unsigned way = way_of(name);
     return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
 }
@@ -139,7 +139,7 @@ std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
     return kTried | ticket << kTicketShift;
 }
 
-std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
+std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes < kLeastDeposited || bytes > kMost || rings_.plan().none()) return 0;
     std::uint32_t tried = Ways::other(kUsual) << kTicketShift;
     if (tries_) {
@@ -155,7 +155,7 @@ std::uint32_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     const std::uint32_t number =
         waits ? await_ring(kind, peer) : flow::DepositPlan::first_number_of(ring.index);
     if (number == 0) return tried;
-    const std::uint32_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
+    const std::uint64_t name = (++begun_ << (kTicketShift + Ways::kTicketBits)) | tried | number;
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
     list.push_back({&peer, name, flow::DepositPlan::ring_of(number), by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
@@ -199,7 +199,7 @@ std::size_t Deposits::store(const UnderWay& deposit) const {
               });
 }
 
-void Deposits::store(std::uint32_t name) {
+void Deposits::store(std::uint64_t name) {
     UnderWay deposit{};
     int patience = kLooks;
     {
@@ -230,7 +230,10 @@ void Deposits::store(std::uint32_t name) {
 }
 
 void Deposits::feed() {
-    if (!waiting_.empty()) end_read();
+    if (!waiting_.empty()) {
+        end_read();
+        give_room();  // a chunk of the outbox may have been in its way
+    }
     for (UnderWay& deposit : under_way_) {
         if (!deposit.feeds) continue;
         deposit.stored = store(deposit);
@@ -242,7 +245,7 @@ void Deposits::stop_feeding(UnderWay& deposit) {
     if (std::exchange(deposit.feeds, false)) --feeding_;
 }
 
-Deposits::Place Deposits::find(std::uint32_t name) {
+Deposits::Place Deposits::find(std::uint64_t name) {
     return std::find_if(under_way_.begin(), under_way_.end(),
                         [name](const UnderWay& deposit) { return deposit.name == name; });
 }
@@ -276,7 +279,7 @@ void Deposits::give_room() {
     }
 }
 
-void Deposits::end(Peer& peer, std::uint32_t name, std::size_t bytes) {
+void Deposits::end(Peer& peer, std::uint64_t name, std::size_t bytes) {
     if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
     if ((name & kTried) != 0) contest_.ended(bytes, ticket_of(name), platform::ticks);
     if (number_of(name) == 0) return;
@@ -357,15 +360,16 @@ const char* Deposits::violation() const {
                          std::count_if(waiting_.begin(), waiting_.end(), feeds);
     if (feeding != feeding_) return "deposits that are fed are miscounted";
     for (const UnderWay& waits : waiting_) {
-        const bool in_turn = kind_of(waits.name) == Kind::kInTurn;
         const auto is_before = [&](const UnderWay& deposit) {
-            return in_turn || (deposit.ring == waits.ring && deposit.peer == waits.peer);
+            return deposit.ring == waits.ring && deposit.peer == waits.peer;
         };
         const auto has_its_number = [&](const UnderWay& deposit) {
             return &deposit != &waits && number_of(deposit.name) == number_of(waits.name);
         };
-        if (std::none_of(under_way_.begin(), under_way_.end(), is_before))
-            return "a deposit waits for a ring that is not of its peer, or for nothing";
+        if (kind_of(waits.name) == Kind::kInTurn
+                ? !rings_.ring(waits.ring).none() || !rings_.is_lent(waits.ring)
+                : std::none_of(under_way_.begin(), under_way_.end(), is_before))
+            return "a deposit waits for a ring that is not of its peer";
         if (std::any_of(under_way_.begin(), under_way_.end(), has_its_number) ||
             std::any_of(waiting_.begin(), waiting_.end(), has_its_number))
             return "two deposits have one number";

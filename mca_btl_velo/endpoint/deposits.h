@@ -36,10 +36,10 @@ class Deposits {
     void announce(Peer& peer) { ++peer.to_be_got; }
     // For a peer that maps the rings. Returns the name of a deposit, of which the peer is told
     // VELO_DEPOSIT_NUMBER; that is 0 if there is none. It may have to wait for its ring.
-    std::uint32_t begin(Peer& peer, const void* data, std::size_t bytes);
+    std::uint64_t begin(Peer& peer, const void* data, std::size_t bytes);
     // The get is over. Of a deposit that its peer has read, and whose ring serves another since, nothing is
     // left.
-    void end(Peer& peer, std::uint32_t name, std::size_t bytes);
+    void end(Peer& peer, std::uint64_t name, std::size_t bytes);
     // The peer has ended.
     void end_all_of(const Peer& peer);
     // What is to be stored yet, as far as there is room: first, a ring that its peer has read goes to the
@@ -53,7 +53,7 @@ class Deposits {
 
     // After the peer has been told: as much as it takes meanwhile. The rest is stored by `feed`, as the peer
     // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
-    void store(std::uint32_t name);
+    void store(std::uint64_t name);
     // The peer's side: returns how much of the data of `number`, not 0, was there, from the beginning, before
     // the patience with it was lost: with its turn at once, if `late`. Meanwhile this process stores what is
     // to be stored.
@@ -65,7 +65,8 @@ class Deposits {
 
     struct UnderWay {
         Peer* peer;
-        std::uint32_t name, ring;
+        std::uint64_t name;
+        std::uint32_t ring;
         Storing by;
         bool storing;  // just now, without the mutex
         const std::byte* data;
@@ -91,7 +92,7 @@ class Deposits {
     void give_room();
     void open(const UnderWay& deposit) const;
     void stop_feeding(UnderWay& deposit);
-    Place find(std::uint32_t name);
+    Place find(std::uint64_t name);
     void forget(Place deposit);
     template <class Ended>
     bool end_if(Ended&& ended);
@@ -112,7 +113,7 @@ class Deposits {
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay>
         waiting_;  // for the ring of one under way, or room, of the same peer; in that order
-    std::uint32_t begun_ = 0;
+    std::uint64_t begun_ = 0;
     std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
     std::uint32_t last_turn_ = flow::DepositPlan::kNumbers[Kind::kAtHand].again() - 1;  // of one that waited
     // Stored in turn; in a ring at hand, as usual at the peer's distance, or as at the other distance, or by
@@ -124,10 +125,10 @@ class Deposits {
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 512UL * 1024, kLeast, 32UL * 1024 * 1024>;
     static_assert(Ways::kSizes <= fabric::shm::kStoringSizes);
     std::uint32_t follow_or_try(Peer& peer, std::size_t bytes);
-    static Ways::Ticket ticket_of(std::uint32_t name);
-    static unsigned way_of(std::uint32_t name);
-    static Kind kind_of(std::uint32_t name);
-    static Storing storing_of(const Peer& peer, std::uint32_t name);
+    static Ways::Ticket ticket_of(std::uint64_t name);
+    static unsigned way_of(std::uint64_t name);
+    static Kind kind_of(std::uint64_t name);
+    static Storing storing_of(const Peer& peer, std::uint64_t name);
     Ways contest_{kExpectedBelow, kPatience};
 };
 

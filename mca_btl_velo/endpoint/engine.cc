@@ -56,11 +56,17 @@ std::uint32_t resolve_slots_per_peer(const velo_config& config, std::uint32_t pe
 }
 
 // What is stored into comes back when neither core's own cache holds it any more.
+std::uint64_t least_in_turn() {
+    constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
+    const std::uint64_t cache = platform::second_level_cache_bytes();
+    return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
+}
+
+// Room for a window of long messages, too.
 std::uint64_t resolve_deposit_bytes(const velo_config& config) {
-    constexpr std::uint64_t kLeast = 2U << 20, kMost = 8U << 20;
+    constexpr std::uint64_t kLeast = 2U << 20;
     if (config.oversubscribed) return 0;  // there are none
-    if (config.deposit_bytes != 0) return config.deposit_bytes;
-    return std::clamp(2 * platform::second_level_cache_bytes(), kLeast, kMost);  // 0: unknown
+    return config.deposit_bytes != 0 ? config.deposit_bytes : std::max(least_in_turn(), kLeast);
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
@@ -167,7 +173,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
-      in_turn_(mailbox_.outbox_plan().in_turn_bytes()),
+      in_turn_(mailbox_.outbox_plan().in_turn_bytes(), least_in_turn()),
       outbox_(mailbox_.outbox_plan(), &in_turn_),
       getting_(kDualCopyExpected),
       most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
@@ -183,7 +189,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
-    references_.settles(kInTurn, in_turn_.bytes());
+    references_.settles(kInTurn, in_turn_.lap());
     references_.settles(kInPackets, std::min(velo_.reader.capacity() * wire::kPacketBytes, kMostSettled));
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();

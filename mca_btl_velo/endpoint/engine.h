@@ -111,9 +111,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void give_no_help();
     // Data of a get that the peer may find in the outbox (rma/deposit.h): the number that it is to be told,
     // 0 for none; after it has been told, the data; when its get is over, the end.
-    std::uint32_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
-    void store_deposit(std::uint32_t deposit) noexcept;
-    void end_deposit(Peer& peer, std::uint32_t deposit, std::size_t bytes) noexcept;
+    std::uint64_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
+    void store_deposit(std::uint64_t deposit) noexcept;
+    void end_deposit(Peer& peer, std::uint64_t deposit, std::size_t bytes) noexcept;
     // A get with such a number of the peer's, or 0.
     velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                    std::size_t bytes, const rma::Completion& completion,

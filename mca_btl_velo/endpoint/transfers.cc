@@ -287,7 +287,7 @@ void Engine::give_help() {
     }
 }
 
-std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
+std::uint64_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
     deposits_.announce(peer);
     if (peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer)) return 0;
@@ -295,12 +295,12 @@ std::uint32_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     return deposits_.begin(peer, data, bytes);
 }
 
-void Engine::store_deposit(std::uint32_t deposit) noexcept {
+void Engine::store_deposit(std::uint64_t deposit) noexcept {
     deposits_.store(deposit);
     if (deposits_.feeds()) want_housekeeping();
 }
 
-void Engine::end_deposit(Peer& peer, std::uint32_t deposit, std::size_t bytes) noexcept {
+void Engine::end_deposit(Peer& peer, std::uint64_t deposit, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
     deposits_.end(peer, deposit, bytes);
 }

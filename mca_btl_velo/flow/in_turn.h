@@ -2,6 +2,9 @@
 // of it has been gone through. It is larger than what a core caches for itself, so that no core holds the
 // lines then, and a store asks nobody (design/shared-memory.md).
 //
+// What is short goes round in a part of it, as messages that come one at a time are faster the less of it
+// they touch.
+//
 // Pure: where the memory is, and when a piece has been read, is the user's.
 #pragma once
 
@@ -27,24 +30,37 @@ class InTurn {
 
     InTurn() = default;
     // Of `bytes` <= kMostBytes, less than a line of which may be left over.
-    explicit InTurn(std::uint64_t bytes) : bytes_(static_cast<std::uint32_t>(bytes / kLine * kLine)) {}
+    // lap: the part, at most all of it.
+    explicit InTurn(std::uint64_t bytes, std::uint64_t lap = kMostBytes)
+        : bytes_(static_cast<std::uint32_t>(bytes / kLine * kLine)),
+          lap_(static_cast<std::uint32_t>(std::min(bytes, lap) / kLine * kLine)) {}
 
     std::uint32_t bytes() const { return bytes_; }
+    std::uint32_t lap() const { return lap_; }
     bool is_lent(std::uint32_t index) const { return (lent_[index / kBits] & bit(index)) != 0; }
     const Cut& cut(std::uint32_t index) const { return cuts_[index]; }
 
-    // For so many bytes, not 0, or all that there are; none where something is in the way.
-    Cut take(std::size_t bytes) {
+    // For so many bytes, not 0, or all that there are; none where something is in the way. take_short: in the
+    // part.
+    Cut take(std::size_t bytes) { return take_within(bytes_, bytes); }
+    Cut take_short(std::size_t bytes) { return take_within(lap_, bytes); }
+    void give_back(std::uint32_t index) {
+        lent_[index / kBits] &= ~bit(index);
+        if (is_lent(next_index_)) next_index_ = index;  // there was none
+    }
+
+ private:
+    Cut take_within(std::uint32_t end, std::size_t bytes) {
         const auto length =
-            static_cast<std::uint32_t>(std::min<std::size_t>((bytes + kLine - 1) / kLine * kLine, bytes_));
+            static_cast<std::uint32_t>(std::min<std::size_t>((bytes + kLine - 1) / kLine * kLine, end));
         const std::uint32_t index = next_index_;
         if (is_lent(index) || length == 0) return {};
         std::uint32_t at = next_place_;
-        bool fits = at + length <= free_until_;
+        bool fits = at + length <= std::min(free_until_, end);
         // Behind the last one; from the beginning; behind the one that is in the way, which may stay for
         // long.
         for (int tries = 0; !fits && tries < 3; ++tries) {
-            if (bytes_ - at < length) at = 0;
+            if (at + length > end) at = 0;
             const Cut* const first = first_behind(at);
             fits = first == nullptr || first->place >= at + length;
             if (fits)
@@ -61,12 +77,7 @@ class InTurn {
         next_place_ = at + length;
         return cuts_[index] = {index, at, length};
     }
-    void give_back(std::uint32_t index) {
-        lent_[index / kBits] &= ~bit(index);
-        if (is_lent(next_index_)) next_index_ = index;  // there was none
-    }
 
- private:
     static constexpr std::uint32_t kBits = 64, kWords = kCuts / kBits;
     static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << index % kBits; }
     // Behind `index`; that one if there is none.
@@ -87,7 +98,7 @@ class InTurn {
         return first;
     }
 
-    std::uint32_t bytes_ = 0;
+    std::uint32_t bytes_ = 0, lap_ = 0;
     std::array<Cut, kCuts> cuts_{};
     std::array<std::uint64_t, kWords> lent_{};
     std::uint32_t next_index_ = 0;                   // not lent unless all are

@@ -268,8 +268,8 @@ class Outbox {
     bool is_cut(std::uint32_t number) const { return number >= plan_.chunks(); }
     Chunk cut(OutboxShare& share, std::uint32_t bytes) {
         const std::uint32_t with = OutboxPlan::kCutHeaderBytes + bytes + OutboxPlan::kGap;
-        if (share.in_turn + with > in_turn_->bytes() / 2) return {};
-        const InTurn::Cut cut = in_turn_->take(with);
+        if (share.in_turn + with > in_turn_->lap() / 2) return {};
+        const InTurn::Cut cut = in_turn_->take_short(with);
         if (cut.none()) return {};
         const std::uint32_t number = plan_.chunks() + cut.index;
         share.in_turn += cut.bytes;

@@ -75,7 +75,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         }
     }
     if (!eager) {
-        const std::uint32_t deposited = send->deposit;
+        const std::uint64_t deposited = send->deposit;
         const velo_status status = queue(*to, sizeof(RendezvousHeader), nullptr, 0, send);
         if (placement != nullptr) place(*to, *placement);
         if (status < VELO_OK) {

@@ -71,6 +71,8 @@ class Contest {
         if (size.trials > 0 || (size.rounds > 0 && size.waits)) return;
         if (std::exchange(size.rounds, 0) > 0) {
             number(size);
+            size.counts = false;
+            size.place = 0;
             size.bytes = 0;
             size.left = before_first(index, size.length);
         }

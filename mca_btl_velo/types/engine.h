@@ -160,7 +160,7 @@ enum {
 };
 
 /* Of what velo_deposit_begin returns, the part that the peer is told. */
-#define VELO_DEPOSIT_NUMBER(deposit) ((deposit)&0xff)
+#define VELO_DEPOSIT_NUMBER(deposit) ((uint32_t)((deposit)&0xff))
 
 typedef struct velo_counter {
     const char* name; /* lower case, with underscores */

@@ -42,7 +42,7 @@ typedef struct velo_message_send {
     bool takes_header;
     void* placement;
     struct velo_peer* depositor; /* whom `deposit` is for, which is to end; NULL: nothing has begun */
-    uint32_t deposit;            /* velo_deposit_begin */
+    uint64_t deposit;            /* velo_deposit_begin */
 } velo_message_send;
 
 /* A receive, owned by the caller until it is complete. */

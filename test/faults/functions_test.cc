@@ -851,7 +851,7 @@ const Case kWithoutMemory[] = {
     {"velo_deposit_end", "", deposited,
      [](World& w) {
          velo_deposit_end(w.us.other, w.place, kDeposited);
-         const std::uint32_t next = velo_deposit_begin(w.us.other, w.us.out.data(), kDeposited);
+         const std::uint64_t next = velo_deposit_begin(w.us.other, w.us.out.data(), kDeposited);
          return of(next != w.place && (next & 0xff) == (w.place & 0xff));
      }},
     {"velo_peer_queued_bytes", "", connected,

@@ -382,7 +382,7 @@ TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_peer_is_killed_in_the_midd
     if (owner == 0) {
         Side side;
         open(side, 1);
-        const std::uint32_t deposit = velo_deposit_begin(side.peer, source.data(), kBytes);
+        const std::uint64_t deposit = velo_deposit_begin(side.peer, source.data(), kBytes);
         velo_deposit_store(side.peer, deposit);
         told.store(deposit, std::memory_order_release);
         for (;;) pause();

@@ -207,6 +207,32 @@ TEST_F(ThreeWays, what_somebody_expects_ends_a_first_trial_that_did_not_wait_for
     EXPECT_EQ(contest.way(5000), 1U);
 }
 
+TEST_F(ThreeWays, wherever_a_first_trial_was_ended_the_next_one_is_as_any) {
+    constexpr std::array<std::uint64_t, 3> kTicks{14, 14, 10};
+    for (std::uint32_t sent = kBefore + 1; sent < kBefore + kTrial; ++sent) {
+        contest = Three();
+        const auto send_one = [&] {
+            const Three::Ticket ticket = contest.begin(5000, [this] { return now; });
+            now += kTicks[Three::way_of(ticket)];
+            contest.ended(5000, ticket, [this] { return now; });
+        };
+        for (std::uint32_t i = 0; i < sent; ++i) send_one();
+        ASSERT_TRUE(contest.tries(5000));
+        contest.expect(5000, 1);
+        now += 100'000;
+        for (std::uint32_t i = 0; i < kTrial; ++i) {
+            EXPECT_FALSE(contest.tries(5000)) << sent << " " << i;
+            send_one();
+        }
+        for (std::uint32_t i = 0; i < kTrial; ++i) {
+            EXPECT_TRUE(contest.tries(5000)) << sent << " " << i;
+            send_one();
+        }
+        EXPECT_FALSE(contest.tries(5000)) << sent;
+        EXPECT_EQ(contest.way(5000), 2U) << sent;
+    }
+}
+
 TEST_F(ThreeWays, a_choice_is_told_once_and_seen_as_a_digit) {
     EXPECT_EQ(contest.digits(), 11111111U);
     unsigned told = 0;

@@ -43,6 +43,24 @@ TEST(InTurnTest, what_is_longer_than_the_memory_has_all_of_it) {
     EXPECT_TRUE(InTurn(0).take(1).none());
 }
 
+TEST(InTurnTest, what_is_short_goes_round_in_a_part) {
+    InTurn in_turn(65'536, 8192);
+    EXPECT_EQ(in_turn.lap(), 8192U);
+    const Cut first = in_turn.take_short(4096), second = in_turn.take_short(4096);
+    EXPECT_EQ(first.place, 0U);
+    EXPECT_EQ(second.place, 4096U);
+    EXPECT_TRUE(in_turn.take_short(64).none()) << "not behind the part";
+    const Cut other = in_turn.take(40'000);
+    ASSERT_FALSE(other.none());
+    EXPECT_EQ(other.place, 8192U);
+    in_turn.give_back(first.index);
+    EXPECT_EQ(in_turn.take_short(64).place, 0U) << "from behind it to its beginning";
+    EXPECT_EQ(in_turn.take_short(1'000'000).bytes, 0U);
+    in_turn.give_back(second.index);
+    in_turn.give_back(other.index);
+    EXPECT_EQ(in_turn.take(60'000).place, 64U);
+}
+
 TEST(InTurnTest, one_that_nobody_reads_is_passed_by) {
     InTurn in_turn(kInTurn);
     const Cut stays = in_turn.take(20'000);

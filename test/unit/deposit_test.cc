@@ -31,23 +31,23 @@ class DepositTest : public ::testing::Test {
     static constexpr std::size_t kShort = 16384;
     static constexpr std::uint32_t kRings = 3;  // at hand
 
-    std::uint32_t begin(std::size_t bytes = kBytes) {
+    std::uint64_t begin(std::size_t bytes = kBytes) {
         return velo_deposit_begin(party_[1].peers[0], source_.data(), bytes);
     }
-    void store(std::uint32_t deposit) { velo_deposit_store(party_[1].peers[0], deposit); }
-    void end(std::uint32_t deposit) { velo_deposit_end(party_[1].peers[0], deposit, kBytes); }
+    void store(std::uint64_t deposit) { velo_deposit_store(party_[1].peers[0], deposit); }
+    void end(std::uint64_t deposit) { velo_deposit_end(party_[1].peers[0], deposit, kBytes); }
     // 0: it would have to wait for a ring.
-    std::uint32_t begin_at_once() {
-        const std::uint32_t deposit = begin();
+    std::uint64_t begin_at_once() {
+        const std::uint64_t deposit = begin();
         if (number_of(deposit) - 1 < kRings) return deposit;
         end(deposit);
         return 0;
     }
-    static std::uint32_t number_of(std::uint32_t deposit) { return VELO_DEPOSIT_NUMBER(deposit); }
-    std::string get(std::uint32_t deposit, std::size_t offset = 0, std::size_t end = kBytes) {
+    static std::uint32_t number_of(std::uint64_t deposit) { return VELO_DEPOSIT_NUMBER(deposit); }
+    std::string get(std::uint64_t deposit, std::size_t offset = 0, std::size_t end = kBytes) {
         return get_from(source_.data() + offset, end - offset, deposit);
     }
-    std::string get_from(const char* memory, std::size_t bytes, std::uint32_t deposit) {
+    std::string get_from(const char* memory, std::size_t bytes, std::uint64_t deposit) {
         std::string target(bytes, '\0');
         int calls = 0;
         const velo_status status = velo_get_deposited(
@@ -79,7 +79,7 @@ class DepositTest : public ::testing::Test {
 };
 
 TEST_F(DepositTest, what_is_deposited_is_got_from_there) {
-    const std::uint32_t deposit = begin(kShort);
+    const std::uint64_t deposit = begin(kShort);
     ASSERT_NE(deposit, 0U);
     store(deposit);
     source_ = after_;
@@ -89,7 +89,7 @@ TEST_F(DepositTest, what_is_deposited_is_got_from_there) {
 }
 
 TEST_F(DepositTest, what_is_not_there_in_time_comes_from_its_owners_memory) {
-    const std::uint32_t deposit = begin();
+    const std::uint64_t deposit = begin();
     store(deposit);
     source_ = after_;
     EXPECT_EQ(get(deposit), before_.substr(0, kStored) + after_.substr(kStored));
@@ -117,7 +117,7 @@ TEST_F(DepositTest, what_its_peer_makes_room_for_is_stored_in_progress) {
     std::thread owner([&] {
         use(true);
         while (!over) {
-            const std::uint32_t deposit = begin();
+            const std::uint64_t deposit = begin();
             refused += deposit == 0;
             store(deposit);
             begun = deposit;
@@ -143,7 +143,7 @@ TEST_F(DepositTest, what_its_peer_makes_room_for_is_stored_in_progress) {
 }
 
 TEST_F(DepositTest, it_is_read_once) {
-    const std::uint32_t deposit = begin();
+    const std::uint64_t deposit = begin();
     store(deposit);
     source_ = after_;
     EXPECT_EQ(get(deposit, 0, kShort), before_.substr(0, kShort));
@@ -151,7 +151,7 @@ TEST_F(DepositTest, it_is_read_once) {
 }
 
 TEST_F(DepositTest, other_memory_than_what_was_stored_is_not_taken_from_there) {
-    const std::uint32_t deposit = begin();
+    const std::uint64_t deposit = begin();
     store(deposit);
     source_ = after_;
     EXPECT_EQ(get(deposit, 4096), after_.substr(4096));
@@ -159,17 +159,17 @@ TEST_F(DepositTest, other_memory_than_what_was_stored_is_not_taken_from_there) {
 }
 
 TEST_F(DepositTest, a_number_that_leads_nowhere_does_no_harm) {
-    const std::uint32_t deposit = number_of(begin());
+    const std::uint64_t deposit = number_of(begin());
     store(deposit);
     source_ = after_;
-    for (const std::uint32_t wrong : {0U, deposit + 1, deposit + 64, 255U})
+    for (const std::uint64_t wrong : {std::uint64_t{0}, deposit + 1, deposit + 64, std::uint64_t{255}})
         EXPECT_EQ(get(wrong), after_) << wrong;
     EXPECT_EQ(read(), 0U);
 }
 
 TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
-    std::vector<std::uint32_t> deposits;
-    for (std::uint32_t deposit = begin_at_once(); deposit != 0; deposit = begin_at_once())
+    std::vector<std::uint64_t> deposits;
+    for (std::uint64_t deposit = begin_at_once(); deposit != 0; deposit = begin_at_once())
         deposits.push_back(deposit);
     EXPECT_EQ(deposits.size(), kRings);
     std::vector<std::size_t> order(deposits.size());
@@ -178,7 +178,7 @@ TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
         for (const std::size_t index : order) {
             end(deposits[index]);
             party_.step();  // looks at the invariants
-            const std::uint32_t next = begin();
+            const std::uint64_t next = begin();
             EXPECT_NE(next, deposits[index]);
             EXPECT_EQ(number_of(next), number_of(deposits[index]));
             deposits[index] = next;
@@ -189,16 +189,16 @@ TEST_F(DepositTest, deposits_leave_room_and_come_back_in_any_order) {
 
 // Whoever sends many does not hear of their ends meanwhile.
 TEST_F(DepositTest, what_has_been_read_makes_room_and_its_end_harms_nobody) {
-    std::vector<std::uint32_t> deposits;
+    std::vector<std::uint64_t> deposits;
     for (int i = 0; i < 20; ++i) {
         deposits.push_back(begin(kShort));
         ASSERT_NE(deposits.back(), 0U) << i;
         store(deposits.back());
         EXPECT_EQ(get(deposits.back(), 0, kShort), before_.substr(0, kShort));
     }
-    const std::uint32_t last = begin(kShort);
+    const std::uint64_t last = begin(kShort);
     store(last);
-    for (const std::uint32_t deposit : deposits) end(deposit);
+    for (const std::uint64_t deposit : deposits) end(deposit);
     source_ = after_;
     EXPECT_EQ(get(last, 0, kShort), before_.substr(0, kShort));
     EXPECT_EQ(read(), 21U);
@@ -208,7 +208,7 @@ TEST_F(DepositTest, what_has_been_read_makes_room_and_its_end_harms_nobody) {
 
 TEST_F(DepositTest, where_both_send_at_once_long_data_is_stored_as_well) {
     constexpr std::size_t kLong = 200'000;
-    const std::uint32_t own = begin(kLong);
+    const std::uint64_t own = begin(kLong);
     ASSERT_NE(number_of(own), 0U);
     char target[8];
     EXPECT_EQ(
@@ -216,10 +216,10 @@ TEST_F(DepositTest, where_both_send_at_once_long_data_is_stored_as_well) {
             party_[1].engine, party_[1].peers[0], 0, target, reinterpret_cast<std::uint64_t>(source_.data()),
             sizeof target, [](void*, velo_status, std::uint64_t) {}, nullptr),
         VELO_OK);
-    const std::uint32_t crossing = begin(kLong);
+    const std::uint64_t crossing = begin(kLong);
     EXPECT_NE(number_of(crossing), 0U);
     EXPECT_NE(number_of(crossing), number_of(own));
-    for (const std::uint32_t deposit : {own, crossing}) velo_deposit_end(party_[1].peers[0], deposit, kLong);
+    for (const std::uint64_t deposit : {own, crossing}) velo_deposit_end(party_[1].peers[0], deposit, kLong);
 }
 
 // More than there are rings at hand.
@@ -229,7 +229,7 @@ class DepositsInTurnTest : public DepositTest {
 
     struct Message {
         std::string data;
-        std::uint32_t deposit;
+        std::uint64_t deposit;
     };
     std::vector<Message> tell(unsigned count, std::size_t bytes = kShort) {
         std::vector<Message> messages(count);
@@ -282,8 +282,8 @@ TEST_F(DepositsInTurnTest, as_many_wait_as_there_is_room_for_and_each_has_a_numb
 
 // Its turn may come before its owner has told the peer of it.
 TEST_F(DepositsInTurnTest, a_turn_that_comes_before_the_peer_is_told_leaves_nothing_to_do_behind) {
-    std::vector<std::uint32_t> deposits(kRings + 1);
-    for (std::uint32_t& deposit : deposits) deposit = begin();
+    std::vector<std::uint64_t> deposits(kRings + 1);
+    for (std::uint64_t& deposit : deposits) deposit = begin();
     end(deposits[0]);  // its ring goes to the last one
     store(deposits[kRings]);
     for (unsigned i = 1; i <= kRings; ++i) end(deposits[i]);
@@ -302,8 +302,8 @@ TEST_F(DepositsInTurnTest, what_is_got_before_its_turn_comes_from_its_owners_mem
 }
 
 TEST_F(DepositsInTurnTest, none_is_taken_for_another_one_of_the_same_memory_which_may_end_meanwhile) {
-    std::uint32_t deposits[kRings + 1];
-    for (std::uint32_t& deposit : deposits) {
+    std::uint64_t deposits[kRings + 1];
+    for (std::uint64_t& deposit : deposits) {
         deposit = begin(kShort);
         store(deposit);
     }
@@ -311,13 +311,13 @@ TEST_F(DepositsInTurnTest, none_is_taken_for_another_one_of_the_same_memory_whic
     EXPECT_EQ(read(), 0U);
     EXPECT_EQ(get(deposits[0], 0, kShort), source_.substr(0, kShort));
     EXPECT_EQ(read(), 1U);
-    for (const std::uint32_t deposit : deposits) velo_deposit_end(party_[1].peers[0], deposit, kShort);
+    for (const std::uint64_t deposit : deposits) velo_deposit_end(party_[1].peers[0], deposit, kShort);
 }
 
 // Others from the same memory follow, which the program may have changed.
 TEST_F(DepositsInTurnTest, nothing_is_taken_for_what_was_in_a_ring_before) {
     std::string buffer(kShort, '\0');
-    std::vector<std::uint32_t> deposits;
+    std::vector<std::uint64_t> deposits;
     for (unsigned round = 0; round < 200; ++round) {
         buffer = pattern(kShort, round);
         for (unsigned i = 0; i < 5; ++i) {
@@ -359,7 +359,7 @@ TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
         int in_turn = 0, none = 0;
         for (int message = 0; message < kMessages; ++message) {
             const std::string data = pattern(bytes, static_cast<std::uint8_t>(message));
-            const std::uint32_t deposit = velo_deposit_begin(party_[1].peers[0], data.data(), bytes);
+            const std::uint64_t deposit = velo_deposit_begin(party_[1].peers[0], data.data(), bytes);
             in_turn += number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
             none += number_of(deposit) == 0;
             if (number_of(deposit) != 0) store(deposit);
@@ -382,7 +382,7 @@ TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_th
         const std::string source = pattern(100'000, 1);
         std::string target(source.size(), '\0');
         const auto is_deposited = [&](std::size_t bytes) {
-            const std::uint32_t deposit = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
+            const std::uint64_t deposit = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
             velo_deposit_end(party[1].peers[0], deposit, bytes);
             return VELO_DEPOSIT_NUMBER(deposit) != 0;
         };
@@ -399,7 +399,7 @@ TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_th
         };
         for (const std::size_t bytes : {20'000UL, 50'000UL, 100'000UL}) {
             EXPECT_TRUE(is_deposited(bytes)) << distance;
-            const std::uint32_t own = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
+            const std::uint64_t own = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
             get_of_its(bytes);  // while its own has yet to be got
             EXPECT_EQ(is_deposited(bytes), bytes < 32'768 || *distance == 'n') << distance << ' ' << bytes;
             velo_deposit_end(party[1].peers[0], own, bytes);
@@ -410,15 +410,15 @@ TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_th
 // Two that send to each other. The first has the lower name: the second does what it says.
 class DepositFollowerTest : public DepositWaysTest {
  protected:
-    static constexpr std::uint8_t kInTurn = 1;  // counted from 1
+    static constexpr std::uint8_t kInTurn = 1, kElsewhere = 5;  // counted from 1
 
     void says(std::uint8_t way) {
         for (auto& told : segment_.header().storing) told = way;
     }
-    std::uint32_t begin_to_follow(const char* data, std::size_t bytes) {
+    std::uint64_t begin_to_follow(const char* data, std::size_t bytes) {
         return velo_deposit_begin(party_[1].peers[0], data, bytes);
     }
-    static bool is_in_turn(std::uint32_t deposit) {
+    static bool is_in_turn(std::uint64_t deposit) {
         return number_of(deposit) >= flow::DepositPlan::kNumbers[flow::DepositPlan::kInTurn].first;
     }
     void get_of_its(std::size_t bytes) {
@@ -444,37 +444,37 @@ class DepositFollowerTest : public DepositWaysTest {
 };
 
 TEST_F(DepositFollowerTest, of_two_that_send_to_each_other_the_second_does_as_the_first) {
-    const auto goes_in_turn = [&](std::size_t bytes) {
-        const std::uint32_t deposit = begin(bytes);
+    const auto is_left = [&](std::size_t bytes) {
+        const std::uint64_t deposit = begin(bytes);
         velo_deposit_end(party_[1].peers[0], deposit, bytes);
-        return is_in_turn(deposit);
+        return number_of(deposit) == 0;
     };
-    says(kInTurn);
-    EXPECT_FALSE(goes_in_turn(kShort)) << "only one of them sends";
-    const std::uint32_t own = begin(kShort);
+    says(kElsewhere);
+    EXPECT_FALSE(is_left(kShort)) << "only one of them sends";
+    const std::uint64_t own = begin(kShort);
     get_of_its(kShort);
-    EXPECT_TRUE(goes_in_turn(kShort));
-    EXPECT_FALSE(goes_in_turn(2 * kShort)) << "of another size";
+    EXPECT_TRUE(is_left(kShort));
+    EXPECT_FALSE(is_left(2 * kShort)) << "of another size";
     for (const std::uint8_t none : {0, 0xff}) {
         says(none);
-        EXPECT_FALSE(goes_in_turn(kShort)) << "what it says is none";
+        EXPECT_FALSE(is_left(kShort)) << "what it says is none";
     }
     get_of_its(kShort);
-    for (int i = 0; i < 128; ++i) goes_in_turn(kShort);
-    says(kInTurn);
-    EXPECT_FALSE(goes_in_turn(kShort)) << "it has stopped";
+    for (int i = 0; i < 128; ++i) is_left(kShort);
+    says(kElsewhere);
+    EXPECT_FALSE(is_left(kShort)) << "it has stopped";
     velo_deposit_end(party_[1].peers[0], own, kShort);
 }
 
-// Twice as much as there is room for: what the peer has read makes room for what waits.
+// Three times as much as there is room for: what the peer has read makes room for what waits.
 TEST_F(DepositFollowerTest, in_turn_as_many_wait_for_room_as_have_a_number) {
-    constexpr unsigned kMessages = 64;
+    constexpr unsigned kMessages = 63;  // and its own
     says(kInTurn);
-    const std::uint32_t own = begin(kBytes);
+    const std::uint64_t own = begin(kBytes);
     get_of_its(kBytes);
     for (const bool backwards : {false, true}) {
         std::vector<std::string> data;
-        std::vector<std::uint32_t> deposits;
+        std::vector<std::uint64_t> deposits;
         std::set<std::uint32_t> numbers;
         for (unsigned i = 0; i < kMessages; ++i)
             data.push_back(pattern(kBytes, static_cast<std::uint8_t>(i)));
@@ -485,7 +485,7 @@ TEST_F(DepositFollowerTest, in_turn_as_many_wait_for_room_as_have_a_number) {
             store(deposits.back());
         }
         EXPECT_EQ(numbers.size(), kMessages);
-        const std::uint32_t more = begin_to_follow(source_.data(), kBytes);
+        const std::uint64_t more = begin_to_follow(source_.data(), kBytes);
         EXPECT_EQ(number_of(more), 0U) << "there are no more numbers";
         velo_deposit_end(party_[1].peers[0], more, kBytes);
         const std::uint64_t before = read();
@@ -503,12 +503,67 @@ TEST_F(DepositFollowerTest, in_turn_as_many_wait_for_room_as_have_a_number) {
             continue;
         }
         EXPECT_EQ(read() - before, kMessages);
-        for (const std::uint32_t deposit : deposits) velo_deposit_end(party_[1].peers[0], deposit, kBytes);
+        for (const std::uint64_t deposit : deposits) velo_deposit_end(party_[1].peers[0], deposit, kBytes);
         get_of_its(kBytes);
     }
     velo_deposit_end(party_[1].peers[0], own, kBytes);
     party_.send(0, 1, 1, "a message");  // its invariants are looked at
     party_.settle();
+}
+
+// Messages by reference are cut from the same memory.
+TEST_F(DepositFollowerTest, what_waits_for_room_has_it_when_a_message_that_was_in_the_way_has_been_read) {
+    constexpr std::size_t kShorter = 65'536, kAll = 1'900'000;  // with its own nearly all
+    const std::string data = pattern(kAll, 3);
+    source_ = data;  // of which get_of_its takes as much
+    const std::uint64_t own = begin(kBytes);
+    says(kInTurn);
+    unsigned waited = 0;
+    for (int round = 0; round < 600; ++round) {
+        get_of_its(kShorter);
+        const std::uint64_t first = begin_to_follow(data.data(), kShorter);
+        store(first);
+        party_.send(1, 0, 1, std::string(4096, 'm'));  // sometimes in turn
+        get_of_its(kAll);
+        const std::uint64_t second = begin_to_follow(data.data(), kAll);
+        store(second);
+        velo_deposit_end(party_[1].peers[0], first, kShorter);
+        for (int i = 0; i < 3; ++i) velo_progress(party_[1].engine);
+        for (int i = 0; i < 20; ++i) velo_progress(party_[0].engine);
+        for (int i = 0; i < 3; ++i) velo_progress(party_[1].engine);
+        const std::uint64_t before = read();
+        ASSERT_TRUE(get_from(data.data(), kAll, second) == data) << round;
+        if (is_in_turn(second)) {
+            ++waited;
+            EXPECT_EQ(read(), before + 1) << round;
+        }
+        velo_deposit_end(party_[1].peers[0], second, kAll);
+        party_.settle();
+    }
+    EXPECT_GT(waited, 0U);
+    velo_deposit_end(party_[1].peers[0], own, kBytes);
+}
+
+// Of the first the peer has read everything, and its end comes late.
+TEST_F(DepositsInTurnTest, an_end_that_comes_late_ends_no_other_one) {
+    constexpr unsigned kMany = 3 * 4096;
+    const std::uint64_t first = begin(kShort);
+    std::set<std::uint64_t> names{first};
+    store(first);
+    EXPECT_EQ(get(first, 0, kShort), source_.substr(0, kShort));
+    for (unsigned i = 0; i < kMany; ++i) {
+        const std::uint64_t deposit = begin(kShort);
+        ASSERT_TRUE(names.insert(deposit).second) << i;
+        store(deposit);
+        if (i + 1 < kMany)
+            velo_deposit_end(party_[1].peers[0], deposit, kShort);
+        else {
+            velo_deposit_end(party_[1].peers[0], first, kShort);
+            EXPECT_EQ(get(deposit, 0, kShort), source_.substr(0, kShort));
+            velo_deposit_end(party_[1].peers[0], deposit, kShort);
+        }
+    }
+    EXPECT_EQ(read(), 2U);
 }
 
 TEST_F(DepositTest, messages_beside_it_go_by_reference_as_always) {

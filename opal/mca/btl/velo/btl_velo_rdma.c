@@ -54,13 +54,14 @@ int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_sta
 
 /* What ob1 sends the peer of a registration is its beginning, the number of a deposit. */
 struct mca_btl_base_registration_handle_t {
-    uint32_t deposit;
+    uint32_t told; /* the number of the deposit */
+    uint64_t deposit;
     atomic_int users; /* ob1, and whoever stores the data; the last one ends the deposit */
     velo_peer *peer;
     size_t bytes;
 };
-_Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, deposit) &&
-                   MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->deposit),
+_Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, told) &&
+                   MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->told),
                "what is sent of it");
 
 static mca_btl_base_registration_handle_t no_deposit;
@@ -79,7 +80,8 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
     }
     *handle = (mca_btl_base_registration_handle_t){
         .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 1, .peer = endpoint->peer, .bytes = size};
-    if (0 != VELO_DEPOSIT_NUMBER(handle->deposit)) {
+    handle->told = VELO_DEPOSIT_NUMBER(handle->deposit);
+    if (0 != handle->told) {
         handle->users = 2;
         untold = handle;
     }
