@@ -80,10 +80,13 @@ bool Deposits::have_memory(Kind kind) {
 // be told, since it was told of them before that. 0: none.
 std::uint32_t Deposits::await_ring(Kind kind, const Peer& peer) {
     if (config_.threads || waiting_.size() == kMostWaiting) return 0;
-    const auto of_kind = [kind](const UnderWay& deposit) { return kind_of(deposit.name) == kind; };
-    if (std::none_of(under_way_.begin(), under_way_.end(), of_kind)) return 0;
-    for (const UnderWay& deposit : under_way_)
-        if (of_kind(deposit) && deposit.peer != &peer) return 0;
+    bool others = false;
+    for (const UnderWay& deposit : under_way_) {
+        if (kind_of(deposit.name) != kind) continue;
+        if (deposit.peer != &peer) return 0;
+        others = true;
+    }
+    if (!others) return 0;
     return kind == Kind::kAtHand ? next_turn() : await_room();
 }
 

@@ -388,7 +388,7 @@ TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_peer_is_killed_in_the_midd
         open(side, 1, options);
         const std::uint64_t deposit = velo_deposit_begin(side.peer, source.data(), kBytes);
         velo_deposit_store(side.peer, deposit);
-        told.store(deposit, std::memory_order_release);
+        told.store(VELO_DEPOSIT_NUMBER(deposit), std::memory_order_release);
         for (;;) pause();
     }
     Side side;

@@ -346,6 +346,7 @@ class DepositWaysTest : public DepositTest {
     static PartyConfig config() {
         PartyConfig config;
         config.reference_bytes = 0;
+        config.deposit_bytes = std::uint64_t{2} << 20;  // whatever the caches are
         return config;
     }
 };
@@ -518,7 +519,7 @@ TEST_F(DepositFollowerTest, what_waits_for_room_has_it_when_a_message_that_was_i
     source_ = data;  // of which get_of_its takes as much
     const std::uint64_t own = begin(kBytes);
     says(kInTurn);
-    unsigned waited = 0;
+    unsigned in_turn = 0;
     for (int round = 0; round < 600; ++round) {
         get_of_its(kShorter);
         const std::uint64_t first = begin_to_follow(data.data(), kShorter);
@@ -534,13 +535,13 @@ TEST_F(DepositFollowerTest, what_waits_for_room_has_it_when_a_message_that_was_i
         const std::uint64_t before = read();
         ASSERT_TRUE(get_from(data.data(), kAll, second) == data) << round;
         if (is_in_turn(second)) {
-            ++waited;
+            ++in_turn;
             EXPECT_EQ(read(), before + 1) << round;
         }
         velo_deposit_end(party_[1].peers[0], second, kAll);
         party_.settle();
     }
-    EXPECT_GT(waited, 0U);
+    EXPECT_GT(in_turn, 0U);
     velo_deposit_end(party_[1].peers[0], own, kBytes);
 }
 

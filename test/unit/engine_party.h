@@ -74,6 +74,7 @@ struct PartyConfig {
     const char* distance = "auto";
     std::size_t reference_bytes = 512;
     std::size_t outbox = std::size_t{1} << 18;
+    std::uint64_t deposit_bytes = 0;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
     std::uint32_t limic_slots = 64;
@@ -191,6 +192,7 @@ class Party {
         config.distance = config_.distance;
         config.reference_bytes = config_.reference_bytes;
         config.outbox = config_.outbox;
+        config.deposit_bytes = config_.deposit_bytes;
         config.describe_locality = config_.describe_locality;
         config.single_copy_mechanism = config_.single_copy;
         config.backing_directory = "/dev/shm";
