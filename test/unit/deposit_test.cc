@@ -514,7 +514,7 @@ TEST_F(DepositFollowerTest, in_turn_as_many_wait_for_room_as_have_a_number) {
 
 // Messages by reference are cut from the same memory.
 TEST_F(DepositFollowerTest, what_waits_for_room_has_it_when_a_message_that_was_in_the_way_has_been_read) {
-    constexpr std::size_t kShorter = 65'536, kAll = 1'900'000;  // with its own nearly all
+    constexpr std::size_t kShorter = 65'536, kAll = 1'980'000;  // with its own nearly all
     const std::string data = pattern(kAll, 3);
     source_ = data;  // of which get_of_its takes as much
     const std::uint64_t own = begin(kBytes);
