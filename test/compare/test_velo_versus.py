@@ -4,13 +4,18 @@ import csv
 import json
 import os
 import pathlib
+import signal
 import stat
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from processes import terminate_when_logged
+from velo.versus.patterns import BY_NAME, Case
+from velo.versus.report import sizes_text
+from velo.versus.summary import Line
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPONENTS = ("btl:velo", "btl:vader", "pml:ucx")
@@ -122,6 +127,12 @@ def test_fewer_blocks_than_asked_for_give_no_ratio(versus, tmp_path):
     assert "shared cache, ping-pong: too few blocks" in done.stdout and "far: ucx 1 blocks" in done.stdout
     versus("--sizes", "8", "--min-blocks", "2")
     assert document(tmp_path)["points"][0]["ratios"]["velo"] == 0.5
+
+
+def test_sizes_without_a_block_at_a_distance_have_no_row_there():
+    case, velo = Case(2, BY_NAME["pingpong"], (8, 16)), SimpleNamespace(name="velo", is_velo=True)
+    lines = [Line(case, 8, "far", {"velo": "btl"}, usec={"velo": 1.0}, blocks={"velo": 1}), Line(case, 16, "far", {"velo": "btl"})]
+    assert [row.split()[2] for row in sizes_text(lines, [velo]).splitlines()[3:]] == ["8"]
 
 
 def test_a_block_during_which_the_distance_changes_is_left_out(versus, tmp_path):
@@ -364,11 +375,15 @@ def test_machine_is_named(versus, tmp_path):
     assert "velo: Fake MPI 9, component 4.1.4; " in done.stdout
 
 
-def test_terminated_series_keeps_what_it_has(command, environment, tmp_path):
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_series_keeps_what_it_has_and_leaves_nothing(command, environment, tmp_path, ending):
     log = tmp_path / "calls"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     arguments = ["--patterns", "pingpong,alltoall", "--sizes", "16", "--no-plot"]
-    environment |= {"FAKE_HANG": "vader:alltoall:16"}
-    assert terminate_when_logged(command + arguments, environment, log, "vader:alltoall") == 130
+    environment |= {"FAKE_HANG": "vader:alltoall:16", "TMPDIR": str(temporary)}
+    assert terminate_when_logged(command + arguments, environment, log, "vader:alltoall", ending) == 130
+    assert not list(temporary.iterdir())
     assert "INTERRUPTED" in (tmp_path / "out" / "velo-versus.txt").read_text()
     assert float(points(tmp_path)["pingpong", 16]["velo_usec"]) == 10.0
 
@@ -378,6 +393,10 @@ def test_terminated_series_keeps_what_it_has(command, environment, tmp_path):
     [
         (["--patterns", "pingpog"], "'pingpog' is not one of"),
         (["--ranks", "3"], "3 is odd: ranks work in pairs"),
+        (["--sizes", "8,abc"], "'abc' is no number of bytes from 0 to 1073741824"),
+        (["--sizes", "-1"], "'-1' is no number of bytes from 0 to 1073741824"),
+        (["--sizes", ","], "an empty list"),
+        (["--processors", "0,99999"], "processor 99999 cannot be used here: there are 0"),
         (["--variant", "static"], "'static' is not NAME=WORDS"),
         (["--variant", "a=--mca 'x y"], "No closing quotation"),
         (["--variant", "a=--mca x y", "--mtl-variant", "a=--mca x y"], "two called 'a'"),

@@ -8,13 +8,13 @@ import time
 _PATIENCE_SECONDS = 30
 
 
-def terminate_when_logged(command, environment, log, words):
-    """Starts a command, sends SIGTERM once the file `log` contains `words`, and returns the exit status."""
+def terminate_when_logged(command, environment, log, words, ending=signal.SIGTERM):
+    """Starts a command, sends it the signal `ending` once the file `log` contains `words`, and returns the exit status."""
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not (log.exists() and words in log.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(ending)
     return process.wait(2 * _PATIENCE_SECONDS)
 
 

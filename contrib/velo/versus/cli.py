@@ -1,12 +1,13 @@
 """velo-versus from the command line to its files."""
 
+import os
 import sys
 import tempfile
 from datetime import datetime
 from types import SimpleNamespace
 
 from .. import command
-from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
+from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Trouble
 from ..measuring import Compiler
 from ..process import shell_line
 from ..processors import cores
@@ -33,6 +34,8 @@ def _run(options):
         raise NotFound("no size of --sizes fits a pattern: allreduce and reduce take multiples of 4, touched 1024 and more bytes, "
                        "streams and collectives 8 and more, Alltoall and Allgather at most 512 MiB in all buffers")
     options.output.mkdir(parents=True, exist_ok=True)
+    if not os.access(options.output, os.W_OK):
+        raise Trouble(f"--output: {options.output} cannot be written to")
     with tempfile.TemporaryDirectory(prefix="velo-versus-") as directory:
         how = SimpleNamespace(compiler=Compiler(directory), point_ms=options.point_ms, window=options.window,
                               timeout=options.timeout)

@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import os
 import re
 import shlex
 from pathlib import Path
@@ -168,16 +169,19 @@ def _patterns(text):
 
 
 def _sizes(text):
-    sizes = [0 if word == "0" else positive(word) for word in words(text)]
-    if not sizes or max(sizes) > 1 << 30:
-        raise argparse.ArgumentTypeError("expected sizes from 0 to 1073741824 bytes")
-    return sizes
+    for word in words(text):
+        if not word.isdecimal() or int(word) > 1 << 30:
+            raise argparse.ArgumentTypeError(f"{word!r} is no number of bytes from 0 to 1073741824")
+    return [int(word) for word in words(text)] or numbers(text)
 
 
 def _processors(text):
     listed = text.split(",")
     if len(set(listed)) != 2 or not all(word.isdecimal() for word in listed):
         raise argparse.ArgumentTypeError(f"{text!r} is not two numbers of processors, such as 0,1")
+    usable = sorted(os.sched_getaffinity(0))
+    if unusable := [word for word in listed if int(word) not in usable]:
+        raise argparse.ArgumentTypeError(f"processor {unusable[0]} cannot be used here: there are {', '.join(map(str, usable))}")
     return tuple(map(int, listed))
 
 

@@ -55,6 +55,7 @@ def sizes_text(lines, contestants):
     headings += [f"{velo} / best" for velo in velos] + [f"now / {other}" for other in changes]
     headings += [f"{name} in MPI" for name in with_share]
     cells = []
+    lines = [line for line in lines if line.usec or line.failed]
     for line in lines:
         row = [line.distance or "-", line.case.title(), "-" if line.case.pattern.program else str(line.size)]
         row += [time_text(line, name) for name in names]
