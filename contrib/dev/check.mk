@@ -12,12 +12,10 @@ told = @+begin=$$(date +%s); if ( $(1) ) >$@.log 2>&1; then outcome=passed; else
 pytest = $(MAKE) check-mpi MPI_NEEDS= PYTEST_ARGS="$$arguments $(1)"
 TESTS = $(SOURCE)/test/mpi
 
-# Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run; not so for
-# the engine, and for programs that go through millions of events.
-OPTIMIZED = CXXFLAGS='-O1 -g1'
+# Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run.
+OPTIMIZED = CXXFLAGS='-O1 -g1$(SANITIZED)'
 SIMPLE = CXXFLAGS='-O0 -g1'
-BUSY = mca_btl_velo/libvelo_checked.la test/schedule_tests test/rules_tests test/sim_tests
-# The sanitizers see a part of the schedules; all of them run without, in make distcheck.
+# A part of the schedules; make distcheck runs all of them.
 AMOUNTS = VELO_SCHEDULE_EVENTS=150000 VELO_SCHEDULE_PACKETS=150000 VELO_EXPLORE_STATES=200 VELO_STRESS_PACKETS=50000
 # $(1): test programs; no other is built.
 run = $(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS='$(1)' dist_check_SCRIPTS= VERBOSE=1
@@ -28,6 +26,7 @@ THREADED = test/unit_tests test/stress_tests
 RUN_THREADED = $(call run,$(THREADED))
 CHECKED = --policies dynamic,lazy
 CHECKED_MTL = $(TESTS)
+schedules-built: SANITIZED = $() -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else
 THREADED = test/thread_tests
 RUN_THREADED = VELO_STRESS_PACKETS=20000 timeout -k 5 900 $(THREADED) --gtest_brief=1
@@ -35,7 +34,7 @@ CHECKED = --policies lazy
 CHECKED_MTL =
 endif
 
-.PHONY: plugin tools-built busy programs threads-built checked-built schedules unit threads distcheck mpi mtl tools checked user
+.PHONY: plugin tools-built schedules-built programs threads-built checked-built schedules unit threads distcheck mpi mtl tools checked user
 
 # For programs with schedules.
 SCHEDULES = libvelo-goal/libvelo-goal.la contrib/goal/velo-goal
@@ -46,9 +45,9 @@ plugin:
 		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la $(SCHEDULES) contrib/pvars/libvelo-pvars.la contrib/benchmark/velo-phases')
 tools-built: plugin
 	$(call told,$(MAKE) all)
-busy: plugin
-	$(call told,$(MAKE) $(BUSY) $(OPTIMIZED))
-programs: busy
+schedules-built: plugin
+	$(call told,$(MAKE) test/schedule_tests $(OPTIMIZED))
+programs: schedules-built
 	$(call told,$(MAKE) test-programs $(SIMPLE))
 threads-built: plugin
 	$(call told,mkdir -p threads && cd threads && $(SOURCE)/configure --enable-sanitizers=thread && \
@@ -65,8 +64,7 @@ tools: tools-built
 	$(call told,$(call pytest,) MPI_TESTS='$$(TOOL_TESTS)' MTL_TESTS=)
 checked: checked-built
 	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
-# The program that runs for longest is built before the others, and runs while they are: three times as long on a busy machine.
-schedules: busy
+schedules: schedules-built
 	$(call told,$(call run,test/schedule_tests) TEST_SUITE_LOG=schedules-suite.log AM_LOG_FLAGS='-k 5 2700')
 unit: tools-built programs
 	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out test/schedule_tests,$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
