@@ -519,12 +519,17 @@ TEST_F(DepositFollowerTest, what_waits_for_room_has_it_when_a_message_that_was_i
     source_ = data;  // of which get_of_its takes as much
     const std::uint64_t own = begin(kBytes);
     says(kInTurn);
+    const auto send_message = [this] { party_.send(1, 0, 1, std::string(4096, 'm')); };
     unsigned in_turn = 0;
-    for (int round = 0; round < 600; ++round) {
+    for (int message = 0; message < 310; ++message) {  // then they are tried in turn
+        send_message();
+        party_.settle();
+    }
+    for (int round = 0; round < 80; ++round) {
         get_of_its(kShorter);
         const std::uint64_t first = begin_to_follow(data.data(), kShorter);
         store(first);
-        party_.send(1, 0, 1, std::string(4096, 'm'));  // sometimes in turn
+        send_message();
         get_of_its(kAll);
         const std::uint64_t second = begin_to_follow(data.data(), kAll);
         store(second);
