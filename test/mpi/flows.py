@@ -102,4 +102,6 @@ def every_flow(*slots, **how):
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="about btl/velo itself")
 mtl_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "mtl", reason="about mtl/velo itself")
+# What schedules and boards do, whose messages go over neither layer: over the MTL with --all.
+beside_both = pytest.mark.matrix if LAYER == "mtl" else lambda test: test
 any_velo = pytest.mark.skipif(TRANSPORT != "velo", reason="about velo itself")

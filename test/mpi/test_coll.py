@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from flows import any_velo, flows, velo_only
+from flows import any_velo, beside_both, flows, velo_only
 from launcher import TCP_HERE
 from test_hygiene import assert_empty
 from velo.trace import reader
@@ -67,6 +67,7 @@ def test_messages_that_another_transport_carries(mpi, btl):
     assert result.facts() == {"rounds": 1}
 
 
+@beside_both
 @pytest.mark.parametrize("operation, names", [
     ("barrier", ("dissemination", "recursive_doubling", "binomial", "nodes")),
     ("bcast", ("linear", "binomial", "chain", "scatter_allgather", "nodes", "leaders")),
@@ -98,6 +99,7 @@ def test_communicators_freed_with_a_schedule_under_way(mpi):
     assert run(mpi, "communicators", 500, np=4, params=SCHEDULES).facts() == {"rounds": 500}
 
 
+@beside_both
 @pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
 def test_blocks_that_differ(mpi, np):
     result = run(mpi, "check", 2, np=np, params={**ALONE, "coll_velo_board_limit": 1048576}, program="coll_blocks")
@@ -106,11 +108,13 @@ def test_blocks_that_differ(mpi, np):
     assert all((published > 0) == (np > 1) for _, published, *_ in boards(result)), str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
 def test_neighbours_in_every_topology(mpi, np):
     assert run(mpi, "neighbours", 1, np=np, params=ALONE, program="coll_blocks").facts() == {"rounds": 1}
 
 
+@beside_both
 @flows(8, policies=("none", "static", "dynamic", "lazy"), always=True)
 def test_blocks_that_differ_in_a_tight_mailbox(mpi, flow):
     params = {**ALONE, **flow.params}
@@ -118,12 +122,14 @@ def test_blocks_that_differ_in_a_tight_mailbox(mpi, flow):
     assert run(mpi, "neighbours", 1, np=3, params=params, program="coll_blocks").facts() == {"rounds": 1}
 
 
+@beside_both
 @pytest.mark.parametrize("np", [1, 2, 3])
 def test_persistent_requests_are_started_in_any_order_and_outlive_their_communicator(mpi, np):
     result = run(mpi, "persistent", 50, np=np, params={**ALONE, **SCHEDULES}, program="coll_blocks")
     assert result.facts() == {"rounds": 50} and ON_BOARDS.findall(result.stderr) == ["0"] * np
 
 
+@beside_both
 @pytest.mark.parametrize("np", [2, 3, 5])
 def test_persistent_requests_have_a_board_each(mpi, np):
     """Three of them, each of which was started at least once in a round."""
@@ -176,6 +182,7 @@ def test_requests_on_a_board_that_differ_are_an_error(mpi, np):
     assert told == {(rank, ", requests", "allreduce (add)", 0) for rank in range(1, np)}, str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("np", [2, 3])
 @pytest.mark.parametrize("operators, own, theirs", [(0, "reduce (add) of root 0", "bcast of root 0"), (1, "allreduce (add)", "allreduce (max)")])
 def test_operations_on_a_board_that_differ_are_an_error_that_names_both(mpi, np, operators, own, theirs):
@@ -207,16 +214,19 @@ def run_operations(mpi, *arguments, np, params=None):
     assert 0 < result.facts()["calls"] <= int(USED.findall(result.stderr)[0][0]), str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("np", [1, 2, 3, 5, 8])
 def test_operations_of_the_program(mpi, np):
     run_operations(mpi, "check", 2 if np == 2 else 1, np=np)
 
 
+@beside_both
 @flows(8, policies=("none", "static", "dynamic", "lazy"), always=True)
 def test_operations_of_the_program_in_a_tight_mailbox(mpi, flow):
     run_operations(mpi, "check", 1, np=3, params=flow.params)
 
 
+@beside_both
 @pytest.mark.parametrize("operation, name", [("allreduce", name) for name in ("reduce_bcast", "recursive_doubling", "ring", "rabenseifner", "nodes")] +
                          [("reduce_scatter", "pairwise"), ("reduce_scatter_block", "pairwise"), ("scan", "recursive_doubling"),
                           ("reduce", "binomial"), ("reduce", "nodes"), ("exscan", "recursive_doubling")])
@@ -272,6 +282,7 @@ def test_a_priority_is_as_good_as_its_name(mpi):
     assert len(USED.findall(mpi.run("coll", "check", 1, params={"btl_velo_verbose": 5, "coll_velo_priority": 90}).stderr)) == 2
 
 
+@beside_both
 @pytest.mark.parametrize("name, values", [("bcast_algorithm", ("linear", "binomial")), ("slots_per_peer", (8, 64)),
                                           ("board_window", (8, 4))])
 def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi, name, values):
@@ -289,6 +300,7 @@ def executed(mpi, np=5, **params):
     return sum(int(operations) for _, operations, _ in USED.findall(result.stderr))
 
 
+@beside_both
 def test_a_file_of_rules_chooses_the_algorithms(mpi, tmp_path):
     rules = tmp_path / "rules"
     rules.write_text("# from five ranks on\nbarrier 5 0 binomial\n")
@@ -296,6 +308,7 @@ def test_a_file_of_rules_chooses_the_algorithms(mpi, tmp_path):
     assert executed(mpi, np=3, choices=rules) == executed(mpi, np=3)
 
 
+@beside_both
 def test_files_of_rules_may_lie_elsewhere_and_have_to_say_the_same(mpi, tmp_path):
     texts = {"a": "bcast 2 0 linear\n", "b": "# another comment\nbcast 2 0 linear\n", "c": "bcast 2 0 binomial\n"}
     for name, text in texts.items():
@@ -310,6 +323,7 @@ def test_files_of_rules_may_lie_elsewhere_and_have_to_say_the_same(mpi, tmp_path
                      "it must be the same in all processes", result.stderr), str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("text, told", [
     ("bcast 1 0 linear\nbcast 8 0 magic\n", ', line 2: bcast has no algorithm "magic"; it has linear, binomial'),
     (None, ": No such file or directory")])
@@ -322,6 +336,7 @@ def test_a_wrong_file_of_rules_ends_with_its_line(mpi, tmp_path, text, told):
     assert f"{rules}{told}" in result.stderr, str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("name, value", [("priority", 101), ("schedules", 0), ("slots_per_peer", 1),
                                          ("allreduce_algorithm", "magic"), ("flow_control", "hope")])
 def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
@@ -349,6 +364,7 @@ def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm, victim):
     assert_empty(shm)
 
 
+@beside_both
 @pytest.mark.parametrize("np", [2, 3, 8])
 def test_small_blocking_operations_go_over_a_board(mpi, np):
     result = run(mpi, "check", 1, np=np)
@@ -359,6 +375,7 @@ def test_small_blocking_operations_go_over_a_board(mpi, np):
     assert result.facts() == {"rounds": 1}
 
 
+@beside_both
 @pytest.mark.parametrize("np", [2, 3, 5])
 def test_requests_go_over_a_board_whatever_waits_in_between(mpi, np):
     result = run(mpi, "between_calls", 600, np=np)
@@ -367,12 +384,14 @@ def test_requests_go_over_a_board_whatever_waits_in_between(mpi, np):
     assert len(requests) == np and min(requests) > 200 and result.facts() == {"rounds": 600}, str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("params", [{"coll_velo_board_window": 1, "coll_velo_board_chunk": 64}, {"coll_velo_board_window": 2}])
 def test_requests_on_boards_of_any_size(mpi, params):
     result = run(mpi, "between_calls", 300, np=3, params=params)
     assert min(int(count) for count in ON_BOARDS.findall(result.stderr)) > 50 and result.facts() == {"rounds": 300}, str(result)
 
 
+@beside_both
 @pytest.mark.parametrize("params", [{"coll_velo_board_window": 1, "coll_velo_board_chunk": 64, "coll_velo_board_limit": 1048576},
                                     {"coll_velo_board_window": 3, "coll_velo_board_chunks": 2, "coll_velo_board_chunk": 100}, {"coll_velo_board_limit": 0}])
 def test_boards_of_any_size(mpi, params):
@@ -406,12 +425,14 @@ def test_without_boards_everything_is_a_schedule(mpi):
     assert boards(result) == [(0, 0, 0, 0)] * 3 and result.facts() == {"rounds": 1}
 
 
+@beside_both
 @pytest.mark.parametrize("np", [2, 3, 5, 16])
 def test_sums_are_those_of_the_ranks_in_their_order(mpi, np):
     result = run_on_boards(mpi, "order", 10, np=np)
     assert all(count == 1 and published for count, published, *_ in boards(result)) and result.facts() == {"rounds": 10}
 
 
+@beside_both
 def test_a_reduction_of_more_members_reaches_the_limit_of_a_board_earlier(mpi):
     def published(np, limit):
         return sum(count for _, count, *_ in boards(run_on_boards(mpi, "order", 10, np=np, params={"coll_velo_board_limit": limit})))
@@ -434,6 +455,7 @@ def test_boards_of_communicators_that_come_and_go(mpi):
     assert result.facts() == {"rounds": 300}
 
 
+@beside_both
 def test_a_stopped_rank_is_named_by_those_that_wait_at_a_board(mpi):
     result = run_on_boards(mpi, "late", 6, np=3, params={"btl_velo_stall_warning": 1})
     assert re.search(r"no progress on the board of communicator \d+, rank 0 for \d+ s: run \d+ waits for rank 2", result.stderr), str(result)

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from flows import any_velo, every_flow, flows
+from flows import any_velo, beside_both, every_flow, flows
 from test_hygiene import assert_empty
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -85,6 +85,7 @@ def test_nobody_leaves_a_barrier_before_all_have_entered(goal, np, flow):
     assert goal("listings.c", "barrier", np=np, params=flow.params) == {"barriers": 200}
 
 
+@beside_both
 @pytest.mark.parametrize("block", [512, 70_000])
 @flows(8)
 def test_gathers_with_every_root(goal, block, flow):
@@ -130,6 +131,7 @@ def test_a_message_of_another_length_than_its_receive_fails_the_run_by_name(goal
     assert goal("runs.c", "mismatch", np=2, params=flow.params) == {"failed": 1}
 
 
+@beside_both
 @flows(8, policies=("dynamic",))
 def test_every_local_operation_on_every_type_as_the_language_has_it(goal, flow):
     # 10 operations on 8 types, 7 on 2; in three ways each.
@@ -235,6 +237,7 @@ COLLECTIVES = ["barrier:dissemination", "bcast:binomial", "allreduce:ring", "all
                "gather:linear_sync", "reduce:binomial", "scan:linear"]
 
 
+@beside_both
 @flows(8, policies=("dynamic",))
 def test_collectives_by_name_run(velo_goal, flow):
     listed = subprocess.run([f"{BUILD}/contrib/goal/velo-goal", "list"], capture_output=True, text=True, check=True).stdout.split()
@@ -252,6 +255,7 @@ def tune(mpi):
     return run
 
 
+@beside_both
 def test_tuning_writes_rules_that_choose_what_it_measured(tune, velo_goal, tmp_path):
     rules = tmp_path / "rules"
     result = tune("--operations", "bcast,barrier", "--bytes", "1000,8", "--ranks", "2,3", "--every", 1e-6, "-o", rules, np=4)
@@ -271,6 +275,7 @@ def test_tuning_writes_rules_that_choose_what_it_measured(tune, velo_goal, tmp_p
     assert operations[0] == operations[1]
 
 
+@beside_both
 def test_tuning_keeps_velos_own_choice_if_little_is_won(tune, tmp_path):
     """Nothing is ten million times as fast."""
     rules = tmp_path / "rules"
@@ -278,6 +283,7 @@ def test_tuning_keeps_velos_own_choice_if_little_is_won(tune, tmp_path):
     assert re.findall("^alltoall.*$", rules.read_text(), re.MULTILINE) == ["alltoall 2-2 0 linear"]
 
 
+@beside_both
 @pytest.mark.parametrize("arguments, told", [
     (("--operations", "bcast,nonsense"), "--operations: there is no nonsense; velo-goal list shows them"),
     (("--ranks", "2,5"), "--ranks 5: 2 to 2, as mpirun has started"),
@@ -287,6 +293,7 @@ def test_what_cannot_be_tuned_is_told_once(tune, arguments, told):
     assert result.returncode != 0 and result.stderr.count(f"velo-goal: {told}\n") == 1, str(result)
 
 
+@beside_both
 def test_a_wrong_file_of_rules_is_told_with_its_line(velo_goal, tmp_path):
     rules = tmp_path / "rules"
     rules.write_text("bcast 1 0\n")
@@ -311,6 +318,7 @@ def test_what_one_schedule_costs_is_measured_and_checked(mpi, what, np, more, fl
         assert 0 < float(point[5]) <= float(point[4]) <= float(point[6]), str(result)
 
 
+@beside_both
 def test_what_cannot_be_measured_is_told_once(mpi):
     for arguments, np, told in ((("pingpong",), 3, "pingpong is for two ranks: mpirun -np 2"),
                                 (("local", "--type", "half"), 1, "--type: one of uint8, uint64, float, double")):
@@ -332,6 +340,7 @@ def test_a_schedule_that_waits_for_ever_is_refused_with_its_circle(velo_goal):
     ("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n", "is received by rank 1: operation 0 (recv 9b from 0)"),
     ("num_ranks 1\nrank 0 {\n}\n", "is for 1 ranks, and there are 2: mpirun -np 1"),
 ])
+@beside_both
 def test_what_cannot_be_run_is_told_once(velo_goal, tmp_path, text, told):
     file = tmp_path / "wrong.goal"
     file.write_text(text)
