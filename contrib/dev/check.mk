@@ -15,8 +15,10 @@ TESTS = $(SOURCE)/test/mpi
 # Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run.
 OPTIMIZED = CXXFLAGS='-O1 -g1$(SANITIZED)'
 SIMPLE = CXXFLAGS='-O0 -g1'
-# A part of the schedules; make distcheck runs all of them.
-AMOUNTS = VELO_SCHEDULE_EVENTS=150000 VELO_SCHEDULE_PACKETS=150000 VELO_EXPLORE_STATES=200 VELO_STRESS_PACKETS=50000
+# What goes through millions of events.
+LONG = test/schedule_tests test/sim_tests
+# A part of them; make distcheck runs all.
+AMOUNTS = VELO_SIM_FEW=yes VELO_SCHEDULE_EVENTS=150000 VELO_SCHEDULE_PACKETS=150000 VELO_EXPLORE_STATES=200 VELO_STRESS_PACKETS=50000
 # $(1): test programs; no other is built.
 run = $(AMOUNTS) $(MAKE) check-TESTS check_PROGRAMS='$(1)' dist_check_SCRIPTS= VERBOSE=1
 
@@ -46,7 +48,7 @@ plugin:
 tools-built: plugin
 	$(call told,$(MAKE) all $(OPTIMIZED))
 schedules-built: plugin
-	$(call told,$(MAKE) test/schedule_tests $(OPTIMIZED))
+	$(call told,$(MAKE) $(LONG) $(OPTIMIZED))
 programs: schedules-built
 	$(call told,$(MAKE) test-programs $(SIMPLE))
 threads-built: plugin
@@ -65,9 +67,9 @@ tools: tools-built
 checked: checked-built
 	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
 schedules: schedules-built
-	$(call told,$(call run,test/schedule_tests) TEST_SUITE_LOG=schedules-suite.log AM_LOG_FLAGS='-k 5 2700')
+	$(call told,$(call run,$(LONG)) TEST_SUITE_LOG=schedules-suite.log AM_LOG_FLAGS='-k 5 2700')
 unit: tools-built programs
-	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out test/schedule_tests,$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
+	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out $(LONG),$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
 threads: threads-built
 	$(call told,cd threads && export UCX_MEM_MMAP_HOOK_MODE=none && $(RUN_THREADED))
