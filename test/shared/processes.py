@@ -10,7 +10,9 @@ _PATIENCE_SECONDS = 30
 
 def terminate_when_logged(command, environment, log, words, ending=signal.SIGTERM):
     """Starts a command, sends it the signal `ending` once the file `log` contains `words`, and returns the exit status."""
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # Who runs the tests may ignore the signal.
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               preexec_fn=lambda: signal.signal(ending, signal.SIG_DFL))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not (log.exists() and words in log.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
