@@ -69,7 +69,7 @@ checked: checked-built
 schedules: schedules-built
 	$(call told,$(call run,$(LONG)) TEST_SUITE_LOG=schedules-suite.log AM_LOG_FLAGS='-k 5 2700')
 unit: tools-built programs
-	$(call told,$(AMOUNTS) $(MAKE) check TESTS='$$(filter-out $(LONG),$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
+	$(call told,$(AMOUNTS) $(MAKE) check AM_LOG_FLAGS='-k 5 1800' TESTS='$$(filter-out $(LONG),$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
 threads: threads-built
 	$(call told,cd threads && export UCX_MEM_MMAP_HOOK_MODE=none && $(RUN_THREADED))
