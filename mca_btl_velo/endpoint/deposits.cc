@@ -133,8 +133,9 @@ std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
         const unsigned told = peer.segment.header().storing[size].load(std::memory_order_relaxed);
         if (told != 0 && told <= kWays) return Ways::other(told - 1) << kTicketShift;
     }
-    if (bytes >= (crosses ? kLeastCrossingFar : kLeastFar) && peer.distance.far())
-        contest_.expect(bytes, kElsewhere);
+    const bool far = peer.distance.far();
+    const std::size_t least = !crosses ? kLeastFar : far ? kLeastCrossingFar : kLeastCrossing;
+    if ((crosses || far) && bytes >= least) contest_.expect(bytes, kElsewhere);
     const Ways::Ticket ticket = contest_.begin(bytes, platform::ticks);
     const auto tells = static_cast<std::uint8_t>(1 + Ways::way_of(ticket));
     std::atomic<std::uint8_t>& told = mailbox_.header().storing[size];

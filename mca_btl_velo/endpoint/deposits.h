@@ -77,9 +77,10 @@ class Deposits {
 
     static constexpr std::size_t kLeast = 8192, kLeastDeposited = 8449, kMost = 64UL * 1024 * 1024;
     static constexpr std::size_t kExpectedBelow = 4UL * 1024 * 1024;
-    // From a far owner each is expected to copy for itself from here on, the first where two send to each
-    // other at once.
-    static constexpr std::size_t kLeastCrossingFar = 32UL * 1024, kLeastFar = 256UL * 1024;
+    // From here on each is expected to copy for itself: from a far owner, and where two send to each other at
+    // once, whose rings and buffers together may be more than the caches hold.
+    static constexpr std::size_t kLeastFar = 256UL * 1024, kLeastCrossing = 2UL * 1024 * 1024,
+                                 kLeastCrossingFar = 32UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
 
     bool have_memory(Kind kind);

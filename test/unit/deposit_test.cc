@@ -374,13 +374,20 @@ TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
 }
 
 // Before anything was tried.
-TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_the_longest_for_itself) {
-    for (const char* distance : {"near", "far"}) {
+TEST(DepositExpectationTest, of_what_two_send_each_other_each_copies_the_longest_for_itself) {
+    constexpr std::size_t kMiB = 1'048'576;
+    struct {
+        const char* distance;
+        std::size_t least;
+        std::vector<std::size_t> sizes;
+    } const cases[] = {{"near", 2 * kMiB, {20'000, 50'000, 100'000, kMiB, 2 * kMiB - 1, 2 * kMiB}},
+                       {"far", 32'768, {20'000, 32'767, 32'768, 100'000}}};
+    for (const auto& [distance, least, sizes] : cases) {
         PartyConfig config;
         config.reference_bytes = 0;
         config.distance = distance;
         Party party(config);
-        const std::string source = pattern(100'000, 1);
+        const std::string source = pattern(2 * kMiB, 1);
         std::string target(source.size(), '\0');
         const auto is_deposited = [&](std::size_t bytes) {
             const std::uint64_t deposit = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
@@ -398,11 +405,11 @@ TEST(DepositExpectationTest, of_what_two_far_ones_send_each_other_each_copies_th
             for (int i = 0; calls == 0 && i < 1000; ++i) party.step();
             EXPECT_EQ(calls, 1);
         };
-        for (const std::size_t bytes : {20'000UL, 50'000UL, 100'000UL}) {
-            EXPECT_TRUE(is_deposited(bytes)) << distance;
+        for (const std::size_t bytes : sizes) {
+            EXPECT_TRUE(is_deposited(bytes)) << distance << ' ' << bytes;
             const std::uint64_t own = velo_deposit_begin(party[1].peers[0], source.data(), bytes);
             get_of_its(bytes);  // while its own has yet to be got
-            EXPECT_EQ(is_deposited(bytes), bytes < 32'768 || *distance == 'n') << distance << ' ' << bytes;
+            EXPECT_EQ(is_deposited(bytes), bytes < least) << distance << ' ' << bytes;
             velo_deposit_end(party[1].peers[0], own, bytes);
         }
     }
