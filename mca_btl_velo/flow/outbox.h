@@ -234,7 +234,8 @@ class Outbox {
             ++count;
             if (share->oldest != number) return;
             std::uint64_t its = 0;
-            for (std::uint32_t at = number; at != OutboxShare::kNone && holders_[at] == share; at = next_[at]) {
+            for (std::uint32_t at = number; at != OutboxShare::kNone && holders_[at] == share;
+                 at = next_[at]) {
                 its += stride_of(at);
                 if (++listed > holders_.size()) break;
             }
