@@ -269,11 +269,17 @@ inline std::vector<std::string> policies() {
     return names;
 }
 
-// Contents that tell position and message apart.
+// Contents that tell position and message apart, from bytes that are made once.
 inline std::string pattern(std::size_t bytes, unsigned seed) {
-    std::string text(bytes, '\0');
-    for (std::size_t i = 0; i < bytes; ++i)
-        text[i] = static_cast<char>((i * 131 + seed * 17 + (i >> 8)) & 0xff);
+    static const std::string all = [] {
+        std::string text;
+        for (unsigned i = 0; i < 65'536; ++i) text.push_back(static_cast<char>((i * 131 + (i >> 8)) & 0xff));
+        return text;
+    }();
+    std::string text;
+    text.reserve(bytes);
+    for (std::size_t at = std::size_t{seed} * 17 * 256 % all.size(); text.size() < bytes; at = 0)
+        text.append(all, at, bytes - text.size());
     return text;
 }
 
