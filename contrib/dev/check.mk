@@ -13,7 +13,7 @@ pytest = $(MAKE) check-mpi MPI_NEEDS= PYTEST_ARGS="$$arguments $(1)"
 TESTS = $(SOURCE)/test/mpi
 
 # Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run.
-OPTIMIZED = CXXFLAGS='-O1 -g1$(SANITIZED)'
+OPTIMIZED = CXXFLAGS='-O1 -g1 $(SANITIZED)'
 SIMPLE = CXXFLAGS='-O0 -g1'
 # What goes through millions of events.
 LONG = test/schedule_tests test/sim_tests
@@ -28,7 +28,7 @@ THREADED = test/unit_tests test/stress_tests
 RUN_THREADED = $(call run,$(THREADED))
 CHECKED = --policies dynamic,lazy
 CHECKED_MTL = $(TESTS)
-schedules-built: SANITIZED = $() -fsanitize=address,undefined -fno-sanitize-recover=undefined
+schedules-built: SANITIZED = $$(VELO_SANITIZE)
 else
 THREADED = test/thread_tests
 RUN_THREADED = VELO_STRESS_PACKETS=20000 timeout -k 5 900 $(THREADED) --gtest_brief=1

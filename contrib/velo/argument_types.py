@@ -27,8 +27,8 @@ def positive_float(text):
     return number
 
 
-def numbers(text):
-    values = [positive(word) for word in words(text)]
+def numbers(text, number=positive):
+    values = [number(word) for word in words(text)]
     if not values:
         raise argparse.ArgumentTypeError("an empty list")
     return values

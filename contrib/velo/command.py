@@ -30,9 +30,9 @@ def parser(name, description, epilog=None):
 def run(name, act, options):
     """The exit status of a command: that of `act`, or what an exception amounts to."""
     # Who is ended, or whose terminal goes, must not leave its mpirun or its files behind.
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(ending) != signal.SIG_IGN:  # nohup
-            signal.signal(ending, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         return act(options)
     except BrokenPipeError:

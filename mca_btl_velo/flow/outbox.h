@@ -234,12 +234,12 @@ class Outbox {
             ++count;
             if (share->oldest != number) return;
             std::uint64_t its = 0;
-            for (std::uint32_t at = number; at != OutboxShare::kNone && holders_[at] == share;
-                 at = next_[at]) {
+            std::uint32_t at = number;
+            for (; at != OutboxShare::kNone && holders_[at] == share && listed < holders_.size();
+                 at = next_[at], ++listed)
                 its += stride_of(at);
-                if (++listed > holders_.size()) break;
-            }
-            if (its != share->bytes) found = "R2: the share of a peer is not what it has been lent";
+            if (at != OutboxShare::kNone || its != share->bytes)
+                found = "R2: the share of a peer is not what it has been lent";
             if (its >= plan_.bytes() / 2 + plan_.largest_stride())
                 found = "R4: a peer has been lent more than half of the outbox and a chunk";
         });

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from .. import command
-from ..argument_types import choices, numbers, positive, positive_float, words
+from ..argument_types import choices, numbers, positive, positive_float
 from .contestants import BEFORE, FOUND_BY_ITSELF
 from .patterns import COLLECTIVE_NAMES, NAMES
 
@@ -169,10 +169,13 @@ def _patterns(text):
 
 
 def _sizes(text):
-    for word in words(text):
-        if not word.isdecimal() or int(word) > 1 << 30:
-            raise argparse.ArgumentTypeError(f"{word!r} is no number of bytes from 0 to 1073741824")
-    return [int(word) for word in words(text)] or numbers(text)
+    return numbers(text, _size)
+
+
+def _size(text):
+    if not text.isdecimal() or int(text) > 1 << 30:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes from 0 to 1073741824")
+    return int(text)
 
 
 def _processors(text):
