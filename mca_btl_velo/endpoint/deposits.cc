@@ -1,12 +1,12 @@
 #include "endpoint/deposits.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "platform/copy.h"
-#include "platform/failure.h"
 #include "platform/ticks.h"
 
 namespace velo::endpoint {
@@ -68,10 +68,12 @@ bool Deposits::have_memory(Kind kind) {
         mailbox_.provide(kind);
         memory_[kind] = Memory::kThere;
         return true;
-    } catch (const Failure& failure) {
+    } catch (const std::exception& failure) {
         memory_[kind] = Memory::kRefused;
-        const std::string line = "no memory for storing long messages ahead: " + std::string(failure.what());
-        config_.log(config_.context, 5, line.c_str());
+        char line[512];
+        (void)std::snprintf(line, sizeof line, "no memory for storing long messages ahead: %s",
+                            failure.what());
+        config_.log(config_.context, 5, line);
         return false;
     }
 }

@@ -37,9 +37,10 @@ void Engine::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    const std::string text = "process " + platform::process_text(peer.name) + " is " +
-                             (peer.distance.far() ? "far: it shares no cache with this one" : "near");
-    config_.log(config_.context, 20, text.c_str());
+    char text[96];
+    (void)std::snprintf(text, sizeof text, "process %s is %s", platform::process_array(peer.name).data(),
+                        peer.distance.far() ? "far: it shares no cache with this one" : "near");
+    config_.log(config_.context, 20, text);
 }
 
 void Engine::tell_way(std::size_t bytes) const noexcept {

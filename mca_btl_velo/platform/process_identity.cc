@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -54,8 +55,15 @@ std::uint64_t random_nonce() {
     return nonce;
 }
 
+std::array<char, 24> process_array(std::uint64_t process_name) noexcept {
+    std::array<char, 24> text;
+    (void)std::snprintf(text.data(), text.size(), "[%u,%u]", static_cast<unsigned>(process_name >> 32),
+                        static_cast<unsigned>(process_name));
+    return text;
+}
+
 std::string process_text(std::uint64_t process_name) {
-    return "[" + std::to_string(process_name >> 32) + "," + std::to_string(process_name & 0xffffffff) + "]";
+    return process_array(process_name).data();
 }
 
 }  // namespace velo::platform

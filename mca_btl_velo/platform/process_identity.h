@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -25,7 +26,8 @@ bool see_each_other(const Namespaces& a, const Namespaces& b);
 // not tell.
 std::uint64_t machine_identity();
 
-// A process name as Open MPI writes it: [job,rank].
+// A process name as Open MPI writes it: [job,rank]. The array: without asking for memory.
+std::array<char, 24> process_array(std::uint64_t process_name) noexcept;
 std::string process_text(std::uint64_t process_name);
 
 // 64 random bits from the kernel; never 0.

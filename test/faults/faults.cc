@@ -82,5 +82,6 @@ int posix_fallocate(int file, off_t offset, off_t bytes) {
         ++faults.interrupted;
         return EINTR;
     }
+    if (faults.no_room) return ENOSPC;
     return fallocate(file, 0, offset, bytes) == 0 ? 0 : errno;
 }

@@ -1,5 +1,5 @@
-// What the system refuses in a test: the n-th allocation, calls that a signal interrupts. This program
-// replaces operator new and posix_fallocate; without a fault they do what they always do.
+// What the system refuses in a test: the n-th allocation, memory of files, calls that a signal interrupts.
+// This program replaces operator new and posix_fallocate; without a fault they do what they always do.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@ struct Faults {
     // A signal comes in every call that allocates more of a file at once; 0: none comes.
     std::size_t interrupted_beyond = 0;
     std::uint64_t interrupted = 0;
+    bool no_room = false;  // files get no more memory
 };
 inline Faults faults;
 // Blocks of memory that have been given out and not given back.
