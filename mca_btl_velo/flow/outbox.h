@@ -329,8 +329,10 @@ class Outbox {
     }
     template <class Action>
     void each_lent(Action&& action) const {
-        for (std::uint32_t number = 0; number < holders_.size(); ++number)
-            if (holders_[number] != nullptr) action(number);
+        const OutboxShare* const* const holders = holders_.data();
+        const auto count = static_cast<std::uint32_t>(holders_.size());
+        for (std::uint32_t number = 0; number < count; ++number)
+            if (holders[number] != nullptr) action(number);
     }
     static std::size_t fitting(std::uint64_t bytes) {
         std::size_t size = 0;

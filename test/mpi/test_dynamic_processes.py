@@ -15,6 +15,8 @@ pytestmark = pytest.mark.skipif(TRANSPORT == "vader", reason="vader does not rea
 
 
 TRIES = 4
+# Each job knows only its own ranks, and would not think that they are too many for the processors.
+SLEEPY = {"btl_velo_idle_sleep": 300}
 
 
 def lost_by_mpirun(hang):
@@ -28,7 +30,7 @@ def spawn(mpi, params, *way, time_limit=60, **keywords):
     now and then, with any transport: the parent waits in PMIx_Lookup, a child in PMIx_Init."""
     for _ in range(TRIES):
         try:
-            return mpi.run("dynamic", *way, np=2, params={**params, "btl_velo_stall_warning": 10},
+            return mpi.run("dynamic", *way, np=2, params={**SLEEPY, **params, "btl_velo_stall_warning": 10},
                            time_limit=time_limit, **keywords)
         except Hang as hang:
             if not lost_by_mpirun(hang) or "no progress towards" in str(hang):
@@ -107,7 +109,7 @@ def connect_through_a_server(mpi, params, tmp_path, rounds):
         server.until(lambda: uri.exists() and uri.read_text().strip(), "the address of ompi-server")
         options = ["--ompi-server", f"file:{uri}"]
         for way in ("accept", "connect"):
-            runs.append(mpi.start("dynamic", way, port, rounds, np=2, params=params, options=options))
+            runs.append(mpi.start("dynamic", way, port, rounds, np=2, params={**SLEEPY, **params}, options=options))
         for run in runs[1:]:
             result = finish(run)
             assert result.returncode == 0, str(result)
