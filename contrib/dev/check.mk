@@ -15,7 +15,7 @@ TESTS = $(SOURCE)/test/mpi
 # Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run; and texts for
 # each place where behaviour may be undefined take as long as all else. A trap there tells the place.
 OPTIMIZED = CXXFLAGS='-O1 -g1 $(SANITIZED)'
-SIMPLE = CXXFLAGS='-O0 -g1 -fsanitize-undefined-trap-on-error'
+SIMPLE = $(foreach language,C CXX,$(language)FLAGS='-O0 -g1 -fsanitize-undefined-trap-on-error')
 export ASAN_OPTIONS := handle_sigill=1:$(ASAN_OPTIONS)
 # What goes through millions of events.
 LONG = test/schedule_tests test/sim_tests

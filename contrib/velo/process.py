@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,14 +73,20 @@ def run_limited(command, env, timeout_seconds, directory=None, stdin=subprocess.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(command, cwd=directory, env=env, stdin=stdin, stdout=log or out,
                                    stderr=subprocess.STDOUT if merged or log else err, start_new_session=True)
-        timed_out = False
+        timed_out = True
         try:
-            process.wait(timeout_seconds)
-        except subprocess.TimeoutExpired:
-            timed_out = True
+            timed_out = not _ends_within(process, timeout_seconds)
         finally:
             end_session(process)
         return Finished(process.returncode, timed_out, time.monotonic() - started, _text_of(out), _text_of(err))
+
+
+def _ends_within(process, seconds):
+    """A wait with a time limit only looks every 50 ms."""
+    waiting = threading.Thread(target=process.wait, daemon=True)
+    waiting.start()
+    waiting.join(seconds)
+    return not waiting.is_alive()
 
 
 def end_session(leader):

@@ -27,11 +27,6 @@ def assert_empty(shm, of_others=()):
     assert shm.bytes_used() == 0
 
 
-def without_velo(hang):
-    """What still runs has no Velo in its memory."""
-    return bool(hang.left) and all(process.has_velo is False for process in hang.left)
-
-
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
 
@@ -87,7 +82,7 @@ def test_nothing_is_left_after_a_kill_while_the_job_starts(start, flow, private_
     except Hang as hang:
         # A rank that dies before it has told mpirun its PID: mpirun of Open MPI 4.1 sometimes waits for it for ever. And
         # a rank whose mpirun dies while it is in PMIx_Init may wait there for ever, which is before it loads any BTL.
-        if not without_velo(hang):
+        if not hang.without_velo:
             raise
         excuses.add(f"a hang after {victim} was killed: no Velo in the memory of all {len(hang.left)} processes that were left")
     # Open MPI's shmem/posix tries in MPI_Init whether shm_open works: who dies in between leaves that empty file.
