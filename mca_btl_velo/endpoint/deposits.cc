@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "endpoint/choice.h"
 #include "platform/copy.h"
 #include "platform/ticks.h"
 
@@ -143,6 +144,14 @@ std::uint32_t Deposits::follow_or_try(Peer& peer, std::size_t bytes) {
     std::atomic<std::uint8_t>& told = mailbox_.header().storing[size];
     if (told.load(std::memory_order_relaxed) != tells) told.store(tells, std::memory_order_relaxed);
     return kTried | ticket << kTicketShift;
+}
+
+void Deposits::tell_way(std::size_t bytes) const {
+    constexpr const char* kTexts[kWays] = {"are stored ahead in turn", "are stored ahead at hand",
+                                           "are stored ahead at hand, as for peers at the other distance",
+                                           "are stored ahead at hand, by the string instruction",
+                                           "are left to gets"};
+    tell_choice(config_, "messages by rendezvous", bytes, kTexts[contest_.way(bytes)]);
 }
 
 std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
@@ -287,7 +296,7 @@ void Deposits::give_room() {
 
 void Deposits::end(Peer& peer, std::uint64_t name, std::size_t bytes) {
     if (peer.to_be_got > 0) --peer.to_be_got;  // not those of a process that was in its place
-    if ((name & kTried) != 0) contest_.ended(bytes, ticket_of(name), platform::ticks);
+    if ((name & kTried) != 0 && contest_.ended(bytes, ticket_of(name), platform::ticks)) tell_way(bytes);
     if (number_of(name) == 0) return;
     if (const auto found = find(name); found != under_way_.end()) return forget(found);
     end_waiting([name](const UnderWay& deposit) { return deposit.name == name; });

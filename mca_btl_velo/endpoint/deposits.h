@@ -29,7 +29,8 @@ class Deposits {
     // Under the mutex.
 
     // There is memory in turn; some is provided when it is first needed.
-    std::uint64_t ways() const { return contest_.digits(); }
+    // 0: none is tried.
+    std::uint64_t ways() const { return tries_ && !rings_.plan().none() ? contest_.digits() : 0; }
     bool in_turn() { return !rings_.plan().none() && have_memory(Kind::kInTurn); }
 
     // Data that a peer will get, in a deposit or not; there will be an `end`.
@@ -126,6 +127,7 @@ class Deposits {
     using Ways = platform::Contest<kLeast, 10, 64, kWays, kLeast, 512UL * 1024, kLeast, 32UL * 1024 * 1024>;
     static_assert(Ways::kSizes <= fabric::shm::kStoringSizes);
     std::uint32_t follow_or_try(Peer& peer, std::size_t bytes);
+    void tell_way(std::size_t bytes) const;
     static Ways::Ticket ticket_of(std::uint64_t name);
     static unsigned way_of(std::uint64_t name);
     static Kind kind_of(std::uint64_t name);

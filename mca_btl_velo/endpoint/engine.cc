@@ -376,7 +376,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
     peer.link.intercept(interceptor_);
     if (config_.distance != std::string_view("auto"))
         peer.distance.fix(config_.distance == std::string_view("far"));
-    if (reference_shift_ > 0 && peer.segment.bytes() > 0)
+    if (refers() && peer.segment.bytes() > 0)
         peer.refer_from = measures_ways() ? std::uint32_t{kLeastReferred}
                                           : static_cast<std::uint32_t>(config_.reference_bytes);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&

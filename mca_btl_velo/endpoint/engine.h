@@ -185,9 +185,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }
     // Which of their ways have been chosen: Contest::digits.
-    std::uint64_t message_ways() const { return references_.digits(); }
-    std::uint64_t deposit_ways() const { return deposits_.ways(); }
-    std::uint64_t get_ways() const { return getting_.digits(); }
+    // 0: there is no choice.
+    std::uint64_t message_ways() const { return refers() && measures_ways() ? references_.digits() : 0; }
+    std::uint64_t deposit_ways() const { return single_copy_only_ ? 0 : deposits_.ways(); }
+    std::uint64_t get_ways() const { return single_copy_only_ || mechanisms_.none() ? 0 : getting_.digits(); }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
@@ -281,6 +282,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
                            std::uint32_t allowed) const {
         return allowed > 0 && (packets > most_in_packets(peer, allowed) || is_referred_to(peer, bytes));
     }
+    bool refers() const { return reference_shift_ > 0 && outbox_.plan().chunks() > 0; }
     bool measures_ways() const { return config_.reference_bytes == 0; }
     // Of a message that credits allow to go in packets.
     bool is_referred_to(const Peer& peer, std::size_t bytes) const {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "endpoint/choice.h"
 #include "endpoint/filling.h"
 #include "endpoint/send_now.h"
 #include "platform/cache.h"
@@ -44,14 +45,11 @@ void Engine::look_at_distance(Peer& peer) noexcept {
 }
 
 void Engine::tell_way(std::size_t bytes) const noexcept {
-    constexpr const char* kTexts[kWays] = {"by reference at hand", "in packets",
-                                           "by reference at hand, stored as for peers at the other distance",
-                                           "by reference in turn",
-                                           "by reference at hand, stored by the string instruction"};
-    char text[160];
-    (void)std::snprintf(text, sizeof text, "messages of %zu bytes and their like go %s", bytes,
-                        kTexts[references_.way(bytes)]);
-    config_.log(config_.context, 20, text);
+    constexpr const char* kTexts[kWays] = {
+        "go by reference at hand", "go in packets",
+        "go by reference at hand, stored as for peers at the other distance", "go by reference in turn",
+        "go by reference at hand, stored by the string instruction"};
+    tell_choice(config_, "messages", bytes, kTexts[references_.way(bytes)]);
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that

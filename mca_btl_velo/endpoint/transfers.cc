@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "endpoint/choice.h"
 #include "endpoint/engine.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
@@ -75,10 +76,13 @@ Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) {
 void Engine::got(const rma::Completion& get) {
     if (get.tried == 0) return;
     const std::uint64_t patience = kAwayNs + get.tried * getting_.under_way(get.tried) * kNsPerByte;
-    if (get.began_ns != 0 && platform::now_ns() - get.began_ns > patience)
-        getting_.waited(get.tried, get.ticket, platform::ticks);
-    else
-        getting_.ended(get.tried, get.ticket, platform::ticks);
+    const bool changed = get.began_ns != 0 && platform::now_ns() - get.began_ns > patience
+                             ? getting_.waited(get.tried, get.ticket, platform::ticks)
+                             : getting_.ended(get.tried, get.ticket, platform::ticks);
+    if (!changed) return;
+    constexpr const char* kTexts[kRoutes] = {"are copied by the receiver", "go through the mailbox",
+                                             "are copied by both"};
+    tell_choice(config_, "gets", get.tried, kTexts[getting_.way(get.tried)]);
 }
 
 bool Engine::is_getting(const Peer& peer) {

@@ -129,31 +129,38 @@ class Contest {
         turn(index_of(bytes), ticks());
         return size.chosen != before;
     }
-    // What began in another block tells nothing about this one.
+    // What began in another block tells nothing about this one. True: another way has been chosen.
     template <typename Clock>
-    void ended(std::size_t bytes, Ticket ticket, Clock&& ticks) {
+    bool ended(std::size_t bytes, Ticket ticket, Clock&& ticks) {
         Class& size = classes_[index_of(bytes)];
         size.under_way -= size.under_way > 0;  // some of those that were lost may have been forgotten
-        if ((ticket & kOther) == size.block) (void)went(bytes, ticks);
+        return (ticket & kOther) == size.block && went(bytes, ticks);
     }
     // The same of one that has waited for somebody else for so long that its way is hopeless for now: it is
     // not tried any further in this trial; some of those between trials bring the next one about.
     template <typename Clock>
-    void waited(std::size_t bytes, Ticket ticket, Clock&& ticks) {
+    bool waited(std::size_t bytes, Ticket ticket, Clock&& ticks) {
         const unsigned index = index_of(bytes);
         Class& size = classes_[index];
         if ((ticket & kOther) != size.block || (size.rounds == 0 && ++size.waited < kManyWaited))
             return ended(bytes, ticket, ticks);
         size.under_way -= size.under_way > 0;
-        if (size.rounds == 0) return turn(index, ticks());
+        const std::uint8_t before = size.chosen;
+        if (size.rounds == 0) {
+            turn(index, ticks());
+            return size.chosen != before;
+        }
         size.shortest[size.way] = kNone;
         size.left_out |= static_cast<std::uint8_t>(bit(size.way));
         if ((size.left_out | size.told) == bit(ways(index)) - 1) size.told = 0;
         size.counts = false;
         size.bytes = 0;
         next(size, index);
-        if (size.rounds == 0) return decide(index);
-        open_block(size, index);
+        if (size.rounds == 0)
+            decide(index);
+        else
+            open_block(size, index);
+        return size.chosen != before;
     }
     // Of those of this size, how many are under way.
     std::uint32_t under_way(std::size_t bytes) const { return classes_[index_of(bytes)].under_way; }

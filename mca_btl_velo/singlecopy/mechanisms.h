@@ -19,6 +19,7 @@ class Mechanisms {
 
     // To be told to the peers; see RemoteProcess.
     std::int64_t xpmem_segment() const { return xpmem_segment_; }
+    bool none() const { return candidates_.empty(); }
     // One mechanism and no other: transfers are not to take another route either.
     bool forced() const { return choice_ != "auto" && !candidates_.empty(); }
     // Access by the fastest mechanism that works with this process; nullptr if none does. Throws Failure

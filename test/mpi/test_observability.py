@@ -88,6 +88,27 @@ def test_velo_pvars_shows_a_table_of_an_unchanged_program(mpi, flow):
     assert len(rows) > len(table) and len({len(row) for row in rows}) == 1, rows
 
 
+@pytest.mark.parametrize("name, params", [
+    ("message_ways", {"btl_velo_by_reference": "never"}),
+    ("message_ways", {"btl_velo_outbox": 0}),
+    ("message_ways", {"btl_velo_reference_bytes": 5000}),
+    ("deposit_ways", {"btl_velo_outbox": 0}),
+    ("deposit_ways", {"btl_velo_single_copy_mechanism": "copy", "btl_velo_by_reference": "never"}),
+    ("get_ways", {"btl_velo_single_copy_mechanism": "copy"}),
+])
+def test_where_parameters_say_the_way_none_is_shown_as_chosen(mpi, name, params):
+    """Gets and deposits have a choice between processes that have a processor each."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two processors")
+
+    def shown(params):
+        text = mpi.run("traffic", "neighbours", 10, np=2, params=params, prefix=[tool("velo-pvars")]).stderr
+        return set(re.search(rf"^ +{name} +- +(\d+) +\d+ +(\d+) +\d+$", text, re.MULTILINE).groups())
+
+    assert shown(params) == {"0"}
+    assert "0" not in shown({})
+
+
 @flows(16, policies=("dynamic",))
 def test_velo_pvars_shows_changes_and_peers_and_writes_to_a_file(mpi, flow, tmp_path):
     file = tmp_path / "pvars.txt"
