@@ -291,8 +291,13 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool is_tried(const Peer& peer, std::size_t bytes) const {
         return bytes >= peer.refer_from && measures_ways();
     }
+    // Windows would fill the chunks: what comes behind many of which the peer is not known to have read any
+    // goes in turn instead.
     unsigned way_of(const Peer& peer, std::size_t bytes) const {
-        return is_tried(peer, bytes) ? references_.way(bytes) : std::uint8_t{kUsual};
+        if (!is_tried(peer, bytes)) return kUsual;
+        const unsigned way = references_.way(bytes);
+        return way == kUsual && peer.lent.chunks >= kManyAtHand && bytes >= kLeastOfMany ? unsigned{kInTurn}
+                                                                                         : way;
     }
     static Storing storing_of(const Peer& peer, unsigned way) {
         return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
@@ -456,6 +461,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // What credits allow to go in packets: by reference, stored in a chunk as usual at the peer's distance,
     // or in packets, or in a chunk as at the other distance, or in turn, as usual, or in a chunk by string.
     enum : std::uint8_t { kUsual, kInPackets, kOtherwise, kInTurn, kByString, kWays };
+    static constexpr std::uint32_t kManyAtHand = 8;
+    static constexpr std::size_t kLeastOfMany = 4096;  // bytes
     static constexpr std::size_t kLeastReferred = 512;
     static constexpr std::size_t kLeastInTurn = 2048, kBlockBytes = 1UL * 1024 * 1024;
     // Of the mailbox, whose lines stay in the reader's cache unless others go between.
