@@ -11,7 +11,9 @@ import time
 
 import pytest
 
+import excuses
 from flows import every_flow, flows, velo_only
+from launcher import Hang
 from test_hygiene import assert_empty
 
 pytestmark = velo_only
@@ -127,9 +129,17 @@ def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
     shm = private_shm()
     run = {"np": 3, "params": flow.params, "prefix": shm.enter}
     assert mpi.run("callbacks", "return", where, **run).facts() == {"passed": 1}
-    result = mpi.run_any("callbacks", "abort", where, **run)
-    result.assert_aborted(42)
-    assert "btl:velo:" not in result.stderr, str(result)
+    try:
+        result = mpi.run_any("callbacks", "abort", where, **run)
+        result.assert_aborted(42)
+        assert "btl:velo:" not in result.stderr, str(result)
+    except Hang as hang:
+        # mpirun of Open MPI 4.1 sometimes waits for its own threads for ever, when all ranks have ended; now and then it could not
+        # even read what they said of it.
+        heard = re.search(r"with errorcode 42|ORTE_ERROR_LOG: Data unpack .*show_help\.c", str(hang))
+        if where != "attribute" or not heard or not hang.without_velo:
+            raise
+        excuses.add(f"a hang after MPI_Abort: no Velo in the memory of all {len(hang.left)} processes that were left")
     assert_empty(shm)
 
 
