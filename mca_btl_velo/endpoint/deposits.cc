@@ -1,12 +1,11 @@
 #include "endpoint/deposits.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <utility>
 
-#include "endpoint/choice.h"
+#include "endpoint/telling.h"
 #include "platform/copy.h"
 #include "platform/ticks.h"
 
@@ -71,10 +70,7 @@ bool Deposits::have_memory(Kind kind) {
         return true;
     } catch (const std::exception& failure) {
         memory_[kind] = Memory::kRefused;
-        char line[512];
-        (void)std::snprintf(line, sizeof line, "no memory for storing long messages ahead: %s",
-                            failure.what());
-        config_.log(config_.context, 5, line);
+        tell(config_, 5, "no memory for storing long messages ahead: %s", failure.what());
         return false;
     }
 }

@@ -21,7 +21,9 @@
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer_table.h"
+#include "endpoint/references.h"
 #include "endpoint/stalls.h"
+#include "endpoint/telling.h"
 #include "endpoint/tracing.h"
 #include "fabric/interceptor.h"
 #include "fabric/network.h"
@@ -50,9 +52,6 @@ class Listener {
 
 // The tag of a listener's messages. Open MPI's BTL tags begin at 16.
 inline constexpr std::uint8_t kListenerTag = 0;
-
-// Throws Failure, with the objection to a parameter.
-std::unique_ptr<flow::Policy> open_policy(const char* name, const flow::PolicyConfig& flow);
 
 class Engine final : private rma::Poster, private fabric::Receiver {
  public:
@@ -184,9 +183,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }
-    // Which of their ways have been chosen: Contest::digits.
-    // 0: there is no choice.
-    std::uint64_t message_ways() const { return refers() && measures_ways() ? references_.digits() : 0; }
+    // Which of their ways have been chosen: Contest::digits; 0: there is no choice.
+    std::uint64_t message_ways() const { return references_.digits(); }
     std::uint64_t deposit_ways() const { return single_copy_only_ ? 0 : deposits_.ways(); }
     std::uint64_t get_ways() const { return single_copy_only_ || mechanisms_.none() ? 0 : getting_.digits(); }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
@@ -277,36 +275,10 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool may_refer(Peer& peer);
     flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole, bool in_turn);
     flow::Outbox::Chunk take_in_turn(Peer& peer, std::size_t bytes);
-    // Whether a message goes by reference: it would take so many packets, and so many may leave now.
-    bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
-                           std::uint32_t allowed) const {
-        return allowed > 0 && (packets > most_in_packets(peer, allowed) || is_referred_to(peer, bytes));
-    }
-    bool refers() const { return reference_shift_ > 0 && outbox_.plan().chunks() > 0; }
-    bool measures_ways() const { return config_.reference_bytes == 0; }
-    // Of a message that credits allow to go in packets.
-    bool is_referred_to(const Peer& peer, std::size_t bytes) const {
-        return bytes >= peer.refer_from && (!measures_ways() || references_.way(bytes) != kInPackets);
-    }
-    bool is_tried(const Peer& peer, std::size_t bytes) const {
-        return bytes >= peer.refer_from && measures_ways();
-    }
-    // Windows would fill the chunks: what comes behind many of which the peer is not known to have read any
-    // goes in turn instead.
-    unsigned way_of(const Peer& peer, std::size_t bytes) const {
-        if (!is_tried(peer, bytes)) return kUsual;
-        const unsigned way = references_.way(bytes);
-        return way == kUsual && peer.lent.chunks >= kManyAtHand && bytes >= kLeastOfMany ? unsigned{kInTurn}
-                                                                                         : way;
-    }
-    static Storing storing_of(const Peer& peer, unsigned way) {
-        return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
-    }
     void went(const Peer& peer, std::size_t bytes) {
-        if (is_tried(peer, bytes) && references_.went(bytes, platform::ticks)) [[unlikely]]
-            tell_way(bytes);
+        if (references_.went(peer, bytes)) [[unlikely]]
+            tell_choice(config_, "messages", bytes, references_.text(bytes));
     }
-    void tell_way(std::size_t bytes) const noexcept;
     void look_at_distance(Peer& peer) noexcept;
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
@@ -318,10 +290,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
                                                   const fabric::MessageView& message) noexcept;
     bool refer_several(Peer& peer, wire::PacketKind kind);
     bool deliver_several(Peer& peer, std::byte* data, std::size_t bytes);
-    // Of several messages or one, with so many allowed.
-    std::uint32_t most_in_packets(const Peer& peer, std::uint32_t allowed) const {
-        return std::max(allowed >> reference_shift_, peer.domain.always_in_packets);
-    }
     // Packets that may leave for the peer at once.
     std::uint32_t packets_allowed(const Peer& peer) const {
         return std::min(peer.ledger().credits(peer), peer.domain.most_packets);
@@ -458,17 +426,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     flow::Outbox outbox_;
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     std::vector<std::byte> staging_;  // of several messages that are streamed
-    // What credits allow to go in packets: by reference, stored in a chunk as usual at the peer's distance,
-    // or in packets, or in a chunk as at the other distance, or in turn, as usual, or in a chunk by string.
-    enum : std::uint8_t { kUsual, kInPackets, kOtherwise, kInTurn, kByString, kWays };
-    static constexpr std::uint32_t kManyAtHand = 8;
-    static constexpr std::size_t kLeastOfMany = 4096;  // bytes
-    static constexpr std::size_t kLeastReferred = 512;
-    static constexpr std::size_t kLeastInTurn = 2048, kBlockBytes = 1UL * 1024 * 1024;
-    // Of the mailbox, whose lines stay in the reader's cache unless others go between.
-    static constexpr std::size_t kMostSettled = 512UL * 1024;
-    platform::Contest<kLeastReferred, 5, 64, kWays, platform::kLeastByString, kBlockBytes, kLeastInTurn>
-        references_;
     // Bytes of a message that has come by reference, and is handed up in a copy.
     static constexpr std::size_t kLeastCopied = 3072, kMostCopied = 12UL * 1024;
     std::vector<std::byte> copied_;  // once there is one
@@ -478,8 +435,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     platform::Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
     static constexpr std::size_t kDualCopyExpected = 128UL * 1024;  // from here on
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
-    unsigned reference_shift_;   // by reference goes what takes more packets than those allowed >> this
     Domain velo_;
+    References references_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.
     std::optional<Domain> remote_;

@@ -1,6 +1,7 @@
 // What the engine tells about itself: stalls, the warning when one lasts, the trace.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <mutex>
@@ -126,6 +127,61 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
     config_.log(config_.context, 0, text.c_str());
     trace_.stall(peer, trace::Kind::kStallWarning, seconds(quiet_ns), peer.queue.bytes());
     trace_.flush();
+}
+
+void Engine::dump(const Peer* only, int level) {
+    config_.log(config_.context, level, description_.c_str());
+    peers_.for_each([&](const Peer& peer) {
+        if (only != nullptr && only != &peer) return;
+        const flow::PeerFlow& flow = peer.counts();
+        tell(config_, level,
+             "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
+             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
+             peer.index, peer.ledger().credits(peer), peer.queue.bytes(),
+             peer.ledger().control_waiting(peer) ? ", control packet waiting" : "", flow.retrieved,
+             flow.threshold, flow.current, peer.policy().intended(peer.source()), peer.policy().available());
+    });
+}
+
+void Engine::publish_statistics() {
+    statistics_.flow = velo_.policy->counters();
+    if (remote_) statistics_.flow += remote_->policy->counters();
+    count_stalls();
+    statistics_.rma_mailbox_bytes = rma_.mailbox_bytes();
+    statistics_.atomics = rma_.atomics();
+    statistics_.mailbox_bytes = std::uint64_t{mailbox_.header().capacity} * wire::kPacketBytes;
+    statistics_.segment_bytes = mailbox_.bytes();
+    statistics_.private_bytes = private_bytes();
+    statistics_.peers_met = peers_.met();
+    mailbox_.header().statistics = statistics_;
+    mailbox_.header().statistics_final.store(1, std::memory_order_release);
+}
+
+std::size_t Engine::unmet_peer_bytes() const {
+    return sizeof(fabric::shm::Directory::Entry) + kExpectedPeerBytes + velo_.policy->traits().bytes_per_peer;
+}
+
+std::size_t Engine::private_bytes() const {
+    std::size_t flows = velo_.policy->config().total_peers() * velo_.policy->traits().bytes_per_peer;
+    if (remote_) {
+        const flow::PolicyConfig& there = remote_->policy->config();
+        flows += there.total_peers() * remote_->policy->traits().bytes_per_peer +
+                 remote_->policy->traits().bytes_shared +
+                 std::size_t{remote_->reader.capacity()} * wire::kPacketBytes;
+    }
+    return sizeof(Engine) + peers_.size() * kExpectedPeerBytes +
+           peers_.met() * (sizeof(Peer) + rma::Rma::kBytesPerPeer) + flows +
+           velo_.policy->traits().bytes_shared + buffers_.bytes();
+}
+
+std::vector<const fabric::shm::SegmentHeader*> Engine::node_segments() const {
+    std::vector<const fabric::shm::SegmentHeader*> segments{&mailbox_.header()};
+    peers_.for_each([&](const Peer& peer) {
+        if (peer.segment.bytes() > 0) segments.push_back(&peer.segment.header());
+    });
+    for (const fabric::shm::Segment& segment : segments_of_departed_) segments.push_back(&segment.header());
+    std::sort(segments.begin(), segments.end(), [](auto* a, auto* b) { return a->owner < b->owner; });
+    return segments;
 }
 
 }  // namespace velo::endpoint

@@ -1,11 +1,9 @@
 // By reference: a message that would take more packets than the credits allow leaves as one, a REF, and stays
 // in the outbox of its sender until the receiver has read it there (flow/outbox.h). To the flow control a REF
 // is a DATA packet like any other.
-#include <cstdio>
 #include <cstring>
 #include <mutex>
 
-#include "endpoint/choice.h"
 #include "endpoint/filling.h"
 #include "endpoint/send_now.h"
 #include "platform/cache.h"
@@ -38,18 +36,8 @@ void Engine::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    char text[96];
-    (void)std::snprintf(text, sizeof text, "process %s is %s", platform::process_array(peer.name).data(),
-                        peer.distance.far() ? "far: it shares no cache with this one" : "near");
-    config_.log(config_.context, 20, text);
-}
-
-void Engine::tell_way(std::size_t bytes) const noexcept {
-    constexpr const char* kTexts[kWays] = {
-        "go by reference at hand", "go in packets",
-        "go by reference at hand, stored as for peers at the other distance", "go by reference in turn",
-        "go by reference at hand, stored by the string instruction"};
-    tell_choice(config_, "messages", bytes, kTexts[references_.way(bytes)]);
+    tell(config_, 20, "process %s is %s", platform::process_array(peer.name).data(),
+         peer.distance.far() ? "far: it shares no cache with this one" : "near");
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
@@ -93,11 +81,12 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
 std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const std::size_t rest = what.message.total() - what.offset;
     const std::size_t most = (what.flags & wire::kInternal) != 0 ? std::min(rest, kPiece) : rest;
-    const unsigned way = way_of(peer, most);
-    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole, way == kInTurn);
+    const unsigned way = references_.way_of(peer, most);
+    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole, way == References::kInTurn);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
-    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, storing_of(peer, way));
+    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes,
+         References::storing_of(peer, way));
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -118,12 +107,12 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     const std::size_t total = message.total();
     if (!peer.maps_us || !peer.distance.passes()) return false;
     const bool all_read = peer.has_read_all();
-    const unsigned way = way_of(peer, total);
-    const bool again =
-        way != kInTurn && all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
+    const unsigned way = references_.way_of(peer, total);
+    const bool again = way != References::kInTurn && all_read && total <= peer.kept.room &&
+                       outbox_.is_lent(peer.kept, peer.lent);
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
-        peer.kept = way == kInTurn ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
+        peer.kept = way == References::kInTurn ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
         if (peer.kept.room == 0)
             peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
                                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -136,7 +125,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     }
     const fabric::shm::OutboxChunk there = mailbox_.chunk(peer.kept.place);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
-    fill(there.data, message, 0, total, storing_of(peer, way));
+    fill(there.data, message, 0, total, References::storing_of(peer, way));
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
                      peer.references_read.load(std::memory_order_acquire)};
@@ -168,7 +157,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         packets += wire::packets_in_run(total);
         ++count;
     }
-    if (allowed == 0 || count < 2 || packets <= most_in_packets(peer, allowed)) return false;
+    if (allowed == 0 || count < 2 || packets <= references_.most_in_packets(peer, allowed)) return false;
     const flow::Outbox::Chunk chunk = lend(peer, bytes, true, false);
     if (chunk.room == 0) return false;
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);

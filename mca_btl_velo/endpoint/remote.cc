@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "endpoint/engine.h"
+#include "endpoint/sizing.h"
 #include "platform/failure.h"
 
 namespace velo::endpoint {

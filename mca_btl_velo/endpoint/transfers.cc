@@ -2,8 +2,8 @@
 #include <cerrno>
 #include <mutex>
 
-#include "endpoint/choice.h"
 #include "endpoint/engine.h"
+#include "endpoint/telling.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
 

@@ -474,7 +474,7 @@ _MENDED_ROWS = [
     Mutation("a get waits for a helper that has ended", _ENDPOINT + "transfers.cc",
              "if (!complete && !peers_.find(get.peer)->ending) return false;", "if (!complete) return false;",
              _process("*HelperTest.*")),
-    Mutation("peers by the LiMIC-like path are not looked at", _ENDPOINT + "engine.cc",
+    Mutation("peers by the LiMIC-like path are not looked at", _ENDPOINT + "connecting.cc",
              "if (!remote) met_.push_back(&peer);", "if (&domain == &velo_) met_.push_back(&peer);",
              _process("*HelperTest.*/limic")),
     Mutation("a fragment brings another header", _UCX + "landings.cc",

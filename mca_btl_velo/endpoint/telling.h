@@ -1,0 +1,29 @@
+// Lines of the log that ask for no memory, for where nothing may fail.
+#pragma once
+
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+
+#include "types/engine.h"
+
+namespace velo::endpoint {
+
+// As printf; what is too long is cut.
+[[gnu::format(printf, 3, 4)]] inline void tell(const velo_config& config, int level, const char* format,
+                                               ...) noexcept {
+    char line[512];
+    std::va_list values;
+    va_start(values, format);
+    (void)std::vsnprintf(line, sizeof line, format, values);
+    va_end(values);
+    config.log(config.context, level, line);
+}
+
+// A way that has turned out to be faster. `what`: messages or gets; `way`: what follows.
+inline void tell_choice(const velo_config& config, const char* what, std::size_t bytes,
+                        const char* way) noexcept {
+    tell(config, 20, "%s of %zu bytes and their like %s", what, bytes, way);
+}
+
+}  // namespace velo::endpoint
