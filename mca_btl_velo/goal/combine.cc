@@ -169,7 +169,9 @@ Kernel kernel(Type type, unsigned width) {
 class Cursor {
  public:
     Cursor(const Operand& operand, const Piece* pieces, const Memory& memory)
-        : memory_(memory), piece_(pieces + operand.offset), left_(operand.pieces) {
+        : memory_(memory),
+          piece_(operand.pieces == 0 ? nullptr : pieces + operand.offset),
+          left_(operand.pieces) {
         if (operand.pieces == 0) {
             at_ = memory.at({operand.offset, operand.space});
             room_ = std::numeric_limits<std::uint64_t>::max();

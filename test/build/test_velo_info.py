@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from velo.counters import find_report
-from velo.info import machine
+from velo.info import installed, machine
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 INFO = SOURCE / "contrib/info/velo-info"
@@ -224,6 +224,16 @@ def test_xpmem_works_where_its_library_says_so(stand_in, code, works, detail):
     stand_in.plugin(libraries={"xpmem": code})
     xpmem = stand_in.told(status=0)["mechanisms"]["XPMEM"]
     assert xpmem["works"] is works and detail in xpmem["detail"]
+
+
+@pytest.mark.parametrize("slow, works", [(1.9, True), (2.1, False)])
+def test_a_library_that_copies_slowly_to_some_addresses_is_found_out(stand_in, monkeypatch, slow, works):
+    stand_in.plugin()
+    assert stand_in.told(status=0)["mechanisms"]["library copy"]["detail"].startswith("16 KiB take ")
+    monkeypatch.setattr(machine, "_copy_usec", lambda behind: {64: 1.0, 16: 1.0, 1: slow}[behind])
+    copy = machine.mechanisms(installed.Installed())[-1]
+    assert (copy.name, copy.works) == ("library copy", works)
+    assert ("GLIBC_TUNABLES" in (copy.remedy or "")) is not works
 
 
 @needs_plugin

@@ -399,7 +399,7 @@ TEST(UdpChannelTest, WhatIsForgottenIsNotWrittenTo) {
 class DeafMember {
  public:
     DeafMember(const ChannelConfig& config, std::uint32_t me)
-        : config_(config), me_(me), hash_(config.key), fd_(socket(AF_INET, SOCK_DGRAM, 0)) {
+        : me_(me), hash_(config.key), fd_(socket(AF_INET, SOCK_DGRAM, 0)) {
         sockaddr_in at{};
         at.sin_family = AF_INET;
         at.sin_port = htons(place_of(config.key).port);
@@ -428,7 +428,6 @@ class DeafMember {
     unsigned told_no_use = 0;
 
  private:
-    const ChannelConfig& config_;
     std::uint32_t me_;
     SipHash hash_;
     int fd_;
