@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -9,6 +10,25 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ.get("VELO_SOURCE_DIR") or pathlib.Path(__file__).parents[2]).resolve()
 DEBIAN_HINT = "apt-get install libopenmpi-dev openmpi-bin"
+
+
+# What a configure finds out of compilers, the shell and libtool, which no test here changes: most of its time.
+SAME_EVERYWHERE = re.compile(r"^(?:lt_cv_|am_cv_|ac_cv_(?:build|host|objext|exeext|c_|cxx_|prog_(?:cc|cxx|make|ac_ct|EGREP|AWK)|path_(?:SED|GREP|EGREP|FGREP|lt_DD)))\w*=.*\n",
+                             re.MULTILINE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def found_by_the_build(tmp_path_factory):
+    """The build whose tests these are has found it out."""
+    log = pathlib.Path(os.environ.get("VELO_BUILD_DIR") or SOURCE, "config.log")
+    if not log.exists():
+        yield
+        return
+    site = tmp_path_factory.mktemp("site") / "config.site"
+    site.write_text("".join(found[0] for found in SAME_EVERYWHERE.finditer(log.read_text(errors="replace"))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONFIG_SITE", str(site))
+        yield
 
 
 def configure(directory, *arguments, **environment):
