@@ -1,6 +1,7 @@
 // Graphs: each call says at once what is wrong with its arguments.
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "objects.h"
@@ -134,8 +135,51 @@ GOAL_Vertex added(_GOAL_Graph& graph, velo_goal_vertex vertex) {
     return vertex;
 }
 
+// Without the borders between pieces that lie one behind the other.
+std::vector<velo_goal_piece> joined(const Pieces& pieces) {
+    std::vector<velo_goal_piece> made;
+    for (const velo_goal_piece& piece : pieces.list) {
+        if (piece.bytes == 0) continue;
+        if (!made.empty() && made.back().place.space == piece.place.space &&
+            made.back().place.offset + made.back().bytes == piece.place.offset)
+            made.back().bytes += piece.bytes;
+        else
+            made.push_back(piece);
+    }
+    return made;
+}
+
+// In place is not beside: byte for byte where the operand is.
+void require_apart(const char* argument, const Pieces& result, const Pieces& operand) {
+    std::vector<velo_goal_piece> to = joined(result), from = joined(operand);
+    const auto same = [](const velo_goal_piece& a, const velo_goal_piece& b) {
+        return a.place.space == b.place.space && a.place.offset == b.place.offset && a.bytes == b.bytes;
+    };
+    if (std::equal(to.begin(), to.end(), from.begin(), from.end(), same)) return;
+    const auto lies_before = [](const velo_goal_piece& a, const velo_goal_piece& b) {
+        return std::tie(a.place.space, a.place.offset) < std::tie(b.place.space, b.place.offset);
+    };
+    std::sort(to.begin(), to.end(), lies_before);
+    std::sort(from.begin(), from.end(), lies_before);
+    const auto ends_before = [](const velo_goal_piece& a, const velo_goal_piece& b) {
+        return a.place.space != b.place.space ? a.place.space < b.place.space
+                                              : a.place.offset + a.bytes <= b.place.offset;
+    };
+    for (auto a = to.begin(), b = from.begin(); a != to.end() && b != from.end();) {
+        if (ends_before(*a, *b))
+            ++a;
+        else if (ends_before(*b, *a))
+            ++b;
+        else
+            throw Misuse{GOAL_ERR_ARGUMENT, argument, "overlaps an operand and is not in its place"};
+    }
+}
+
+// `argument`: the result.
 GOAL_Vertex combine(_GOAL_Graph& graph, velo_goal_combination& made, const Pieces& first,
-                    const Pieces& second, const Pieces& result) {
+                    const Pieces& second, const Pieces& result, const char* argument) {
+    require_apart(argument, result, first);
+    require_apart(argument, result, second);
     made.first = first.list.data();
     made.first_count = first.count();
     made.second = second.list.data();
@@ -229,7 +273,7 @@ GOAL_Vertex GOAL_LocalOp(GOAL_Graph graph, void* b1, void* b2, void* bres, GOAL_
         Pieces first, second;
         if (op != GOAL_WTIME) first = whole("b1", b1, b1_mem);
         if (op != GOAL_WTIME && op != GOAL_COPY) second = whole("b2", b2, b2_mem);
-        return combine(g, made, first, second, whole("bres", bres, b3_mem));
+        return combine(g, made, first, second, whole("bres", bres, b3_mem), "bres");
     });
 }
 
@@ -267,7 +311,7 @@ GOAL_Vertex GOAL_LocalOpVec(GOAL_Graph graph, void** buf1, int* lengths1, int nu
                 pieces_of(g, {"buf2", "lengths2", "num_elements2"}, buf2, lengths2, num_elements2, b2_temp);
             require_total("lengths2", second.bytes);
         }
-        return combine(g, made, first, second, result);
+        return combine(g, made, first, second, result, "buf3");
     });
 }
 

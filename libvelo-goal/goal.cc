@@ -29,6 +29,7 @@ Process& process() {
 }
 
 std::shared_ptr<Group> of_init() {
+    require_mpi();
     std::lock_guard held(process().mutex);
     if (process().group == nullptr)
         throw Misuse{GOAL_ERR_STATE, "",
@@ -91,6 +92,7 @@ _GOAL_Run& checked(GOAL_Handle handle) {
 // Looks at the run, without doing anything for it.
 bool is_over(_GOAL_Run& run) {
     if (run.run == nullptr) return true;
+    if (is_released()) return false;
     const _GOAL_Schedule& schedule = *run.schedule;
     if (!schedule.table.velo_goal_run_is_over(run.run)) return false;
     run.result = schedule.table.velo_goal_run_end(std::exchange(run.run, nullptr));
@@ -203,7 +205,9 @@ int GOAL_InitComm(MPI_Comm comm, GOAL_Group* group) {
 
 int GOAL_FreeGroup(GOAL_Group* group) {
     return attempt("GOAL_FreeGroup", [&] {
-        of(group == nullptr ? nullptr : *group)->close();
+        const std::shared_ptr<Group> given = of(group == nullptr ? nullptr : *group);
+        require_mpi();
+        given->close();
         delete std::exchange(*group, nullptr);
         return GOAL_SUCCESS;
     });

@@ -83,8 +83,9 @@ typedef enum GOAL_Op _GOAL_ENUM {
 
 enum {
     GOAL_SUCCESS = 0,
-    GOAL_ERR_ARGUMENT = -1, /* an argument is wrong, or names something that is over */
-    GOAL_ERR_STATE = -2,    /* not now: before GOAL_Init, after GOAL_Finalize, twice */
+    GOAL_ERR_ARGUMENT = -1, /* an argument is wrong, or a handle of a run that is over. Graphs, schedules and groups
+                             * that have been freed are not told from others: as with free(), do not use them */
+    GOAL_ERR_STATE = -2,    /* not now: before GOAL_Init, after GOAL_Finalize or MPI_Finalize, twice */
     GOAL_ERR_GRAPH = -3,    /* GOAL_Compile: requirements form a cycle; the text has its operations */
     GOAL_ERR_VELO = -4,     /* this process does not use Velo, or another version of it */
     GOAL_ERR_MEMORY = -5,
@@ -161,7 +162,7 @@ _GOAL_API GOAL_Vertex GOAL_RecvVec(GOAL_Graph graph, void** offsets, int* length
                                    int tag _GOAL_DEFAULT(0), GOAL_MemType mem _GOAL_DEFAULT(GOAL_USERSPACE));
 
 /* bres[i] = b1[i] op b2[i] for `num_elements` elements of type `dt` and `element_width` bits. The result may
- * be in place of b1 or b2, but not overlap them otherwise. */
+ * be in place of b1 or b2, but not overlap them otherwise (GOAL_ERR_ARGUMENT). */
 _GOAL_API GOAL_Vertex GOAL_LocalOp(GOAL_Graph graph, void* b1, void* b2, void* bres, GOAL_Op op,
                                    GOAL_DataType dt, int element_width, int num_elements,
                                    GOAL_MemType b1_mem _GOAL_DEFAULT(GOAL_USERSPACE),

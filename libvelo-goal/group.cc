@@ -146,6 +146,7 @@ void Group::close() {
 }
 
 void Group::leave() {
+    if (is_released()) return;
     if (group_ != nullptr) table_->velo_goal_group_close(std::exchange(group_, nullptr));
     if (id_ != 0) ids().give_back(std::exchange(id_, 0));
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);

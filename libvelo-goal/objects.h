@@ -10,6 +10,7 @@
 #include "calls.h"
 #include "goal.h"
 #include "group.h"
+#include "plugin.h"
 
 namespace velo::library {
 
@@ -18,8 +19,12 @@ struct Function {
     void* argument;
 };
 
+inline void require_mpi() {
+    if (is_released()) throw Misuse{GOAL_ERR_STATE, "", "MPI is finalized"};
+}
 // Throws Misuse unless the group of the object that was given as `argument` is open.
 inline void require_open(const Group& group, const char* argument) {
+    require_mpi();
     if (!group.is_open()) throw Misuse{GOAL_ERR_STATE, argument, "its group has been freed"};
 }
 

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <mutex>
 #include <string_view>
 
@@ -43,12 +44,18 @@ const velo_goal_table* find_table(std::string* error) {
 }
 
 // The attributes of MPI_COMM_SELF are what MPI_Finalize deletes first, when no other thread calls MPI.
+std::atomic<bool> released{false};
 int release(MPI_Comm, int, void* table, void*) {
+    released = true;
     static_cast<const velo_goal_table*>(table)->release();
     return MPI_SUCCESS;
 }
 
 }  // namespace
+
+bool is_released() {
+    return released.load(std::memory_order_relaxed);
+}
 
 Plugin plugin_of_process(std::string* error) {
     static std::mutex mutex;

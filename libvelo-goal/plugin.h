@@ -14,5 +14,7 @@ struct Plugin {
 
 // The same one each time, from any thread; kept until MPI_Finalize. Without a performer `error` says why.
 Plugin plugin_of_process(std::string* error);
+// MPI_Finalize has begun: nothing of it can be used any more.
+bool is_released();
 
 }  // namespace velo::library

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <new>
 #include <utility>
 
 #include "platform/failure.h"
@@ -30,6 +32,7 @@ std::byte* aligned(std::byte* memory) {
 LiveRun::LiveRun(Performer& by, Compiled& of) : goal::Run(of.schedule), performer(&by) {
     goal::Memory& m = memory();
     if (const std::uint64_t bytes = of.schedule.scratch_bytes(); bytes > 0) {
+        if (bytes > PTRDIFF_MAX - kLine) throw std::bad_alloc();
         scratch = std::make_unique_for_overwrite<std::byte[]>(bytes + kLine);
         m.base[goal::kScratch] = aligned(scratch.get());
     }

@@ -140,7 +140,12 @@ def test_every_local_operation_on_every_type_as_the_language_has_it(goal, flow):
 
 @flows(8, policies=("dynamic",))
 def test_each_misuse_names_the_call_and_the_argument(goal, flow):
-    assert goal("misuse.c", "return", np=2, params=flow.params) == {"refused": 75}
+    assert goal("misuse.c", "return", np=2, params=flow.params) == {"refused": 81}
+
+
+@flows(8, policies=("dynamic",))
+def test_after_mpi_finalize_each_call_says_so(goal, flow):
+    assert goal("misuse.c", "unfinished", np=2, params=flow.params) == {"refused": 8}
 
 
 @flows(8, policies=("dynamic",))

@@ -1,5 +1,6 @@
 /* Calls that are wrong: what each returns, and that its text names the call and the argument. `return`: all
- * of them; `abort`: one, as it ends a job; `foreign FILE`: a library that is Velo's by its name alone. */
+ * of them; `unfinished`: those behind MPI_Finalize without GOAL_Finalize; `abort`: one, as it ends a job;
+ * `foreign FILE`: a library that is Velo's by its name alone. */
 #include <dlfcn.h>
 #include <goal.h>
 
@@ -98,11 +99,29 @@ static void operations(void) {
     NO_VERTEX(
         GOAL_LocalOpVec(g, NULL, NULL, 0, NULL, NULL, 0, pieces, lengths, 2, 0, 0, GOAL_WTIME, US, US, US),
         "GOAL_LocalOpVec: lengths3: come to 16 bytes, where the result has 8");
+    NO_VERTEX(GOAL_LocalOp(g, a, b, a + 1, GOAL_ADD, GOAL_UINT, 8, 8, US, US, US),
+              "GOAL_LocalOp: bres: overlaps an operand and is not in its place");
+    NO_VERTEX(GOAL_LocalOp(g, b, a + 7, a, GOAL_ADD, GOAL_UINT, 8, 8, US, US, US),
+              "GOAL_LocalOp: bres: overlaps");
+    void* swapped[] = {a + 8, a};
+    NO_VERTEX(GOAL_LocalOpVec(g, pieces, lengths, 2, pieces, lengths, 2, swapped, lengths, 2, GOAL_UINT, 8,
+                              GOAL_ADD, US, US, US),
+              "GOAL_LocalOpVec: buf3: overlaps an operand and is not in its place");
     NO_VERTEX(GOAL_Call(g, NULL, NULL), "GOAL_Call: function: is NULL");
 
     /* None of them is in the graph. */
     CHECK(GOAL_Send(g, a, 1, 0, 0, US) == 0 && GOAL_Recv(g, b, 1, 0, 0, US) == 1,
           "vertices are not numbered from 0");
+    /* In place, however it is cut, and side by side. */
+    void* whole[] = {a};
+    int both[] = {16};
+    GOAL_Graph right = GOAL_CreateGraph();
+    CHECK(GOAL_LocalOpVec(right, whole, both, 1, pieces, lengths, 2, pieces, lengths, 2, GOAL_UINT, 8,
+                          GOAL_ADD, US, US, US) == 0 &&
+              GOAL_LocalOp(right, a, a + 8, a + 16, GOAL_ADD, GOAL_UINT, 8, 8, US, US, US) == 1 &&
+              GOAL_LocalOp(right, a + 8, a + 8, a, GOAL_ADD, GOAL_UINT, 8, 8, US, US, US) == 2,
+          "%s", GOAL_ErrorText());
+    CHECK(GOAL_FreeGraph(right) == GOAL_SUCCESS, "%s", GOAL_ErrorText());
     NO_STATUS(GOAL_Requires(NULL, 0, 1), GOAL_ERR_ARGUMENT, "GOAL_Requires: graph: is NULL");
     NO_STATUS(GOAL_Requires(g, 2, 1), GOAL_ERR_ARGUMENT,
               "GOAL_Requires: prereq: 2 is none of the graph's 2 operations");
@@ -130,6 +149,14 @@ static void scratchpads(void) {
               "GOAL_Recv: buf: 8 bytes at offset 18446744073709551615");
     NO_STATUS(GOAL_AllocateScratchpad(NULL, 1), GOAL_ERR_ARGUMENT, "GOAL_AllocateScratchpad: graph: is NULL");
     GOAL_FreeGraph(g);
+    for (size_t less = 0; less <= 64; less += 32) {
+        g = GOAL_CreateGraph();
+        CHECK(GOAL_AllocateScratchpad(g, SIZE_MAX - less) == GOAL_SUCCESS, "%s", GOAL_ErrorText());
+        GOAL_Schedule schedule = GOAL_Compile(g);
+        REFUSED((GOAL_Run(schedule), 1), GOAL_ERR_MEMORY, "GOAL_Run: there is no more memory");
+        CHECK(GOAL_FreeSchedule(schedule) == GOAL_SUCCESS && GOAL_FreeGraph(g) == GOAL_SUCCESS, "%s",
+              GOAL_ErrorText());
+    }
 }
 
 static void schedules(void) {
@@ -223,6 +250,27 @@ static void after_finalize(void) {
     CHECK(GOAL_IsInitialized() == 1 && GOAL_IsFinalized() == 1, "not finalized");
 }
 
+static void unfinished(void) {
+    char a[8];
+    GOAL_Group group;
+    CHECK(GOAL_InitComm(MPI_COMM_WORLD, &group) == GOAL_SUCCESS, "%s", GOAL_ErrorText());
+    GOAL_Graph g = GOAL_CreateGraph();
+    GOAL_Recv(g, a, 8, 1 - my_rank, 0, US);
+    GOAL_Schedule schedule = GOAL_Compile(g);
+    GOAL_Handle handle = GOAL_Run(schedule);
+    MPI_Finalize();
+    NO_STATUS(GOAL_Test(handle), GOAL_ERR_STATE, "GOAL_Test: MPI is finalized");
+    NO_STATUS(GOAL_Wait(handle), GOAL_ERR_STATE, "GOAL_Wait: MPI is finalized");
+    REFUSED((GOAL_Run(schedule), 1), GOAL_ERR_STATE, "GOAL_Run: MPI is finalized");
+    NO_STATUS(GOAL_FreeSchedule(schedule), GOAL_ERR_STATE,
+              "GOAL_FreeSchedule: sched: a run of it is under way");
+    REFUSED(GOAL_Compile(g) == NULL, GOAL_ERR_STATE, "GOAL_Compile: MPI is finalized");
+    REFUSED(GOAL_CreateGraph() == NULL, GOAL_ERR_STATE, "GOAL_CreateGraph: MPI is finalized");
+    NO_STATUS(GOAL_FreeGroup(&group), GOAL_ERR_STATE, "GOAL_FreeGroup: MPI is finalized");
+    NO_STATUS(GOAL_Finalize(), GOAL_ERR_STATE, "GOAL_Finalize: MPI is finalized");
+    CHECK(GOAL_FreeGraph(g) == GOAL_SUCCESS, "%s", GOAL_ErrorText());
+}
+
 int main(int argc, char** argv) {
     const char* what = argc > 1 ? argv[1] : "return";
     CHECK(GOAL_SetErrorHandler(handler) == GOAL_ErrorsAbort, "another default");
@@ -247,6 +295,11 @@ int main(int argc, char** argv) {
         GOAL_SetErrorHandler(NULL);
         if (my_rank == 1) GOAL_Send(GOAL_CreateGraph(), NULL, 1, 0, 0, US);
         MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (strcmp(what, "unfinished") == 0) {
+        unfinished();
+        if (my_rank == 0) printf("refused=%d\n", tried);
+        return 0;
     }
     NO_STATUS(GOAL_Init(), GOAL_ERR_STATE, "GOAL_Init: has been called already");
     operations();
