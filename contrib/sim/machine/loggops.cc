@@ -170,6 +170,9 @@ class LogGopsMachine {
     void calculate(const LogGopsEvent& event) {
         std::uint64_t& free = cpu(event.host, event.cpu);
         if (free > event.time) return put_off(event, free);
+        if (event.bytes >= kNever - event.time)
+            throw std::runtime_error(program_.place(event.host, event.vertex) +
+                                     ": ends beyond the 2^64 nanoseconds that can be simulated");
         free = event.time + event.bytes + noise(event.host, event.time, event.bytes);
         observe(event, free);
         runs_[event.host].started(event.vertex);
