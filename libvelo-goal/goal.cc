@@ -38,6 +38,7 @@ std::shared_ptr<Group> of_init() {
 }
 std::shared_ptr<Group> of(GOAL_Group group) {
     if (group == nullptr) throw Misuse{GOAL_ERR_ARGUMENT, "group", "is NULL"};
+    require_mpi();
     return group->group;
 }
 
@@ -205,9 +206,7 @@ int GOAL_InitComm(MPI_Comm comm, GOAL_Group* group) {
 
 int GOAL_FreeGroup(GOAL_Group* group) {
     return attempt("GOAL_FreeGroup", [&] {
-        const std::shared_ptr<Group> given = of(group == nullptr ? nullptr : *group);
-        require_mpi();
-        given->close();
+        of(group == nullptr ? nullptr : *group)->close();
         delete std::exchange(*group, nullptr);
         return GOAL_SUCCESS;
     });

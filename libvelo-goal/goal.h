@@ -81,10 +81,11 @@ typedef enum GOAL_Op _GOAL_ENUM {
 
 /* --- errors */
 
+/* Of what is over, handles are told; graphs, schedules and groups that have been freed are not, as memory is
+ * not. */
 enum {
     GOAL_SUCCESS = 0,
-    GOAL_ERR_ARGUMENT = -1, /* an argument is wrong, or a handle of a run that is over. Graphs, schedules and groups
-                             * that have been freed are not told from others: as with free(), do not use them */
+    GOAL_ERR_ARGUMENT = -1, /* an argument is wrong, or a handle of a run that is over */
     GOAL_ERR_STATE = -2,    /* not now: before GOAL_Init, after GOAL_Finalize or MPI_Finalize, twice */
     GOAL_ERR_GRAPH = -3,    /* GOAL_Compile: requirements form a cycle; the text has its operations */
     GOAL_ERR_VELO = -4,     /* this process does not use Velo, or another version of it */

@@ -19,6 +19,7 @@ struct Function {
     void* argument;
 };
 
+// Throws Misuse once MPI_Finalize has begun.
 inline void require_mpi() {
     if (is_released()) throw Misuse{GOAL_ERR_STATE, "", "MPI is finalized"};
 }

@@ -43,8 +43,9 @@ const velo_goal_table* find_table(std::string* error) {
     return static_cast<const velo_goal_table*>(table);
 }
 
-// The attributes of MPI_COMM_SELF are what MPI_Finalize deletes first, when no other thread calls MPI.
 std::atomic<bool> released{false};
+
+// The attributes of MPI_COMM_SELF are what MPI_Finalize deletes first, when no other thread calls MPI.
 int release(MPI_Comm, int, void* table, void*) {
     released = true;
     static_cast<const velo_goal_table*>(table)->release();

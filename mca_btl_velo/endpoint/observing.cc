@@ -1,4 +1,5 @@
-// What the engine tells about itself: stalls, the warning when one lasts, the trace.
+// What the engine tells about itself: stalls, the warning when one lasts, the trace, its state and
+// statistics.
 #include <unistd.h>
 
 #include <algorithm>

@@ -9,7 +9,6 @@
 #include "platform/failure.h"
 
 namespace velo::endpoint {
-
 namespace {
 
 // Slots of an automatic mailbox, shared out among few peers or many, and for each at least: as much as small
@@ -29,32 +28,6 @@ constexpr std::uint32_t kAutomaticLimicSlots = 8192;
 std::uint32_t peers_on(const velo_config& config, Nodes nodes) {
     return nodes == Nodes::kOwn ? config.node_peer_count : config.remote_peer_count;
 }
-
-}  // namespace
-
-std::uint32_t slots_for_each(const velo_config& config, Nodes nodes) {
-    if (config.slots_per_peer != 0) return config.slots_per_peer;
-    const AutomaticSlots& automatic = nodes == Nodes::kOwn ? kAutomaticMailbox : kAutomaticNetworkMailbox;
-    const std::uint32_t peers = peers_on(config, nodes);
-    const std::uint32_t share = (peers <= kFewPeers ? automatic.few : automatic.many) / std::max(peers, 1U);
-    return std::max(std::clamp(share, automatic.least, kAutomaticSlotsMost), 4 * config.credit_slots);
-}
-
-// What is stored into comes back when neither core's own cache holds it any more.
-std::uint64_t least_in_turn() {
-    constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
-    const std::uint64_t cache = platform::second_level_cache_bytes();
-    return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
-}
-
-std::uint32_t longest_sleep(const velo_config& config) {
-    constexpr int kOversubscribed = 300;
-    if (config.threads) return 0;
-    const int automatic = config.oversubscribed ? kOversubscribed : 0;
-    return static_cast<std::uint32_t>(config.idle_sleep < 0 ? automatic : config.idle_sleep);
-}
-
-namespace {
 
 // Room for a window of long messages, too.
 std::uint64_t resolve_deposit_bytes(const velo_config& config) {
@@ -83,6 +56,28 @@ void require_names_for(const velo_config& config, std::uint32_t peers, Nodes nod
 }
 
 }  // namespace
+
+std::uint32_t slots_for_each(const velo_config& config, Nodes nodes) {
+    if (config.slots_per_peer != 0) return config.slots_per_peer;
+    const AutomaticSlots& automatic = nodes == Nodes::kOwn ? kAutomaticMailbox : kAutomaticNetworkMailbox;
+    const std::uint32_t peers = peers_on(config, nodes);
+    const std::uint32_t share = (peers <= kFewPeers ? automatic.few : automatic.many) / std::max(peers, 1U);
+    return std::max(std::clamp(share, automatic.least, kAutomaticSlotsMost), 4 * config.credit_slots);
+}
+
+// What is stored into comes back when neither core's own cache holds it any more.
+std::uint64_t least_in_turn() {
+    constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
+    const std::uint64_t cache = platform::second_level_cache_bytes();
+    return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
+}
+
+std::uint32_t longest_sleep(const velo_config& config) {
+    constexpr int kOversubscribed = 300;
+    if (config.threads) return 0;
+    const int automatic = config.oversubscribed ? kOversubscribed : 0;
+    return static_cast<std::uint32_t>(config.idle_sleep < 0 ? automatic : config.idle_sleep);
+}
 
 flow::PolicyConfig flow_config(const velo_config& config, Nodes nodes) {
     const std::uint32_t peers = peers_on(config, nodes), slots = slots_for_each(config, nodes);

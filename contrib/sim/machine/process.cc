@@ -131,7 +131,7 @@ void Simulation::take_notes(std::uint32_t p) {
 }
 
 void Simulation::perform(std::uint32_t p, const Step& step) {
-    if (step.kind == StepKind::kCompute) clock_ = later(clock_, from_ns(static_cast<double>(step.bytes)));
+    if (step.kind == StepKind::kCompute) clock_ = later(clock_, static_cast<double>(step.bytes));
     if (step.kind != StepKind::kSend && step.kind != StepKind::kStart) return;
     ++totals_.messages;
     if (machine_.limic && network_.node_of(p) == network_.node_of(step.peer)) return send_locally(p, step);

@@ -68,7 +68,7 @@ void Simulation::receive(goal::Run&, goal::Vertex v, const goal::Operation& o) {
 
 void Simulation::work(goal::Run& run, goal::Vertex v, const goal::Operation& o) {
     const double each = o.kind == goal::Kind::kCalculate ? 1 : machine_.costs.local_byte_ns;
-    clock_ = later(clock_, from_ns(each * static_cast<double>(o.bytes)));
+    clock_ = later(clock_, each * static_cast<double>(o.bytes));
     run.finished(v);
 }
 

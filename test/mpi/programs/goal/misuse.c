@@ -267,6 +267,7 @@ static void unfinished(void) {
     REFUSED(GOAL_Compile(g) == NULL, GOAL_ERR_STATE, "GOAL_Compile: MPI is finalized");
     REFUSED(GOAL_CreateGraph() == NULL, GOAL_ERR_STATE, "GOAL_CreateGraph: MPI is finalized");
     NO_STATUS(GOAL_FreeGroup(&group), GOAL_ERR_STATE, "GOAL_FreeGroup: MPI is finalized");
+    NO_STATUS(GOAL_GroupSize_r(group), GOAL_ERR_STATE, "GOAL_GroupSize_r: MPI is finalized");
     NO_STATUS(GOAL_Finalize(), GOAL_ERR_STATE, "GOAL_Finalize: MPI is finalized");
     CHECK(GOAL_FreeGraph(g) == GOAL_SUCCESS, "%s", GOAL_ErrorText());
 }
