@@ -154,7 +154,7 @@ std::optional<Sequence> Member::broadcast(std::uint64_t now_ns, Carrier& out) {
     Stream& stream = streams_[own_];
     if (!stream.sender.has_room()) {
         ++counters_.full;
-        stream.patience.hasten(std::max(now_ns, stream.asked_ns + config_.full_ns));
+        lacks_room(now_ns);
         return std::nullopt;
     }
     const Sequence sequence = stream.sender.send();
@@ -170,6 +170,11 @@ std::optional<Sequence> Member::broadcast(std::uint64_t now_ns, Carrier& out) {
     }
     multicast(make(Kind::kData, index, sequence), out);
     return sequence;
+}
+
+void Member::lacks_room(std::uint64_t now_ns) {
+    Stream& stream = streams_[own_];
+    stream.patience.hasten(std::max(now_ns, stream.asked_ns + config_.full_ns));
 }
 
 // Nobody has got on for long.

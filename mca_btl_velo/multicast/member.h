@@ -63,6 +63,8 @@ class Member {
     // Sends what lies in the slot of next(). None: the window is full, which counts as a time-out some time
     // after.
     std::optional<Sequence> broadcast(std::uint64_t now_ns, Carrier& out);
+    // More is to be sent than there is room for, which counts as a time-out likewise.
+    void lacks_room(std::uint64_t now_ns);
 
     // ---- all
 

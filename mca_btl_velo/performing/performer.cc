@@ -282,8 +282,10 @@ velo_performer_state Performer::observe() {
 std::uint32_t Performer::perform(std::uint32_t most) {
     for (std::uint32_t events = 0;;) {
         events += collect();
-        if (channel_ != nullptr) [[unlikely]]
+        if (channel_ != nullptr) [[unlikely]] {
             events += collect_shared();
+            if (!held_.empty()) share_held();
+        }
         LiveRun* run = first_active_;
         if (run == nullptr || most == 0) return events;
         first_active_ = run->next_active;
@@ -357,6 +359,10 @@ void Performer::stop(LiveRun& run, const velo_goal_result& why) {
         }
         slot = next;
     }
+    std::erase_if(held_, [&run](const Held& held) {
+        if (held.run == &run) run.finished(held.vertex);
+        return held.run == &run;
+    });
     spoiled_.push_back({run.context, run.number});
     messenger_.forget(run.context);
 }

@@ -144,6 +144,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void listen();
     bool may_share(const LiveRun& run) const;
     bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
+    void share_held();
     void want(Slot& slot);
     std::uint32_t collect_shared();
     // Of a process that is led.
@@ -192,7 +193,12 @@ class Performer final : private goal::Executor, private messaging::Hearer {
         std::uint32_t id;
         std::weak_ptr<Group> group;
     };
-    std::vector<Sharing> sharing_;         // groups that have waited for something by it
+    std::vector<Sharing> sharing_;  // groups that have waited for something by it
+    struct Held {
+        LiveRun* run;
+        goal::Vertex vertex;
+    };
+    std::vector<Held> held_, tried_;  // sends that wait for room there
     struct Led {
         fabric::udp::ChannelConfig config;
         multicast::Attachment attachment;

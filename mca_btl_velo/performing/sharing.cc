@@ -34,7 +34,7 @@ void Performer::listen() {
         return over;
     });
     channel_->poll();
-    if (!channel_->arrived().empty()) work_.store(true, std::memory_order_relaxed);
+    if (!channel_->arrived().empty() || !held_.empty()) work_.store(true, std::memory_order_relaxed);
 }
 
 // Runs of persistent requests have no numbers by which they could be told apart.
@@ -42,10 +42,15 @@ bool Performer::may_share(const LiveRun& run) const {
     return channel_ != nullptr && run.start.lane == 0;
 }
 
-// True: the send is done, because the data has gone, or has come, by multicast.
+// True: the send is done, because the data has gone, or has come, by multicast; or it is held, as there may
+// soon be room for it.
 bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (run.compiled->led) return false;
     if (run.way == LiveRun::Way::kOpen) {
+        if (may_share(run) && channel_->fills_up(o.bytes)) {
+            held_.push_back({&run, v});
+            return true;
+        }
         run.way = LiveRun::Way::kEach;
         if (may_share(run)) {
             if (channel_->send(name_of(run), run.memory().at({o.offset, o.space}), o.bytes))
@@ -58,6 +63,16 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (run.way == LiveRun::Way::kEach) return false;
     run.finished(v);
     return true;
+}
+
+void Performer::share_held() {
+    tried_.swap(held_);
+    for (const Held& held : tried_) {
+        --state_.operations;  // it has been counted
+        send(*held.run, held.vertex, held.run->schedule().operation(held.vertex));
+        touch(*held.run);
+    }
+    tried_.clear();
 }
 
 void Performer::want(Slot& slot) {

@@ -23,6 +23,7 @@ constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillis
 // messages; at all sockets while anything is expected, and while nothing is. A look costs as much as many
 // calls of progress. Where the last one came by multicast, each call looks.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
+constexpr std::uint64_t kPatience = 2 * kMillisecondNs;  // for room, while nobody gets on
 constexpr std::size_t kEntryBytes = 128;  // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
@@ -33,6 +34,7 @@ multicast::Config group_of(const ChannelConfig& config) {
     std::iota(group.sources.begin(), group.sources.end(), 0U);
     group.window = config.window;
     group.ack_every = config.window / 4;
+    group.ack_delay_ns = kMillisecondNs;
     group.attached = config.attached;
     if (const std::string wrong = multicast::Member::objection(group); !wrong.empty())
         throw Failure(VELO_ERR_PARAMETER, wrong);
@@ -40,16 +42,16 @@ multicast::Config group_of(const ChannelConfig& config) {
 }
 
 std::uint32_t payload_of(std::uint32_t mtu) {
-    constexpr std::uint32_t kAround = Socket::kProtocolBytes + kMostHeaderBytes, kLeast = 256, kMost = 16384;
+    constexpr std::uint32_t kAround = Socket::kProtocolBytes + kMostHeaderBytes, kLeast = 256;
     if (mtu < kAround + kLeast) throw Failure(VELO_ERR_PARAMETER, "datagrams are too short for multicast");
-    return std::min(mtu - kAround, kMost) / 8 * 8;
+    return std::min<std::uint32_t>(mtu - kAround, kMostPayloadBytes) / 16 * 16;
 }
 
 }  // namespace
 
 Channel::Channel(const ChannelConfig& config)
     : config_(config),
-      hash_(config.key),
+      sealer_(config.key),
       payload_(payload_of(config.mtu)),
       socket_(config.members.at(config.me), place_of(config.key), config.attached),
       member_(group_of(config)),
@@ -59,19 +61,44 @@ Channel::Channel(const ChannelConfig& config)
         repairs_.push_back(multicast::Plan(member_.config(), source).repairs(config.me));
 }
 
+std::uint32_t Channel::datagrams_of(std::size_t bytes) const {
+    return static_cast<std::uint32_t>((bytes + payload_ - 1) / payload_);
+}
+
 std::uint32_t Channel::room() const {
     return config_.window - (member_.next() - member_.freed());
 }
 
+// There is none for what is to be sent.
+void Channel::look_at_room() {
+    if (!is_full_ || member_.freed() != freed_) {
+        is_full_ = true;
+        freed_ = member_.freed();
+        full_since_ns_ = now_ns_;
+        told_stall_ = false;
+    }
+}
+
+bool Channel::fills_up(std::size_t bytes) {
+    const std::uint32_t datagrams = datagrams_of(bytes);
+    if (state_ != State::kGood || datagrams > config_.window || datagrams <= room()) return false;
+    now_ns_ = platform::monotonic_ns();
+    look_at_room();
+    if (now_ns_ - full_since_ns_ >= kPatience) return false;
+    member_.lacks_room(now_ns_);
+    due_ns_ = member_.deadline();
+    wants_room_ = true;
+    return true;
+}
+
 bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
-    const std::size_t datagrams = (bytes + payload_ - 1) / payload_;
     now_ns_ = platform::monotonic_ns();
     if (state_ == State::kUntried) {
         state_ = State::kCalling;
         began_calling_ns_ = call_ns_ = now_ns_;
         call_every_ns_ = kFirstCalls;
     }
-    if (state_ != State::kGood || bytes == 0 || datagrams > room()) {
+    if (state_ != State::kGood || bytes == 0 || datagrams_of(bytes) > room()) {
         if (state_ == State::kGood) complain();
         ++counters_.multicasts_refused;
         return false;
@@ -85,6 +112,7 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
         (void)member_.broadcast(now_ns_, *this);
     }
     ++counters_.multicasts_sent;
+    is_full_ = false;
     socket_.flush();
     due_ns_ = member_.deadline();
     return true;
@@ -226,7 +254,7 @@ void Channel::post(in_addr_t to, const Datagram& datagram) {
         letter.content = data.content;
         letter.payload = {data.data, data.bytes};
     }
-    socket_.send(to, hash_, letter);
+    socket_.send(to, sealer_, letter);
 }
 
 void Channel::multicast(const Datagram& datagram) {
@@ -247,9 +275,9 @@ void Channel::keep(std::uint32_t stream, Sequence sequence) {
 void Channel::poll() {
     ++looks_;
     const bool waits = wanted_ > 0 && (look_now_ || came_here_ || looks_ % kEvery == 0),
-               works = looks_ % (is_calm() ? kSeldom : kOften) == 0;
+               works = wants_room_ || looks_ % (is_calm() ? kSeldom : kOften) == 0;
     if (!waits && !works) return;
-    look_now_ = false;
+    look_now_ = wants_room_ = false;
     now_ns_ = platform::monotonic_ns();
     const auto take = [this](std::span<const std::byte> bytes) { hear(bytes); };
     // First, so that nobody is asked for again what lies there already.
@@ -266,7 +294,7 @@ bool Channel::is_calm() const {
 }
 
 void Channel::hear(std::span<const std::byte> bytes) {
-    const std::optional<Letter> letter = opened(hash_, bytes);
+    const std::optional<Letter> letter = opened(sealer_, bytes);
     if (!letter || letter->from >= peers_.size()) {
         ++counters_.multicast_strangers;
         return;
@@ -293,7 +321,7 @@ void Channel::say(Call call, in_addr_t to, bool heard) {
     letter.call = call;
     letter.heard = heard;
     letter.from = config_.me;
-    socket_.send(to, hash_, letter);
+    socket_.send(to, sealer_, letter);
 }
 
 void Channel::call() {
@@ -357,11 +385,8 @@ velo_multicast_state Channel::observe() const {
 
 // The window is full. While it is, who has not acknowledged for long is named, once for each time.
 void Channel::complain() {
-    if (member_.freed() != freed_ || full_since_ns_ == 0) {
-        freed_ = member_.freed();
-        full_since_ns_ = now_ns_;
-        told_stall_ = false;
-    } else if (!told_stall_ && is_long(now_ns_ - full_since_ns_)) {
+    look_at_room();
+    if (!told_stall_ && is_long(now_ns_ - full_since_ns_)) {
         told_stall_ = true;
         log(0, "multicast: " + name_of(member_.slowest()) + " has not got on for " +
                    std::to_string((now_ns_ - full_since_ns_) / 1'000'000'000) +

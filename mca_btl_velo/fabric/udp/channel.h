@@ -45,6 +45,8 @@ class Channel final : private multicast::Carrier {
 
     // To all others. False: it has to go another way. The data may be overwritten when this returns.
     bool send(const Name& name, const void* data, std::size_t bytes);
+    // So many bytes have no room now, and may soon have some, as the others get on; poll() until then.
+    bool fills_up(std::size_t bytes);
 
     // So many bytes of that broadcast are wanted there, and told to `who` in arrived().
     void want(const Name& name, void* into, std::size_t bytes, void* who);
@@ -112,7 +114,9 @@ class Channel final : private multicast::Carrier {
     void keep(std::uint32_t stream, multicast::Sequence sequence) override;
     void deliver(std::uint32_t, multicast::Sequence) override {}
 
+    std::uint32_t datagrams_of(std::size_t bytes) const;
     std::uint32_t room() const;
+    void look_at_room();
     Slot& slot(std::uint32_t stream, multicast::Sequence sequence);
     void put(std::uint32_t stream, multicast::Sequence sequence, const Content& content,
              std::span<const std::byte> payload);
@@ -132,7 +136,7 @@ class Channel final : private multicast::Carrier {
     void log(int level, const std::string& text) const;
 
     const ChannelConfig config_;
-    const SipHash hash_;
+    const Sealer sealer_;
     const std::uint32_t payload_;  // bytes of a broadcast in a datagram, at most
     Socket socket_;
     multicast::Member member_;
@@ -149,11 +153,13 @@ class Channel final : private multicast::Carrier {
     std::uint32_t answers_ = 0;  // peers that hear this process
     std::uint64_t now_ns_ = 0, due_ns_ = multicast::kNever;
     std::uint64_t began_calling_ns_ = 0, call_ns_ = 0, call_every_ns_ = 0;
-    std::uint64_t full_since_ns_ = 0;
+    std::uint64_t full_since_ns_ = 0;  // without anybody having got on
     multicast::Sequence freed_ = 0;
+    bool is_full_ = false;
     bool told_silence_ = false, told_stall_ = false;
     unsigned looks_ = 0;
     bool look_now_ = false;   // something has just become wanted
+    bool wants_room_ = false;
     bool came_here_ = false;  // what was wanted last, and not as a message
     velo_multicast_state counters_{};
 };

@@ -80,11 +80,11 @@ Socket::Socket(in_addr_t own, const Place& place, bool listens)
     want(ours_.get(), SOL_SOCKET, SO_SNDBUF, kReceiveBytes);
 }
 
-void Socket::send(in_addr_t to, const SipHash& hash, const Letter& letter) {
+void Socket::send(in_addr_t to, const Sealer& sealer, const Letter& letter) {
     if (queued_ == kBatch) flush();
     Outgoing& out = outgoing_[queued_++];
     out.to = to;
-    out.parts[0] = {out.header.data(), seal(hash, letter, out.header.data())};
+    out.parts[0] = {out.header.data(), seal(sealer, letter, out.header.data())};
     out.parts[1] = {const_cast<std::byte*>(letter.payload.data()), letter.payload.size()};
 }
 

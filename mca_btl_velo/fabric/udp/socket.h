@@ -38,7 +38,7 @@ class Socket {
 
     in_addr_t group() const { return place_.group; }
     // Goes with flush(), or before. The payload has to stay until then.
-    void send(in_addr_t to, const SipHash& hash, const Letter& letter);
+    void send(in_addr_t to, const Sealer& sealer, const Letter& letter);
     void flush();
 
     // Whatever is there of what goes to all, in bounded amounts: `take(bytes)` of each datagram. How many.
