@@ -129,6 +129,12 @@ void Member::owe(Stream& stream, std::uint64_t at_ns) {
     stream.owed.hasten(at_ns);
 }
 
+// A member acknowledges at datagrams of its own, each M-th, but not so soon after what has had a ride.
+Sequence Member::due_after(Sequence acked) const {
+    const Sequence least = acked + (ack_every_ + 1) / 2, over = (least + shift_) % ack_every_;
+    return over == 0 ? least : least + ack_every_ - over;
+}
+
 // This member, or somebody of its set, has got on.
 void Member::progress(Stream& stream, std::uint64_t now_ns) {
     const Sequence all_before = low(stream);
@@ -143,7 +149,7 @@ void Member::progress(Stream& stream, std::uint64_t now_ns) {
         return;
     }
     if (config_.attached || distance(stream.acked, all_before) <= 0) return;
-    const bool at_its_datagram = (all_before + shift_) / ack_every_ != (stream.acked + shift_) / ack_every_;
+    const bool at_its_datagram = distance(due_after(stream.acked), all_before) >= 0;
     owe(stream, at_its_datagram ? now_ns : now_ns + config_.ack_delay_ns);
 }
 

@@ -135,6 +135,7 @@ class Member {
         return low(stream) == position(stream) ? config_.me : stream.set.slowest();
     }
     void progress(Stream& stream, std::uint64_t now_ns);
+    Sequence due_after(Sequence acked) const;
     void owe(Stream& stream, std::uint64_t at_ns);
     void pay(std::uint64_t now_ns, Carrier& out);
 

@@ -29,9 +29,9 @@ Plan::Plan(const Config& config, std::uint32_t source)
       relays_(config.scheme == Scheme::kCoroot && config.reliable_transfer) {
     std::uint32_t sets = 1;
     if (scheme_ == Scheme::kCoroot)
-        sets = config.co_roots > 0      ? config.co_roots + 1
+        sets = config.co_roots > 0           ? config.co_roots + 1
                : members_ <= kWithoutCoRoots ? 1
-                                        : static_cast<std::uint32_t>(std::lround(std::sqrt(members_)));
+                                             : static_cast<std::uint32_t>(std::lround(std::sqrt(members_)));
     set_size_ = (members_ + sets - 1) / sets;
     sets_ = (members_ + set_size_ - 1) / set_size_;
 }

@@ -176,7 +176,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     std::atomic<std::uint32_t> idle_looks_{0};
     std::atomic<bool> has_moved_{false};  // since the last look for stalls
     std::uint64_t looked_ns_ = 0, quiet_since_ns_ = 0, compare_after_ns_ = 0, warn_after_ns_ = 0;
-    LiveRun* runs_ = nullptr;           // from their start to their end
+    LiveRun* runs_ = nullptr;  // from their start to their end
     LiveRun *first_active_ = nullptr, *last_active_ = nullptr;
     std::deque<Slot> slots_;
     Slot* free_ = nullptr;

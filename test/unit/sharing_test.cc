@@ -125,6 +125,28 @@ TEST_F(SharingTest, a_broadcast_goes_point_to_point_until_all_hear_its_source_an
     EXPECT_EQ(velo_performer_counter(party->at(0), "no_such"), 0U);
 }
 
+// More at once than a window holds: those behind wait for room, which comes.
+TEST_F(SharingTest, broadcasts_that_find_no_room_wait_for_it_and_are_multicast_as_well) {
+    constexpr std::uint64_t kBytes = 60'000, kRuns = 8;
+    multicast(1);
+    if (!opened(0)) GTEST_SKIP() << "no multicast on the loopback interface here";
+    const velo_multicast_state before = party->state(0).multicast;
+    std::vector<std::vector<std::uint8_t>> data(kRanks * kRuns, std::vector<std::uint8_t>(kBytes));
+    std::vector<velo_goal_run*> runs;
+    for (std::uint64_t i = 0; i < kRuns; ++i)
+        for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+            if (rank == 0) data[kRanks * i].assign(kBytes, static_cast<std::uint8_t>(i + 1));
+            runs.push_back(begin((*party)[rank], data[kRanks * i + rank].data(), kBytes, 0));
+        }
+    ASSERT_TRUE(until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        EXPECT_EQ(velo_goal_run_end(runs[i]).status, VELO_OK);
+        EXPECT_EQ(data[i], data[i / kRanks * kRanks]);
+    }
+    EXPECT_EQ(sent(0), before.multicasts_sent + kRuns);
+    EXPECT_EQ(party->state(0).multicast.multicasts_refused, before.multicasts_refused);
+}
+
 // 3 is led by 2. Every broadcast that it waits for is a late one.
 TEST_F(SharingTest, who_is_led_by_a_late_one_joins_and_gets_the_next_ones_without) {
     multicast(2, 1);

@@ -280,6 +280,52 @@ TEST(UdpChannelTest, AFullWindowIsRefusedUntilAllHaveGotOn) {
     EXPECT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
 }
 
+// Who is asked for room says no when nobody gets on for long, and when there is some, or never will be.
+TEST(UdpChannelTest, AWindowFillsUpWhileTheOthersGetOnAndNoLonger) {
+    Party party(2);
+    NEEDS_LOOPBACK(party);
+    const std::vector<std::byte> data = text(8, 1);
+    std::uint64_t run = 0;
+    for (; run < party.config.window; ++run) {
+        EXPECT_FALSE(party.all[0].fills_up(data.size())) << run;
+        ASSERT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
+    }
+    EXPECT_TRUE(party.all[0].fills_up(data.size()));
+    EXPECT_FALSE(party.all[0].fills_up(std::size_t{party.config.window} * 1500)) << "more than a window";
+    // Nobody listens.
+    const std::uint64_t end = platform::monotonic_ns() + kPatience;
+    while (party.all[0].fills_up(data.size()) && platform::monotonic_ns() < end) party.all[0].poll();
+    ASSERT_LT(platform::monotonic_ns(), end);
+    EXPECT_FALSE(party.all[0].send({run, 1}, data.data(), data.size()));
+    EXPECT_FALSE(party.all[0].fills_up(data.size())) << "nobody has got on since";
+    std::byte got[8];
+    party.all[1].want({0, 1}, got, sizeof got, got);
+    ASSERT_TRUE(party.until([&] { return !party.all[0].owes(1, 0); }));
+    EXPECT_FALSE(party.all[0].fills_up(data.size())) << "there is room";
+    EXPECT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
+}
+
+// Whatever they bring along for others: datagrams that are not equally long leave one by one.
+TEST(UdpChannelTest, ABroadcastLeavesInOnePiece) {
+    Party party(8);
+    NEEDS_LOOPBACK(party);
+    ASSERT_TRUE(party.opened(1));
+    const std::vector<std::byte> data = text(40'000, 1);
+    std::vector<std::byte> got(data.size());
+    for (std::uint64_t run = 0; run < 8; ++run)
+        for (const std::uint32_t source : {0U, 1U}) {
+            Channel& from = party.all[source];
+            const std::uint64_t before = from.observe().multicast_system_calls;
+            ASSERT_TRUE(from.send({run, source}, data.data(), data.size()));
+            EXPECT_EQ(from.observe().multicast_system_calls, before + 1);
+            party.all[1 - source].want({run, source}, got.data(), got.size(), &got);
+            ASSERT_TRUE(party.until([&] { return !party.all[1 - source].arrived().empty(); }));
+            party.all[1 - source].arrived().clear();
+            EXPECT_EQ(got, data);
+        }
+    EXPECT_GT(party.all[1].reliability().acks_piggybacked, 0U);
+}
+
 TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
     ChannelConfig with;
     with.silence_ns = 20'000'000;
@@ -299,19 +345,20 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
     EXPECT_EQ(party.said.size(), 1U);
 }
 
-// Whose acknowledgements somebody else collects: sets are of two.
+// Whose acknowledgements somebody else collects: sets are of five.
 TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedAndNotWhoCollectsForIt) {
     ChannelConfig with;
     with.silence_ns = 20'000'000;
-    Party party(4, with);
+    constexpr std::uint32_t kMembers = 20;
+    Party party(kMembers, with);
     NEEDS_LOOPBACK(party);
     const std::uint64_t end = platform::monotonic_ns() + kPatience;
     for (std::uint64_t run = 0; party.said.empty() && platform::monotonic_ns() < end; ++run) {
         (void)party.all[0].send({run, 1}, "x", 1);
-        for (const unsigned i : {0U, 1U, 2U}) party.all[i].poll();
+        for (std::uint32_t i = 0; i + 1 < kMembers; ++i) party.all[i].poll();
     }
     ASSERT_EQ(party.said.size(), 1U);
-    EXPECT_NE(party.said[0].find("127.0.0.4 (rank 30) has not got on"), std::string::npos) << party.said[0];
+    EXPECT_NE(party.said[0].find("127.0.0.20 (rank 190) has not got on"), std::string::npos) << party.said[0];
 }
 
 TEST(UdpChannelTest, WithoutATimeUntilThatNobodyIsNamed) {
@@ -399,7 +446,7 @@ TEST(UdpChannelTest, WhatIsForgottenIsNotWrittenTo) {
 class DeafMember {
  public:
     DeafMember(const ChannelConfig& config, std::uint32_t me)
-        : me_(me), hash_(config.key), fd_(socket(AF_INET, SOCK_DGRAM, 0)) {
+        : me_(me), sealer_(config.key), fd_(socket(AF_INET, SOCK_DGRAM, 0)) {
         sockaddr_in at{};
         at.sin_family = AF_INET;
         at.sin_port = htons(place_of(config.key).port);
@@ -413,7 +460,7 @@ class DeafMember {
         socklen_t length = sizeof from;
         for (ssize_t bytes; (bytes = recvfrom(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT,
                                               reinterpret_cast<sockaddr*>(&from), &length)) >= 0;) {
-            const auto letter = opened(hash_, std::span(buffer).first(static_cast<std::size_t>(bytes)));
+            const auto letter = opened(sealer_, std::span(buffer).first(static_cast<std::size_t>(bytes)));
             ASSERT_TRUE(letter.has_value());
             told_no_use += letter->call == Call::kNoUse;
             if (letter->call != Call::kAsk) continue;
@@ -421,7 +468,7 @@ class DeafMember {
             no.call = Call::kAnswer;
             no.from = me_;
             std::byte room[kMostHeaderBytes];
-            (void)sendto(fd_, room, seal(hash_, no, room), 0, reinterpret_cast<const sockaddr*>(&from),
+            (void)sendto(fd_, room, seal(sealer_, no, room), 0, reinterpret_cast<const sockaddr*>(&from),
                          length);
         }
     }
@@ -429,7 +476,7 @@ class DeafMember {
 
  private:
     std::uint32_t me_;
-    SipHash hash_;
+    Sealer sealer_;
     int fd_;
 };
 

@@ -24,6 +24,12 @@ std::vector<std::byte> counted(std::size_t bytes) {
     return all;
 }
 
+std::vector<std::byte> text_of(std::size_t bytes) {
+    std::vector<std::byte> all(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(i * 151 + i / 256 * 89 + 200);
+    return all;
+}
+
 // The reference implementation's vectors (vectors_sip64), of texts 00 01 02 ... of 0 to 15 and of 63 bytes.
 TEST(SipHashTest, IsThatOfThePublishedVectors) {
     const std::uint64_t expected[] = {
@@ -45,6 +51,46 @@ TEST(SipHashTest, OfPartsIsThatOfTheWhole) {
     EXPECT_EQ(hash({whole, {}}), hash({whole}));
 }
 
+// Of the definition, in halves of words: (m1 + k1)(m2 + k2) + ..., of a text of 16, 40 and 2000 bytes.
+TEST(SealerTest, TagsByTheDigestsThatNhDefines) {
+    const SipHash hash(counted_key());
+    const auto word = [](std::span<const std::byte> bytes, std::size_t at) {
+        std::uint64_t value = 0;
+        for (std::size_t i = 0; i < 8 && at + i < bytes.size(); ++i)
+            value |= std::to_integer<std::uint64_t>(bytes[at + i]) << 8 * i;
+        return value;
+    };
+    const auto key = [&](std::uint64_t i) { return hash({std::as_bytes(std::span(&i, 1))}); };
+    const auto digest = [&](std::span<const std::byte> bytes) {
+        std::uint64_t low = 0, high = 0;
+        for (std::size_t at = 0; at < bytes.size(); at += 16) {
+            const std::uint64_t a = word(bytes, at) + key(at / 8), b = word(bytes, at + 8) + key(at / 8 + 1);
+            const std::uint64_t a0 = a & 0xffffffff, a1 = a >> 32, b0 = b & 0xffffffff, b1 = b >> 32;
+            const std::uint64_t middle = (a0 * b0 >> 32) + (a1 * b0 & 0xffffffff) + a0 * b1;
+            const std::uint64_t product_low = a * b;
+            const std::uint64_t product_high = a1 * b1 + (a1 * b0 >> 32) + (middle >> 32);
+            low += product_low;
+            high += product_high + (low < product_low);
+        }
+        return std::pair(low, high);
+    };
+    const Sealer sealer(counted_key());
+    const std::vector<std::byte> head = counted(40);
+    for (const std::size_t bytes : {0UL, 16UL, 40UL, 1024UL, 2000UL}) {
+        const std::vector<std::byte> payload = text_of(bytes);
+        std::vector<std::uint64_t> words;
+        const auto append = [&](std::span<const std::byte> block) {
+            const auto [low, high] = digest(block);
+            words.insert(words.end(), {low, high});
+        };
+        append(head);
+        for (std::size_t at = 0; at < bytes; at += 1024)
+            append(std::span(payload).subspan(at, std::min<std::size_t>(1024, bytes - at)));
+        words.push_back(std::uint64_t{40} << 32 | bytes);
+        EXPECT_EQ(sealer.tag(head, payload), hash({std::as_bytes(std::span(words))})) << bytes;
+    }
+}
+
 Letter data_letter(std::span<const std::byte> payload) {
     Letter letter;
     letter.from = 3;
@@ -61,19 +107,19 @@ Letter data_letter(std::span<const std::byte> payload) {
     return letter;
 }
 
-std::vector<std::byte> sealed(const SipHash& hash, const Letter& letter) {
+std::vector<std::byte> sealed(const Sealer& sealer, const Letter& letter) {
     std::vector<std::byte> bytes(kMostHeaderBytes);
-    bytes.resize(seal(hash, letter, bytes.data()));
+    bytes.resize(seal(sealer, letter, bytes.data()));
     bytes.insert(bytes.end(), letter.payload.begin(), letter.payload.end());
     return bytes;
 }
 
 TEST(SealTest, WhatIsSealedIsOpenedAsItWas) {
-    const SipHash hash(counted_key());
+    const Sealer sealer(counted_key());
     const std::vector<std::byte> payload = counted(1399);
     const Letter letter = data_letter(payload);
-    const std::vector<std::byte> bytes = sealed(hash, letter);
-    const std::optional<Letter> back = opened(hash, bytes);
+    const std::vector<std::byte> bytes = sealed(sealer, letter);
+    const std::optional<Letter> back = opened(sealer, bytes);
     ASSERT_TRUE(back.has_value());
     EXPECT_EQ(back->from, letter.from);
     EXPECT_EQ(back->datagram, letter.datagram);
@@ -83,50 +129,74 @@ TEST(SealTest, WhatIsSealedIsOpenedAsItWas) {
     Letter nack;
     nack.datagram.kind = multicast::Kind::kNack;
     nack.datagram.missing = 0x8000000000000001;
-    EXPECT_EQ(opened(hash, sealed(hash, nack))->datagram, nack.datagram);
+    EXPECT_EQ(opened(sealer, sealed(sealer, nack))->datagram, nack.datagram);
     Letter answer;
     answer.call = Call::kAnswer;
     answer.heard = true;
-    EXPECT_EQ(opened(hash, sealed(hash, answer))->call, Call::kAnswer);
-    EXPECT_TRUE(opened(hash, sealed(hash, answer))->heard);
+    EXPECT_EQ(opened(sealer, sealed(sealer, answer))->call, Call::kAnswer);
+    EXPECT_TRUE(opened(sealer, sealed(sealer, answer))->heard);
 }
 
 TEST(SealTest, OneBitOfDamageAnywhereIsSeen) {
-    const SipHash hash(counted_key());
+    const Sealer sealer(counted_key());
     const std::vector<std::byte> payload = counted(19);
-    std::vector<std::byte> bytes = sealed(hash, data_letter(payload));
+    std::vector<std::byte> bytes = sealed(sealer, data_letter(payload));
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
         bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-        EXPECT_FALSE(opened(hash, bytes).has_value()) << "bit " << bit;
+        EXPECT_FALSE(opened(sealer, bytes).has_value()) << "bit " << bit;
         bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     }
-    EXPECT_TRUE(opened(hash, bytes).has_value());
+    EXPECT_TRUE(opened(sealer, bytes).has_value());
 }
 
 TEST(SealTest, NeitherAnotherKeyNorAnotherLengthOpens) {
-    const SipHash hash(counted_key());
+    const Sealer sealer(counted_key());
     Key other = counted_key();
     other[7] ^= std::byte{1};
     const std::vector<std::byte> payload = counted(19);
-    const std::vector<std::byte> bytes = sealed(hash, data_letter(payload));
-    EXPECT_FALSE(opened(SipHash(other), bytes).has_value());
+    const std::vector<std::byte> bytes = sealed(sealer, data_letter(payload));
+    EXPECT_FALSE(opened(Sealer(other), bytes).has_value());
     for (std::size_t length = 0; length < bytes.size(); ++length)
-        EXPECT_FALSE(opened(hash, std::span(bytes).first(length)).has_value()) << length;
+        EXPECT_FALSE(opened(sealer, std::span(bytes).first(length)).has_value()) << length;
 }
 
 // With the key, too, nothing outside of the bytes is read.
 TEST(SealTest, MoreEntriesThanThereAreBytesIsNoLetter) {
-    const SipHash hash(counted_key());
+    const Sealer sealer(counted_key());
     Letter ack;
     ack.datagram.acks = 1;
-    std::vector<std::byte> bytes = sealed(hash, ack);
+    std::vector<std::byte> bytes = sealed(sealer, ack);
     for (const unsigned entries : {2U, 4U, 5U, 255U}) {
         bytes[7] = static_cast<std::byte>(entries);
         std::uint64_t tag = 0;
         std::memcpy(bytes.data() + 8, &tag, sizeof tag);
-        tag = hash({bytes});
+        tag = sealer.tag(bytes, {});
         std::memcpy(bytes.data() + 8, &tag, sizeof tag);
-        EXPECT_FALSE(opened(hash, bytes).has_value()) << entries;
+        EXPECT_FALSE(opened(sealer, bytes).has_value()) << entries;
+    }
+}
+
+// Of data the place of entries is there, whether or not there are any; of others nothing follows them.
+TEST(SealTest, AllDatagramsOfABroadcastAreEquallyLong) {
+    const Sealer sealer(counted_key());
+    const std::vector<std::byte> payload = counted(100);
+    Letter letter = data_letter(payload);
+    for (std::uint8_t acks = 0; acks <= multicast::Datagram::kMostAcks; ++acks) {
+        letter.datagram.acks = acks;
+        EXPECT_EQ(sealed(sealer, letter).size(), kMostHeaderBytes + payload.size()) << unsigned{acks};
+        EXPECT_EQ(opened(sealer, sealed(sealer, letter))->content, letter.content);
+    }
+    Letter ack;
+    std::vector<std::byte> bytes = sealed(sealer, ack);
+    bytes.push_back(std::byte{0});
+    const std::uint64_t none = 0;
+    std::memcpy(bytes.data() + 8, &none, sizeof none);
+    for (const std::size_t split : {bytes.size() - 1, bytes.size()}) {
+        const std::span<const std::byte> all(bytes);
+        const std::uint64_t tag = sealer.tag(all.first(split), all.subspan(split));
+        std::vector<std::byte> longer = bytes;
+        std::memcpy(longer.data() + 8, &tag, sizeof tag);
+        EXPECT_FALSE(opened(sealer, longer).has_value());
     }
 }
 

@@ -24,7 +24,7 @@ constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillis
 // calls of progress. Where the last one came by multicast, each call looks.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
 constexpr std::uint64_t kPatience = 2 * kMillisecondNs;  // for room, while nobody gets on
-constexpr std::size_t kEntryBytes = 128;  // what is kept takes so much beside its data
+constexpr std::size_t kEntryBytes = 128;                 // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
     multicast::Config group;

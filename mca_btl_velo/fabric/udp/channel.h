@@ -158,7 +158,7 @@ class Channel final : private multicast::Carrier {
     bool is_full_ = false;
     bool told_silence_ = false, told_stall_ = false;
     unsigned looks_ = 0;
-    bool look_now_ = false;   // something has just become wanted
+    bool look_now_ = false;  // something has just become wanted
     bool wants_room_ = false;
     bool came_here_ = false;  // what was wanted last, and not as a message
     velo_multicast_state counters_{};

@@ -107,8 +107,7 @@ std::size_t seal(const Sealer& sealer, const Letter& letter, std::byte* room) {
         const Entry entry{d.ack[i].to, d.ack[i].stream, d.ack[i].next, d.ack[i].slowest};
         std::memcpy(room + kHeaderBytes + i * sizeof entry, &entry, sizeof entry);
     }
-    if (data)
-        std::memcpy(room + bytes - sizeof letter.content, &letter.content, sizeof letter.content);
+    if (data) std::memcpy(room + bytes - sizeof letter.content, &letter.content, sizeof letter.content);
     std::memcpy(room, &header, sizeof header);
     header.tag = sealer.tag({room, bytes}, letter.payload);
     std::memcpy(room, &header, sizeof header);

@@ -48,8 +48,9 @@ inline constexpr std::size_t kMostHeaderBytes =
 inline constexpr std::size_t kMostPayloadBytes = 16384;
 
 // SipHash of the digests of a datagram, and of its length. A digest is NH with 64-bit words (Krovetz: Message
-// Authentication on 64-bit Architectures, 2006) of what is before the payload, or of 1024 bytes of that: two of
-// the same length have the same one with a probability of 2^-64. Takes a sixth of the time of SipHash of it all.
+// Authentication on 64-bit Architectures, 2006) of what is before the payload, or of 1024 bytes of that: two
+// of the same length have the same one with a probability of 2^-64. Takes a sixth of the time of SipHash of
+// it all.
 class Sealer {
  public:
     explicit Sealer(const Key& key);
