@@ -164,6 +164,20 @@ TEST(MulticastMember, acknowledgements_ride_on_what_leaves_for_their_collector) 
     EXPECT_EQ(member.counters().ack_datagrams, 0U);
 }
 
+// Member 1 acknowledges at 9, 19, ...: what has just had a ride is not worth a datagram.
+TEST(MulticastMember, what_has_just_had_a_ride_is_not_acknowledged_again_at_the_next_datagram_for_it) {
+    for (const bool rides : {false, true}) {
+        Member member(group(Scheme::kCoroot, 4, 1));
+        Said said;
+        Ack room[1];
+        for (Sequence s = 0; s < 19; ++s) {
+            member.arrived(0, data(s), 0, said);
+            if (s == 7 && rides) EXPECT_EQ(member.ride(0, room, 1), 1U);
+            EXPECT_EQ(said.messages.size(), (s >= 8 && !rides) + (s >= 18)) << s << rides;
+        }
+    }
+}
+
 TEST(MulticastMember, a_source_that_hears_what_rode_with_something_else_frees_its_ring) {
     Member member(group(Scheme::kWindow, 2, 0));
     Said said;
