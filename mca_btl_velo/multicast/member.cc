@@ -129,10 +129,11 @@ void Member::owe(Stream& stream, std::uint64_t at_ns) {
     stream.owed.hasten(at_ns);
 }
 
-// A member acknowledges at datagrams of its own, each M-th, but not so soon after what has had a ride.
+// Each M-th datagram, each member at another one; after an acknowledgement elsewhere, as of one that had a
+// ride, not within half of that.
 Sequence Member::due_after(Sequence acked) const {
-    const Sequence least = acked + (ack_every_ + 1) / 2, over = (least + shift_) % ack_every_;
-    return over == 0 ? least : least + ack_every_ - over;
+    const Sequence next = ack_every_ - (acked + shift_) % ack_every_;
+    return acked + (next < ack_every_ / 2 && acked != config_.first ? next + ack_every_ : next);
 }
 
 // This member, or somebody of its set, has got on.

@@ -320,6 +320,7 @@ TEST(UdpChannelTest, ABroadcastLeavesInOnePiece) {
             EXPECT_EQ(from.observe().multicast_system_calls, before + 1);
             party.all[1 - source].want({run, source}, got.data(), got.size(), &got);
             ASSERT_TRUE(party.until([&] { return !party.all[1 - source].arrived().empty(); }));
+            ASSERT_TRUE(party.until([&] { return !from.owes(source, run); }));
             party.all[1 - source].arrived().clear();
             EXPECT_EQ(got, data);
         }
