@@ -18,15 +18,17 @@ enum class Scheme : std::uint8_t {
 };
 inline constexpr std::string_view kSchemeNames[] = {"basic", "window", "tree", "coroot"};
 
+inline constexpr std::uint32_t kSquareRoot = UINT32_MAX;  // of the members: so many sets
+
 struct Config {
     std::uint32_t members = 2;
     std::uint32_t me = 0;
     std::vector<std::uint32_t> sources = {0};  // stream i is what this member sends
     Scheme scheme = Scheme::kCoroot;
-    std::uint32_t window = 64;       // a power of two: datagrams of a stream that are not acknowledged by all
-    std::uint32_t ack_every = 10;    // datagrams for one acknowledgement, at most half a window
-    bool skewed = true;              // members acknowledge at different datagrams
-    std::uint32_t co_roots = 0;      // 0: none up to 16 members, else the square root of the members
+    std::uint32_t window = 64;     // a power of two: datagrams of a stream that are not acknowledged by all
+    std::uint32_t ack_every = 10;  // datagrams for one acknowledgement, at most half a window
+    bool skewed = true;            // members acknowledge at different datagrams
+    std::uint32_t co_roots = kSquareRoot;
     bool reliable_transfer = false;  // co-roots get data by a tree of point-to-point sends as well
     bool attached = false;  // takes what others of its node get from their leader: says nothing to anybody
     std::uint64_t probe_ns = 2'000'000;    // without progress, until the source probes or sends again

@@ -23,7 +23,8 @@ std::string Member::objection(const Config& config) {
         return "the window is a power of two, 2^30 at most";
     if (config.ack_every == 0) return "acknowledgements are for every datagram at least, not for every 0th";
     if (config.most_backoff == 0) return "a wait cannot get 0 times as long";
-    if (config.co_roots >= config.members) return "there are more co-roots than members beside the root";
+    if (config.co_roots >= config.members && config.co_roots != kSquareRoot)
+        return "there are more co-roots than members beside the root";
     if (config.sources.empty()) return "a group without a source";
     for (std::size_t i = 0; i < config.sources.size(); ++i)
         if (config.sources[i] >= config.members ||

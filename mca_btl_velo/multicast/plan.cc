@@ -6,9 +6,6 @@
 namespace velo::multicast {
 namespace {
 
-// So few acknowledge to the source sooner than by way of another member.
-constexpr std::uint32_t kWithoutCoRoots = 16;
-
 // Binomial trees over places 0..n-1 whose root is 0: the lowest set bit of a place is the way to its father.
 std::uint32_t father(std::uint32_t place) {
     return place & (place - 1);
@@ -29,9 +26,8 @@ Plan::Plan(const Config& config, std::uint32_t source)
       relays_(config.scheme == Scheme::kCoroot && config.reliable_transfer) {
     std::uint32_t sets = 1;
     if (scheme_ == Scheme::kCoroot)
-        sets = config.co_roots > 0           ? config.co_roots + 1
-               : members_ <= kWithoutCoRoots ? 1
-                                             : static_cast<std::uint32_t>(std::lround(std::sqrt(members_)));
+        sets = config.co_roots == kSquareRoot ? static_cast<std::uint32_t>(std::lround(std::sqrt(members_)))
+                                              : config.co_roots + 1;
     set_size_ = (members_ + sets - 1) / sets;
     sets_ = (members_ + set_size_ - 1) / set_size_;
 }

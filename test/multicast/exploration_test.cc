@@ -218,6 +218,7 @@ const System kSystems[] = {
     {"coroot_2_of_4", Scheme::kCoroot, 2, 4, 2, 5, {2, 0, 1}, false, 1},
     {"coroot_3_from_2", Scheme::kCoroot, 3, 2, 1, 2, {2, 0, 1}, false, 1, false, {2}},
     {"coroot_3_of_1", Scheme::kCoroot, 3, 1, 1, 2, {2, 0, 1}, true, 1, false, {2}},
+    {"coroot_3_without", Scheme::kCoroot, 3, 2, 1, 2, {2, 0, 1}, false},
     {"coroot_4", Scheme::kCoroot, 4, 1, 1, 1, {2, 0, 1}, true, 1},
     {"coroot_4_of_2", Scheme::kCoroot, 4, 2, 1, 2, {1, 0, 1}, false, 1},
     {"transfer_4", Scheme::kCoroot, 4, 1, 1, 1, {2, 0, 1}, true, 3, true},

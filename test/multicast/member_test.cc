@@ -123,8 +123,7 @@ TEST(MulticastMember, an_acknowledgement_waits_for_others_and_no_longer_than_its
 }
 
 TEST(MulticastMember, acknowledgements_of_several_streams_leave_together) {
-    Config config = group(Scheme::kCoroot, 16, 13);
-    config.co_roots = 3;  // sets of four: 12 collects from 13 for all but its own
+    Config config = group(Scheme::kCoroot, 16, 13);  // sets of four: 12 collects from 13 for all but its own
     config.sources = {0, 1, 2, 3, 4, 5};
     Member member(config);
     Said said;

@@ -9,7 +9,7 @@
 namespace velo::multicast {
 namespace {
 
-Config planned(Scheme scheme, std::uint32_t members, std::uint32_t co_roots = 0) {
+Config planned(Scheme scheme, std::uint32_t members, std::uint32_t co_roots = kSquareRoot) {
     Config config;
     config.scheme = scheme;
     config.members = members;
@@ -21,7 +21,7 @@ TEST(MulticastPlan, every_member_but_the_source_is_in_one_set_and_reports_reach_
     for (const Scheme scheme : {Scheme::kBasic, Scheme::kWindow, Scheme::kTree, Scheme::kCoroot})
         for (std::uint32_t members = 2; members <= 20; ++members)
             for (std::uint32_t source = 0; source < members; ++source)
-                for (const std::uint32_t co_roots : {0U, 1U, members / 2, members - 1}) {
+                for (const std::uint32_t co_roots : {0U, 1U, members / 2, members - 1, kSquareRoot}) {
                     const Plan plan(planned(scheme, members, co_roots), source);
                     std::vector<std::uint32_t> collected;
                     for (std::uint32_t m = 0; m < members; ++m)
@@ -45,6 +45,7 @@ TEST(MulticastPlan, sets_are_alike_and_do_not_move_with_the_source) {
     for (std::uint32_t source = 0; source < 64; ++source) {
         const Plan plan(planned(Scheme::kCoroot, 64), source);
         EXPECT_EQ(plan.co_roots(), 7U);
+        EXPECT_EQ(Plan(planned(Scheme::kCoroot, 64, 0), source).set_of(source).size(), 63U);
         for (std::uint32_t m = 0; m < 64; ++m) {
             if (m / 8 == source / 8) continue;
             EXPECT_EQ(plan.collector_of(m), m % 8 == 0 ? source : m / 8 * 8);

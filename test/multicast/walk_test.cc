@@ -20,7 +20,7 @@ Config random_config(Random& random) {
     config.window = 1U << random.below(7);
     config.ack_every = random.between(1, 16);
     config.skewed = random.chance(3, 4);
-    config.co_roots = random.chance(1, 2) ? 0 : random.below(config.members);
+    config.co_roots = random.chance(1, 2) ? kSquareRoot : random.below(config.members);
     config.reliable_transfer = random.chance(1, 3);
     config.first = random.chance(1, 4) ? UINT32_MAX - random.below(100) : random.below(1000);
     config.most_backoff = 16U << random.below(5);

@@ -110,7 +110,8 @@ void add_multicast_command(CLI::App& app, int& status) {
     command->add_option("--ack-every", c.ack_every, "datagrams for one acknowledgement")
         ->capture_default_str();
     command->add_flag("--not-skewed", o->not_skewed, "all acknowledge the same datagrams");
-    command->add_option("--co-roots", c.co_roots, "0: the square root of the members")->capture_default_str();
+    command->add_option("--co-roots", c.co_roots, "who collect acknowledgements for the root")
+        ->default_str("as makes the square root of the members sets");
     command->add_flag("--reliable-transfer", c.reliable_transfer, "data to co-roots point to point as well");
     command->add_option("--probe-us", o->probe_us, "without progress until the source asks, or sends again")
         ->check(CLI::Range(1.0, 1e9))

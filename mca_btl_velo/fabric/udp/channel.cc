@@ -24,6 +24,7 @@ constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillis
 // calls of progress. Where the last one came by multicast, each call looks.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
 constexpr std::uint64_t kPatience = 2 * kMillisecondNs;  // for room, while nobody gets on
+constexpr std::uint32_t kWithoutCoRoots = 16;            // members, at most
 constexpr std::size_t kEntryBytes = 128;                 // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
@@ -32,6 +33,8 @@ multicast::Config group_of(const ChannelConfig& config) {
     group.me = config.me;
     group.sources.resize(config.members.size());
     std::iota(group.sources.begin(), group.sources.end(), 0U);
+    // So few acknowledge to the source sooner than by way of a co-root, and nobody else keeps its data.
+    if (group.members <= kWithoutCoRoots) group.co_roots = 0;
     group.window = config.window;
     group.ack_every = config.window / 4;
     group.ack_delay_ns = kMillisecondNs;
