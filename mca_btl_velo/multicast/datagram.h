@@ -33,7 +33,7 @@ struct Ack {
 };
 
 struct Datagram {
-    static constexpr std::size_t kMostAcks = 4;
+    static constexpr std::size_t kMostAcks = 8;
     static constexpr unsigned kMissing = 64;  // as many as a NACK can name
 
     Kind kind = Kind::kAck;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,10 +125,12 @@ TEST(MulticastMember, an_acknowledgement_waits_for_others_and_no_longer_than_its
 
 TEST(MulticastMember, acknowledgements_of_several_streams_leave_together) {
     Config config = group(Scheme::kCoroot, 16, 13);  // sets of four: 12 collects from 13 for all but its own
-    config.sources = {0, 1, 2, 3, 4, 5};
+    constexpr std::uint32_t kSources = Datagram::kMostAcks + 2;
+    config.sources.resize(kSources);
+    std::iota(config.sources.begin(), config.sources.end(), 0U);
     Member member(config);
     Said said;
-    for (std::uint32_t stream = 0; stream < 6; ++stream) {
+    for (std::uint32_t stream = 0; stream < kSources; ++stream) {
         Datagram datagram = data(0);
         datagram.stream = stream;
         member.arrived(config.sources[stream], datagram, stream, said);
@@ -140,7 +143,7 @@ TEST(MulticastMember, acknowledgements_of_several_streams_leave_together) {
     EXPECT_EQ(member.counters().acks_joined, Datagram::kMostAcks - 1);
     while (!member.quiet()) member.tick(member.deadline(), said);
     EXPECT_EQ(said.messages.size(), 2U);
-    EXPECT_EQ(member.counters().acks, 6U);
+    EXPECT_EQ(member.counters().acks, kSources);
 }
 
 TEST(MulticastMember, acknowledgements_ride_on_what_leaves_for_their_collector) {
