@@ -12,7 +12,7 @@ Board::Places places(std::byte* memory, const Shape& shape) {
     const Offsets at = Offsets::of(shape);
     return {reinterpret_cast<Progress<>*>(memory + at.progress),
             reinterpret_cast<Counter<>*>(memory + at.counters), reinterpret_cast<Line<>*>(memory + at.lines),
-            memory + at.chunks};
+            memory + at.chunks, memory + at.slips};
 }
 
 }  // namespace

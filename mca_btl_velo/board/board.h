@@ -2,9 +2,9 @@
 //
 // Runs are counted by each member for itself, and all take part in all of them in the same order. In a run a
 // member publishes or not, and picks up what others have published; all members know who does, and how many
-// bytes. A run uses the line `run % window` of each writer, and the chunk `run % chunks` if it gives more
-// than a line holds; its writer waits until all members have finished the run that used it before: the
-// position of the slowest reader is the credit.
+// bytes. A run uses the line `run % window` of each writer, and the chunk `run % chunks`, or the slip
+// `run % slips`, if it gives more than a line holds; its writer waits until all members have finished the run
+// that used it before: the position of the slowest reader is the credit.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,14 @@ class BasicBoard {
         Progress<Atom>* progress;
         Counter<Atom>* counters;
         Line<Atom>* lines;
-        std::byte* chunks;
+        std::byte *chunks, *slips;
     };
 
     // `run`: the number of the first one.
     BasicBoard(const Places& places, const Shape& shape, std::uint32_t me, std::uint64_t run = 0)
         : places_(places),
           shape_(shape),
+          slips_(shape.slips()),
           me_(me),
           run_(run),
           lowest_(run),
@@ -66,7 +67,7 @@ class BasicBoard {
     // How many runs of so many bytes may be under way.
     std::uint32_t places_for(std::uint32_t bytes) const {
         if (by_turns_) return Shape::kTurns;
-        return bytes <= kInLine ? shape_.window : shape_.chunks;
+        return bytes <= kInLine ? shape_.window : is_slip(bytes) ? slips_ : shape_.chunks;
     }
     // So many runs after this one may be published along with it, and nobody has to look for the slowest as
     // long as that goes on: whoever is seen in a run has finished all until so many before it.
@@ -74,15 +75,24 @@ class BasicBoard {
     // Where a writer's payload of this run is, or of one after it; the same at all members.
     std::byte* place(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead = 0) const {
         if (bytes <= kInLine) return line(writer, ahead).payload;
+        if (is_slip(bytes))
+            return places_.slips +
+                   (std::size_t{writer} * slips_ + (run_ + ahead) % slips_) * Shape::kSlipBytes;
         const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
         return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
     }
-    // The chunks of a writer in four parts: which one that of this run is in, or of one after it; the part.
-    static constexpr std::uint32_t kParts = 4;
-    std::uint32_t part_of_chunks(std::uint32_t ahead) const {
+    // The chunks of a writer in four parts, and its slips: which one the place of this run is in, or of one
+    // after it; the part.
+    static constexpr std::uint32_t kOfChunks = 4, kParts = kOfChunks + 1;
+    std::uint32_t part_of(std::uint32_t bytes, std::uint32_t ahead) const {
+        if (is_slip(bytes)) return kOfChunks;
         return static_cast<std::uint32_t>((run_ + ahead) % shape_.chunks) / chunks_of_part();
     }
-    std::span<std::byte> chunks_of(std::uint32_t writer, std::uint32_t part) const {
+    std::span<std::byte> places_in(std::uint32_t writer, std::uint32_t part) const {
+        if (part == kOfChunks) {
+            const std::size_t bytes = std::size_t{slips_} * Shape::kSlipBytes;
+            return {places_.slips + writer * bytes, bytes};
+        }
         const std::uint32_t first = part * chunks_of_part(),
                             count = std::min(chunks_of_part(), shape_.chunks - first);
         return {places_.chunks + (std::size_t{writer} * shape_.chunks + first) * shape_.chunk,
@@ -296,7 +306,8 @@ class BasicBoard {
         return true;
     }
 
-    std::uint32_t chunks_of_part() const { return (shape_.chunks + kParts - 1) / kParts; }
+    bool is_slip(std::uint32_t bytes) const { return bytes <= Shape::kSlipBytes && slips_ > 0; }
+    std::uint32_t chunks_of_part() const { return (shape_.chunks + kOfChunks - 1) / kOfChunks; }
 
     // Of this run, or of one after it, up to `window` - 1.
     Line<Atom>& line(std::uint32_t writer, std::size_t ahead = 0) const {
@@ -335,6 +346,7 @@ class BasicBoard {
 
     Places places_;
     Shape shape_;
+    std::uint32_t slips_;
     std::uint32_t me_;
     std::uint64_t run_;
     std::uint64_t lowest_;  // all members have finished all runs before this one

@@ -2,11 +2,11 @@
 // read.
 //
 //   Header | Progress[members] | Counter[counters] | Line[members + 1][window + 2]
-//          | chunk[members + 1][chunks]
+//          | chunk[members + 1][chunks] | slip[members + 1][slips]
 //
-// Each member writes its own progress, lines and chunks; what stands behind those of the last member, where
-// there are more than two, is for the result that the last to arrive writes. Offsets only, no pointers. The
-// atomic type is a parameter as in mailbox/layout.h.
+// Each member writes its own progress, lines, chunks and slips; what stands behind those of the last member,
+// where there are more than two, is for the result that the last to arrive writes. Offsets only, no pointers.
+// The atomic type is a parameter as in mailbox/layout.h.
 #pragma once
 
 #include <atomic>
@@ -40,6 +40,13 @@ struct Shape {
     constexpr bool exchanges() const { return members <= kMostExchange; }
     constexpr std::size_t writers() const { return members + (exchanges() ? 0U : 1U); }
 
+    // Where chunks are few, payload that needs none of them has more places, so that its writer need not wait
+    // for the slowest reader so soon.
+    static constexpr std::uint32_t kSlips = 32, kSlipBytes = 1024;
+    constexpr std::uint32_t slips() const {
+        return chunks < kSlips && window >= kSlips && chunk > kSlipBytes ? kSlips : 0;
+    }
+
     bool operator==(const Shape&) const = default;
     constexpr bool plausible() const {
         return members >= 1 && members <= kMostMembers && window >= 1 && window <= kMostWindow &&
@@ -49,7 +56,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x35304452414f42;  // "BOARD05": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x36304452414f42;  // "BOARD06": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
@@ -143,7 +150,7 @@ constexpr std::uint32_t groups_of(std::uint32_t members) {
 
 // Where everything is, from the first byte on.
 struct Offsets {
-    std::size_t progress, counters, lines, chunks, end;
+    std::size_t progress, counters, lines, chunks, slips, end;
 
     static constexpr Offsets of(const Shape& shape) {
         const std::size_t writers = shape.writers();
@@ -152,7 +159,8 @@ struct Offsets {
         at.counters = at.progress + shape.members * sizeof(Progress<>);
         at.lines = at.counters + (groups_of(shape.members) + 1U) * sizeof(Counter<>);
         at.chunks = at.lines + writers * shape.lines() * kLineBytes;
-        at.end = at.chunks + writers * shape.chunks * shape.chunk;
+        at.slips = at.chunks + writers * shape.chunks * shape.chunk;
+        at.end = at.slips + writers * shape.slips() * Shape::kSlipBytes;
         return at;
     }
 };

@@ -114,17 +114,17 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     return board_.own_place(bytes, ahead, by_string_);
 }
 
-// Before this member stores in a chunk of `writer`.
+// Before this member stores in a chunk or slip of `writer`.
 inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead,
                          std::uint32_t* backed) {
     constexpr std::uint32_t kAll = (1U << Board::kParts) - 1;
     if (bytes <= kInLine || (*backed & kAll) == kAll) [[likely]]
         return;
-    const std::uint32_t part = board_.part_of_chunks(ahead);
+    const std::uint32_t part = board_.part_of(bytes, ahead);
     if ((*backed & 1U << part) != 0) return;
-    const std::span<std::byte> chunks = board_.chunks_of(writer, part);
+    const std::span<std::byte> places = board_.places_in(writer, part);
     try {
-        store_->back(chunks.data(), chunks.size());
+        store_->back(places.data(), places.size());
     } catch (const Failure& failure) {
         board_.end();
         throw Failure(failure.status(), "the board of " + waiting_.name() + ": " + failure.what());

@@ -189,7 +189,7 @@ class Member {
     Board board_;
     Waiting waiting_;
     Store* store_;
-    std::uint32_t backed_, result_backed_;  // parts of its chunks, and of those of the result: bits
+    std::uint32_t backed_, result_backed_;  // parts of its places, and of those of the result: bits
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
     Count published_, picked_up_, credit_waits_, requests_, direct_blocks_;
     Direct::Choice choice_;
