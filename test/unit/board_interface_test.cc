@@ -453,28 +453,33 @@ TEST(BoardRequestTest, who_is_ahead_by_the_window_goes_on_when_half_of_it_is_fre
     EXPECT_EQ(found, 5U);
 }
 
+// Up to 1 KiB lies in slips where chunks are few and the window is wide.
 TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
     struct Case {
-        std::uint32_t members, chunk, ahead;
+        std::uint32_t members, chunk, bytes, ahead, window = 64;
     };
-    for (const auto& [members, chunk, ahead] :
-         {Case{2, 8192, 32}, {7, 8192, 16}, {31, 8192, 4}, {64, 8192, 4}, {64, 65536, 1}}) {
+    for (const auto& [members, chunk, bytes, ahead, window] :
+         {Case{2, 8192, 100, 32}, Case{2, 8192, 1025, 32}, Case{7, 8192, 1025, 16}, Case{7, 8192, 1024, 32},
+          Case{31, 8192, 1025, 4}, Case{31, 8192, 57, 32}, Case{31, 8192, 56, 63}, Case{64, 8192, 1025, 4},
+          Case{64, 65536, 1025, 1}, Case{64, 65536, 100, 32}, Case{64, 1024, 100, 32},
+          Case{64, 65536, 100, 1, 31}}) {
         test::TemporaryDirectory directory;
         Opened o;
         o.config.size = members;
-        o.config.window = 64;
-        o.config.chunks = 32;
+        o.config.window = window;
+        o.config.chunks = std::min(window, 32U);
         o.config.chunk = chunk;
         Access store(directory.path().c_str(), 1, o);
         velo_board* const root = store.board(0);
         velo_goal_request request{};
-        request.bytes = 100;
-        char data[100] = "";
+        request.bytes = bytes;
+        std::vector<char> data(bytes);
         void** place = nullptr;
         std::uint32_t over = 0;
         for (; over < 64 && place == nullptr; ++over)
-            ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, data, &place), VELO_OK);
-        EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk;
+            ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, data.data(), &place),
+                      VELO_OK);
+        EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk << ", " << bytes << " bytes";
     }
 }
 

@@ -140,6 +140,7 @@ constexpr std::uint64_t kBeforeWrap = Word::kRuns - 50;
 
 INSTANTIATE_TEST_SUITE_P(shapes, BoardTest,
                          testing::Values(Case{{2, 8, 3, 4096}, 0}, Case{{2, 1, 1, 64}, 0},
+                                         Case{{3, 40, 3, 4096}, 0}, Case{{9, 32, 2, 2048}, 7},
                                          Case{{3, 1, 1, 64}, kBeforeWrap}, Case{{3, 3, 2, 128}, kBeforeWrap},
                                          Case{{4, 8, 8, 1024}, 5}, Case{{9, 2, 2, 512}, 0},
                                          Case{{17, 8, 1, 1024}, kBeforeWrap}));
