@@ -61,6 +61,11 @@ class Run {
     }
     // Nothing more is started, what is under way may end. What has not been started waits for ever.
     void stop();
+    // Before stop(): whoever has kept an operation will not start it.
+    void give_back(Vertex v) {
+        --started_;
+        counters_[v] = 1;
+    }
 
     // Nothing is under way, and nothing more will be.
     bool done() const { return finished_ == (stopped_ ? started_ : schedule_->count()); }

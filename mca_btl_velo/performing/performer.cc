@@ -348,6 +348,7 @@ void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
 void Performer::stop(LiveRun& run, const velo_goal_result& why) {
     const Ending ending{run.number, run.group->id, run.start.lane, why};
     run.result = why;
+    give_back_held(run);
     run.stop();
     if (ending.lane != 0) keep(ending);
     tell_who_waits(run, ending);
@@ -359,10 +360,6 @@ void Performer::stop(LiveRun& run, const velo_goal_result& why) {
         }
         slot = next;
     }
-    std::erase_if(held_, [&run](const Held& held) {
-        if (held.run == &run) run.finished(held.vertex);
-        return held.run == &run;
-    });
     spoiled_.push_back({run.context, run.number});
     messenger_.forget(run.context);
 }

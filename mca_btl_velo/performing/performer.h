@@ -145,6 +145,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     bool may_share(const LiveRun& run) const;
     bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
     void share_held();
+    void give_back_held(LiveRun& run);
     void want(Slot& slot);
     std::uint32_t collect_shared();
     // Of a process that is led.
@@ -195,10 +196,10 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     };
     std::vector<Sharing> sharing_;  // groups that have waited for something by it
     struct Held {
-        LiveRun* run;
+        LiveRun* run;  // nullptr: not any more
         goal::Vertex vertex;
     };
-    std::vector<Held> held_, tried_;  // sends that wait for room there
+    std::vector<Held> held_, tried_;  // sends that wait for room there, the oldest first
     struct Led {
         fabric::udp::ChannelConfig config;
         multicast::Attachment attachment;

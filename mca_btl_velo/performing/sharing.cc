@@ -1,5 +1,7 @@
 // What all leaders of nodes get: by multicast, if its source finds that all hear it and that there is room,
 // and else to each. A receive takes what comes first; nothing comes twice.
+#include <utility>
+
 #include "performing/performer.h"
 #include "platform/failure.h"
 #include "platform/monotonic.h"
@@ -47,7 +49,7 @@ bool Performer::may_share(const LiveRun& run) const {
 bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (run.compiled->led) return false;
     if (run.way == LiveRun::Way::kOpen) {
-        if (may_share(run) && channel_->fills_up(o.bytes)) {
+        if (may_share(run) && (!held_.empty() || channel_->fills_up(o.bytes))) {
             held_.push_back({&run, v});
             return true;
         }
@@ -65,14 +67,27 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     return true;
 }
 
+// In their order: one that needs much room would never have it if others that need little went before.
 void Performer::share_held() {
     tried_.swap(held_);
-    for (const Held& held : tried_) {
+    for (Held& each : tried_) {
+        const Held held = std::exchange(each, {});
+        if (held.run == nullptr) continue;
         --state_.operations;  // it has been counted
         send(*held.run, held.vertex, held.run->schedule().operation(held.vertex));
         touch(*held.run);
     }
     tried_.clear();
+}
+
+// Those who wait for it are told as of all that has not been sent.
+void Performer::give_back_held(LiveRun& run) {
+    for (std::vector<Held>* sends : {&held_, &tried_})
+        for (Held& held : *sends) {
+            if (held.run != &run) continue;
+            run.give_back(held.vertex);
+            held.run = nullptr;
+        }
 }
 
 void Performer::want(Slot& slot) {

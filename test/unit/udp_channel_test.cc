@@ -361,6 +361,22 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedAndNotWhoCollectsForIt) {
     EXPECT_NE(party.said[0].find("127.0.0.20 (rank 190) has not got on"), std::string::npos) << party.said[0];
 }
 
+// It goes another way each time, and nobody is to blame.
+TEST(UdpChannelTest, WhatNoWindowHoldsIsRefusedAndNobodyIsNamed) {
+    ChannelConfig with;
+    with.silence_ns = 1'000'000;
+    with.mtu = 600;
+    Party party(2, with);
+    NEEDS_LOOPBACK(party);
+    const std::vector<std::byte> data = text(65'000, 1);
+    const std::uint64_t end = platform::monotonic_ns() + 5 * with.silence_ns;
+    std::uint64_t refused = 0;
+    for (; refused == 0 || platform::monotonic_ns() < end; ++refused)
+        ASSERT_FALSE(party.all[0].send({refused, 1}, data.data(), data.size()));
+    EXPECT_GE(party.all[0].observe().multicasts_refused, refused);
+    EXPECT_TRUE(party.said.empty()) << party.said[0];
+}
+
 TEST(UdpChannelTest, WithoutATimeUntilThatNobodyIsNamed) {
     ChannelConfig with;
     with.silence_ns = 0;

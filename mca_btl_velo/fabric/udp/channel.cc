@@ -101,8 +101,10 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
         began_calling_ns_ = call_ns_ = now_ns_;
         call_every_ns_ = kFirstCalls;
     }
-    if (state_ != State::kGood || bytes == 0 || datagrams_of(bytes) > room()) {
-        if (state_ == State::kGood) complain();
+    const std::uint32_t datagrams = datagrams_of(bytes);
+    const bool possible = state_ == State::kGood && datagrams > 0 && datagrams <= config_.window;
+    if (!possible || datagrams > room()) {
+        if (possible) complain();
         ++counters_.multicasts_refused;
         return false;
     }
