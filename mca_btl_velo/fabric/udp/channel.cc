@@ -23,9 +23,11 @@ constexpr std::uint64_t kFirstCalls = 10 * kMillisecondNs, kDeaf = 100 * kMillis
 // messages; at all sockets while anything is expected, and while nothing is. A look costs as much as many
 // calls of progress. Where the last one came by multicast, each call looks.
 constexpr unsigned kEvery = 8, kOften = 32, kSeldom = 64;
-constexpr std::uint64_t kPatience = 2 * kMillisecondNs;  // for room, while nobody gets on
-constexpr std::uint32_t kWithoutCoRoots = 16;            // members, at most
-constexpr std::size_t kEntryBytes = 128;                 // what is kept takes so much beside its data
+// For room, while nobody gets on: so long, and so many looks, as this process may have had no processor.
+constexpr std::uint64_t kPatience = 2 * kMillisecondNs;
+constexpr unsigned kPatienceLooks = 128;
+constexpr std::uint32_t kWithoutCoRoots = 16;  // members, at most
+constexpr std::size_t kEntryBytes = 128;       // what is kept takes so much beside its data
 
 multicast::Config group_of(const ChannelConfig& config) {
     multicast::Config group;
@@ -78,6 +80,7 @@ void Channel::look_at_room() {
         is_full_ = true;
         freed_ = member_.freed();
         full_since_ns_ = now_ns_;
+        full_since_look_ = looks_;
         told_stall_ = false;
     }
 }
@@ -87,7 +90,7 @@ bool Channel::fills_up(std::size_t bytes) {
     if (state_ != State::kGood || datagrams > config_.window || datagrams <= room()) return false;
     now_ns_ = platform::monotonic_ns();
     look_at_room();
-    if (now_ns_ - full_since_ns_ >= kPatience) return false;
+    if (now_ns_ - full_since_ns_ >= kPatience && looks_ - full_since_look_ >= kPatienceLooks) return false;
     member_.lacks_room(now_ns_);
     due_ns_ = member_.deadline();
     wants_room_ = true;

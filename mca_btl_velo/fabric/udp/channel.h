@@ -155,6 +155,7 @@ class Channel final : private multicast::Carrier {
     std::uint64_t began_calling_ns_ = 0, call_ns_ = 0, call_every_ns_ = 0;
     std::uint64_t full_since_ns_ = 0;  // without anybody having got on
     multicast::Sequence freed_ = 0;
+    unsigned full_since_look_ = 0;
     bool is_full_ = false;
     bool told_silence_ = false, told_stall_ = false;
     unsigned looks_ = 0;
