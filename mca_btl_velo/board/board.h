@@ -83,7 +83,11 @@ class BasicBoard {
     }
     // The chunks of a writer in four parts, and its slips: which one the place of this run is in, or of one
     // after it; the part.
-    static constexpr std::uint32_t kOfChunks = 4, kParts = kOfChunks + 1;
+    static constexpr std::uint32_t kOfChunks = 4;
+    // Those that so many bytes may be in: bits.
+    std::uint32_t parts_for(std::uint32_t bytes) const {
+        return is_slip(bytes) ? 1U << kOfChunks : (1U << kOfChunks) - 1;
+    }
     std::uint32_t part_of(std::uint32_t bytes, std::uint32_t ahead) const {
         if (is_slip(bytes)) return kOfChunks;
         return static_cast<std::uint32_t>((run_ + ahead) % shape_.chunks) / chunks_of_part();

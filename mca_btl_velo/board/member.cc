@@ -117,8 +117,8 @@ inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
 // Before this member stores in a chunk or slip of `writer`.
 inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead,
                          std::uint32_t* backed) {
-    constexpr std::uint32_t kAll = (1U << Board::kParts) - 1;
-    if (bytes <= kInLine || (*backed & kAll) == kAll) [[likely]]
+    if (bytes <= kInLine) return;
+    if (const std::uint32_t parts = board_.parts_for(bytes); (*backed & parts) == parts) [[likely]]
         return;
     const std::uint32_t part = board_.part_of(bytes, ahead);
     if ((*backed & 1U << part) != 0) return;

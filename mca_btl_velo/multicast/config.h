@@ -28,8 +28,8 @@ struct Config {
     std::uint32_t window = 64;     // a power of two: datagrams of a stream that are not acknowledged by all
     std::uint32_t ack_every = 10;  // datagrams for one acknowledgement, at most half a window
     bool skewed = true;            // members acknowledge at different datagrams
-    std::uint32_t co_roots = kSquareRoot;
-    bool reliable_transfer = false;  // co-roots get data by a tree of point-to-point sends as well
+    std::uint32_t co_roots = kSquareRoot;  // 0: none
+    bool reliable_transfer = false;        // co-roots get data by a tree of point-to-point sends as well
     bool attached = false;  // takes what others of its node get from their leader: says nothing to anybody
     std::uint64_t probe_ns = 2'000'000;    // without progress, until the source probes or sends again
     std::uint64_t full_ns = 500'000;       // the same, while more is to be sent and the window is full

@@ -31,6 +31,12 @@ Slot& slot_of(velo_message_receive* receive) {
 void Performer::send(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
     LiveRun& run = live(base);
     ++state_.operations;
+    if (o.tag == run.compiled->shared_tag && hold(run, v, o)) [[unlikely]]
+        return;
+    send_now(run, v, o);
+}
+
+void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (o.tag == run.compiled->shared_tag && share(run, v, o)) [[unlikely]]
         return;
     endpoint::Peer* peer = nullptr;

@@ -284,7 +284,7 @@ std::uint32_t Performer::perform(std::uint32_t most) {
         events += collect();
         if (channel_ != nullptr) [[unlikely]] {
             events += collect_shared();
-            if (!held_.empty()) share_held();
+            share_held();
         }
         LiveRun* run = first_active_;
         if (run == nullptr || most == 0) return events;

@@ -102,6 +102,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
 
     // goal::Executor
     void send(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
+    void send_now(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
     void receive(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
     void work(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
 
@@ -144,6 +145,8 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     void listen();
     bool may_share(const LiveRun& run) const;
     bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
+    bool may_wait(const LiveRun& run) const;
+    bool hold(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
     void share_held();
     void give_back_held(LiveRun& run);
     void want(Slot& slot);
@@ -196,10 +199,10 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     };
     std::vector<Sharing> sharing_;  // groups that have waited for something by it
     struct Held {
-        LiveRun* run;  // nullptr: not any more
+        LiveRun* run;
         goal::Vertex vertex;
     };
-    std::vector<Held> held_, tried_;  // sends that wait for room there, the oldest first
+    std::deque<Held> held_;  // sends that wait for room there, the oldest first
     struct Led {
         fabric::udp::ChannelConfig config;
         multicast::Attachment attachment;

@@ -1,7 +1,5 @@
 // What all leaders of nodes get: by multicast, if its source finds that all hear it and that there is room,
 // and else to each. A receive takes what comes first; nothing comes twice.
-#include <utility>
-
 #include "performing/performer.h"
 #include "platform/failure.h"
 #include "platform/monotonic.h"
@@ -44,15 +42,10 @@ bool Performer::may_share(const LiveRun& run) const {
     return channel_ != nullptr && run.start.lane == 0;
 }
 
-// True: the send is done, because the data has gone, or has come, by multicast; or it is held, as there may
-// soon be room for it.
+// True: the send is done, because the data has gone, or has come, by multicast.
 bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (run.compiled->led) return false;
     if (run.way == LiveRun::Way::kOpen) {
-        if (may_share(run) && (!held_.empty() || channel_->fills_up(o.bytes))) {
-            held_.push_back({&run, v});
-            return true;
-        }
         run.way = LiveRun::Way::kEach;
         if (may_share(run)) {
             if (channel_->send(name_of(run), run.memory().at({o.offset, o.space}), o.bytes))
@@ -67,27 +60,37 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     return true;
 }
 
-// In their order: one that needs much room would never have it if others that need little went before.
+// ---- sends that wait for room, the oldest first: one that needs much would never have it if others that
+// need little went before
+
+bool Performer::may_wait(const LiveRun& run) const {
+    return run.way == LiveRun::Way::kOpen && !run.compiled->led && may_share(run);
+}
+
+// True: it waits.
+bool Performer::hold(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
+    if (!may_wait(run) || (held_.empty() && !channel_->fills_up(o.bytes))) return false;
+    held_.push_back({&run, v});
+    return true;
+}
+
 void Performer::share_held() {
-    tried_.swap(held_);
-    for (Held& each : tried_) {
-        const Held held = std::exchange(each, {});
-        if (held.run == nullptr) continue;
-        --state_.operations;  // it has been counted
-        send(*held.run, held.vertex, held.run->schedule().operation(held.vertex));
-        touch(*held.run);
+    while (!held_.empty()) {
+        const auto [run, v] = held_.front();
+        const goal::Operation& o = run->schedule().operation(v);
+        if (may_wait(*run) && channel_->fills_up(o.bytes)) return;
+        held_.pop_front();
+        send_now(*run, v, o);
+        touch(*run);
     }
-    tried_.clear();
 }
 
 // Those who wait for it are told as of all that has not been sent.
 void Performer::give_back_held(LiveRun& run) {
-    for (std::vector<Held>* sends : {&held_, &tried_})
-        for (Held& held : *sends) {
-            if (held.run != &run) continue;
-            run.give_back(held.vertex);
-            held.run = nullptr;
-        }
+    std::erase_if(held_, [&run](const Held& held) {
+        if (held.run == &run) run.give_back(held.vertex);
+        return held.run == &run;
+    });
 }
 
 void Performer::want(Slot& slot) {

@@ -166,7 +166,7 @@ TEST(SealTest, MoreEntriesThanThereAreBytesIsNoLetter) {
     Letter ack;
     ack.datagram.acks = 1;
     std::vector<std::byte> bytes = sealed(sealer, ack);
-    for (const unsigned entries : {2U, 4U, 5U, 255U}) {
+    for (const unsigned entries : {2U, 4U, 5U, 8U, 9U, 255U}) {
         bytes[7] = static_cast<std::byte>(entries);
         std::uint64_t tag = 0;
         std::memcpy(bytes.data() + 8, &tag, sizeof tag);
