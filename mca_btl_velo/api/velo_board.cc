@@ -14,6 +14,7 @@
 
 using velo::api::attempted;
 using velo::api::guarded;
+using velo::board::Giving;
 using velo::board::Member;
 using velo::board::Reduction;
 using velo::board::Shape;
@@ -164,7 +165,7 @@ Share block_of(const velo_goal_request& request, const Member& member) {
     }
 }
 
-// What it asks of a member in its run.
+// What it asks of a member.
 Step step_of(const Member& member, velo_board_operation operation, const velo_goal_request& request,
              const void* from, void* to) {
     const std::uint32_t me = member.me(), all = member.shape().members;
@@ -173,7 +174,7 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     Step step;
     step.signature =
         velo::board::Signature::of(operation, static_cast<velo::goal::Operator>(request.op), request.root);
-    step.bytes = static_cast<std::uint32_t>(request.bytes);
+    step.bytes = request.bytes;
     step.data = static_cast<const std::byte*>(request.in_place ? to : from);
     step.gives = true;
     step.end = waits_for_all ? all : me;
@@ -185,13 +186,14 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
             break;
         case VELO_BOARD_ALLREDUCE:
             step.by_turns = member.takes_turns(request.bytes);
+            step.is_mutual = member.exchanges();
             step.meets = !member.exchanges();
             break;
         case VELO_BOARD_BCAST:
         case VELO_BOARD_SCATTER:
             step.gives = is_root;
             step.data = static_cast<const std::byte*>(operation == VELO_BOARD_BCAST ? to : from);
-            step.in_blocks = operation == VELO_BOARD_SCATTER;
+            if (operation == VELO_BOARD_SCATTER) step.giving = member.giving_of_scatter(request.bytes);
             step.first = is_root ? all : request.root;
             step.end = is_root ? all : request.root + 1;
             break;
@@ -202,14 +204,16 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
             break;
         case VELO_BOARD_ALLGATHER:
             if (request.in_place) step.data += me * request.bytes;
+            step.is_mutual = true;
             step.by_turns = member.takes_turns(request.bytes);
             break;
         case VELO_BOARD_ALLTOALL:
-            step.in_blocks = true;
+            step.giving = Giving::kBlocks;
+            step.is_mutual = true;
             step.by_turns = member.takes_turns(request.bytes);
             break;
         case VELO_BOARD_REDUCE_SCATTER:
-            step.bytes = static_cast<std::uint32_t>(share_of(request, me).bytes);
+            step.bytes = share_of(request, me).bytes;
             if (request.sends[me].bytes == 0) step.end = 0;
             break;
         case VELO_BOARD_REDUCE_SCATTER_BLOCK:
@@ -221,7 +225,7 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     return step;
 }
 
-// Of a chunk, in one run.
+// Of a chunk, for one run alone.
 std::uint64_t needs_of(velo_board_operation operation, const velo_goal_request& request,
                        std::uint32_t size) noexcept {
     constexpr std::uint64_t kPart = Shape::kLeastPart;
@@ -232,6 +236,8 @@ std::uint64_t needs_of(velo_board_operation operation, const velo_goal_request& 
         case VELO_BOARD_BARRIER:
             return 0;
         case VELO_BOARD_SCATTER:
+            if (block * (size - 1) > Shape::kSlipBytes) return block;
+            [[fallthrough]];
         case VELO_BOARD_ALLTOALL:
             return block == 0 ? UINT64_MAX : block * (size - 1);
         default:

@@ -30,9 +30,9 @@ typedef struct velo_board_config {
     /* Of the group and the board: no other one's in that store, of a group with these members and among those
      * that a process of this group belongs to. */
     uint64_t number;
-    uint32_t window;        /* runs that a member may be ahead of another one */
-    uint32_t chunks;        /* of them, those of more than 56 bytes, at most: fewer with many members */
-    uint32_t chunk;         /* bytes that a member publishes at once, a multiple of 64 */
+    uint32_t window; /* runs that a member may be ahead of another one */
+    uint32_t chunks; /* of them, those of more than 56 bytes, at most: fewer with many members */
+    uint32_t chunk;  /* bytes that a member publishes at once, a multiple of 64 */
     /* Blocks of 16 KiB and more may be read from the giver's memory: by which mechanism of
      * btl_velo_single_copy_mechanism (NULL: none), and from how many bytes on (0: where that is faster, as
      * the operations show). */
@@ -90,8 +90,7 @@ velo_status velo_board_run(velo_board* board, velo_board_operation operation,
  * which is the same at all members. On a board where nobody waits in velo_board_run, and for one thread at a
  * time.
  *
- * What one run of it needs of a chunk; UINT64_MAX: it is none for a request. Those that need more than the
- * chunk of a board has do not go over it. */
+ * What it needs of a chunk to take one run; UINT64_MAX: it is none for a request. */
 uint64_t velo_board_needs(velo_board_operation operation, const velo_goal_request* request, uint32_t size);
 /* `context`: where to leave what velo_board_advance will give back when it is over, until another one starts;
  * NULL: it is over. The buffers, and what `request` points to, live until then. VELO_ERR_RESOURCE. */

@@ -102,13 +102,15 @@ class BasicBoard {
         return {places_.chunks + (std::size_t{writer} * shape_.chunks + first) * shape_.chunk,
                 std::size_t{count} * shape_.chunk};
     }
-    // The same of this member, to be stored in. Readers have its lines from when it was used before: all are
-    // asked back at once, instead of one after the other by the stores, unless those `need_none` of them.
-    std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead, bool need_none) const {
-        std::byte* const mine = place(me_, bytes, ahead);
-        if (bytes <= kInLine || need_none) return mine;
-        for (std::uint32_t at = 0; at < bytes; at += kLineBytes) platform::prefetch_for_write(mine + at);
-        return mine;
+    // The same, to be stored in: this member's, or that of the reader whom alone it is for. Readers have its
+    // lines from when it was used before: all are asked back at once, instead of one after the other by the
+    // stores, unless those `need_none` of them.
+    std::byte* place_to_store(std::uint32_t whose, std::uint32_t bytes, std::uint32_t ahead,
+                              bool need_none) const {
+        std::byte* const place = this->place(whose, bytes, ahead);
+        if (bytes <= kInLine || need_none) return place;
+        for (std::uint32_t at = 0; at < bytes; at += kLineBytes) platform::prefetch_for_write(place + at);
+        return place;
     }
     // When the payload is there. As the result: only who has arrived last.
     // `whole`: where all of an operation is that has several runs, if it is in no chunk.

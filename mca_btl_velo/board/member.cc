@@ -14,13 +14,6 @@
 namespace velo::board {
 namespace {
 
-// Cuts `bytes` of each block into what one run takes; calls run(offset, bytes).
-template <typename Run>
-[[gnu::always_inline]] inline void cut(std::uint64_t bytes, std::uint32_t most, Run run) {
-    for (std::uint64_t offset = 0; offset < bytes; offset += most)
-        run(offset, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - offset)));
-}
-
 void combine(const Reduction& by, const std::byte* a, const std::byte* b, std::byte* to,
              std::uint32_t bytes) {
     goal::combine(by.op, by.type, by.width, a, b, to, bytes / (by.width / 8));
@@ -66,8 +59,7 @@ Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
       store_(store),
-      backed_(store == nullptr ? UINT32_MAX : 0),
-      result_backed_(backed_),
+      backed_(shape.writers(), store == nullptr ? UINT32_MAX : 0),
       scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)),
       choice_(choice) {
     board_.introduce(Direct::memory(choice));
@@ -107,21 +99,33 @@ inline void Member::wait_for_place(std::uint32_t bytes, std::uint32_t ahead) {
     }
 }
 
+// Cuts `bytes` of each block into what one run takes; calls run(offset, bytes), or only for the run that is
+// under way without waiting.
+template <typename Run>
+[[gnu::always_inline]] inline void Member::cut(std::uint64_t bytes, std::uint32_t most, Run run) const {
+    const auto part_at = [&](std::uint64_t offset) {
+        run(offset, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - offset)));
+    };
+    if (given_) [[unlikely]]
+        return part_at(std::uint64_t{run_} * most);
+    for (std::uint64_t offset = 0; offset < bytes; offset += most) part_at(offset);
+}
+
 // Where this member may store what it gives.
 inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     wait_for_place(bytes, ahead);
-    back(board_.me(), bytes, ahead, &backed_);
-    return board_.own_place(bytes, ahead, by_string_);
+    back(board_.me(), bytes, ahead);
+    return board_.place_to_store(board_.me(), bytes, ahead, by_string_);
 }
 
 // Before this member stores in a chunk or slip of `writer`.
-inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead,
-                         std::uint32_t* backed) {
+inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead) {
     if (bytes <= kInLine) return;
-    if (const std::uint32_t parts = board_.parts_for(bytes); (*backed & parts) == parts) [[likely]]
+    std::uint32_t& backed = backed_[writer];
+    if (const std::uint32_t parts = board_.parts_for(bytes); (backed & parts) == parts) [[likely]]
         return;
     const std::uint32_t part = board_.part_of(bytes, ahead);
-    if ((*backed & 1U << part) != 0) return;
+    if ((backed & 1U << part) != 0) return;
     const std::span<std::byte> places = board_.places_in(writer, part);
     try {
         store_->back(places.data(), places.size());
@@ -129,7 +133,7 @@ inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_
         board_.end();
         throw Failure(failure.status(), "the board of " + waiting_.name() + ": " + failure.what());
     }
-    *backed |= 1U << part;
+    backed |= 1U << part;
 }
 
 // Into a chunk of its own.
@@ -165,6 +169,20 @@ void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::u
     published_ += 1;
 }
 
+// The same, each in the place of the member that it is for, which gives nothing in this run.
+void Member::spread(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes, std::uint32_t ahead) {
+    if (given_) [[unlikely]]
+        return;
+    wait_for_place(bytes, ahead);
+    for (std::uint32_t i = 0; i < board_.members(); ++i) {
+        if (i == board_.me()) continue;
+        back(i, bytes, ahead);
+        store(board_.place_to_store(i, bytes, ahead, by_string_), blocks + i * block, bytes);
+    }
+    board_.publish(board_.me(), bytes, ahead);
+    published_ += 1;
+}
+
 // What a writer gives in this run, when it is there.
 inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t bytes) {
     wait([&] { return board_.published(writer, bytes); }, [&] { return board_.fault_of(writer, bytes); },
@@ -197,7 +215,7 @@ template <typename Give, typename Take>
         for (; given < bytes && runs_given - run <= most_ahead; ++runs_given, given += most)
             give(given, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, bytes - given)),
                  runs_given - run);
-        if (take(offset, part) && is_mutual) board_.all_are_here(std::min(run, most_ahead));
+        if (take(offset, part) && is_mutual) board_.all_are_here(std::min(given_ ? run_ : run, most_ahead));
         board_.finish();
         ++run;
     });
@@ -225,12 +243,11 @@ inline Member::Passing Member::among_all(Passing what) const {
 // gives; to(giver): where its block is to be.
 template <typename Give, typename To>
 [[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
-    const std::uint32_t most = what.in_blocks ? part_of_blocks() : shape().chunk;
+    const std::uint32_t most = most_of(what.giving);
     if (what.bytes > most || what.bytes >= Direct::kLeastTried) [[unlikely]]
         return pass_in_runs(what, most, give, to);
     if (what.bytes == 0) return;
-    const auto bytes = static_cast<std::uint32_t>(what.bytes),
-               given = what.in_blocks ? bytes * (board_.members() - 1) : bytes;
+    const auto bytes = static_cast<std::uint32_t>(what.bytes), given = published_of(bytes, what.giving);
     board_.begin(signature_of(what.operation, what.root), what.is_mutual && takes_turns(bytes));
     if (what.gives != nullptr) give(0, bytes, 0);
     for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver)
@@ -241,8 +258,7 @@ template <typename Give, typename To>
 
 template <typename Give, typename To>
 [[gnu::noinline]] void Member::pass_in_runs(const Passing& what, std::uint32_t most, Give give, To to) {
-    const std::uint32_t blocks = what.in_blocks ? board_.members() - 1 : 1;
-    const bool is_long = this->is_long(what.bytes, most, blocks);
+    const bool is_long = this->is_long(what.bytes, most, published_of(most, what.giving));
     Ways ways;
     if (is_long) ways = choose(what);
     in_runs(
@@ -250,12 +266,12 @@ template <typename Give, typename To>
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             if (what.gives == nullptr) return;
             if (!ways.gives) return give(offset, part, ahead);
-            if (offset == 0) publish_whole(what, part * blocks);
+            if (offset == 0) publish_whole(what, published_of(part, what.giving));
         },
         [&](std::uint64_t offset, std::uint32_t part) {
             for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver) {
                 if (giver == board_.me() || (ways.taken >> giver % Board::kMostReaders & 1) != 0) continue;
-                const std::byte* const from = pick_up(giver, part * blocks);
+                const std::byte* const from = pick_up(giver, published_of(part, what.giving));
                 if (is_long && offset == 0 && take_directly(what, giver, to(giver), &ways)) continue;
                 take(what, giver, from, to(giver) + offset, part);
             }
@@ -267,8 +283,16 @@ template <typename Give, typename To>
 // So much of its block, of what that giver has published.
 inline void Member::take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
                          std::uint32_t bytes) {
-    platform::copy(to, what.in_blocks ? from + slot(board_.me(), giver) * bytes : from, bytes);
+    if (what.giving == Giving::kBlocks) from += slot(board_.me(), giver) * bytes;
+    if (what.giving == Giving::kSpread) from = board_.place(board_.me(), bytes);
+    platform::copy(to, from, bytes);
     if (what.operation == VELO_BOARD_BCAST) board_.expect_next(giver);
+}
+
+// What it has for itself, once.
+inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t block, Giving giving) const {
+    if (given_ && (std::uint64_t{run_} + 1) * most_of(giving) < block) return;
+    platform::copy(to, from, block);
 }
 
 // All of what this member gives goes one way.
@@ -303,7 +327,7 @@ inline void Member::take(const Passing& what, std::uint32_t giver, const std::by
     const auto rank = [giver] { return "rank " + std::to_string(giver); };
     if (!direct_->has_reached(giver))
         fail(Failure(VELO_ERR_PROTOCOL, "the line of " + rank() + " has an address that nobody asked for"));
-    const std::uint64_t offset = what.in_blocks ? board_.me() * what.bytes : 0;
+    const std::uint64_t offset = what.giving != Giving::kOne ? board_.me() * what.bytes : 0;
     if (const int refusal = direct_->read(giver, to, whole.address + offset, what.bytes); refusal != 0)
         fail(Failure(VELO_ERR_RESOURCE, "the block of " + rank() + " cannot be read out of its memory (" +
                                             std::generic_category().message(refusal) + ")"),
@@ -340,27 +364,52 @@ inline void Member::fold(const Reduction& by, std::uint32_t end, std::byte* to, 
 
 bool Member::give(const Step& step) {
     board_.begin(step.signature, step.by_turns);
-    if (step.gives) {
-        if (!board_.may_publish(bytes_of(step), has_waited_ ? more_to_wait_for(bytes_of(step)) : 0)) {
-            if (!has_waited_) credit_waits_ += 1;
-            has_waited_ = true;
-            return false;
-        }
-        if (step.in_blocks)
-            publish_blocks(step.data, step.bytes, step.bytes);
-        else
-            publish(step.data, step.bytes);
+    if (step.gives && !give_runs(step)) {
+        if (!has_waited_) credit_waits_ += 1;
+        has_waited_ = true;
+        return false;
     }
     if (step.meets) is_last_ = board_.arrive();
     given_ = true;
-    requests_ += 1;
+    requests_ += run_ == 0 ? 1 : 0;
     has_waited_ = false;
     seen_ = step.first;
     return true;
 }
 
+// What is due of this run, and of those after it.
+bool Member::give_runs(const Step& step) {
+    const std::uint32_t most = most_of(step.giving), most_ahead = step.is_mutual ? board_.most_ahead() : 0;
+    for (std::uint64_t offset; (offset = std::uint64_t{runs_given_} * most) < step.bytes || runs_given_ == 0;
+         ++runs_given_) {
+        const std::uint32_t ahead = runs_given_ - run_, part = part_of(step, runs_given_),
+                            bytes = published_of(part, step.giving);
+        if (ahead > most_ahead) break;
+        const std::uint32_t more = has_waited_ ? std::max(ahead, more_to_wait_for(bytes)) : ahead;
+        if (!board_.may_publish(bytes, more)) return ahead > 0;
+        switch (step.giving) {
+            case Giving::kOne:
+                publish(step.data + offset, part, ahead);
+                break;
+            case Giving::kBlocks:
+                publish_blocks(step.data + offset, step.bytes, part, ahead);
+                break;
+            case Giving::kSpread:
+                spread(step.data + offset, step.bytes, part, ahead);
+        }
+    }
+    return true;
+}
+
+bool Member::is_over(const Step& step) {
+    given_ = false;
+    if (std::uint64_t{++run_} * most_of(step.giving) < step.bytes) return false;
+    run_ = runs_given_ = 0;
+    return true;
+}
+
 bool Member::has_all(const Step& step) {
-    if (step.meets) return is_last_ || board_.published(board_.result(), step.bytes);
+    if (step.meets) return is_last_ || board_.published(board_.result(), bytes_of(step));
     for (; seen_ < step.end; ++seen_)
         if (seen_ != board_.me() && !board_.published(seen_, bytes_of(step))) return false;
     return true;
@@ -436,7 +485,7 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
         board_.begin(signature);
         give(offset, part, 0);
         if (arrive()) {
-            back(board_.result(), part, 0, &result_backed_);
+            back(board_.result(), part, 0);
             std::byte* const result = board_.place(board_.result(), part);
             fold_all(result, offset, part);
             board_.publish(board_.result(), part);
@@ -480,18 +529,22 @@ void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, st
             publish(from + offset, part, ahead);
         },
         [&](std::uint32_t giver) { return to + giver * block; });
-    if (is_root && from != nullptr) platform::copy(to + root * block, from, block);
+    if (is_root && from != nullptr) keep(to + root * block, from, block, Giving::kOne);
 }
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     const bool is_root = board_.me() == root;
+    const Giving giving = giving_of_scatter(block);
     pass(
-        from_root(root, {VELO_BOARD_SCATTER, block, is_root ? from : nullptr, true}),
+        from_root(root, {VELO_BOARD_SCATTER, block, is_root ? from : nullptr, giving}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            publish_blocks(from + offset, block, part, ahead);
+            if (giving == Giving::kSpread)
+                spread(from + offset, block, part, ahead);
+            else
+                publish_blocks(from + offset, block, part, ahead);
         },
         [&](std::uint32_t) { return to; });
-    if (is_root && to != nullptr) platform::copy(to, from + root * block, block);
+    if (is_root && to != nullptr) keep(to, from + root * block, block, giving);
 }
 
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
@@ -502,18 +555,18 @@ void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block
             publish(own + offset, part, ahead);
         },
         [&](std::uint32_t giver) { return to + giver * block; });
-    if (from != nullptr) platform::copy(to + board_.me() * block, from, block);
+    if (from != nullptr) keep(to + board_.me() * block, from, block, Giving::kOne);
 }
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to;
     pass(
-        among_all({VELO_BOARD_ALLTOALL, block, own, true, from != nullptr}),
+        among_all({VELO_BOARD_ALLTOALL, block, own, Giving::kBlocks, from != nullptr}),
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             publish_blocks(own + offset, block, part, ahead);
         },
         [&](std::uint32_t giver) { return to + giver * block; });
-    if (from != nullptr) platform::copy(to + board_.me() * block, from + board_.me() * block, block);
+    if (from != nullptr) keep(to + board_.me() * block, from + board_.me() * block, block, Giving::kBlocks);
 }
 
 void Member::reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "board/board.h"
 #include "board/direct.h"
@@ -50,15 +51,21 @@ struct Totals {
 };
 Totals totals();
 
-// What an operation of one run asks of a member that does not wait in it. Of whom it takes something all
-// publish as many bytes.
+// What a member gives in an operation: the same to all who read it; a block for each other member, together;
+// or each block in the place of its reader, as nobody else gives anything.
+enum class Giving : std::uint8_t { kOne, kBlocks, kSpread };
+
+// What an operation asks of a member that does not wait in it. Of whom it takes something all publish as many
+// bytes.
 struct Step {
     std::uint32_t signature = 0;
-    bool gives = false, in_blocks = false;  // one for each other member
+    bool gives = false;
+    Giving giving = Giving::kOne;
     bool by_turns = false;
-    bool meets = false;  // arrives, and takes the result of whoever is last
+    bool is_mutual = false;  // each needs what all others give
+    bool meets = false;      // arrives, and takes the result of whoever is last
     const std::byte* data = nullptr;
-    std::uint32_t bytes = 0;           // of all, or of a block
+    std::uint64_t bytes = 0;           // of all, or of a block
     std::uint32_t first = 0, end = 0;  // takes from these, but for itself
 };
 
@@ -92,14 +99,21 @@ class Member {
                         std::uint64_t begin, std::uint64_t end);
 
     // --- without waiting: first `give` until it says yes, then `has_all` until it does, then the operation
-    // itself, which must be of one run and finds everything there, then `forget`.
+    // itself, which finds everything there and does one run; all of that again until `is_over`.
 
     // Two members that wait for each other, with a line each.
     bool takes_turns(std::uint64_t bytes) const { return exchanges() && bytes <= kInLine; }
     bool exchanges() const { return shape().exchanges(); }
     bool give(const Step& step);
     bool has_all(const Step& step);
-    void forget() { given_ = false; }
+    // After a run.
+    bool is_over(const Step& step);
+    // How what a root has for each goes: blocks of so many bytes.
+    Giving giving_of_scatter(std::uint64_t block) const {
+        const std::uint64_t all = block * (board_.members() - 1);
+        return all <= std::min<std::uint64_t>(Shape::kSlipBytes, shape().chunk) ? Giving::kBlocks
+                                                                                : Giving::kSpread;
+    }
     // Throws if that can never be.
     void check(const Step& step);
     Whom slowest() const;
@@ -120,7 +134,7 @@ class Member {
         velo_board_operation operation;
         std::uint64_t bytes;
         const std::byte* gives;  // what this member gives; null: nothing
-        bool in_blocks = false;  // one for each other member
+        Giving giving = Giving::kOne;
         bool stays = true;       // what is given is not overwritten before the operation is over
         std::uint32_t root = 0;  // in its signature
         bool is_mutual = false;  // each needs what all others give
@@ -141,30 +155,46 @@ class Member {
     void pass_in_runs(const Passing& what, std::uint32_t most, Give give, To to);
     void take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
               std::uint32_t bytes);
+    void keep(std::byte* to, const std::byte* from, std::uint64_t block, Giving giving) const;
     Ways choose(const Passing& what);
     void publish_whole(const Passing& what, std::uint32_t bytes);
     bool take_directly(const Passing& what, std::uint32_t giver, std::byte* to, Ways* ways);
     void end(const Passing& what, const Ways& ways);
-    // Whether its blocks may go in several ways; a run takes up to `most` of each of `blocks`.
-    bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t blocks) const {
-        return bytes >= Direct::kLeastTried && bytes / most < Board::kMostSilent && most * blocks > kInLine &&
+    // Whether its blocks may go in several ways; a run takes up to `most` of each, and publishes so much.
+    bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t published) const {
+        return bytes >= Direct::kLeastTried && bytes / most < Board::kMostSilent && published > kInLine &&
                board_.members() <= Board::kMostReaders && !given_;
     }
 
     void wait_for_place(std::uint32_t bytes, std::uint32_t ahead);
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
-    void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead, std::uint32_t* backed);
+    void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead);
     void store(std::byte* to, const std::byte* from, std::size_t bytes) const;
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead = 0);
+    void spread(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes, std::uint32_t ahead = 0);
     // Who is ahead of its readers waits for several runs at once: each look at where they are takes a line
     // away from them.
     std::uint32_t more_to_wait_for(std::uint32_t bytes) const { return (board_.places_for(bytes) - 1) / 2; }
     bool arrive() { return given_ ? is_last_ : board_.arrive(); }
-    std::uint32_t bytes_of(const Step& step) const {
-        return step.in_blocks ? step.bytes * (board_.members() - 1) : step.bytes;
+    // What a writer publishes of so many bytes of a block, or of all; what a run takes of it at most.
+    std::uint32_t published_of(std::uint32_t bytes, Giving giving) const {
+        return giving == Giving::kBlocks ? bytes * (board_.members() - 1) : bytes;
     }
+    std::uint32_t most_of(Giving giving) const {
+        return giving == Giving::kBlocks ? part_of_blocks() : shape().chunk;
+    }
+    // Of the run that is under way without waiting.
+    std::uint32_t bytes_of(const Step& step) const { return published_of(part_of(step, run_), step.giving); }
+    std::uint32_t part_of(const Step& step, std::uint32_t run) const {
+        const std::uint32_t most = most_of(step.giving);
+        return static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(most, step.bytes - std::uint64_t{run} * most));
+    }
+    bool give_runs(const Step& step);
+    template <typename Run>
+    void cut(std::uint64_t bytes, std::uint32_t most, Run run) const;
     template <typename Give, typename Take>
     void in_runs(std::uint32_t signature, std::uint64_t bytes, std::uint32_t most, bool is_mutual, Give give,
                  Take take);
@@ -189,13 +219,14 @@ class Member {
     Board board_;
     Waiting waiting_;
     Store* store_;
-    std::uint32_t backed_, result_backed_;  // parts of its places, and of those of the result: bits
+    std::vector<std::uint32_t> backed_;  // of each writer's places, and of those of the result, parts: bits
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
     Count published_, picked_up_, credit_waits_, requests_, direct_blocks_;
     Direct::Choice choice_;
-    std::unique_ptr<Direct> direct_;        // from the first operation that is long enough
-    bool given_ = false, is_last_ = false;  // of the run that is under way without waiting
-    bool by_string_ = false;                // how this member stores what it gives in the operation under way
+    std::unique_ptr<Direct> direct_;          // from the first operation that is long enough
+    bool given_ = false, is_last_ = false;    // of the run that is under way without waiting
+    std::uint32_t run_ = 0, runs_given_ = 0;  // of the operation that is
+    bool by_string_ = false;  // how this member stores what it gives in the operation under way
     bool has_waited_ = false;
     std::uint32_t seen_ = 0;  // of its writers, those before
 };

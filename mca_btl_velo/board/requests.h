@@ -1,5 +1,5 @@
-// Operations of a member that nobody waits for: of one run each, one after the other, as they were started.
-// They go on whenever their process makes progress.
+// Operations of a member that nobody waits for, one after the other, as they were started. They go on
+// whenever their process makes progress.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class Requests {
 
     bool empty() const { return first_ == all_.size(); }
 
-    // Of the one that starts; the same at all members, in the same order. True: perform() has ended it. If
-    // not, it is to be added. Throws Failure.
+    // Of the one that starts; the same at all members, in the same order. perform() does a run of it. True:
+    // it is over. If not, it is to be added. Throws Failure.
     template <typename Perform>
     bool over_at_once(const Step& step, Perform perform) {
-        return empty() && goes_on(step) && end(perform);
+        return empty() && ends(step, perform);
     }
     // Stays where it is until the next one.
     Operation& add(const Step& step, const Operation& operation) {
@@ -31,12 +31,12 @@ class Requests {
         return all_.emplace_back(One{step, operation}).operation;
     }
 
-    // Goes on with the first one. True: perform(operation) has ended it, and it is to be taken. Throws
-    // Failure.
+    // Goes on with the first one, whose runs perform(operation) does. True: it is over, and to be taken.
+    // Throws Failure.
     template <typename Perform>
     bool advance(Perform perform) {
         const One& one = all_[first_];
-        if (goes_on(one.step)) return end([&] { perform(one.operation); });
+        if (ends(one.step, [&] { perform(one.operation); })) return true;
         member_->waiting().look_again(
             &patience_, [&] { member_->check(one.step); }, [&] { return member_->slowest(); });
         return false;
@@ -60,13 +60,16 @@ class Requests {
         is_given_ = is_given_ || member_->give(step);
         return is_given_ && member_->has_all(step);
     }
+    // As many runs as can be done now.
     template <typename Perform>
-    bool end(Perform perform) {
-        perform();
-        member_->forget();
-        is_given_ = false;
-        patience_ = {};
-        return true;
+    bool ends(const Step& step, Perform perform) {
+        while (goes_on(step)) {
+            perform();
+            is_given_ = false;
+            patience_ = {};
+            if (member_->is_over(step)) return true;
+        }
+        return false;
     }
 
     Member* member_;

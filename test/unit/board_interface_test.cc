@@ -375,12 +375,12 @@ TEST_P(BoardRequestsTest, every_operation_ends_with_what_its_definition_says_who
         std::vector<std::vector<std::unique_ptr<Work>>> work(members);
         for (std::uint32_t round = 0; round < rounds; ++round) {
             const auto operation = static_cast<velo_board_operation>(1 + random() % 12);
-            const std::uint32_t count = 1 + random() % (random() % 2 == 0 ? 2 : 16);
+            const std::uint32_t kinds[] = {2, 16, 16, 200}, count = 1 + random() % kinds[random() % 4];
             const bool in_place = random() % 2 == 0;
             for (std::uint32_t me = 0; me < members; ++me)
                 work[me].push_back(std::make_unique<Work>(operation, round, me, members, count, in_place));
             const auto& one = *work[0].back();
-            if (velo_board_needs(operation, &one.request, members) <= party.o.config.chunk) continue;
+            if (velo_board_needs(operation, &one.request, members) != UINT64_MAX) continue;
             for (auto& of_member : work) of_member.pop_back();
         }
         std::vector<std::size_t> begun(members), ended(members);
@@ -481,6 +481,51 @@ TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
                       VELO_OK);
         EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk << ", " << bytes << " bytes";
     }
+}
+
+// Together up to 1 KiB; of more, each block lies with the member that it is for.
+TEST(BoardRequestTest, a_root_that_scatters_is_ahead_by_the_places_of_all) {
+    struct Case {
+        std::uint32_t members, block, ahead;
+    };
+    for (const auto& [members, block, ahead] :
+         {Case{3, 8192, 32}, Case{31, 1, 64}, Case{31, 33, 32}, Case{31, 35, 64}, Case{31, 57, 32},
+          Case{31, 1024, 32}, Case{31, 1025, 4}, Case{31, 8192, 4}, Case{31, 8193, 2},
+          Case{31, 5 * 8192, 0}}) {
+        test::TemporaryDirectory directory;
+        Opened o;
+        o.config.size = members;
+        o.config.window = 64;
+        o.config.chunks = 32;
+        o.config.chunk = 8192;
+        Access store(directory.path().c_str(), 1, o);
+        velo_board* const root = store.board(0);
+        velo_goal_request request{};
+        request.bytes = block;
+        std::vector<char> from(std::size_t{block} * members), to(block);
+        void** place = nullptr;
+        std::uint32_t over = 0;
+        for (; over < 99 && place == nullptr; ++over)
+            ASSERT_EQ(velo_board_start(root, VELO_BOARD_SCATTER, &request, from.data(), to.data(), &place),
+                      VELO_OK);
+        EXPECT_EQ(over - 1, ahead) << members << " members, blocks of " << block;
+    }
+}
+
+TEST(BoardRequestTest, where_each_needs_what_all_others_give_several_runs_are_given_at_once) {
+    Party party(3, 4, 64);
+    std::vector<char> from(64 * 5), to(3 * from.size());
+    velo_goal_request request{};
+    request.bytes = from.size();
+    const auto published = [&](velo_board* board, velo_board_operation operation) {
+        const std::uint64_t before = velo_board_count().published;
+        void** place = nullptr;
+        EXPECT_EQ(velo_board_start(board, operation, &request, from.data(), to.data(), &place), VELO_OK);
+        EXPECT_NE(place, nullptr);
+        return velo_board_count().published - before;
+    };
+    EXPECT_EQ(published(party.all[0], VELO_BOARD_ALLGATHER), 2U) << "half of four chunks";
+    EXPECT_EQ(published(party.all[1], VELO_BOARD_GATHER), 4U) << "as many as there are";
 }
 
 TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_an_error) {

@@ -235,10 +235,17 @@ static bool is_for_board(const mca_coll_velo_call_t *call)
            call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit;
 }
 
-static bool is_for_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
+/* `most`: what it may need of a chunk for one run alone. Between two members a single copy takes less where that is
+ * more than half of the chunks; among more a schedule passes it on from hand to hand. */
+static uint64_t most_of_request(const mca_coll_velo_module_t *module)
 {
-    return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <=
-                                     mca_coll_velo_component.config.board_chunk;
+    return module->size > 2 ? UINT64_MAX - 1
+                            : (uint64_t) for_requests.chunks / 2 * mca_coll_velo_component.config.board_chunk;
+}
+
+static bool is_for_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call, uint64_t most)
+{
+    return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <= most;
 }
 
 velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
@@ -335,7 +342,7 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
 {
     mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_REQUESTS];
     mca_coll_velo_request_t *ours = NULL;
-    if (!is_for_request(module, call)) {
+    if (!is_for_request(module, call, most_of_request(module))) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
@@ -378,7 +385,7 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
 bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_coll_velo_call_t *call)
 {
     mca_coll_velo_module_t *module = request->module;
-    if (!is_for_request(module, call)) {
+    if (!is_for_request(module, call, mca_coll_velo_component.config.board_chunk)) {
         return false;
     }
     /* No more than its operation needs, which is for a request: no more than a chunk. */
