@@ -388,6 +388,7 @@ velo_status velo_performer_multicast(velo_performer* performer, const velo_multi
         channel.members.assign(config->addresses, config->addresses + config->count);
         channel.ranks.assign(config->ranks, config->ranks + config->count);
         channel.mtu = config->mtu;
+        if (config->static_shares) channel.shares = velo::multicast::Shares::kStatic;
         channel.silence_ns = std::uint64_t{config->stall_warning} * 1'000'000'000;
         channel.log = performer->log;
         channel.context = performer->log_context;

@@ -18,6 +18,12 @@ enum class Scheme : std::uint8_t {
 };
 inline constexpr std::string_view kSchemeNames[] = {"basic", "window", "tree", "coroot"};
 
+// How much of its window a stream may have under way while others may have as much.
+enum class Shares : std::uint8_t {
+    kStatic,   // its share, always
+    kDynamic,  // its window, until something of it is lost; then less, down to its share, and more again
+};
+
 inline constexpr std::uint32_t kSquareRoot = UINT32_MAX;  // of the members: so many sets
 
 struct Config {
@@ -25,9 +31,11 @@ struct Config {
     std::uint32_t me = 0;
     std::vector<std::uint32_t> sources = {0};  // stream i is what this member sends
     Scheme scheme = Scheme::kCoroot;
-    std::uint32_t window = 64;     // a power of two: datagrams of a stream that are not acknowledged by all
-    std::uint32_t ack_every = 10;  // datagrams for one acknowledgement, at most half a window
-    bool skewed = true;            // members acknowledge at different datagrams
+    std::uint32_t window = 64;  // a power of two: datagrams of a stream that are not acknowledged by all
+    std::uint32_t share = 0;    // of the window: what receivers have room for in any case; 0: all of it
+    Shares shares = Shares::kDynamic;
+    std::uint32_t ack_every = 10;          // datagrams for one acknowledgement, at most half a window
+    bool skewed = true;                    // members acknowledge at different datagrams
     std::uint32_t co_roots = kSquareRoot;  // 0: none
     bool reliable_transfer = false;        // co-roots get data by a tree of point-to-point sends as well
     bool attached = false;  // takes what others of its node get from their leader: says nothing to anybody

@@ -48,7 +48,7 @@ Member::Stream::Stream(const Config& config, std::uint32_t source)
 
 Member::Member(Config config)
     : config_(completed(std::move(config))),
-      ack_every_(std::min(config_.ack_every, std::max(1U, config_.window / 2))),
+      ack_every_(std::min(config_.ack_every, std::max(1U, Share(config_).least() / 2))),
       shift_(config_.skewed ? config_.me % ack_every_ : 0) {
     streams_.reserve(config_.sources.size());
     owing_.reserve(config_.sources.size());
@@ -157,27 +157,30 @@ void Member::progress(Stream& stream, std::uint64_t now_ns) {
 
 // ---- the source
 
-std::optional<Sequence> Member::broadcast(std::uint64_t now_ns, Carrier& out) {
+std::optional<Sequence> Member::broadcast(std::uint64_t now_ns, Carrier& out, std::uint32_t datagrams) {
     const auto index = static_cast<std::uint32_t>(own_);
     Stream& stream = streams_[own_];
-    if (!stream.sender.has_room()) {
+    if (!stream.sender.has_room(datagrams)) {
         ++counters_.full;
         lacks_room(now_ns);
         return std::nullopt;
     }
-    const Sequence sequence = stream.sender.send();
-    stream.set.holds(sequence);
     if (!stream.patience.armed()) {
         stream.patience.arm(now_ns, config_.probe_ns);
         stream.asked_ns = now_ns;
     }
-    ++counters_.sent;
-    for (const std::uint32_t relay : stream.relays) {
-        ++counters_.transfers;
-        send(relay, make(Kind::kData, index, sequence), out);
+    const Sequence first = stream.sender.next();
+    for (std::uint32_t i = 0; i < datagrams; ++i) {
+        const Sequence sequence = stream.sender.send();
+        stream.set.holds(sequence);
+        ++counters_.sent;
+        for (const std::uint32_t relay : stream.relays) {
+            ++counters_.transfers;
+            send(relay, make(Kind::kData, index, sequence), out);
+        }
+        multicast(make(Kind::kData, index, sequence), out);
     }
-    multicast(make(Kind::kData, index, sequence), out);
-    return sequence;
+    return first;
 }
 
 void Member::lacks_room(std::uint64_t now_ns) {
@@ -193,6 +196,7 @@ void Member::time_is_over(std::uint32_t index, std::uint64_t now_ns, Carrier& ou
     if (!config_.by_timeout()) return probe_set(index, stream.sender.next(), out);
     Datagram oldest = make(Kind::kData, index, stream.sender.low());
     oldest.again = true;
+    stream.sender.lost(oldest.sequence);
     ++counters_.resent;
     multicast(oldest, out);
 }
@@ -248,7 +252,7 @@ void Member::hear_data(std::uint32_t from, const Datagram& datagram, std::uint64
         ++counters_.strange;
         return;
     }
-    if (stream.own) return;  // a co-root repairs it for its set
+    if (stream.own) return stream.sender.lost(sequence);  // a co-root repairs it for its set
     if (distance(stream.source_low, datagram.low) > 0) stream.source_low = datagram.low;
     if (stream.receiver.has(sequence)) {
         ++counters_.duplicates;
@@ -324,6 +328,7 @@ void Member::hear_nack(std::uint32_t from, const Datagram& datagram, Carrier& ou
         if ((datagram.missing >> i & 1) == 0 || distance(low(stream), sequence) < 0) continue;
         // A co-root that lacks it too asks for itself; it will be asked again.
         if (!(stream.own ? stream.sender.holds(sequence) : stream.receiver.has(sequence))) continue;
+        if (stream.own) stream.sender.lost(sequence);
         const Datagram repair = make(Kind::kData, index, sequence);
         if (stream.set.asked(from, sequence)) {
             ++counters_.repairs_to_all;
@@ -405,8 +410,9 @@ Sequence Member::expected(std::uint32_t stream) const {
 std::string Member::state(std::uint64_t now_ns) const {
     std::vector<std::uint32_t> numbers;
     for (const Stream& stream : streams_) {
-        numbers.insert(numbers.end(), {stream.sender.next(), stream.sender.low(), stream.source_low,
-                                       stream.acked, static_cast<std::uint32_t>(stream.owes)});
+        stream.sender.append_state(numbers);
+        numbers.insert(numbers.end(),
+                       {stream.source_low, stream.acked, static_cast<std::uint32_t>(stream.owes)});
         stream.receiver.append_state(numbers);
         stream.set.append_state(numbers);
         const std::uint64_t since = std::min(now_ns - stream.asked_ns, config_.full_ns);

@@ -53,16 +53,19 @@ class Member {
 
     // ---- source role: of a member that has a stream of its own
 
-    // The number of the next datagram of the own stream. Its slot is free while there is room.
+    // The number of the next datagram of the own stream. The slots of so many are free while there is room
+    // for them.
     Sequence next() const { return streams_[own_].sender.next(); }
-    bool has_room() const { return streams_[own_].sender.has_room(); }
+    bool has_room(std::uint32_t datagrams = 1) const { return streams_[own_].sender.has_room(datagrams); }
+    // That may be under way now.
+    std::uint32_t share() const { return streams_[own_].sender.share(); }
     // All have what is before it: buffers that datagrams were sent from may be written again.
     Sequence freed() const { return streams_[own_].sender.low(); }
     // Of the own stream: who has got on least, as far as those who collect for others have said.
     std::uint32_t slowest() const { return slowest(streams_[own_]); }
-    // Sends what lies in the slot of next(). None: the window is full, which counts as a time-out some time
-    // after.
-    std::optional<Sequence> broadcast(std::uint64_t now_ns, Carrier& out);
+    // Sends what lies in the slots from next() on, and says the first. None: they have no room, which counts
+    // as a time-out some time after.
+    std::optional<Sequence> broadcast(std::uint64_t now_ns, Carrier& out, std::uint32_t datagrams = 1);
     // More is to be sent than there is room for, which counts as a time-out likewise.
     void lacks_room(std::uint64_t now_ns);
 

@@ -18,6 +18,7 @@ constexpr const char* kNetworks[] = {"ucx", "always", "none"};
 constexpr const char* kByReference[] = {"auto", "never", "always"};
 constexpr const char* kDistances[] = {"auto", "near", "far"};
 constexpr const char* kMulticasts[] = {"off", "auto", "always"};
+constexpr const char* kShares[] = {"static", "dynamic"};
 constexpr const char* kReports[] = {"none", "summary", "json"};
 
 template <const auto& kWords>
@@ -31,6 +32,7 @@ constexpr auto network_name = word<kNetworks>;
 constexpr auto by_reference_name = word<kByReference>;
 constexpr auto distance_name = word<kDistances>;
 constexpr auto multicast_name = word<kMulticasts>;
+constexpr auto shares_name = word<kShares>;
 constexpr auto report_name = word<kReports>;
 const char* policy_name(unsigned index) {
     return flow::policy_name(index).data();

@@ -172,6 +172,7 @@ typedef struct velo_multicast_config {
     const uint32_t* addresses; /* IPv4, in the order of the network */
     const uint32_t* ranks;     /* who they are, for messages */
     uint32_t mtu;              /* the least of their interfaces' */
+    bool static_shares;        /* of receive buffers: coll_velo_multicast_shares */
     uint32_t stall_warning;    /* seconds until a wait is told; 0: never */
 } velo_multicast_config;
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +73,17 @@ def test_what_is_above_the_limit_goes_to_each(begin):
     assert result.facts() == {"finished": 1}, str(result)
     # Those of 4 bytes, and no other.
     assert 0 < total(result, "multicasts_sent") == total(result, "multicast_datagrams")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", ["static", "dynamic"])
+def test_receive_buffers_are_shared(begin, shares):
+    """As far as the system permits them, which is for much more than these nodes may send."""
+    result = begin("check", 1, params={"coll_velo_multicast_shares": shares}).wait()
+    assert result.facts() == {"rounds": 1} and total(result, "multicasts_sent") > 0
+    buffer = 2 * min(4 << 20, int(Path("/proc/sys/net/core/rmem_max").read_text()))
+    share = min(buffer // (2 * 1500) // 3, 128)
+    assert {counters["multicast_share"] for counters in leaders(result)} <= ({share} if shares == "static" else set(range(share, 129))), str(result)
 
 
 @pytest.mark.slow
@@ -169,7 +181,7 @@ def test_a_lost_node_ends_in_an_error_that_names_the_peer(begin, cluster):
     assert re.search(r"the connection to process \[.*\(rank \d of its job\) is lost", job.stderr), job.stderr
 
 
-@pytest.mark.parametrize("name, value", [("multicast", "perhaps"), ("multicast_limit", 0)])
+@pytest.mark.parametrize("name, value", [("multicast", "perhaps"), ("multicast_limit", 0), ("multicast_shares", "mine")])
 def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
     result = mpi.run_any("broadcasts", "check", 1, params={**PARAMS, f"coll_velo_{name}": value})
     assert result.returncode != 0 and f"coll_velo_{name}" in result.stderr, str(result)

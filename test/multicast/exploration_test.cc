@@ -159,6 +159,8 @@ struct System {
     std::vector<std::uint32_t> sources = {0};
     Sequence first = 0;
     std::uint32_t followers = 0;
+    std::uint32_t share = 0;
+    Shares shares = Shares::kDynamic;
 };
 
 void PrintTo(const System& system, std::ostream* out) {
@@ -175,6 +177,8 @@ Config config_of(const System& system) {
     config.reliable_transfer = system.reliable_transfer;
     config.sources = system.sources;
     config.first = system.first;
+    config.share = system.share;
+    config.shares = system.shares;
     // Small numbers, so that the states are few: what is due first is chosen by the explorer.
     config.probe_ns = 4;
     config.full_ns = 1;
@@ -225,6 +229,8 @@ const System kSystems[] = {
     {"two_sources", Scheme::kCoroot, 2, 2, 2, 2, {1, 1, 1}, false, 1, false, {0, 1}},
     {"two_sources_of_three", Scheme::kCoroot, 3, 1, 1, 1, {1, 1, 0}, true, 1, false, {0, 1}},
     {"follower", Scheme::kCoroot, 2, 2, 1, 3, {1, 1, 0}, true, 1, false, {0}, 0, 1},
+    {"dynamic_share", Scheme::kCoroot, 2, 2, 1, 3, {2, 0, 1}, true, 0, false, {0}, 0, 0, 1},
+    {"dynamic_share_window", Scheme::kWindow, 2, 2, 1, 3, {1, 0, 1}, true, 0, false, {0}, 0, 0, 1},
     {"around_zero", Scheme::kCoroot, 2, 2, 1, 4, {2, 0, 1}, true, 1, false, {0}, UINT32_MAX - 1},
 };
 INSTANTIATE_TEST_SUITE_P(Exploration, EverySmallGroup, ::testing::ValuesIn(kSystems),

@@ -175,7 +175,9 @@ TEST(MulticastMember, what_has_just_had_a_ride_is_not_acknowledged_again_at_the_
         Ack room[1];
         for (Sequence s = 0; s < 19; ++s) {
             member.arrived(0, data(s), 0, said);
-            if (s == 7 && rides) EXPECT_EQ(member.ride(0, room, 1), 1U);
+            if (s == 7 && rides) {
+                EXPECT_EQ(member.ride(0, room, 1), 1U);
+            }
             EXPECT_EQ(said.messages.size(), (s >= 8 && !rides) + (s >= 18)) << s << rides;
         }
     }
@@ -218,6 +220,90 @@ TEST(MulticastMember, a_full_window_counts_as_a_time_out_and_the_oldest_is_sent_
     EXPECT_EQ(said.messages[0].to, Said::kAll);
     EXPECT_TRUE(said.messages[0].datagram.again);
     EXPECT_EQ(said.messages[0].datagram.sequence, 0U);
+}
+
+// Of 16 places: as many as go at once, alone; beside others its share, or what has not lost anything.
+TEST(MulticastMember, a_static_share_is_all_that_may_be_under_way_beside_others) {
+    Config config = group(Scheme::kCoroot, 2, 0);
+    config.window = 16;
+    config.share = 3;
+    config.shares = Shares::kStatic;
+    Member member(config);
+    Said said;
+    EXPECT_FALSE(member.broadcast(0, said, 17));
+    EXPECT_EQ(member.broadcast(0, said, 2), 0U);
+    EXPECT_FALSE(member.broadcast(0, said, 2));
+    EXPECT_EQ(member.broadcast(0, said), 2U);
+    EXPECT_FALSE(member.has_room());
+    member.arrived(1, acknowledgement(0, 3), 5, said);
+    EXPECT_EQ(member.broadcast(5, said, 16), 3U);
+    EXPECT_FALSE(member.has_room());
+    member.arrived(1, acknowledgement(0, 19), 9, said);
+    EXPECT_EQ(member.share(), 3U);
+    EXPECT_EQ(member.counters().sent, 19U);
+    EXPECT_EQ(said.take().size(), 19U);
+}
+
+TEST(MulticastMember, a_dynamic_share_is_halved_once_for_all_that_was_under_way_and_comes_back) {
+    Config config = group(Scheme::kCoroot, 2, 0);
+    config.window = 16;
+    config.share = 3;
+    Member member(config);
+    Said said;
+    Sequence next = 0;
+    const auto send = [&](std::uint32_t count) {
+        for (; count > 0; --count) {
+            ASSERT_EQ(member.broadcast(0, said), next++);
+        }
+    };
+    const auto acknowledge = [&](Sequence up_to) { member.arrived(1, acknowledgement(0, up_to), 1, said); };
+    send(16);
+    EXPECT_FALSE(member.has_room());
+    member.arrived(1, nack(0, 1), 1, said);
+    member.arrived(1, nack(2, 0b1011), 1, said);
+    EXPECT_EQ(member.share(), 8U) << "one loss, or many";
+    acknowledge(7);
+    EXPECT_FALSE(member.has_room()) << "nine are under way";
+    acknowledge(8);
+    EXPECT_EQ(member.share(), 9U) << "eight have come";
+    send(1);
+    member.arrived(1, nack(16, 1), 1, said);
+    EXPECT_EQ(member.share(), 4U) << "it was sent later";
+    acknowledge(next);
+    send(4);
+    member.arrived(1, nack(next - 1, 1), 1, said);
+    EXPECT_EQ(member.share(), 3U) << "no less than it has for itself";
+    member.arrived(1, nack(next - 1, 1), 1, said);
+    acknowledge(next);
+    for (std::uint32_t share = member.share(); share < 16; ++share) {
+        EXPECT_EQ(member.share(), share);
+        send(share);
+        EXPECT_FALSE(member.has_room());
+        acknowledge(next - 1);
+        EXPECT_EQ(member.share(), share) << "not all of them yet";
+        acknowledge(next);
+    }
+    EXPECT_EQ(member.share(), 16U);
+    send(16);
+    acknowledge(next);
+    EXPECT_EQ(member.share(), 16U);
+}
+
+TEST(MulticastMember, members_acknowledge_before_a_share_is_full) {
+    Config config = group(Scheme::kCoroot, 2, 1);
+    config.window = 128;
+    config.ack_every = 32;
+    config.skewed = false;
+    for (const auto& [share, every] : {std::pair{0U, 32U}, std::pair{20U, 10U}, std::pair{1U, 1U}}) {
+        config.share = share;
+        Member member(config);
+        Said said;
+        for (Sequence s = 0; s < every; ++s) {
+            EXPECT_TRUE(said.messages.empty()) << share;
+            member.arrived(0, data(s), 1, said);
+        }
+        EXPECT_EQ(said.take().size(), 1U) << share;
+    }
 }
 
 TEST(MulticastMember, waits_for_an_answer_get_longer_until_somebody_gets_on) {

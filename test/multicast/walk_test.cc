@@ -18,6 +18,8 @@ Config random_config(Random& random) {
     config.members = random.chance(1, 4) ? random.between(2, 7) : random.between(8, 64);
     config.scheme = static_cast<Scheme>(random.below(4));
     config.window = 1U << random.below(7);
+    config.share = random.below(config.window);
+    config.shares = random.chance(1, 4) ? Shares::kStatic : Shares::kDynamic;
     config.ack_every = random.between(1, 16);
     config.skewed = random.chance(3, 4);
     config.co_roots = random.chance(1, 2) ? kSquareRoot : random.below(config.members);

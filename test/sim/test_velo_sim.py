@@ -91,6 +91,9 @@ def test_multicast_says_what_came_of_it_and_what_the_models_say(velo_sim):
     told = json.loads(velo_sim(*words, "--broadcasts", 100).stdout)
     # Each of 63 members for each datagram, but for those that come after the last one has.
     assert 0.9 * 6300 <= told["acks_at_root"] <= 6300 and told["fault"] == "" and told["resent"] == 0
+    words = ["multicast", "--stream", "--share", 4, "--loss", 2, "--broadcasts", 2000, "--json", "--shares"]
+    waited = {shares: json.loads(velo_sim(*words, shares).stdout)["us_each"] for shares in ("static", "dynamic")}
+    assert waited["dynamic"] < waited["static"]
     original = json.loads(velo_sim("multicast", "-n", 64, "--mode", "original", "--json").stdout)
     assert original["median_us"] == pytest.approx(original["model"]["original_us"], rel=0.1)
 

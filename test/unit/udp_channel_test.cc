@@ -281,6 +281,35 @@ TEST(UdpChannelTest, AFullWindowIsRefusedUntilAllHaveGotOn) {
 }
 
 // Who is asked for room says no when nobody gets on for long, and when there is some, or never will be.
+// Twice 30000 bytes, as the system counts, are 20 datagrams of 1500.
+TEST(UdpChannelTest, AStaticShareOfTheReceiveBufferIsAllThatMayBeUnderWayBesideOthers) {
+    for (const auto& [members, shares, most] :
+         {std::tuple{2U, multicast::Shares::kStatic, 20U}, std::tuple{5U, multicast::Shares::kStatic, 5U},
+          std::tuple{2U, multicast::Shares::kDynamic, 128U}}) {
+        ChannelConfig config;
+        config.receive_bytes = 30'000;
+        config.shares = shares;
+        Party party(members, config);
+        NEEDS_LOOPBACK(party);
+        Channel& source = party.all[0];
+        std::uint64_t sent = 0;
+        while (sent < 1000 && source.send({sent, 1}, "x", 1)) ++sent;
+        EXPECT_EQ(sent, most);
+        EXPECT_EQ(source.observe().multicast_share, most);
+        EXPECT_TRUE(source.fills_up(1));
+        // One that is longer than that may go when nothing is under way.
+        ASSERT_TRUE(party.until([&] { return !source.fills_up(40'000); }));
+        const std::vector<std::byte> data = text(40'000, 3);
+        EXPECT_TRUE(source.send({sent, 1}, data.data(), data.size()));
+        for (std::uint32_t i = 1; i < members; ++i) {
+            std::vector<std::byte> got(data.size());
+            party.all[i].want({sent, 1}, got.data(), got.size(), &got);
+            ASSERT_TRUE(party.until([&] { return !party.all[i].arrived().empty(); }));
+            EXPECT_EQ(got, data);
+        }
+    }
+}
+
 TEST(UdpChannelTest, AWindowFillsUpWhileTheOthersGetOnAndNoLonger) {
     Party party(2);
     NEEDS_LOOPBACK(party);

@@ -107,6 +107,15 @@ void add_multicast_command(CLI::App& app, int& status) {
     command->add_flag("--stream", o->stream, "one after the other, instead of one by one");
     command->add_option("--window", c.window, "datagrams that not all have acknowledged; a power of two")
         ->capture_default_str();
+    command->add_option("--share", c.share, "of the window, under way in any case; 0: all of it")
+        ->capture_default_str();
+    const std::map<std::string, multicast::Shares> shares = {{"static", multicast::Shares::kStatic},
+                                                             {"dynamic", multicast::Shares::kDynamic}};
+    command
+        ->add_option("--shares", c.shares,
+                     "never more than the share; dynamic: the window, until one is lost")
+        ->transform(CLI::CheckedTransformer(shares))
+        ->default_str("dynamic");
     command->add_option("--ack-every", c.ack_every, "datagrams for one acknowledgement")
         ->capture_default_str();
     command->add_flag("--not-skewed", o->not_skewed, "all acknowledge the same datagrams");

@@ -29,7 +29,12 @@ constexpr unsigned kPatienceLooks = 128;
 constexpr std::uint32_t kWithoutCoRoots = 16;  // members, at most
 constexpr std::size_t kEntryBytes = 128;       // what is kept takes so much beside its data
 
-multicast::Config group_of(const ChannelConfig& config) {
+// What a datagram takes of a receive buffer, by the kernel's account; so long as a datagram may be.
+std::uint32_t buffered_bytes(const ChannelConfig& config) {
+    return 2 * config.mtu;
+}
+
+multicast::Config group_of(const ChannelConfig& config, std::uint32_t receive_bytes) {
     multicast::Config group;
     group.members = static_cast<std::uint32_t>(config.members.size());
     group.me = config.me;
@@ -38,6 +43,8 @@ multicast::Config group_of(const ChannelConfig& config) {
     // So few acknowledge to the source sooner than by way of a co-root, and nobody else keeps its data.
     if (group.members <= kWithoutCoRoots) group.co_roots = 0;
     group.window = config.window;
+    group.shares = config.shares;
+    group.share = std::max(receive_bytes / buffered_bytes(config) / std::max(group.members - 1, 1U), 1U);
     group.ack_every = config.window / 4;
     group.ack_delay_ns = kMillisecondNs;
     group.attached = config.attached;
@@ -58,8 +65,8 @@ Channel::Channel(const ChannelConfig& config)
     : config_(config),
       sealer_(config.key),
       payload_(payload_of(config.mtu)),
-      socket_(config.members.at(config.me), place_of(config.key), config.attached),
-      member_(group_of(config)),
+      socket_(config.members.at(config.me), place_of(config.key), config.attached, config.receive_bytes),
+      member_(group_of(config, socket_.receive_bytes())),
       rings_(config.members.size()) {
     for (const in_addr_t address : config.members) peers_.push_back({address});
     for (std::uint32_t source = 0; source < config.members.size(); ++source)
@@ -68,10 +75,6 @@ Channel::Channel(const ChannelConfig& config)
 
 std::uint32_t Channel::datagrams_of(std::size_t bytes) const {
     return static_cast<std::uint32_t>((bytes + payload_ - 1) / payload_);
-}
-
-std::uint32_t Channel::room() const {
-    return config_.window - (member_.next() - member_.freed());
 }
 
 // There is none for what is to be sent.
@@ -87,7 +90,7 @@ void Channel::look_at_room() {
 
 bool Channel::fills_up(std::size_t bytes) {
     const std::uint32_t datagrams = datagrams_of(bytes);
-    if (state_ != State::kGood || datagrams > config_.window || datagrams <= room()) return false;
+    if (state_ != State::kGood || datagrams > config_.window || member_.has_room(datagrams)) return false;
     now_ns_ = platform::monotonic_ns();
     look_at_room();
     if (now_ns_ - full_since_ns_ >= kPatience && looks_ - full_since_look_ >= kPatienceLooks) return false;
@@ -106,19 +109,20 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
     }
     const std::uint32_t datagrams = datagrams_of(bytes);
     const bool possible = state_ == State::kGood && datagrams > 0 && datagrams <= config_.window;
-    if (!possible || datagrams > room()) {
+    if (!possible || !member_.has_room(datagrams)) {
         if (possible) complain();
         ++counters_.multicasts_refused;
         return false;
     }
     const std::span all(static_cast<const std::byte*>(data), bytes);
-    for (std::size_t at = 0; at < bytes; at += payload_) {
+    for (Sequence i = 0; i < datagrams; ++i) {
+        const std::size_t at = std::size_t{i} * payload_;
         const Content content{name.run, name.group, static_cast<std::uint32_t>(bytes),
                               static_cast<std::uint32_t>(at), 0};
-        put(config_.me, member_.next(), content,
+        put(config_.me, member_.next() + i, content,
             all.subspan(at, std::min<std::size_t>(payload_, bytes - at)));
-        (void)member_.broadcast(now_ns_, *this);
     }
+    (void)member_.broadcast(now_ns_, *this, datagrams);
     ++counters_.multicasts_sent;
     is_full_ = false;
     socket_.flush();
@@ -387,6 +391,7 @@ velo_multicast_state Channel::observe() const {
     state.multicast_repairs = member.repairs + member.repairs_to_all;
     state.multicast_duplicates = member.duplicates;
     state.multicast_strangers += member.strange;
+    state.multicast_share = member_.share();
     state.multicast_system_calls = socket_.system_calls();
     return state;
 }

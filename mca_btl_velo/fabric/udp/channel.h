@@ -23,7 +23,10 @@ struct ChannelConfig {
     std::vector<std::uint32_t> ranks;  // who they are
     std::uint32_t mtu = 1500;          // the least of them
     std::uint32_t window = 128;
-    std::uint64_t stored_bytes = 4U << 20;  // of what nobody has asked for, at most
+    // Of what a receive buffer holds, among all members; a broadcast of its own each may send in any case.
+    multicast::Shares shares = multicast::Shares::kDynamic;
+    std::uint32_t receive_bytes = 4U << 20;  // of a receive buffer, asked for: what the system permits
+    std::uint64_t stored_bytes = 4U << 20;   // of what nobody has asked for, at most
     // Of a member that does not answer or get on, until it is told; 0: never.
     std::uint64_t silence_ns = 10'000'000'000;
     void (*log)(void* context, int level, const char* text) = nullptr;
@@ -115,7 +118,6 @@ class Channel final : private multicast::Carrier {
     void deliver(std::uint32_t, multicast::Sequence) override {}
 
     std::uint32_t datagrams_of(std::size_t bytes) const;
-    std::uint32_t room() const;
     void look_at_room();
     Slot& slot(std::uint32_t stream, multicast::Sequence sequence);
     void put(std::uint32_t stream, multicast::Sequence sequence, const Content& content,

@@ -49,7 +49,7 @@ void want(int fd, int level, int option, int value) {
 }
 
 // As much as the system permits, at most.
-constexpr int kReceiveBytes = 4 << 20;
+constexpr int kSendBytes = 4 << 20;
 
 }  // namespace
 
@@ -57,7 +57,7 @@ FileDescriptor::~FileDescriptor() {
     close(fd_);
 }
 
-Socket::Socket(in_addr_t own, const Place& place, bool listens)
+Socket::Socket(in_addr_t own, const Place& place, bool listens, std::uint32_t receive_bytes)
     : place_(place),
       ours_(open_socket()),
       all_(open_socket()),
@@ -74,10 +74,17 @@ Socket::Socket(in_addr_t own, const Place& place, bool listens)
     set(all_.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, ip_mreq{{place.group}, {own}}, "IP_ADD_MEMBERSHIP");
     want(all_.get(), IPPROTO_IP, IP_MULTICAST_ALL, 0);
     for (const int fd : {ours_.get(), all_.get()}) {
-        want(fd, SOL_SOCKET, SO_RCVBUF, kReceiveBytes);
+        want(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(receive_bytes));
         want(fd, IPPROTO_UDP, UDP_GRO, 1);
     }
-    want(ours_.get(), SOL_SOCKET, SO_SNDBUF, kReceiveBytes);
+    want(ours_.get(), SOL_SOCKET, SO_SNDBUF, kSendBytes);
+}
+
+std::uint32_t Socket::receive_bytes() const {
+    int bytes = 0;
+    socklen_t length = sizeof bytes;
+    (void)getsockopt(all_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, &length);
+    return static_cast<std::uint32_t>(bytes);
 }
 
 void Socket::send(in_addr_t to, const Sealer& sealer, const Letter& letter) {

@@ -34,7 +34,7 @@ class Socket {
 
     // Throws Failure.
     // `listens`: beside another one of that address, to what goes to all.
-    Socket(in_addr_t own, const Place& place, bool listens);
+    Socket(in_addr_t own, const Place& place, bool listens, std::uint32_t receive_bytes);
 
     in_addr_t group() const { return place_.group; }
     // Goes with flush(), or before. The payload has to stay until then.
@@ -51,6 +51,9 @@ class Socket {
     std::size_t receive_own(Take take) {
         return receive(ours_.get(), take);
     }
+
+    // What waits to be received of what goes to all, at most, by the kernel's account.
+    std::uint32_t receive_bytes() const;
 
     std::uint64_t system_calls() const { return system_calls_; }
     std::uint64_t unsent() const { return unsent_; }

@@ -573,8 +573,11 @@ _GOAL_ROWS = [
 ]
 
 _MULTICAST_ROWS = [
-    Mutation("a source sends one more than its window", _MULTICAST + "sender.h",
-             "return under_way() < window_;", "return under_way() <= window_;", _multicast("*EverySmallGroup*/window_2")),
+    Mutation("a source sends one more than its window", _MULTICAST + "share.h",
+             "return under_way + more <= (under_way", "return under_way + more <= 1 + (under_way", _multicast("*EverySmallGroup*/window_2")),
+    Mutation("each loss halves a share, whenever it was sent", _MULTICAST + "share.h",
+             "if (now_ == least_ || distance(judged_, sequence) < 0) return;", "if (now_ == least_) return;",
+             _multicast("MulticastMember.a_dynamic_share*")),
     Mutation("the fastest of a set counts, not the slowest", _MULTICAST + "collector.cc",
              "return distance(a.next, b.next) > 0;", "return distance(a.next, b.next) < 0;", _multicast("*EverySmallGroup*/window_3")),
     Mutation("a collector reports its set without itself", _MULTICAST + "collector.h",

@@ -44,6 +44,7 @@ static bool open_channel(void)
                                     .me = UINT32_MAX,
                                     .mtu = UINT32_MAX,
                                     .led = leader != OPAL_PROC_MY_NAME.vpid,
+                                    .static_shares = 0 == strcmp("static", mca_coll_velo_component.config.multicast_shares),
                                     .attach_after_us = mca_coll_velo_component.config.multicast_attach_after,
                                     .stall_warning = mca_common_velo_config().stall_warning};
     uint32_t *addresses = calloc(job.leaders, sizeof(*addresses)), *ranks = calloc(job.leaders, sizeof(*ranks)), next = 0;
