@@ -77,7 +77,7 @@ class BasicBoard {
         if (bytes <= kInLine) return line(writer, ahead).payload;
         if (is_slip(bytes))
             return places_.slips +
-                   (std::size_t{writer} * slips_ + (run_ + ahead) % slips_) * Shape::kSlipBytes;
+                   (std::size_t{writer} * slips_ + ((run_ + ahead) & (slips_ - 1))) * Shape::kSlipBytes;
         const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
         return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
     }
@@ -352,7 +352,7 @@ class BasicBoard {
 
     Places places_;
     Shape shape_;
-    std::uint32_t slips_;
+    std::uint32_t slips_;  // 0, or a power of two
     std::uint32_t me_;
     std::uint64_t run_;
     std::uint64_t lowest_;  // all members have finished all runs before this one

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,11 +41,12 @@ struct Shape {
     constexpr bool exchanges() const { return members <= kMostExchange; }
     constexpr std::size_t writers() const { return members + (exchanges() ? 0U : 1U); }
 
-    // Where chunks are few, payload that needs none of them has more places, so that its writer need not wait
-    // for the slowest reader so soon.
-    static constexpr std::uint32_t kSlips = 32, kSlipBytes = 1024;
+    // Payload that needs no chunk has more places, which lie closer together: its writer need not wait for
+    // the slowest reader so soon, and caches hold more of them.
+    static constexpr std::uint32_t kSlips = 128, kSlipBytes = 1024;
     constexpr std::uint32_t slips() const {
-        return chunks < kSlips && window >= kSlips && chunk > kSlipBytes ? kSlips : 0;
+        const std::uint32_t places = std::bit_floor(window < kSlips ? window : kSlips);
+        return chunks < places && chunk > kSlipBytes ? places : 0;
     }
 
     bool operator==(const Shape&) const = default;
@@ -56,7 +58,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x36304452414f42;  // "BOARD06": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x37304452414f42;  // "BOARD07": changes with the layout
 
     std::uint64_t magic;
     Shape shape;

@@ -453,16 +453,16 @@ TEST(BoardRequestTest, who_is_ahead_by_the_window_goes_on_when_half_of_it_is_fre
     EXPECT_EQ(found, 5U);
 }
 
-// Up to 1 KiB lies in slips where chunks are few and the window is wide.
+// Up to 1 KiB lies in slips, where they are more: 128, or as many as the window has, as a power of two.
 TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
     struct Case {
-        std::uint32_t members, chunk, bytes, ahead, window = 64;
+        std::uint32_t members, chunk, bytes, ahead, window = 256;
     };
     for (const auto& [members, chunk, bytes, ahead, window] :
-         {Case{2, 8192, 100, 32}, Case{2, 8192, 1025, 32}, Case{7, 8192, 1025, 16}, Case{7, 8192, 1024, 32},
-          Case{31, 8192, 1025, 4}, Case{31, 8192, 57, 32}, Case{31, 8192, 56, 63}, Case{64, 8192, 1025, 4},
-          Case{64, 65536, 1025, 1}, Case{64, 65536, 100, 32}, Case{64, 1024, 100, 32},
-          Case{64, 65536, 100, 1, 31}}) {
+         {Case{2, 8192, 100, 128}, Case{2, 8192, 1025, 32}, Case{7, 8192, 1025, 16}, Case{7, 8192, 1024, 128},
+          Case{31, 8192, 1025, 4}, Case{31, 8192, 57, 128}, Case{31, 8192, 56, 256}, Case{64, 8192, 1025, 4},
+          Case{64, 65536, 1025, 1}, Case{64, 65536, 100, 128}, Case{64, 1024, 100, 32},
+          Case{64, 65536, 100, 16, 31}, Case{64, 65536, 1025, 1, 31}}) {
         test::TemporaryDirectory directory;
         Opened o;
         o.config.size = members;
@@ -476,7 +476,7 @@ TEST(BoardRequestTest, of_many_members_each_has_fewer_chunks) {
         std::vector<char> data(bytes);
         void** place = nullptr;
         std::uint32_t over = 0;
-        for (; over < 64 && place == nullptr; ++over)
+        for (; over < 999 && place == nullptr; ++over)
             ASSERT_EQ(velo_board_start(root, VELO_BOARD_BCAST, &request, nullptr, data.data(), &place),
                       VELO_OK);
         EXPECT_EQ(over - 1, ahead) << members << " members, chunks of " << chunk << ", " << bytes << " bytes";
@@ -489,13 +489,13 @@ TEST(BoardRequestTest, a_root_that_scatters_is_ahead_by_the_places_of_all) {
         std::uint32_t members, block, ahead;
     };
     for (const auto& [members, block, ahead] :
-         {Case{3, 8192, 32}, Case{31, 1, 64}, Case{31, 33, 32}, Case{31, 35, 64}, Case{31, 57, 32},
-          Case{31, 1024, 32}, Case{31, 1025, 4}, Case{31, 8192, 4}, Case{31, 8193, 2},
+         {Case{3, 8192, 32}, Case{31, 1, 127}, Case{31, 33, 64}, Case{31, 35, 127}, Case{31, 57, 64},
+          Case{31, 1024, 64}, Case{31, 1025, 4}, Case{31, 8192, 4}, Case{31, 8193, 2},
           Case{31, 5 * 8192, 0}}) {
         test::TemporaryDirectory directory;
         Opened o;
         o.config.size = members;
-        o.config.window = 64;
+        o.config.window = 127;
         o.config.chunks = 32;
         o.config.chunk = 8192;
         Access store(directory.path().c_str(), 1, o);
@@ -505,7 +505,7 @@ TEST(BoardRequestTest, a_root_that_scatters_is_ahead_by_the_places_of_all) {
         std::vector<char> from(std::size_t{block} * members), to(block);
         void** place = nullptr;
         std::uint32_t over = 0;
-        for (; over < 99 && place == nullptr; ++over)
+        for (; over < 999 && place == nullptr; ++over)
             ASSERT_EQ(velo_board_start(root, VELO_BOARD_SCATTER, &request, from.data(), to.data(), &place),
                       VELO_OK);
         EXPECT_EQ(over - 1, ahead) << members << " members, blocks of " << block;
