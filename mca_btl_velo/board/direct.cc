@@ -17,7 +17,12 @@ const singlecopy::Mechanisms& mechanisms(const std::string& choice) {
 }  // namespace
 
 Direct::Direct(const Choice& choice, std::uint32_t members)
-    : mechanism_(choice.mechanism), from_(choice.from), readers_(members) {}
+    : mechanism_(choice.mechanism), from_(choice.from), readers_(members) {
+    if (members <= Shape::kMostExchange) return;
+    // Among many, blocks that each go to another one need many runs.
+    kinds_[VELO_BOARD_ALLTOALL].contest = Contest(kLeast);
+    kinds_[VELO_BOARD_SCATTER].contest = Contest(kLeastSpread);
+}
 
 Memory Direct::memory(const Choice& choice) {
     static const std::uint64_t cookie = platform::random_nonce();
@@ -31,8 +36,9 @@ bool Direct::reaches(std::uint32_t member, const Memory& memory) {
     if (reader.tried) return reader.memory != nullptr;
     reader.tried = true;
     if (mechanism_ == "copy" || memory.pid == 0) return false;
-    reader.memory = mechanisms(mechanism_).reach(
-        {static_cast<pid_t>(memory.pid), memory.probe, memory.cookie, memory.xpmem_segment});
+    reader.memory =
+        mechanisms(mechanism_)
+            .reach({static_cast<pid_t>(memory.pid), memory.probe, memory.cookie, memory.xpmem_segment});
     return reader.memory != nullptr;
 }
 

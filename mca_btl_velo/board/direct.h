@@ -22,6 +22,8 @@ class Direct {
  public:
     // Bytes of a block, at all members alike, from which on it may be read directly, and its way is chosen.
     static constexpr std::size_t kLeast = 16384, kLeastTried = 4096;
+    // From which on a root's blocks of many members are expected to be better read than spread.
+    static constexpr std::size_t kLeastSpread = 65536;
 
     struct Choice {
         std::string mechanism = "copy";  // of btl_velo_single_copy_mechanism; "copy": none
@@ -60,8 +62,9 @@ class Direct {
 
  private:
     // Up to 1 MiB and more.
+    using Contest = platform::Contest<kLeastTried, 9, 16, kWays, kLeast>;
     struct Kind {
-        platform::Contest<kLeastTried, 9, 16, kWays, kLeast> contest;
+        Contest contest;
         std::uint64_t spent = 0;  // ticks, in trials
     };
     struct Reader {

@@ -57,8 +57,10 @@ TEST(ChoicesTest, size_bytes_and_order_decide) {
     EXPECT_EQ(chosen(own, "scan", 4, 8), "recursive_doubling");
     EXPECT_EQ(chosen(own, "exscan", 4, 16384), "linear");
     EXPECT_EQ(chosen(own, "allreduce", 12, 65536, false), "recursive_doubling");
-    EXPECT_EQ(chosen(own, "alltoall", 9, 256), "bruck");
-    EXPECT_EQ(chosen(own, "alltoall", 9, 257), "pairwise");
+    EXPECT_EQ(chosen(own, "alltoall", 16, 256), "linear");
+    EXPECT_EQ(chosen(own, "alltoall", 17, 256), "bruck");
+    EXPECT_EQ(chosen(own, "alltoall", 64, 257), "linear");
+    EXPECT_EQ(chosen(own, "alltoall", 65, 257), "pairwise");
 }
 
 TEST(ChoicesTest, rules_of_a_text_come_before_velos_own_and_later_ones_before_earlier_ones) {

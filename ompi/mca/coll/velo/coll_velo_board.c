@@ -236,11 +236,15 @@ static bool is_for_board(const mca_coll_velo_call_t *call)
 }
 
 /* `most`: what it may need of a chunk for one run alone. Between two members a single copy takes less where that is
- * more than half of the chunks; among more a schedule passes it on from hand to hand. */
-static uint64_t most_of_request(const mca_coll_velo_module_t *module)
+ * more than half of the chunks, and among more where each has something else for each; what else many have a schedule
+ * passes on from hand to hand. */
+static uint64_t most_of_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
 {
-    return module->size > 2 ? UINT64_MAX - 1
-                            : (uint64_t) for_requests.chunks / 2 * mca_coll_velo_component.config.board_chunk;
+    const uint64_t chunks = (uint64_t) for_requests.chunks * mca_coll_velo_component.config.board_chunk;
+    if (2 == module->size) {
+        return chunks / 2;
+    }
+    return VELO_BOARD_ALLTOALL == call->on_board ? chunks : UINT64_MAX - 1;
 }
 
 static bool is_for_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call, uint64_t most)
@@ -342,7 +346,7 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
 {
     mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_REQUESTS];
     mca_coll_velo_request_t *ours = NULL;
-    if (!is_for_request(module, call, most_of_request(module))) {
+    if (!is_for_request(module, call, most_of_request(module, call))) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
