@@ -79,9 +79,13 @@ void Member::fail(const Failure& fault, const char* advice) {
                                       std::to_string(board_.run()) + ": " + fault.what() + ". " + advice);
 }
 
-// Until `ready`. What `fault` finds counts if that is so no more.
+// Until `ready`. What `fault` finds counts if that is so no more. An operation that nobody waits for finds
+// everything there, but where a member has given something else: waiting would make progress, and that the
+// same operation again.
 template <typename Ready, typename Fault, typename Slowest>
 [[gnu::always_inline]] inline void Member::wait(Ready ready, Fault fault, Slowest slowest) {
+    if (given_ && !ready()) [[unlikely]]
+        fail(fault().value_or(Failure(VELO_ERR_PROTOCOL, "not all that was to be there is")));
     waiting_.until(
         ready,
         [&] {

@@ -555,6 +555,31 @@ TEST(BoardRequestTest, another_number_of_bytes_ends_it_and_all_that_follow_with_
     EXPECT_FALSE(velo_board_advance(other, &context, &status));
 }
 
+// Whoever arrives last does the work of a reduction, within progress.
+TEST(BoardRequestTest, another_number_of_bytes_in_a_later_run_is_told_at_once) {
+    Party party(3, 4, 64);
+    std::uint32_t from[32] = {}, to[32] = {};
+    velo_goal_request request{};
+    request.type = VELO_GOAL_UINT;
+    request.width = 32;
+    velo_status last = VELO_OK;
+    void* context = nullptr;
+    for (std::uint32_t me = 0; me < 3; ++me) {
+        void** place = nullptr;
+        request.bytes = me == 1 ? 96 : 128;
+        ASSERT_EQ(velo_board_start(party.all[me], VELO_BOARD_ALLREDUCE, &request, from, to, &place), VELO_OK);
+        ASSERT_NE(place, nullptr);
+        *place = from;
+    }
+    const std::uint64_t waits = velo_board_count().long_waits;
+    EXPECT_FALSE(velo_board_advance(party.all[1], &context, &last));
+    EXPECT_TRUE(velo_board_advance(party.all[0], &context, &last));
+    EXPECT_EQ(last, VELO_ERR_MISMATCH);
+    EXPECT_NE(party.o.said.find("b, run 1: rank 1 has 32 bytes where this rank has 64"), std::string::npos)
+        << party.o.said;
+    EXPECT_EQ(velo_board_count().long_waits, waits) << "nobody waits within progress";
+}
+
 TEST(BoardRequestTest, another_operation_of_the_same_size_is_told_with_both) {
     struct Call {
         velo_board_operation operation;
