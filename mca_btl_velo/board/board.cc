@@ -39,8 +39,10 @@ std::uint64_t first_run_after(std::byte* memory, const Shape& shape) {
 }
 
 void refuse() {
-    throw Failure(VELO_ERR_MISMATCH,
-                  "the board that another process has made is of another build of Velo, or of another shape");
+    throw Failure(
+        VELO_ERR_MISMATCH,
+        "the board that another process has made is of another build of Velo, or of another shape, as "
+        "with other coll_velo_board_* parameters or, of a persistent operation, another number of bytes");
 }
 
 void refuse_shape() {

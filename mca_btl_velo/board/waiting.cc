@@ -33,10 +33,11 @@ bool Waiting::is_due(std::uint64_t* began_ns, std::uint64_t* due_ns) {
 
 void Waiting::warn(std::uint64_t began_ns, const std::string& whom) const {
     const std::uint64_t seconds = (platform::monotonic_ns() - began_ns) / 1'000'000'000;
-    const std::string line = "no progress on the board of " + around_.name + " for " +
-                             std::to_string(seconds) + " s: " + whom +
-                             ". That process may be computing without calling MPI, or be stopped. "
-                             "btl_velo_stall_warning sets the seconds until this warning, 0 for none";
+    const std::string line =
+        "no progress on the board of " + around_.name + " for " + std::to_string(seconds) + " s: " + whom +
+        ". That process may be computing without calling MPI, be stopped, or have called "
+        "another operation or one of another size. btl_velo_stall_warning sets the seconds until this "
+        "warning, 0 for none";
     around_.log(around_.context, line.c_str());
 }
 
