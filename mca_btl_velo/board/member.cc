@@ -187,6 +187,19 @@ void Member::spread(const std::byte* blocks, std::uint64_t block, std::uint32_t 
     published_ += 1;
 }
 
+// So much of what this member gives; where that is blocks, they are of `block` bytes.
+inline void Member::publish_part(Giving giving, const std::byte* from, std::uint64_t block,
+                                 std::uint32_t bytes, std::uint32_t ahead) {
+    switch (giving) {
+        case Giving::kOne:
+            return publish(from, bytes, ahead);
+        case Giving::kBlocks:
+            return publish_blocks(from, block, bytes, ahead);
+        case Giving::kSpread:
+            return spread(from, block, bytes, ahead);
+    }
+}
+
 // What a writer gives in this run, when it is there.
 inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t bytes) {
     wait([&] { return board_.published(writer, bytes); }, [&] { return board_.fault_of(writer, bytes); },
@@ -243,25 +256,24 @@ inline Member::Passing Member::among_all(Passing what) const {
     return what;
 }
 
-// Blocks that go from some members to some. give(offset, bytes, ahead) publishes so much of what this member
-// gives; to(giver): where its block is to be.
-template <typename Give, typename To>
-[[gnu::always_inline]] inline void Member::pass(const Passing& what, Give give, To to) {
+// Blocks that go from some members to some. to(giver): where its block is to be.
+template <typename To>
+[[gnu::always_inline]] inline void Member::pass(const Passing& what, To to) {
     const std::uint32_t most = most_of(what.giving);
     if (what.bytes > most || what.bytes >= Direct::kLeastTried) [[unlikely]]
-        return pass_in_runs(what, most, give, to);
+        return pass_in_runs(what, most, to);
     if (what.bytes == 0) return;
     const auto bytes = static_cast<std::uint32_t>(what.bytes), given = published_of(bytes, what.giving);
     board_.begin(signature_of(what.operation, what.root), what.is_mutual && takes_turns(bytes));
-    if (what.gives != nullptr) give(0, bytes, 0);
+    if (what.gives != nullptr) publish_part(what.giving, what.gives, what.bytes, bytes, 0);
     for (std::uint32_t giver = what.givers.first; giver < what.givers.end; ++giver)
         if (giver != board_.me()) take(what, giver, pick_up(giver, given), to(giver), bytes);
     if (what.is_mutual) board_.all_are_here();
     board_.finish();
 }
 
-template <typename Give, typename To>
-[[gnu::noinline]] void Member::pass_in_runs(const Passing& what, std::uint32_t most, Give give, To to) {
+template <typename To>
+[[gnu::noinline]] void Member::pass_in_runs(const Passing& what, std::uint32_t most, To to) {
     const bool is_long = this->is_long(what.bytes, most, published_of(most, what.giving));
     Ways ways;
     if (is_long) ways = choose(what);
@@ -269,7 +281,7 @@ template <typename Give, typename To>
         signature_of(what.operation, what.root), what.bytes, most, what.is_mutual,
         [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
             if (what.gives == nullptr) return;
-            if (!ways.gives) return give(offset, part, ahead);
+            if (!ways.gives) return publish_part(what.giving, what.gives + offset, what.bytes, part, ahead);
             if (offset == 0) publish_whole(what, published_of(part, what.giving));
         },
         [&](std::uint64_t offset, std::uint32_t part) {
@@ -391,16 +403,7 @@ bool Member::give_runs(const Step& step) {
         if (ahead > most_ahead) break;
         const std::uint32_t more = has_waited_ ? std::max(ahead, more_to_wait_for(bytes)) : ahead;
         if (!board_.may_publish(bytes, more)) return ahead > 0;
-        switch (step.giving) {
-            case Giving::kOne:
-                publish(step.data + offset, part, ahead);
-                break;
-            case Giving::kBlocks:
-                publish_blocks(step.data + offset, step.bytes, part, ahead);
-                break;
-            case Giving::kSpread:
-                spread(step.data + offset, step.bytes, part, ahead);
-        }
+        publish_part(step.giving, step.data + offset, step.bytes, part, ahead);
     }
     return true;
 }
@@ -443,12 +446,8 @@ void Member::barrier() {
 
 void Member::bcast(std::uint32_t root, std::byte* data, std::uint64_t bytes) {
     const bool is_root = board_.me() == root;
-    pass(
-        from_root(root, {VELO_BOARD_BCAST, bytes, is_root ? data : nullptr}),
-        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            publish(data + offset, part, ahead);
-        },
-        [&](std::uint32_t) { return data; });
+    pass(from_root(root, {VELO_BOARD_BCAST, bytes, is_root ? data : nullptr}),
+         [&](std::uint32_t) { return data; });
 }
 
 void Member::reduce(const Reduction& by, std::uint32_t root, const std::byte* from, std::byte* to,
@@ -527,49 +526,30 @@ void Member::exscan(const Reduction& by, const std::byte* from, std::byte* to, s
 
 void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     const bool is_root = board_.me() == root;
-    pass(
-        to_root(root, {VELO_BOARD_GATHER, block, is_root ? nullptr : from}),
-        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            publish(from + offset, part, ahead);
-        },
-        [&](std::uint32_t giver) { return to + giver * block; });
+    pass(to_root(root, {VELO_BOARD_GATHER, block, is_root ? nullptr : from}),
+         [&](std::uint32_t giver) { return to + giver * block; });
     if (is_root && from != nullptr) keep(to + root * block, from, block, Giving::kOne);
 }
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     const bool is_root = board_.me() == root;
     const Giving giving = giving_of_scatter(block);
-    pass(
-        from_root(root, {VELO_BOARD_SCATTER, block, is_root ? from : nullptr, giving}),
-        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            if (giving == Giving::kSpread)
-                spread(from + offset, block, part, ahead);
-            else
-                publish_blocks(from + offset, block, part, ahead);
-        },
-        [&](std::uint32_t) { return to; });
+    pass(from_root(root, {VELO_BOARD_SCATTER, block, is_root ? from : nullptr, giving}),
+         [&](std::uint32_t) { return to; });
     if (is_root && to != nullptr) keep(to, from + root * block, block, giving);
 }
 
 void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
-    pass(
-        among_all({VELO_BOARD_ALLGATHER, block, own}),
-        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            publish(own + offset, part, ahead);
-        },
-        [&](std::uint32_t giver) { return to + giver * block; });
+    pass(among_all({VELO_BOARD_ALLGATHER, block, own}),
+         [&](std::uint32_t giver) { return to + giver * block; });
     if (from != nullptr) keep(to + board_.me() * block, from, block, Giving::kOne);
 }
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to;
-    pass(
-        among_all({VELO_BOARD_ALLTOALL, block, own, Giving::kBlocks, from != nullptr}),
-        [&](std::uint64_t offset, std::uint32_t part, std::uint32_t ahead) {
-            publish_blocks(own + offset, block, part, ahead);
-        },
-        [&](std::uint32_t giver) { return to + giver * block; });
+    pass(among_all({VELO_BOARD_ALLTOALL, block, own, Giving::kBlocks, from != nullptr}),
+         [&](std::uint32_t giver) { return to + giver * block; });
     if (from != nullptr) keep(to + board_.me() * block, from + board_.me() * block, block, Giving::kBlocks);
 }
 

@@ -149,10 +149,10 @@ class Member {
         std::uint64_t taken = 0;
         std::uint64_t began = 0;  // ticks
     };
-    template <typename Give, typename To>
-    void pass(const Passing& what, Give give, To to);
-    template <typename Give, typename To>
-    void pass_in_runs(const Passing& what, std::uint32_t most, Give give, To to);
+    template <typename To>
+    void pass(const Passing& what, To to);
+    template <typename To>
+    void pass_in_runs(const Passing& what, std::uint32_t most, To to);
     void take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
               std::uint32_t bytes);
     void keep(std::byte* to, const std::byte* from, std::uint64_t block, Giving giving) const;
@@ -172,8 +172,10 @@ class Member {
     void store(std::byte* to, const std::byte* from, std::size_t bytes) const;
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
-                        std::uint32_t ahead = 0);
-    void spread(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes, std::uint32_t ahead = 0);
+                        std::uint32_t ahead);
+    void spread(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes, std::uint32_t ahead);
+    void publish_part(Giving giving, const std::byte* from, std::uint64_t block, std::uint32_t bytes,
+                      std::uint32_t ahead);
     // Who is ahead of its readers waits for several runs at once: each look at where they are takes a line
     // away from them.
     std::uint32_t more_to_wait_for(std::uint32_t bytes) const { return (board_.places_for(bytes) - 1) / 2; }

@@ -280,7 +280,6 @@ TEST(UdpChannelTest, AFullWindowIsRefusedUntilAllHaveGotOn) {
     EXPECT_TRUE(party.all[0].send({run, 1}, data.data(), data.size()));
 }
 
-// Who is asked for room says no when nobody gets on for long, and when there is some, or never will be.
 // Twice 30000 bytes, as the system counts, are 20 datagrams of 1500.
 TEST(UdpChannelTest, AStaticShareOfTheReceiveBufferIsAllThatMayBeUnderWayBesideOthers) {
     for (const auto& [members, shares, most] :
@@ -309,6 +308,7 @@ TEST(UdpChannelTest, AStaticShareOfTheReceiveBufferIsAllThatMayBeUnderWayBesideO
     }
 }
 
+// Who is asked for room says no when nobody gets on for long, and when there is some, or never will be.
 TEST(UdpChannelTest, AWindowFillsUpWhileTheOthersGetOnAndNoLonger) {
     Party party(2);
     NEEDS_LOOPBACK(party);
