@@ -127,7 +127,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void sleep_with(Engine& other);
     // Whoever uses the engine has something to do, or waits for what would not wake it.
     void stay_awake() noexcept {
-        if (sleep_us_ > 0) polls_to_sleep_ = 0;
+        if (sleep_us_ > 0) idle_polls_ = 0;
     }
     // Within the message callback: what lies behind in the mailbox is left to the next call of progress.
     void end_batch() noexcept { batch_ = 0; }
@@ -415,9 +415,9 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;
     OptionalMutex mutex_;
     Gate gate_;
-    std::uint32_t sleep_us_;            // at most, 0: never
-    std::uint32_t polls_to_sleep_ = 0;  // empty ones in a row
-    Engine* companion_ = nullptr;       // sleep_with
+    std::uint32_t sleep_us_;        // at most, 0: never
+    std::uint32_t idle_polls_ = 0;  // empty ones in a row
+    Engine* companion_ = nullptr;   // sleep_with
     // The value that a peer reads to find out whether it may read this process's memory; see Address::probe.
     std::unique_ptr<std::uint64_t> probe_;
     singlecopy::Mechanisms mechanisms_;

@@ -10,24 +10,23 @@
 namespace velo::endpoint {
 namespace {
 
-// Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
-// of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
-constexpr std::uint32_t kPollsToSleep = 50;
 // Where something waits for room, a poll may last milliseconds: a crowded process yields after each.
 constexpr std::uint32_t kWorkPollsBetweenLooks = 16;
 
 }  // namespace
 
 void Engine::doze() {
-    if (++polls_to_sleep_ < kPollsToSleep) return;
-    polls_to_sleep_ = 0;
+    const std::uint32_t limit_us = platform::sleep_after(++idle_polls_, sleep_us_);
+    if (limit_us == 0) return;
     std::atomic<std::uint32_t>& word = mailbox_.header().pointers.doze;
     if (companion_ == nullptr) {
-        platform::doze(word, sleep_us_, [this] { return idle(); });
+        platform::doze(word, limit_us, [this] { return idle(); });
     } else {
         Engine& other = *companion_;
-        if (other.polls_to_sleep_ < kPollsToSleep / 2 || other.housekeeping_ == Housekeeping::kWork) return;
-        platform::doze(word, other.mailbox_.header().pointers.doze, std::min(sleep_us_, other.sleep_us_),
+        if (other.idle_polls_ < platform::kPollsToSleep / 2 || other.housekeeping_ == Housekeeping::kWork)
+            return;
+        other.idle_polls_ = idle_polls_;
+        platform::doze(word, other.mailbox_.header().pointers.doze, limit_us,
                        [&] { return idle() && other.idle(); });
     }
     look_around();

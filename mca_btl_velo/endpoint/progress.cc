@@ -61,7 +61,7 @@ inline int Engine::look() {
         doze();
     }
     if (handled > 0) {
-        polls_to_sleep_ = 0;
+        idle_polls_ = 0;
     } else if (count_empty_poll() % kPollsBetweenLooks == 0) [[unlikely]] {
         look_around();
     }

@@ -73,7 +73,7 @@ std::uint64_t least_in_turn() {
 }
 
 std::uint32_t longest_sleep(const velo_config& config) {
-    constexpr int kOversubscribed = 300;
+    constexpr int kOversubscribed = 10'000;
     if (config.threads) return 0;
     const int automatic = config.oversubscribed ? kOversubscribed : 0;
     return static_cast<std::uint32_t>(config.idle_sleep < 0 ? automatic : config.idle_sleep);

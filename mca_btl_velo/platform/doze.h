@@ -3,10 +3,26 @@
 // process would keep the processor from those that it waits for.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 namespace velo::platform {
+
+// Empty polls, after each of which the upper layer yields, before a process sleeps: in a collective operation
+// of all, what is waited for mostly comes sooner, and a wake-up costs its sender a system call.
+inline constexpr std::uint32_t kPollsToSleep = 50;
+
+// Microseconds that a process sleeps after so many empty polls in a row, at most `most`; 0: it polls on. Who
+// waits long looks less often, as many who share a processor would take all of it with looking; no sleep is
+// longer than 300 us and what has been slept before it, so that what wakes nobody, as another transport's
+// messages, is not seen much later than after twice the time.
+constexpr std::uint32_t sleep_after(std::uint32_t empty_polls, std::uint32_t most) {
+    constexpr std::uint32_t kFirst = 300, kMostDoublings = 12;
+    if (empty_polls % kPollsToSleep != 0) return 0;
+    const std::uint32_t sleeps = empty_polls / kPollsToSleep;
+    return std::min(kFirst << std::min(sleeps - std::min(sleeps, 1U), kMostDoublings), most);
+}
 
 // What dozing takes besides loads and stores. A test that replays memory orders gives its own, with its Atom.
 template <template <class> class Atom>

@@ -167,6 +167,25 @@ TEST(WakeRules, who_waits_for_what_wakes_nobody_does_not_sleep) {
     EXPECT_LT(sleeps_while(true), 5);
 }
 
+TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {
+    constexpr std::uint32_t kMost = 10'000;
+    std::uint32_t slept = 0, longest = 0, sleeps = 0;
+    for (std::uint32_t polls = 1; polls <= 1000; ++polls) {
+        const std::uint32_t us = platform::sleep_after(polls, kMost);
+        EXPECT_EQ(us != 0, polls % platform::kPollsToSleep == 0) << polls;
+        EXPECT_LE(us, slept + 300);
+        if (us == 0) continue;
+        EXPECT_GE(us, longest);
+        longest = us;
+        slept += us;
+        ++sleeps;
+    }
+    EXPECT_EQ(longest, kMost);
+    EXPECT_EQ(sleeps, 20U);
+    EXPECT_EQ(platform::sleep_after(platform::kPollsToSleep, 1), 1U);
+    EXPECT_EQ(platform::sleep_after(0U - 96, 1'000'000), 1'000'000U);  // 50 divides it
+}
+
 // A process with nothing to do comes back from each poll; one with something to do does not sleep before.
 TEST_P(WakeTest, an_engine_that_sleeps_gets_everything) {
     Party party(config(1));
