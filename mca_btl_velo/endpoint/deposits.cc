@@ -61,6 +61,14 @@ Storing Deposits::storing_of(const Peer& peer, std::uint64_t name) {
     return storing_for(peer.distance.far() != (way == kOtherwise), way == kByString);
 }
 
+// Unless somebody has named its size, a process that sends little does without the memory: to zero the pages
+// and to map them, here and at the peer, takes as long as to get some ten times as many bytes.
+bool Deposits::is_worth(std::size_t bytes) {
+    constexpr std::uint64_t kTimes = 8;
+    sent_bytes_ += bytes;
+    return !tries_ || config_.deposit_bytes != 0 || sent_bytes_ >= kTimes * rings_.plan().bytes();
+}
+
 // Rings have memory when the first of their kind is needed.
 bool Deposits::have_memory(Kind kind) {
     if (memory_[kind] != Memory::kNotYet) return memory_[kind] == Memory::kThere;
@@ -151,7 +159,7 @@ void Deposits::tell_way(std::size_t bytes) const {
 }
 
 std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
-    if (bytes < kLeastDeposited || bytes > kMost || rings_.plan().none()) return 0;
+    if (bytes < kLeastDeposited || bytes > kMost || rings_.plan().none() || !is_worth(bytes)) return 0;
     std::uint32_t tried = Ways::other(kUsual) << kTicketShift;
     if (tries_) {
         tried = follow_or_try(peer, bytes);

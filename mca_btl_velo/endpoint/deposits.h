@@ -84,6 +84,7 @@ class Deposits {
                                  kLeastCrossingFar = 32UL * 1024;
     static constexpr std::size_t kMostWaiting = 64;
 
+    bool is_worth(std::size_t bytes);
     bool have_memory(Kind kind);
     flow::DepositRings::Ring take(Kind kind, std::size_t bytes, Storing by);
     std::size_t store(const UnderWay& deposit) const;
@@ -116,7 +117,8 @@ class Deposits {
     std::vector<UnderWay>
         waiting_;  // for the ring of one under way, or room, of the same peer; in that order
     std::uint64_t begun_ = 0;
-    std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
+    std::uint64_t sent_bytes_ = 0;  // of all that could have been in a deposit
+    std::uint32_t feeding_ = 0;     // also read without the mutex: with threads it stays 0
     std::uint32_t last_turn_ = flow::DepositPlan::kNumbers[Kind::kAtHand].again() - 1;  // of one that waited
     // Stored in turn; in a ring at hand, as usual at the peer's distance, or as at the other distance, or by
     // string; or left where it is. In turn as usual, too.

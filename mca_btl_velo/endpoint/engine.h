@@ -373,7 +373,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // How a get goes: copied by this process, through the mailbox with both at work, or copied by both.
     enum class Route : std::uint8_t { kSingleCopy, kMailbox, kDualCopy };
     static constexpr unsigned kRoutes = 3;
-    Route route_of(std::size_t bytes, rma::Completion& completion);
+    Route route_of(const Peer& peer, std::size_t bytes, rma::Completion& completion);
     void got(const rma::Completion& get);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
@@ -433,7 +433,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // exceed the caches.
     static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
     platform::Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
-    static constexpr std::size_t kDualCopyExpected = 128UL * 1024;  // from here on
+    // From here on, unless the peer gets as much from here at the same time.
+    static constexpr std::size_t kDualCopyExpected = 128UL * 1024;
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
     Domain velo_;
     References references_;

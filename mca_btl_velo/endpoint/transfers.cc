@@ -44,7 +44,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     if (memory == nullptr) {
         route = Route::kMailbox;
     } else if (direction == rma::Direction::kGet && by == By::kFastest && !single_copy_only_) {
-        route = route_of(bytes, completion);
+        route = route_of(peer, bytes, completion);
     }
     // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
     if (route == Route::kDualCopy && is_getting(peer)) route = Route::kSingleCopy;
@@ -61,9 +61,11 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     return single_copy(peer, direction, local, remote, bytes, completion, *memory);
 }
 
-Engine::Route Engine::route_of(std::size_t bytes, rma::Completion& completion) {
+Engine::Route Engine::route_of(const Peer& peer, std::size_t bytes, rma::Completion& completion) {
     if (bytes < kLeastTried) return Route::kSingleCopy;
     if (bytes > kMostTried) return Route::kDualCopy;
+    if (bytes >= kDualCopyExpected && peer.crossing.bytes() > 0)
+        getting_.expect(bytes, static_cast<unsigned>(Route::kSingleCopy));
     completion.tried = bytes;
     completion.ticket = getting_.begin(bytes, platform::ticks);
     const auto route = static_cast<Route>(getting_.way_of(completion.ticket));

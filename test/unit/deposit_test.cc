@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/handle.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "flow/deposit_rings.h"
@@ -373,6 +374,25 @@ TEST_F(DepositWaysTest, whatever_way_is_tried_the_data_arrive) {
     }
 }
 
+TEST(DepositMemory, of_unnamed_size_is_taken_after_eight_times_as_much_was_sent) {
+    PartyConfig config;
+    config.reference_bytes = 0;
+    Party party(config);
+    fabric::shm::Address address;
+    std::size_t bytes = 0;
+    std::memcpy(&address, velo_engine_address(party[1].engine, &bytes), sizeof address);
+    const std::size_t memory = fabric::shm::Segment::attach(address).deposit_plan().bytes();
+    const std::string source = pattern(100'000, 1);
+    const auto is_deposited = [&] {
+        const std::uint64_t deposit = velo_deposit_begin(party[1].peers[0], source.data(), source.size());
+        velo_deposit_end(party[1].peers[0], deposit, source.size());
+        return VELO_DEPOSIT_NUMBER(deposit) != 0;
+    };
+    std::size_t sent = source.size();
+    for (; sent < 8 * memory; sent += source.size()) EXPECT_FALSE(is_deposited()) << sent;
+    EXPECT_TRUE(is_deposited()) << sent;
+}
+
 // Before anything was tried.
 TEST(DepositExpectationTest, of_what_two_send_each_other_each_copies_the_longest_for_itself) {
     constexpr std::size_t kMiB = 1'048'576;
@@ -385,6 +405,7 @@ TEST(DepositExpectationTest, of_what_two_send_each_other_each_copies_the_longest
     for (const auto& [distance, least, sizes] : cases) {
         PartyConfig config;
         config.reference_bytes = 0;
+        config.deposit_bytes = 2 * kMiB;
         config.distance = distance;
         Party party(config);
         const std::string source = pattern(2 * kMiB, 1);
@@ -413,6 +434,35 @@ TEST(DepositExpectationTest, of_what_two_send_each_other_each_copies_the_longest
             velo_deposit_end(party[1].peers[0], own, bytes);
         }
     }
+}
+
+TEST(RouteExpectationTest, of_what_two_send_each_other_each_copies_alone) {
+    constexpr std::size_t kBytes = 131'072;
+    PartyConfig config;
+    Party party(config);
+    const std::string source = pattern(kBytes, 1);
+    std::string target(kBytes, '\0');
+    const auto route = [&] {  // counted from 1, of 15 sizes from 4096 bytes on
+        const std::string digits = std::to_string(party[1].engine->engine.get_ways());
+        return digits.at(5);
+    };
+    const auto get = [&] {
+        int calls = 0;
+        EXPECT_GE(velo_get_deposited(
+                      party[1].engine, party[1].peers[0], 0, target.data(),
+                      reinterpret_cast<std::uint64_t>(source.data()), kBytes,
+                      [](void* count, velo_status, std::uint64_t) { ++*static_cast<int*>(count); }, &calls),
+                  VELO_OK);
+        for (int i = 0; calls == 0 && i < 1000; ++i) party.step();
+        EXPECT_EQ(calls, 1);
+        EXPECT_EQ(target, source);
+    };
+    get();
+    EXPECT_EQ(route(), '3');  // by both
+    const std::uint64_t own = velo_deposit_begin(party[1].peers[0], source.data(), kBytes);
+    get();
+    EXPECT_EQ(route(), '1');
+    velo_deposit_end(party[1].peers[0], own, kBytes);
 }
 
 // Two that send to each other. The first has the lower name: the second does what it says.
