@@ -1,6 +1,7 @@
 #include "sampler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <new>
@@ -193,14 +194,17 @@ Sample Sampler::take(Benchmark& benchmark, const ProcessGroups& groups, std::siz
     return sample;
 }
 
-// The seconds of the slowest process, known to rank 0 alone. The call is made anew as little as can be: of
-// eight bytes that go to and fro, a division for each would be seen.
-double Sampler::slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls, const Effort& effort) {
+// The seconds from the first process's begin to the last one's end, known to rank 0 alone: where many share a
+// processor, who has its turn last finds all that it waits for, and its own time is short. Without a common
+// clock, those of the slowest process. The call is made anew as little as can be: of eight bytes that go to
+// and fro, a division for each would be seen.
+double Sampler::batch(Benchmark& benchmark, Call call, MPI_Comm active, long calls, const Effort& effort) {
+    using Seconds = std::chrono::duration<double>;
     const bool moves = benchmark.traits().rooted && options_.root_shift;
     std::optional<Touching> touching;
     if (effort.touch) touching.emplace(benchmark, call);
     MPI_Barrier(active);
-    const double start = MPI_Wtime();
+    const auto start = std::chrono::steady_clock::now().time_since_epoch();
     for (long i = 0; i < calls; ++i) {
         call.iteration = static_cast<int>(next_++);
         if (moves) call.root = call.iteration / options_.root_hold % call.group.size;
@@ -208,10 +212,24 @@ double Sampler::slowest(Benchmark& benchmark, Call call, MPI_Comm active, long c
         perform(benchmark, call, effort.request);
         if (touching) touching->read(call);
     }
-    const double mine = MPI_Wtime() - start;
-    double all = 0;
-    MPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, 0, active);
-    return all;
+    const auto end = std::chrono::steady_clock::now().time_since_epoch();
+    const auto origin = one_clock_ ? end.zero() : start;
+    const double mine[2] = {-Seconds(start - origin).count(), Seconds(end - origin).count()};
+    double all[2] = {0, 0};
+    MPI_Reduce(mine, all, 2, MPI_DOUBLE, MPI_MAX, 0, active);
+    return all[0] + all[1];
+}
+
+bool Sampler::is_on_one_machine(MPI_Comm processes) {
+    MPI_Comm machine = MPI_COMM_NULL;
+    MPI_Comm_split_type(processes, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    int here = 0, all = 0;
+    MPI_Comm_size(machine, &here);
+    MPI_Comm_size(processes, &all);
+    MPI_Comm_free(&machine);
+    all = here == all ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, processes);
+    return all == 1;
 }
 
 Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes,
@@ -222,6 +240,7 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     const MPI_Comm active = groups.active();
     int rank = 0;
     MPI_Comm_rank(active, &rank);
+    one_clock_ = is_on_one_machine(active);
     const int full = window(bytes);
     const int checked_window = effort.one_buffer
                                    ? static_cast<int>(std::clamp<std::size_t>(
@@ -259,12 +278,12 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     long iterations = 1;
     double took = 0;
     for (;;) {
-        took = slowest(benchmark, timed_call, active, iterations, effort);
+        took = batch(benchmark, timed_call, active, iterations, effort);
         if (agreed(took < share / 4 && iterations < most)) {
             iterations = std::min(2 * iterations, most);
             continue;
         }
-        const double again = slowest(benchmark, timed_call, active, iterations, effort);
+        const double again = batch(benchmark, timed_call, active, iterations, effort);
         took = std::min(took, again);
         if (!agreed(took < share / 4 && iterations < most)) break;
         iterations = std::min(2 * iterations, most);
@@ -277,7 +296,7 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
                    kBatches));
     std::vector<double> usec;
     for (long i = 0; i < batches; ++i)
-        usec.push_back(1e6 * slowest(benchmark, timed_call, active, iterations, effort) /
+        usec.push_back(1e6 * batch(benchmark, timed_call, active, iterations, effort) /
                        static_cast<double>(iterations));
     check();
 

@@ -25,8 +25,8 @@ struct Sample {
     std::vector<Share> shares;
 };
 
-// A point of a curve: batches of calls, each as long as that of its slowest process, and their median. Rank 0
-// knows it.
+// A point of a curve: batches of calls, each from the first process's begin to the last one's end, and their
+// median. Rank 0 knows it.
 struct Point {
     double usec =
         0;  // of a message where there is a window, half a round trip of a ping-pong, else of a call
@@ -67,7 +67,8 @@ class Sampler {
  private:
     int window(std::size_t bytes) const;
     Call call(const ProcessGroups& groups, const Traits& traits, std::size_t bytes, int iteration) const;
-    double slowest(Benchmark& benchmark, Call call, MPI_Comm active, long calls, const Effort& effort);
+    static bool is_on_one_machine(MPI_Comm processes);
+    double batch(Benchmark& benchmark, Call call, MPI_Comm active, long calls, const Effort& effort);
     double warm_up(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes);
     double timed(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int count);
     double checked(Benchmark& benchmark, const ProcessGroups& groups, std::size_t bytes, int iteration);
@@ -81,7 +82,8 @@ class Sampler {
 
     const Options& options_;
     DataCheck& check_;
-    long next_ = 0;  // number of the next call of `measure`
+    long next_ = 0;           // number of the next call of `measure`
+    bool one_clock_ = false;  // all that take part in it are on one machine
     Memory send_;
     Memory receive_;
 };
