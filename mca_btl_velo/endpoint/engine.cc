@@ -42,7 +42,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       deposits_(mutex_, mailbox_, in_turn_, outbox_, references_.measured(), config_),
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
-      single_copy_only_(config.oversubscribed || mechanisms_.forced()) {
+      single_copy_only_(shares_processors(config) || mechanisms_.forced()) {
     mailbox_.header().may_doze = sleep_us_ > 0;
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (velo_.ledger.on_demand()) {

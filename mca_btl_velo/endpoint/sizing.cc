@@ -32,7 +32,7 @@ std::uint32_t peers_on(const velo_config& config, Nodes nodes) {
 // Room for a window of long messages, too.
 std::uint64_t resolve_deposit_bytes(const velo_config& config) {
     constexpr std::uint64_t kLeast = 2U << 20;
-    if (config.oversubscribed) return 0;  // there are none
+    if (shares_processors(config)) return 0;  // there are none
     return config.deposit_bytes != 0 ? config.deposit_bytes : std::max(least_in_turn(), kLeast);
 }
 
@@ -73,10 +73,11 @@ std::uint64_t least_in_turn() {
 }
 
 std::uint32_t longest_sleep(const velo_config& config) {
-    constexpr int kOversubscribed = 10'000;
+    constexpr std::uint32_t kOfEach = 40, kLeast = 300, kMost = 10'000;
     if (config.threads) return 0;
-    const int automatic = config.oversubscribed ? kOversubscribed : 0;
-    return static_cast<std::uint32_t>(config.idle_sleep < 0 ? automatic : config.idle_sleep);
+    if (config.idle_sleep >= 0) return static_cast<std::uint32_t>(config.idle_sleep);
+    if (!shares_processors(config)) return 0;
+    return std::clamp(kOfEach * std::min(config.processes_per_processor, kMost), kLeast, kMost);
 }
 
 flow::PolicyConfig flow_config(const velo_config& config, Nodes nodes) {

@@ -21,6 +21,10 @@ enum class Nodes : std::uint8_t { kOwn, kOther };
 std::uint32_t slots_for_each(const velo_config& config, Nodes nodes);
 // Bytes of the outbox that are stored in turn, at least.
 std::uint64_t least_in_turn();
+// Peers may not be running.
+inline bool shares_processors(const velo_config& config) {
+    return config.processes_per_processor > 1;
+}
 // The longest sleep, microseconds; 0: none.
 std::uint32_t longest_sleep(const velo_config& config);
 

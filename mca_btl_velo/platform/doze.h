@@ -15,8 +15,7 @@ inline constexpr std::uint32_t kPollsToSleep = 50;
 
 // Microseconds that a process sleeps after so many empty polls in a row, at most `most`; 0: it polls on. Who
 // waits long looks less often, as many who share a processor would take all of it with looking; no sleep is
-// longer than 300 us and what has been slept before it, so that what wakes nobody, as another transport's
-// messages, is not seen much later than after twice the time.
+// longer than 300 us and what has been slept before it.
 constexpr std::uint32_t sleep_after(std::uint32_t empty_polls, std::uint32_t most) {
     constexpr std::uint32_t kFirst = 300, kMostDoublings = 12;
     if (empty_polls % kPollsToSleep != 0) return 0;

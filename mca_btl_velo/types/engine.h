@@ -62,7 +62,7 @@ typedef struct velo_config {
     size_t eager_limit;         /* bytes, 0: automatic; only compared with the peers' */
     size_t max_message_bytes;   /* largest message for velo_send_*, bytes; 64..16 MiB */
     uint64_t trace_limit_bytes; /* instead of trace_limit, unless it is 0 */
-    bool oversubscribed;        /* peers may not be running: get does without their help */
+    uint32_t processes_per_processor; /* beyond 1 peers may not be running: get does without their help */
     bool threads;               /* several threads call the engine */
     bool describe_locality;     /* where the process runs belongs to the description: costs milliseconds */
 

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "api/handle.h"
+#include "endpoint/sizing.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "platform/doze.h"
@@ -165,6 +167,21 @@ TEST(WakeRules, who_waits_for_what_wakes_nobody_does_not_sleep) {
     };
     EXPECT_GE(sleeps_while(false), 20);
     EXPECT_LT(sleeps_while(true), 5);
+}
+
+TEST(WakeRules, the_longest_sleep_is_short_where_few_share_a_processor) {
+    velo_config config{};
+    config.idle_sleep = -1;
+    constexpr std::uint32_t kAll = 0xffffffffU;
+    for (const auto& [processes, us] :
+         {std::pair{1U, 0U}, {2U, 300U}, {8U, 320U}, {64U, 2560U}, {256U, 10'000U}, {kAll, 10'000U}}) {
+        config.processes_per_processor = processes;
+        EXPECT_EQ(endpoint::longest_sleep(config), us) << processes;
+    }
+    config.idle_sleep = 77;
+    EXPECT_EQ(endpoint::longest_sleep(config), 77U);
+    config.threads = true;
+    EXPECT_EQ(endpoint::longest_sleep(config), 0U);
 }
 
 TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {

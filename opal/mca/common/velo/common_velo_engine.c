@@ -146,7 +146,8 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
         }
     }
     /* The processors that this process may use say nothing: it may be bound to one of many. */
-    config->oversubscribed = count > (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t processors = (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
+    config->processes_per_processor = (count + processors - 1) / processors;
     config->node_peers = velo;
     config->limic_peers = limic;
 }
