@@ -65,9 +65,10 @@ def test_messages_by_reference_are_counted_with_what_they_take_of_the_outbox(mpi
     assert total["outbox_high_water"] > 0
 
 
-@pytest.mark.parametrize("params, possible", [({}, os.cpu_count() > 1), ({"btl_velo_outbox": 0}, False),
-                                              ({"btl_velo_single_copy_mechanism": "cma"}, False)],
-                         ids=["outbox", "no outbox", "cma"])
+@pytest.mark.parametrize("params, possible", [({"btl_velo_deposit_bytes": 65536}, os.cpu_count() > 1), ({}, False),
+                                              ({"btl_velo_deposit_bytes": 65536, "btl_velo_outbox": 0}, False),
+                                              ({"btl_velo_deposit_bytes": 65536, "btl_velo_single_copy_mechanism": "cma"}, False)],
+                         ids=["outbox", "too few for memory of its own accord", "no outbox", "cma"])
 @flows(8, policies=("dynamic",))
 def test_a_rendezvous_finds_its_data_in_the_outbox_of_its_sender(mpi, flow, params, possible):
     """Not each: who does not see them in time fetches them."""
