@@ -72,6 +72,7 @@ class World {
         config.single_copy_mechanism = single_copy;
         config.backing_directory = backing_.c_str();
         config.spare_peers = 1;
+        config.deposit_bytes = 64 * 1024;  // at once
         config.max_message_bytes = 64 * 1024;
         config.report = report;
         config.trace = traced ? trace_.c_str() : "";
