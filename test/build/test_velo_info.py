@@ -115,7 +115,7 @@ def test_without_a_network_for_ucx_it_names_another_transport(settings, words):
 @needs_plugin
 def test_a_directory_for_shared_memory_that_is_not_there_does_not_work():
     memory = told(OMPI_MCA_btl_velo_backing_directory="/nowhere")["mechanisms"]["shared memory"]
-    assert not memory["works"] and "No such file" in memory["detail"] and "btl_velo_backing_directory" in memory["remedy"]
+    assert memory["detail"] == "/nowhere: No such file or directory" and not memory["works"] and "btl_velo_backing_directory" in memory["remedy"]
 
 
 @needs_plugin
@@ -255,3 +255,11 @@ def test_an_mpirun_that_loses_the_path_of_components_is_found_out(tmp_path):
     answer = json.loads(finished.stdout)
     assert answer["job"]["failure"] is None and str(components) in answer["job"]["needs_component_path"]
     assert answer["command_lines"][0]["line"].startswith("export OMPI_MCA_mca_base_component_path=")
+
+
+@needs_plugin
+def test_a_job_that_fails_for_another_reason_is_not_told_where_components_are():
+    """Open MPI says that a component was not found when it has refused a parameter, too."""
+    answer = told("--try", "--bench", f"{BUILD}/contrib/benchmark/velo-mpi-bench", status=1, OMPI_MCA_btl_velo_flow_control="foo")
+    assert "btl_velo_flow_control" in answer["job"]["output"] and answer["job"]["needs_component_path"] is None
+    assert not any("component_path" in each["line"] for each in answer["command_lines"])

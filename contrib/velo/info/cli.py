@@ -15,7 +15,8 @@ from . import installed, machine
 
 _TRY_SECONDS = 60
 _HERE = Path(sys.argv[0]).absolute().parent
-_OTHER_COMMANDS = ("velo-compare", "velo-goal", "velo-lab", "velo-mpi-bench", "velo-pvars", "velo-sim", "velo-trace", "velo-versus")
+_OTHER_COMMANDS = ("velo-compare", "velo-goal", "velo-lab", "velo-mpi-bench", "velo-phases", "velo-pvars", "velo-sim", "velo-sim-plot",
+                   "velo-trace", "velo-versus")
 EPILOG = """examples:
   velo-info             what is there, what works, and what to put on the command line
   velo-info --try       runs a job of two processes, too
@@ -70,6 +71,7 @@ def _job(options, mpi):
         path = ":".join(mpi.places)
         finished = run_limited(words, {**environment(), "OMPI_MCA_mca_base_component_path": path}, _TRY_SECONDS)
         failure = finished.failure(_TRY_SECONDS)
+        path = None if failure else path
     if not failure and not (find_report(finished.stderr) or {"total": {"messages_sent": 0}})["total"]["messages_sent"]:
         failure = "no message went over Velo"
     return {"command": shell_line(words), "needs_component_path": path, "failure": failure, "output": finished.tail() if failure else None}

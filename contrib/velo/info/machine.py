@@ -35,7 +35,7 @@ def mechanisms(installed):
     """Those of `installed` on this machine."""
     tried = []
     for name, question, remedy in (
-            ("shared memory", lambda: _shared_memory(installed), "enlarge it, or name another tmpfs: --mca btl_velo_backing_directory DIR"),
+            ("shared memory", lambda: _shared_memory(installed), "enlarge it, or name a directory of another tmpfs: --mca btl_velo_backing_directory DIR"),
             ("CMA", _cma, "large messages are copied through the mailbox; containers: --cap-add SYS_PTRACE, or sysctl kernel.yama.ptrace_scope=0"),
             ("XPMEM", lambda: _xpmem(installed), "not needed; with the kernel module: configure --with-xpmem=DIR, and let the user open /dev/xpmem"),
             ("UCX", lambda: _ucx(installed), "processes on other nodes: --mca btl_velo_network none --mca btl velo,tcp"),
@@ -51,8 +51,11 @@ def mechanisms(installed):
 
 def _shared_memory(installed):
     directory = installed.parameters.get("backing_directory") or "/dev/shm"
-    with tempfile.TemporaryFile(dir=directory) as file:
-        os.posix_fallocate(file.fileno(), 0, 1)
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            os.posix_fallocate(file.fileno(), 0, 1)
+    except OSError as error:
+        raise Refused(f"{directory}: {error.strerror}") from None
     room = os.statvfs(directory)
     free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
     each = MAILBOX_BYTES + int(installed.parameters.get("outbox") or 0)
