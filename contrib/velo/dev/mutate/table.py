@@ -170,6 +170,8 @@ _ENGINE_ROWS = [
     Mutation("a control packet wakes nobody", _ENDPOINT + "sending.cc",
              "link.carry_control(kind, value);\n    peer.wake();", "link.carry_control(kind, value);",
              _unit("WakeRules.*")),
+    Mutation("each sleep is as long as can be", "mca_btl_velo/platform/doze.h",
+             "kFirst << std::min(sleeps - std::min(sleeps, 1U), kMostDoublings)", "kFirst << kMostDoublings", _unit("WakeRules.*")),
     Mutation("nobody is told that this process sleeps", _ENDPOINT + "engine.cc",
              "may_doze = sleep_us_ > 0;\n    const flow", "may_doze = false;\n    const flow", _unit("*WakeTest.every_message_wakes_its_receiver/*")),
     Mutation("a stall does not end", _ENDPOINT + "sending.cc",
