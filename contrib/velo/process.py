@@ -1,6 +1,7 @@
 """Runs a command with a hard time limit, and leaves none of its processes behind."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from pathlib import Path
 _GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 12
+# What Velo has said, which Open MPI's own words about the end may follow by the page.
+_OF_VELO = re.compile(r"^(\[[^]]*\] )?(btl|mtl|coll):velo\b")
 
 
 @dataclass
@@ -33,9 +36,10 @@ class Finished:
         return None
 
     def tail(self):
-        """What it said last."""
+        """What it said last, below the first that Velo had said."""
         lines = [line for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()]
-        return "\n".join(lines[-_TAIL_LINES:])
+        earlier = [line for line in lines[:-_TAIL_LINES] if _OF_VELO.match(line)]
+        return "\n".join(earlier[:_TAIL_LINES] + lines[-_TAIL_LINES:])
 
 
 def environment():

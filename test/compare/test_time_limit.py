@@ -32,6 +32,14 @@ def test_command_that_ends_keeps_its_output_and_status():
     assert (finished.stdout, finished.stderr) == ("out\n", "err\n")
 
 
+def test_what_velo_said_is_kept_though_many_lines_follow():
+    said = "[node:1] btl:velo: btl_velo_slots is wrong"
+    finished = run_limited(["sh", "-c", f"echo '{said}' >&2; seq 100 >&2"], dict(os.environ), 10)
+    assert finished.tail().splitlines() == [said, *map(str, range(89, 101))]
+    few = run_limited(["sh", "-c", f"seq 3 >&2; echo '{said}' >&2"], dict(os.environ), 10)
+    assert few.tail().splitlines() == ["1", "2", "3", said]
+
+
 def test_hanging_command_is_killed_with_its_ranks():
     started = time.monotonic()
     finished = run_limited([sys.executable, "-c", STUBBORN], dict(os.environ), 5)
