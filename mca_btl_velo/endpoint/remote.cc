@@ -87,13 +87,15 @@ int Engine::progress_remote(bool busy) {
     bool others = local_quiet_ < kQuietAfter && network_quiet_ >= kQuietAfter;
     if (others && ++network_skipped_ < kQuietPolls) return 0;
     network_skipped_ = 0;
-    bool moved;
+    bool moved, completed;
     {
         std::lock_guard lock(mutex_);
         moved = network_->progress();
+        completed = network_->has_completed();
     }
-    int handled = std::exchange(taken_, 0) + drain_other(*remote_);
-    handled += finish_bulk();
+    int handled = std::exchange(taken_, 0);
+    if (remote_->reader.poll() != 0) handled += drain_other(*remote_);
+    if (completed) handled += finish_bulk();
     network_quiet_ = moved || handled > 0 ? 0 : network_quiet_ + 1;
     return handled;
 }

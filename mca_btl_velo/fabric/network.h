@@ -96,6 +96,8 @@ class Network {
     // Takes what has arrived into the mailbox, and bulk data to its place. True if there was anything. Throws
     // Failure when a peer is lost or breaks the rules.
     virtual bool progress() = 0;
+    // Whether the next three may have anything to tell.
+    virtual bool has_completed() const = 0;
     // What has been completed since they were called last.
     virtual std::vector<Placed> placed() = 0;
     virtual std::vector<void*> sent_bulk() = 0;

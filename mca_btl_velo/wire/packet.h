@@ -76,6 +76,11 @@ constexpr std::uint32_t packets_in_run(std::size_t bytes) {
 constexpr std::size_t run_capacity(std::uint32_t packets) {
     return std::size_t{packets} * kPacketBytes - kHeaderBytes;
 }
+// Runs before the last one, where `bytes` are cut into runs of `full` >= 1. Nearly always it is the only one,
+// and a division takes as long as all else does for a message.
+constexpr std::size_t runs_before_last(std::size_t bytes, std::size_t full) {
+    return bytes <= full ? 0 : (bytes - 1) / full;
+}
 
 struct Header {
     PacketKind kind;
@@ -146,13 +151,13 @@ struct Framing {
     // Packets that `bytes` take; an empty message takes one.
     constexpr std::uint64_t packets_for(std::size_t bytes) const {
         std::uint32_t packets = run_packets(bytes);
-        std::size_t full = run_capacity(packets), runs = bytes == 0 ? 0 : (bytes - 1) / full;
+        std::size_t full = run_capacity(packets), runs = runs_before_last(bytes, full);
         return std::uint64_t{runs} * packets + packets_in_run(bytes - runs * full);
     }
     // Whether the last run of a message, of which `bytes` are left, has room for a piggybacked count.
     constexpr bool room_for_piggyback(std::size_t bytes) const {
         std::size_t full = run_capacity(run_packets(bytes));
-        std::size_t last = bytes == 0 ? 0 : bytes - (bytes - 1) / full * full;
+        std::size_t last = bytes - runs_before_last(bytes, full) * full;
         return last + kPiggybackBytes <= run_capacity(packets_in_run(last));
     }
 };

@@ -70,6 +70,7 @@ class UcxNetwork final : public Network {
     void release(std::uint32_t id) override;
     void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) override;
     bool progress() override;
+    bool has_completed() const override { return !placed_.empty() || !sent_.empty() || !leaving_.empty(); }
     std::vector<Placed> placed() override { return std::exchange(placed_, {}); }
     std::vector<void*> sent_bulk() override { return std::exchange(sent_, {}); }
     std::vector<flow::PeerIndex> left() override;

@@ -17,7 +17,7 @@ const char* data_fault(const Parcel& parcel, std::uint32_t capacity) {
     if (parcel.value > kMostPiggyback) return "too many piggybacked credits";
     if ((parcel.flags & wire::kLast) == 0 && !refers) return "credits in the middle of a message";
     std::size_t full = wire::run_capacity(parcel.run_packets);
-    std::size_t last = parcel.bytes == 0 ? 0 : parcel.bytes - (parcel.bytes - 1) / full * full;
+    std::size_t last = parcel.bytes - wire::runs_before_last(parcel.bytes, full) * full;
     bool room = last + wire::kPiggybackBytes <= wire::run_capacity(wire::packets_in_run(last));
     return room ? nullptr : "credits without room for them";
 }

@@ -26,7 +26,7 @@ static_assert(sizeof(Parcel) == 32);
 // Slots that it takes.
 constexpr std::uint64_t slots_of(const Parcel& parcel) {
     std::size_t full = wire::run_capacity(parcel.run_packets);
-    std::size_t runs = parcel.bytes == 0 ? 0 : (parcel.bytes - 1) / full;
+    std::size_t runs = wire::runs_before_last(parcel.bytes, full);
     return runs * parcel.run_packets + wire::packets_in_run(parcel.bytes - runs * full);
 }
 

@@ -31,35 +31,47 @@ Carried UcxLink::carry(const Burst& burst) {
         packets = accepted(packets);
         if (packets == 0 || (burst.whole && packets < burst.packets)) return {0, 0};
     }
-    const std::size_t total = burst.message.total(), rest = total - burst.offset;
+    const std::size_t rest = burst.message.total() - burst.offset;
     const std::uint32_t run = std::min(burst.framing.run_packets(rest), packets);
+    Carried carried{0, 0};
+    if (rest <= wire::run_capacity(run))
+        carry_parcel(burst, run, rest, &carried);
+    else
+        carry_parcels(burst, run, packets, rest, &carried);
+    remote_.sent_packets += carried.packets;
+    return carried;
+}
+
+// Of more than one run, in as few messages of the network as may be.
+void UcxLink::carry_parcels(const Burst& burst, std::uint32_t run, std::uint32_t packets, std::size_t rest,
+                            Carried* carried) {
     const std::uint32_t parcel_packets = std::max<std::uint32_t>(
         run, static_cast<std::uint32_t>(kParcelBytes / wire::run_capacity(run)) * run);
-    std::size_t done = 0;
-    std::uint32_t used = 0;
-    while (used < packets) {
-        const std::uint32_t most = std::min(parcel_packets, packets - used);
+    while (carried->packets < packets && carried->bytes < rest) {
+        const std::uint32_t most = std::min(parcel_packets, packets - carried->packets);
         const std::size_t room =
             most / run * wire::run_capacity(run) + (most % run == 0 ? 0 : wire::run_capacity(most % run));
-        const std::size_t bytes = std::min(room, rest - done), offset = burst.offset + done;
-        Parcel parcel{};
-        parcel.kind = static_cast<std::uint8_t>(used == 0 ? burst.kind : wire::PacketKind::kData);
-        parcel.flags = burst.flags;
-        if (offset == 0) parcel.flags |= wire::kFirst;
-        if (offset + bytes == total) {
-            parcel.flags |= wire::kLast;
-            parcel.value = burst.piggyback;
-        }
-        parcel.tag = burst.tag;
-        parcel.run_packets = static_cast<std::uint8_t>(run);
-        parcel.bytes = static_cast<std::uint32_t>(bytes);
-        network_.send(remote_, parcel, burst.message, offset);
-        done += bytes;
-        used += static_cast<std::uint32_t>(slots_of(parcel));
-        if (done == rest) break;
+        carry_parcel(burst, run, std::min(room, rest - carried->bytes), carried);
     }
-    remote_.sent_packets += used;
-    return {used, done};
+}
+
+// So many bytes behind those that are carried already.
+void UcxLink::carry_parcel(const Burst& burst, std::uint32_t run, std::size_t bytes, Carried* carried) {
+    const std::size_t offset = burst.offset + carried->bytes;
+    Parcel parcel{};
+    parcel.kind = static_cast<std::uint8_t>(carried->packets == 0 ? burst.kind : wire::PacketKind::kData);
+    parcel.flags = burst.flags;
+    if (offset == 0) parcel.flags |= wire::kFirst;
+    if (offset + bytes == burst.message.total()) {
+        parcel.flags |= wire::kLast;
+        parcel.value = burst.piggyback;
+    }
+    parcel.tag = burst.tag;
+    parcel.run_packets = static_cast<std::uint8_t>(run);
+    parcel.bytes = static_cast<std::uint32_t>(bytes);
+    network_.send(remote_, parcel, burst.message, offset);
+    carried->bytes += bytes;
+    carried->packets += static_cast<std::uint32_t>(slots_of(parcel));
 }
 
 bool UcxLink::carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback,

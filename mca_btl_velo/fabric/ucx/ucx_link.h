@@ -22,6 +22,9 @@ class UcxLink final : public Link {
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
  private:
+    void carry_parcels(const Burst& burst, std::uint32_t run, std::uint32_t packets, std::size_t rest,
+                       Carried* carried);
+    void carry_parcel(const Burst& burst, std::uint32_t run, std::size_t bytes, Carried* carried);
     bool full() const;
     // Packets, of so many, that the receiver does not refuse.
     std::uint32_t accepted(std::uint32_t packets) const;
