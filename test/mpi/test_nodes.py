@@ -125,6 +125,16 @@ def test_jobs_that_are_spawned_on_other_nodes_are_reached(run, flow):
 
 
 @flows(64, policies=("dynamic",))
+def test_a_job_on_one_node_is_told_what_those_on_others_need(run, flow):
+    """Another BTL serves them here."""
+    result = run("dynamic", "spawn", 2, np=2, nodes=3, params={**flow.params, "btl": "velo,tcp"}, transport_btl=False)
+    assert result.facts() == {"spawned": 4}
+    assert "--mca btl_velo_network always opens one (for all jobs that are to meet)" in result.stderr
+    result = run("dynamic", "spawn", 2, np=2, nodes=3, params={**flow.params, "btl": "velo,tcp", "btl_velo_network": "none"}, transport_btl=False)
+    assert result.facts() == {"spawned": 4} and "btl_velo_network" not in result.stderr
+
+
+@flows(64, policies=("dynamic",))
 def test_one_node_opens_no_network(mpi, flow):
     result = mpi.run("collectives", 1, 3000, np=2, params={**flow.params, "btl_velo_verbose": 5})
     assert "flow_control dynamic" in result.stderr and "through UCX" not in result.stderr

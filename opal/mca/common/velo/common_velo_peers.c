@@ -17,11 +17,29 @@ static void report_failure(velo_status status, const char *reason)
     reported = true;
 }
 
+static bool is_of_this_job(const opal_proc_t *proc)
+{
+    return proc->proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+}
+
 /* The launcher says where the processes of this job are; it may not know those of another one, whose addresses tell. */
 static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
 {
-    bool same_job = proc->proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
-    return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!same_job && velo_address_is_here(address, bytes));
+    return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!is_of_this_job(proc) && velo_address_is_here(address, bytes));
+}
+
+/* A job on one node has opened no network: those that it spawns elsewhere, or connects to, do not meet with that otherwise. Another
+ * component may serve them. */
+static void report_unserved(const opal_proc_t *proc, const char *reason)
+{
+    static bool reported = false;
+    if (reported || is_of_this_job(proc) || !mca_common_velo_spans_nodes()) {
+        mca_common_velo_log(5, reason);
+        return;
+    }
+    mca_common_velo_log(0, "a process of another job is on another node, and this job, on one node, has opened no network: "
+                           "--mca btl_velo_network always opens one (for all jobs that are to meet)");
+    reported = true;
 }
 
 bool mca_common_velo_expect(const opal_proc_t *proc, bool here_only, uint32_t *place)
@@ -44,7 +62,7 @@ bool mca_common_velo_expect(const opal_proc_t *proc, bool here_only, uint32_t *p
     free(address);
     if (VELO_ERR_UNSUPPORTED == status) {
         if ('\0' != *error) {
-            mca_common_velo_log(5, error);
+            report_unserved(proc, error);
         }
         return false;
     }
