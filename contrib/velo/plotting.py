@@ -45,6 +45,7 @@ def save_panels(figure, paths):
     """Writes the figure to each of the files, in the format that its name tells."""
     for path in paths:
         figure.savefig(path, dpi=_PNG_DPI)
+        figure.set_layout_engine("none")  # where all is has been found
     pyplot.close(figure)
 
 

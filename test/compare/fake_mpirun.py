@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -S
 """Stands in for mpirun: prints what a benchmark on Velo would, by made-up rules that the tests know.
 
 The time is 10 us, plus 64 / slots us for static and 8 / slots us for dynamic flow control, and a tenth of that by reference.

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -S
 """Stands in for mpirun: a machine that behaves as the papers say, by rules that the tests know.
 
 An alltoall takes 1000 us. Under static flow control it takes 50 % longer, with all messages delayed, unless the data region

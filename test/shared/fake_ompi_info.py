@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -S
 """Stands in for ompi_info: a plugin with the policies and parameters that FAKE_POLICIES and FAKE_PARAMETERS name (NAME or NAME=VALUE),
 in an Open MPI of FAKE_VERSION that looks for components in FAKE_PATH."""
 

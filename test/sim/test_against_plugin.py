@@ -86,8 +86,8 @@ def apart(real, model):
 
 @pytest.mark.parametrize("slots", [8, 16, 57])
 def test_one_message_at_a_time_counts_exactly_the_same_under_static_without_delay(simulate, measure, slots):
-    real = measure("walk", 20, 2048, "static", slots, delay=False)
-    model = simulated(simulate, "walk", 20, 2048, "static", slots, delay=False)
+    real = measure("walk", 8, 2048, "static", slots, delay=False)
+    model = simulated(simulate, "walk", 8, 2048, "static", slots, delay=False)
     differing = {name: (real[name], model[name]) for name in EXACT if real[name] != model[name]}
     assert not differing, f"counter: (plugin, simulator) {differing}"
     # A credit that arrives a moment before or after the send decides whether a message is delayed.

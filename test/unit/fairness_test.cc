@@ -22,7 +22,7 @@ double largest_ratio(const std::string& policy) {
 class FairnessTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(FairnessTest, seven_senders_of_equal_turns_are_served_alike) {
-    constexpr std::size_t kSenders = 7, kRounds = 4000, kBytes = 1000, kUnderWay = 4;
+    constexpr std::size_t kSenders = 7, kRounds = 1500, kBytes = 1000, kUnderWay = 4;
     PartyConfig config;
     config.size = kSenders + 1;
     config.flow_control = GetParam().c_str();
