@@ -85,8 +85,8 @@ velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, c
     });
 }
 
-bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t context,
-                                        int32_t source, int32_t tag, const void* data, size_t bytes) {
+bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
+                      int32_t tag, const void* data, size_t bytes) {
     const Key key{context, source, tag};
     const auto* const from = static_cast<const std::byte*>(data);
     static_assert(noexcept(messenger->messenger.send_if_plain(*peer, key, from, bytes)));
@@ -97,6 +97,7 @@ velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint3
                                int32_t tag, const void* data, size_t bytes, velo_send_mode mode,
                                velo_message_send* send) {
     return guarded(messenger->engine, [=] {
+        if (peer != nullptr) messenger->messenger.look_for_room(*peer, bytes);
         return messenger->messenger.send(peer, Key{context, source, tag}, static_cast<const std::byte*>(data),
                                          bytes, mode, send);
     });

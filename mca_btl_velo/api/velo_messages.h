@@ -38,7 +38,7 @@ bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t conte
  *
  * Sends `bytes` at `data`; `source` is this process. `peer` NULL: to itself. VELO_OK: complete.
  * VELO_QUEUED: `send->done` will be called, for a synchronous send when a receive has matched. Messages to
- * one peer are matched in the order of these calls. */
+ * one peer are matched in the order of these calls. It may make progress. */
 velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
                                int32_t tag, const void* data, size_t bytes, velo_send_mode mode,
                                velo_message_send* send);

@@ -101,6 +101,11 @@ class Messenger final : private endpoint::Listener {
     // False: nothing has been done. Where a peer is plain there is a single thread: without the mutex.
     [[gnu::always_inline]] bool send_if_plain(Peer& to, matching::Key key, const std::byte* data,
                                               std::size_t bytes) noexcept;
+    // To another node, before a message that would leave by rendezvous, two journeys more, because the share
+    // there is full: looks whether something of it was given back.
+    void look_for_room(Peer& to, std::size_t bytes) {
+        if (engine_.is_remote(to.index) && lacks_room(to, bytes)) (void)engine_.progress();
+    }
     velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
     using By = endpoint::Engine::By;
@@ -320,6 +325,7 @@ class Messenger final : private endpoint::Listener {
         share.owed -= told;
         return static_cast<std::uint16_t>(told);
     }
+    bool lacks_room(const Peer& to, std::size_t bytes);
     // True if the peer should be told now.
     bool give_back(Peer* from, std::uint32_t cells);
     void return_credits(Peer& peer);

@@ -102,6 +102,13 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     return queue(*to, sizeof synchronous, data, bytes, send);
 }
 
+bool Messenger::lacks_room(const Peer& to, std::size_t bytes) {
+    if (bytes > network_eager_limit_) return false;
+    std::lock_guard lock(mutex_);
+    const Share& share = share_of(to);
+    return cells_for(bytes) > share.there && share.backlog == nullptr;
+}
+
 // `events`: 1 if the send is complete when it has left, 2 if the receiver will say when.
 void Messenger::expect(velo_message_send* send, std::uint32_t events) {
     send->status = VELO_OK;

@@ -81,6 +81,8 @@ def test_a_command_runs_as_it_stands_in_the_text(mpi, command, tmp_path, request
                         .replace("velo-goal run contrib/goal/examples/ring.goal", "./program"))
     if "--mca mtl velo" in command:
         request.getfixturevalue("needs_mtl")
+    if "slot:PE=2" in command and os.cpu_count() < 4 and not request.getfixturevalue("ompi_info")("--version").stdout.startswith("Open MPI v4.1."):
+        pytest.skip("two processes with two processors each need four, and from 5.0 on mpirun insists")
     assert "./program" in words, "not a command that this test knows how to run"
     program = [mpi.program("traffic"), "rounds", "3"]
     words = [part for word in words for part in (program if word == "./program" else [word])]

@@ -1,5 +1,5 @@
 /* Processes of several jobs talk to each other.
- * dynamic spawn CHILDREN          spawns twice, talks to the children, merges and talks again
+ * dynamic spawn CHILDREN [HOST HOST]  spawns twice, on these hosts, talks to the children, merges and talks again
  * dynamic leave CHILDREN          spawns once, merges, sums up, and finalizes without having disconnected
  * dynamic crowd CHILDREN           spawns so many at one time, talks to them and disconnects
  * dynamic guests ROUNDS CHILDREN  spawns so many, talks to them and disconnects, again and again: no trace of them is left
@@ -68,8 +68,12 @@ static void sum_up_and_leave(MPI_Comm bridge, int high, int expected) {
     sum_up(merged, expected);
 }
 
-static void child(MPI_Comm parent, const char* way) {
+/* `host`: where it should be, or NULL. */
+static void child(MPI_Comm parent, const char* way, const char* host) {
     int parents;
+    char here[256] = "";
+    gethostname(here, sizeof here - 1);
+    CHECK(host == NULL || strcmp(here, host) == 0, "spawned on %s instead of %s", here, host);
     MPI_Comm_remote_size(parent, &parents);
     if (strcmp(way, "guest") == 0) {
         talk(parent, 0);
@@ -118,12 +122,18 @@ static void growth(char* program, int rounds) {
         printf("spawned=%d kib=%ld\n", rounds, (resident_kib() - resident) / (rounds - rounds / 4));
 }
 
-static void spawn(char* program, int children) {
+/* `hosts`: of each spawn, or NULL: where the launcher likes. */
+static void spawn(char* program, int children, char** hosts) {
     MPI_Comm bridges[2];
     for (int i = 0; i < 2; ++i) {
-        char* arguments[] = {"child", NULL};
-        MPI_Comm_spawn(program, arguments, children, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &bridges[i],
-                       MPI_ERRCODES_IGNORE);
+        char* arguments[] = {"child", hosts == NULL ? NULL : hosts[i], NULL};
+        MPI_Info where = MPI_INFO_NULL;
+        if (hosts != NULL) {
+            MPI_Info_create(&where);
+            MPI_Info_set(where, "host", hosts[i]);
+        }
+        MPI_Comm_spawn(program, arguments, children, where, 0, MPI_COMM_WORLD, &bridges[i], MPI_ERRCODES_IGNORE);
+        if (hosts != NULL) MPI_Info_free(&where);
         talk(bridges[i], 0);
     }
     for (int i = 0; i < 2; ++i) {
@@ -337,9 +347,9 @@ int main(int argc, char** argv) {
     MPI_Comm_get_parent(&parent);
     const char* way = argc > 1 ? argv[1] : "";
     if (parent != MPI_COMM_NULL) {
-        child(parent, way);
+        child(parent, way, argc > 2 ? argv[2] : NULL);
     } else if (strcmp(way, "spawn") == 0) {
-        spawn(argv[0], (int)argument(argc, argv, 2, 2));
+        spawn(argv[0], (int)argument(argc, argv, 2, 2), argc > 4 ? argv + 3 : NULL);
     } else if (strcmp(way, "leave") == 0) {
         leave(argv[0], (int)argument(argc, argv, 2, 2));
     } else if (strcmp(way, "crowd") == 0) {
