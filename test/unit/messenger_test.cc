@@ -147,25 +147,6 @@ TEST_P(MessengerTest, a_deposit_that_is_not_read_costs_nothing) {
     EXPECT_EQ(counter(party.party[1], "deposits_read"), before + 3) << "all rings are there again";
 }
 
-TEST(MessengerBetweenNodes, room_that_was_given_back_is_found_before_a_message_stays_with_its_sender) {
-    constexpr unsigned kMessages = 200;
-    constexpr velo_messenger_config kSmall{8192, 64 * 1024, 64 * 1024, 4, false};
-    PartyConfig how;
-    how.ranks_per_node = 1;
-    MessengerParty party(how, kSmall);
-    std::vector<const Transfer*> receives;
-    for (unsigned i = 0; i < kMessages; ++i) receives.push_back(&party.receive(1, 0, 1));
-    party.send(0, 1, 1, pattern(1000, 0));
-    party.settle();
-    for (unsigned i = 1; i < kMessages; ++i) {
-        party.send(0, 1, 1, pattern(1000, i));
-        velo_progress(party.party[1].engine);
-    }
-    EXPECT_EQ(party.state(0).degraded, 0U);
-    party.settle();
-    for (unsigned i = 0; i < kMessages; ++i) ASSERT_EQ(receives[i]->text(), pattern(1000, i)) << i;
-}
-
 TEST_P(MessengerTest, a_flood_fills_its_share_of_the_pool_and_no_more_and_nothing_is_lost) {
     constexpr unsigned kMessages = 2000;
     constexpr velo_messenger_config kSmall{8192, 64 * 1024, 64 * 1024, 4, false};

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "api/velo_messages.h"
+#include "messaging/protocol.h"
 #include "played_peers.h"
 
 namespace velo::test {
@@ -363,6 +364,20 @@ TEST_F(NetworkMatching, announces_to_another_node_whatever_is_beyond_a_limit_tha
     open(true);
     EXPECT_EQ(after_sending(1000).eager, 1U);
     EXPECT_EQ(after_sending(1001).rendezvous, 1U);
+}
+
+TEST_F(NetworkMatching, finds_room_that_was_given_back_before_a_message_goes_by_rendezvous) {
+    open(false);
+    velo_messenger_state state{};
+    while (state.degraded == 0) state = after_sending(800);
+    const std::uint64_t eager = state.eager;
+    const messaging::Header header{{}, 100, messaging::Kind::kCredits, 0};
+    Parcel parcel = parcel_of(remotes_[0], sizeof header);
+    parcel.tag = endpoint::kListenerTag;
+    FakeUcx::send(victim_.worker, {fabric::ucx::kParcelId, {}, joined(bytes_of(parcel), bytes_of(header))});
+    state = after_sending(800);
+    EXPECT_EQ(state.eager, eager + 1);
+    EXPECT_EQ(state.degraded, 1U);
 }
 
 }  // namespace
