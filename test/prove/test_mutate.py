@@ -56,6 +56,12 @@ def test_the_tests_see_some_and_not_others_and_one_that_hangs_is_seen(tree):
     assert outcomes[4][1] == "its old text is no times in engine.sh, not once"
 
 
+def test_one_that_is_not_part_of_the_program_is_told(tree):
+    (tree / "configure").write_text(CONFIGURE.replace("program: ../engine.sh ", "program: "))
+    (tree / "configure").chmod(0o755)
+    assert examine(tree, mutation("answer=42", "answer=41")) == [("DOES NOT BUILD", "make built test/program without it")]
+
+
 def test_each_begins_with_what_the_one_before_has_left_as_it_was(tree):
     outcomes = examine(tree, *[mutation("unused=1", "unused=2"), mutation("answer=42", "answer=41")] * 4)
     assert [outcome for outcome, _ in outcomes] == ["SURVIVED", "caught"] * 4

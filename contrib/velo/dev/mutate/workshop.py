@@ -122,12 +122,16 @@ def judge(mutation, tree, like, jobs):
         return STALE, objection
     if mutation.equivalent:
         return EQUIVALENT, mutation.equivalent
+    program = tree.build_directory(mutation.test.build) / mutation.test.program
+    unchanged = program.stat().st_mtime_ns
     mutation.apply(tree.directory)
     try:
         said = tree.make(mutation.test.build, [mutation.test.program], jobs)
         if said:
             error = re.search(r"^.*error: .*$", said, re.MULTILINE)
             return BROKEN, error.group(0).strip() if error else said[-300:]
+        if program.stat().st_mtime_ns == unchanged:
+            return BROKEN, f"make built {mutation.test.program} without it"
         status, failure = tree.test(mutation.test)
         return (SURVIVED, f"{mutation.test} passes") if status == 0 else (CAUGHT, failure)
     finally:
