@@ -337,7 +337,7 @@ def test_a_wrong_file_of_rules_ends_with_its_line(mpi, tmp_path, text, told):
 
 
 @beside_both
-@pytest.mark.parametrize("name, value", [("priority", 101), ("schedules", 0), ("slots_per_peer", 1),
+@pytest.mark.parametrize("name, value", [("priority", 101), ("schedules", 0), ("slots_per_peer", 1), ("slots_per_peer", 2),
                                          ("allreduce_algorithm", "magic"), ("flow_control", "hope")])
 def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
     result = mpi.run_any("coll", "check", 1, params={**COLL, f"coll_velo_{name}": value})

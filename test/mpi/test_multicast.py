@@ -105,6 +105,12 @@ def test_where_a_node_does_not_hear_all_go_without_and_it_is_said_once(begin):
     assert total(result, "multicasts_sent") == 0
 
 
+def test_an_interface_that_a_node_does_not_have_is_said_once_and_all_go_without(begin):
+    result = begin("check", 1, nodes=2, params={"coll_velo_multicast_interface": "nosuch0"}).wait()
+    assert result.facts() == {"rounds": 1} and not leaders(result)
+    assert result.stderr.count("rank 0 has no interface nosuch0 that is up and multicasts") == 1, str(result)
+
+
 # Joins the group that the node's rank is in, hears it, and answers with what it has heard, changed, and with noise.
 STRANGER = r"""
 import random, socket, struct, time

@@ -3,6 +3,7 @@
 #include "coll_velo.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,18 @@ void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place)
     }
 }
 
+/* The first process says it for all. */
+static void report_no_interface(uint32_t rank)
+{
+    const char *name = mca_coll_velo_component.config.multicast_interface;
+    char text[512];
+    if (0 == OPAL_PROC_MY_NAME.vpid) {
+        snprintf(text, sizeof(text), "the node of rank %u has no interface %s that is up and multicasts: broadcasts go without "
+                 "(coll_velo_multicast_interface)", rank, NULL == name || '\0' == *name ? "of UCX_NET_DEVICES, or any," : name);
+        mca_common_velo_log(0, text);
+    }
+}
+
 /* What those who lead have published; false if one of them cannot multicast. */
 static bool open_channel(void)
 {
@@ -66,6 +79,9 @@ static bool open_channel(void)
         ranks[next++] = rank;
         config.mtu = place.mtu < config.mtu ? place.mtu : config.mtu;
         possible = 0 != place.address;
+        if (!possible) {
+            report_no_interface(rank);
+        }
     }
     config.addresses = addresses;
     config.ranks = ranks;

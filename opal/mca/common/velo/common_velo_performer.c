@@ -35,6 +35,18 @@ static bool has_processor_for_helper(const velo_config *config)
            sysconf(_SC_NPROCESSORS_ONLN) >= 2 * processes;
 }
 
+/* What is wrong with slots is told as the engine's own. */
+static void say_where_slots_were_set(char *error, size_t error_bytes)
+{
+    static const char engines[] = "btl_velo_slots_per_peer", own[] = "coll_velo_slots_per_peer";
+    char *at = strstr(error, engines);
+    if (NULL != at && strlen(error) + sizeof(own) - sizeof(engines) < error_bytes) {
+        char *rest = at + sizeof(engines) - 1;
+        memmove(at + sizeof(own) - 1, rest, strlen(rest) + 1);
+        memcpy(at, own, sizeof(own) - 1);
+    }
+}
+
 static velo_status open_performer(const mca_common_velo_job_t *job, char *error, size_t error_bytes)
 {
     const velo_coll_config coll = is_chosen ? chosen : velo_default_coll_config();
@@ -65,7 +77,11 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.messages.eager_limit = mca_common_velo_of_base("eager_limit") - MCA_COMMON_VELO_EAGER_HEADER;
     config.messages.everywhere = !mca_common_velo_is_default("eager_limit");
     config.messages.sharers = mca_common_velo_job_size();
-    return velo_performer_open(&config, &mca_common_velo.performer, error, error_bytes);
+    const velo_status status = velo_performer_open(&config, &mca_common_velo.performer, error, error_bytes);
+    if (VELO_OK != status && 0 != coll.slots_per_peer) {
+        say_where_slots_were_set(error, error_bytes);
+    }
+    return status;
 }
 
 void mca_common_velo_sleep_together(void)
