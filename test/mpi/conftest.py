@@ -70,6 +70,12 @@ def ompi_info(mpi):
 
 
 @pytest.fixture(scope="session")
+def is_4_1(ompi_info):
+    """The oldest Open MPI; later ones have another launcher, and Debian's later ones newer compilers."""
+    return ompi_info("--version").stdout.startswith("Open MPI v4.1.")
+
+
+@pytest.fixture(scope="session")
 def needs_mtl(ompi_info):
     if "mca:mtl:velo:" not in ompi_info("--param", "mtl", "velo", "--parsable", "-l", "9").stdout:
         pytest.skip("this Open MPI was built without any MTL")

@@ -118,10 +118,10 @@ def test_shared_memory_inside_a_node_and_the_network_between(run, flow):
 
 
 @pytest.fixture
-def spawn(ompi_info):
+def spawn(is_4_1):
     """Two jobs, each on a node of its own. Open MPI 4.1 fills one node after the other, and takes no host that is named
     ("already filled")."""
-    hosts = [] if ompi_info("--version").stdout.startswith("Open MPI v4.1.") else ["node2", "node3"]
+    hosts = [] if is_4_1 else ["node2", "node3"]
     return ["dynamic", "spawn", 2, *hosts]
 
 

@@ -31,8 +31,8 @@ def test_compare_and_swap_by_competing_ranks(mpi, flow):
 
 
 @flows(8, policies=("dynamic",))
-def test_compare_and_swap_in_memory_that_mpi_allocated(mpi, flow, ompi_info, request):
-    if ompi_info("--version").stdout.startswith("Open MPI v4.1."):
+def test_compare_and_swap_in_memory_that_mpi_allocated(mpi, flow, is_4_1, request):
+    if is_4_1:
         reason = "osc/rdma of Open MPI 4.1.4 sends the BTL an address of its own mapping"
         request.applymarker(pytest.mark.xfail(strict=False, reason=reason))
     params = {**flow.params, **OVER_BTL}

@@ -183,7 +183,7 @@ _ENGINE_ROWS = [
     Mutation("a deposit is stored over what has not been taken", "mca_btl_velo/rma/deposit.h",
              "std::size_t end = taken(at) + ring_;", "std::size_t end = at + bytes;",
              _unit("DepositWordTest.*")),
-    Mutation("deposits take memory at once", _ENDPOINT + "deposits.cc", "sent_bytes_ >= kTimes * rings_", "sent_bytes_ >= rings_",
+    Mutation("deposits take memory once as much was sent", _ENDPOINT + "deposits.cc", "sent_bytes_ >= kTimes * rings_", "sent_bytes_ >= rings_",
              _unit("DepositMemory.*")),
     Mutation("gets that cross are expected to be copied by both", _ENDPOINT + "transfers.cc",
              "bytes >= kDualCopyExpected && peer.crossing.bytes() > 0", "bytes >= 2 * kDualCopyExpected && peer.crossing.bytes() > 0",
