@@ -90,7 +90,8 @@ velo_peer* velo_peer_nobody(velo_engine* engine);
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
                               char* error, size_t error_bytes);
 
-/* Sends at once or not at all: VELO_OK (buffers reusable) or VELO_WOULD_BLOCK. Never queues. */
+/* Sends at once or not at all: VELO_OK (buffers reusable) or VELO_WOULD_BLOCK, to another node also for one
+ * of many since the last look at the network, which is cheaper to send together. Never queues. */
 velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
                           const void* payload, size_t payload_bytes);
 

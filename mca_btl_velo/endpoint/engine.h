@@ -295,7 +295,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         return std::min(peer.ledger().credits(peer), peer.domain.most_packets);
     }
     void enqueue(Peer& peer, velo_send* send);
-    bool is_collected(Peer& peer, std::uint8_t tag, std::size_t bytes) const;
+    bool is_one_of_many(Peer& peer, std::size_t bytes) const;
+    bool needs_looks(Peer& peer, std::size_t bytes) const;
+    bool push_queued(Peer& peer);
+    void look_again(Peer& peer);
+    void report_left(Peer& peer);
     void collect(Peer& peer, velo_send* send);
     void emptied(Peer& peer);
     int housekeep(int handled);

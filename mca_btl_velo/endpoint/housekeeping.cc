@@ -84,9 +84,10 @@ int Engine::look_on() {
 void Engine::flush_stalled() {
     const std::uint64_t now = velo_.refusal != nullptr && !stalled_.empty() ? platform::now_ns() : 0;
     std::erase_if(stalled_, [this, now](Peer* peer) {
+        report_left(*peer);
         const flow::Refusal* refusal = peer->domain.refusal;
         if (refusal != nullptr && now < refusal->retry_at_ns(peer->source())) return false;
-        peer->stalled = flush(*peer) && !peer->policy().limited();
+        peer->stalled = (flush(*peer) && !peer->policy().limited()) || !peer->leaving.empty();
         return !peer->stalled;
     });
 }

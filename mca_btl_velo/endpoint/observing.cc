@@ -64,13 +64,17 @@ void Engine::trace_board(const velo_board_event& event) {
         std::uint32_t{event.communicator} << 16 | std::uint32_t{event.is_request} << 8 | event.operation);
 }
 
+// If there is none yet.
 void Engine::begin_stall(Peer& peer) {
+    if (peer.stall.since_ns != 0) return;
     stalls_.begin(peer, platform::monotonic_ns());
     ++statistics_.stalls;
     trace_.stall(peer, trace::Kind::kStallBegin, peer.queue.bytes(), peer.policy().limited() ? 0 : 1);
 }
 
+// If there is one.
 void Engine::end_stall(Peer& peer) {
+    if (peer.stall.since_ns == 0) return;
     const std::uint64_t now = platform::monotonic_ns();
     const std::uint64_t lasted = now - peer.stall.since_ns;
     if (stalls_.warned(peer)) {
@@ -104,8 +108,14 @@ void Engine::look_around() {
 void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
     const flow::PeerFlow& flow = peer.counts();
     const mailbox::Reader<>& reader = peer.domain.reader;
+    const char* what = "a free slot";
     char numbers[320];
-    if (peer.policy().limited()) {
+    if (peer.link.holds_some()) {
+        what = "the network";
+        std::snprintf(numbers, sizeof numbers,
+                      "it holds what was sent before: the connection is not made yet, or it takes no more");
+    } else if (peer.policy().limited()) {
+        what = "credits";
         const std::string due = flow.threshold == UINT32_MAX || flow.threshold == 0
                                     ? "no return is due"
                                     : std::to_string(flow.retrieved) + " of the " +
@@ -121,8 +131,7 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
     }
     std::string text = "no progress towards process " + name_of(peer) + " for " +
                        std::to_string(seconds(quiet_ns)) + " s: " + std::to_string(peer.queue.bytes()) +
-                       " bytes wait for " + (peer.policy().limited() ? "credits" : "a free slot") + " (" +
-                       numbers +
+                       " bytes wait for " + what + " (" + numbers +
                        "). That process may be computing without calling MPI, or be stopped. "
                        "btl_velo_stall_warning sets the seconds until this warning, 0 for none";
     config_.log(config_.context, 0, text.c_str());

@@ -79,8 +79,9 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint64_t burst_look = 0;
     std::uint32_t burst = 0;
     bool collects = false;
-    bool stalled = false;    // listed in Engine::stalled_: the fabric was full (policy none)
-    std::uint64_t name = 0;  // of the process, once connected
+    velo::endpoint::SendQueue leaving;  // carried, and the network holds some of it
+    bool stalled = false;               // listed in Engine::stalled_: looked at on each progress
+    std::uint64_t name = 0;             // of the process, once connected
     velo::endpoint::Incoming incoming;
     velo::endpoint::Stall stall;
     std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place

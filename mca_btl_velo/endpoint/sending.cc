@@ -51,7 +51,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
-    if (is_collected(peer, tag, total)) return VELO_WOULD_BLOCK;
+    if (needs_looks(peer, total)) return VELO_WOULD_BLOCK;
     if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
     const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
     if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
@@ -143,15 +143,21 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     send->sent = 0;
     send->flags = 0;
     ++statistics_.messages_sent;
-    if ((peer.queue.empty() || peer.collects) &&
-        is_collected(peer, send->tag, send->bytes[0] + send->bytes[1])) {
+    if ((peer.queue.empty() || peer.collects) && send->collectable &&
+        is_one_of_many(peer, send->bytes[0] + send->bytes[1])) {
         collect(peer, send);
         assert_invariants();
         return VELO_QUEUED;
     }
+    if (peer.collects && !send->collectable) (void)flush(peer);
     bool sent = peer.queue.empty() && push(peer, *send, wire::PacketKind::kData);
     assert_invariants();
-    if (sent) return VELO_OK;
+    if (sent && (!send->collectable || !peer.link.holds_some())) return VELO_OK;
+    if (sent) {
+        peer.leaving.push(send);
+        report_left(peer);
+        return VELO_QUEUED;
+    }
     ++statistics_.messages_delayed;
     enqueue(peer, send);
     return VELO_QUEUED;
@@ -162,20 +168,22 @@ void Engine::enqueue(Peer& peer, velo_send* send) {
     peer.queue.push(send);
     if (first) begin_stall(peer);
     if (first) want_credit(peer);
-    if (!peer.policy().limited() && !peer.stalled) {
-        // No credit will come to wake this peer: look again on each progress.
-        peer.stalled = true;
-        stalled_.push_back(&peer);
-        want_housekeeping();
-    }
+    // No credit will come to wake this peer.
+    if (!peer.policy().limited()) look_again(peer);
+}
+
+// On each progress.
+void Engine::look_again(Peer& peer) {
+    if (peer.stalled) return;
+    peer.stalled = true;
+    stalled_.push_back(&peer);
+    want_housekeeping();
 }
 
 // Whether a message is one of many since this process looked at the network, and credits are not what it
-// would wait for. Only what the listener sends, who makes progress until a send that blocks has left: others
-// report one as done once it is copied.
-bool Engine::is_collected(Peer& peer, std::uint8_t tag, std::size_t bytes) const {
-    if (peer.index < remote_first_ || tag != kListenerTag || bytes > kCollectedBytes || peer.departed ||
-        network_ == nullptr)
+// would wait for.
+bool Engine::is_one_of_many(Peer& peer, std::size_t bytes) const {
+    if (peer.index < remote_first_ || bytes > kCollectedBytes || peer.departed || network_ == nullptr)
         return false;
     const std::uint64_t look = network_looks_.load(std::memory_order_relaxed);
     if (peer.burst_look != look) {
@@ -185,14 +193,34 @@ bool Engine::is_collected(Peer& peer, std::uint8_t tag, std::size_t bytes) const
     return ++peer.burst > kLeaveAtOnce && peer.ledger().credits(peer) > 0;
 }
 
+// Whether a message may leave at a look at the network only.
+bool Engine::needs_looks(Peer& peer, std::size_t bytes) const {
+    return is_one_of_many(peer, bytes) || (peer.index >= remote_first_ && bytes > kCollectedBytes) ||
+           peer.link.holds_some();
+}
+
+// Tells those whose messages have left the network too: they might compute meanwhile, and what it holds, as
+// until the connection is made, leaves at a look only.
+void Engine::report_left(Peer& peer) {
+    if (peer.leaving.empty()) return;
+    if (peer.link.holds_some()) {
+        begin_stall(peer);
+        look_again(peer);
+        return;
+    }
+    for (SendQueue left = std::exchange(peer.leaving, SendQueue()); !left.empty();) {
+        velo_send* const send = left.front();
+        left.pop();
+        report_sent(send);
+    }
+    if (peer.queue.empty()) end_stall(peer);
+}
+
 void Engine::collect(Peer& peer, velo_send* send) {
     peer.collects = true;
     peer.queue.push(send);
     if (peer.queue.bytes() >= kCollectedBytes && !flush(peer)) return;
-    if (peer.stalled) return;
-    peer.stalled = true;
-    stalled_.push_back(&peer);
-    want_housekeeping();
+    look_again(peer);
 }
 
 // True: something is left. Credits will wake it; where none are counted it has to be tried again.
@@ -204,7 +232,8 @@ bool Engine::flush(Peer& peer) {
 
 // The queue has become empty.
 void Engine::emptied(Peer& peer) {
-    if (!std::exchange(peer.collects, false)) end_stall(peer);
+    peer.collects = false;
+    if (peer.leaving.empty()) end_stall(peer);
 }
 
 namespace {
@@ -231,9 +260,18 @@ class Series {
 // True: something is left.
 bool Engine::send_queued(Peer& peer) {
     if (peer.queue.empty()) return false;
+    bool left;
+    {
+        const Series series(peer.index >= remote_first_ ? network_.get() : nullptr, peer.source());
+        left = push_queued(peer);
+    }
+    report_left(peer);
+    return left;
+}
+
+bool Engine::push_queued(Peer& peer) {
     const bool marks = peer.ledger().marks_backlog() && !peer.collects;
     const wire::PacketKind kind = marks ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
-    const Series series(peer.index >= remote_first_ ? network_.get() : nullptr, peer.source());
     while (!peer.queue.empty()) {
         if (!peer.collects && refer_several(peer, kind)) continue;
         velo_send* send = peer.queue.front();
@@ -242,12 +280,15 @@ bool Engine::send_queued(Peer& peer) {
         peer.queue.sent(send->sent - before);
         peer.stall.moved |= send->sent != before;
         if (!complete) {
-            if (std::exchange(peer.collects, false)) begin_stall(peer);
+            peer.collects = false;
+            begin_stall(peer);
             return true;
         }
         peer.queue.pop();
+        const bool may_be_held = peer.index >= remote_first_ && send->collectable;
+        if (may_be_held) peer.leaving.push(send);
         if (peer.queue.empty()) emptied(peer);
-        report_sent(send);
+        if (!may_be_held) report_sent(send);
     }
     return false;
 }
@@ -291,6 +332,7 @@ void Engine::post(flow::PeerIndex to, velo_send* message) {
     if (goes_past_mailbox(peer, *message))
         return network_->send_bulk(peer.source(), view_of(*message), message);
     message->sent = 0;
+    message->collectable = false;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
         return message->done(message, VELO_OK);
     enqueue(peer, message);

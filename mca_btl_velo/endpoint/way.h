@@ -60,6 +60,7 @@ class Way {
     void prepare(std::uint32_t packets) {
         if (shm_.is_open()) shm_.prepare(packets);
     }
+    bool holds_some() const { return network_ != nullptr && network_->holds_some(); }
     void carry_control(wire::PacketKind kind, std::uint32_t value) {
         if (shm_.is_open())
             shm_.carry_control(kind, value);

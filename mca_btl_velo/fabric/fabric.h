@@ -118,6 +118,8 @@ class Link {
     // A message of that many packets has come from there, and nothing is on its way to there: an answer is
     // likely.
     virtual void prepare(std::uint32_t packets) = 0;
+    // Some of what was carried is still in this process, and leaves only when the network is looked at.
+    virtual bool holds_some() const { return false; }
     // A packet of any kind but DATA, with its count. A link may carry HELLO faster than what went before.
     virtual void carry_control(wire::PacketKind kind, std::uint32_t value) = 0;
 };

@@ -143,6 +143,7 @@ class Interceptor::Way final : public Link {
         });
     }
     void prepare(std::uint32_t) override {}
+    bool holds_some() const override { return inner_->holds_some(); }
     void carry_control(wire::PacketKind kind, std::uint32_t value) override {
         if (drops()) return;
         if (!delays()) return inner_->carry_control(kind, value);

@@ -39,6 +39,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     bool eager;
     std::uint64_t id = 0;
     Placement* placement = nullptr;
+    send->send.collectable = mode != VELO_SEND_BUFFERED;
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
@@ -55,7 +56,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
             if (holding || share.headers == 0) return hold(*to, in_memory(key), data, bytes, send);
             --share.headers;
         }
-        if (!eager || mode != VELO_SEND_STANDARD) {
+        if (!eager || mode == VELO_SEND_SYNCHRONOUS) {
             send->takes_header = !eager;
             send->placement = nullptr;
             expect(send, 2);
@@ -88,7 +89,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         return is_last(send) ? send->status : VELO_QUEUED;
     }
     Header header = header_of(key, returned, Kind::kEager);
-    if (mode == VELO_SEND_STANDARD) [[likely]] {
+    if (mode != VELO_SEND_SYNCHRONOUS) [[likely]] {
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
         const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
         if (status != VELO_WOULD_BLOCK) return status;
@@ -163,7 +164,7 @@ velo_status Messenger::send_to_self(const matching::Key& key, const std::byte* d
         std::lock_guard lock(mutex_);
         matching::Posted* posted = match(key);
         if (posted == nullptr) {
-            const bool small = bytes <= eager_limit_ && mode == VELO_SEND_STANDARD;
+            const bool small = bytes <= eager_limit_ && mode != VELO_SEND_SYNCHRONOUS;
             const std::uint32_t cells = small ? cells_for(bytes) : 0;
             Parked like;
             like.key = key;
@@ -215,6 +216,7 @@ void Messenger::say(Peer& to, Header& header, const void* text, std::size_t byte
     note->send.part[0] = note->text.data();
     note->send.bytes[0] = bytes;
     note->send.tag = endpoint::kListenerTag;
+    note->send.collectable = true;
     note->send.done = [](velo_send* sent, velo_status) {
         Notes& owner = *reinterpret_cast<Note*>(sent)->owner;
         std::lock_guard held(owner.mutex);

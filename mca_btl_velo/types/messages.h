@@ -10,7 +10,12 @@ extern "C" {
 
 typedef struct velo_messenger velo_messenger;
 
-typedef enum velo_send_mode { VELO_SEND_STANDARD, VELO_SEND_SYNCHRONOUS } velo_send_mode;
+/* Nobody makes progress for the sake of a buffered one: it does not wait for others that leave with it. */
+typedef enum velo_send_mode {
+    VELO_SEND_STANDARD,
+    VELO_SEND_SYNCHRONOUS,
+    VELO_SEND_BUFFERED
+} velo_send_mode;
 
 /* What a message is matched by: communicator, rank of the sender in it, tag. */
 typedef struct velo_key {

@@ -125,6 +125,7 @@ class Party {
         message->send.part[1] = message->contents.data() + message->send.bytes[0];
         message->send.bytes[1] = message->contents.size() - message->send.bytes[0];
         message->send.tag = tag;
+        message->send.collectable = true;
         message->send.done = [](velo_send* send, velo_status status) {
             auto* done = reinterpret_cast<Message*>(send);
             EXPECT_EQ(status, VELO_OK);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "api/velo_messages.h"
+#include "engine_party.h"
 #include "messaging/protocol.h"
 #include "played_peers.h"
 
@@ -106,13 +107,14 @@ class NetworkBursts : public PlayedPeers {
         NetworkBursts* by;
         std::string text;
     };
-    velo_status start(const std::string& text) {
+    velo_status start(const std::string& text, bool collectable = true) {
         Sent& sent = *sends_.emplace_back(std::make_unique<Sent>());
         sent.by = this;
         sent.text = text;
         sent.send.part[0] = sent.text.data();
         sent.send.bytes[0] = sent.text.size();
-        sent.send.tag = endpoint::kListenerTag;
+        sent.send.tag = 1;
+        sent.send.collectable = collectable;
         sent.send.done = [](velo_send* send, velo_status) { ++reinterpret_cast<Sent*>(send)->by->left_; };
         return velo_send_start(engine_, remotes_[0].peer, &sent.send);
     }
@@ -159,8 +161,7 @@ class NetworkBursts : public PlayedPeers {
 
 TEST_F(NetworkBursts, leave_message_by_message_and_then_together_at_the_next_look) {
     begin();
-    EXPECT_EQ(velo_send_now(remotes_[0].peer, endpoint::kListenerTag, "text", 4, nullptr, 0),
-              VELO_WOULD_BLOCK);
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_WOULD_BLOCK);
     EXPECT_EQ(start("a"), VELO_QUEUED);
     EXPECT_EQ(start("bc"), VELO_QUEUED);
     EXPECT_EQ(start(std::string(200, 'd')), VELO_QUEUED);
@@ -174,12 +175,23 @@ TEST_F(NetworkBursts, leave_message_by_message_and_then_together_at_the_next_loo
     EXPECT_EQ(got().size(), 1U);
 }
 
-// Those of the BTL are reported as done once they are copied, and nobody may look before the program
-// computes.
-TEST_F(NetworkBursts, are_none_of_other_messages_than_those_of_a_listener) {
-    for (int i = 0; i < 3 * kLeaveAtOnce; ++i)
-        EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_OK);
+// Nobody may look before the program computes.
+TEST_F(NetworkBursts, are_none_of_messages_that_are_done_for_their_owner_once_they_are_copied) {
+    for (int i = 0; i < 3 * kLeaveAtOnce; ++i) EXPECT_EQ(start("text", false), VELO_OK);
     EXPECT_EQ(got().size(), std::size_t{3 * kLeaveAtOnce});
+}
+
+TEST_F(NetworkBursts, leave_before_a_message_that_may_not_wait) {
+    begin();
+    EXPECT_EQ(start("a"), VELO_QUEUED);
+    EXPECT_EQ(start("b"), VELO_QUEUED);
+    EXPECT_EQ(start("at once", false), VELO_OK);
+    const std::vector<std::vector<std::string>> in_order{{"a", "b"}, {"at once"}};
+    EXPECT_EQ(got(), in_order);
+    EXPECT_EQ(start("c"), VELO_QUEUED);
+    velo_progress(engine_);
+    EXPECT_EQ(got(), (std::vector<std::vector<std::string>>{{"c"}}));
+    EXPECT_EQ(left_, 3);
 }
 
 TEST_F(NetworkBursts, are_none_where_the_process_looks_at_the_network_in_between) {
@@ -237,6 +249,26 @@ TEST_F(NetworkBurstsWithoutCredits, leave_before_the_next_look_once_they_are_lon
     const auto together = got();
     ASSERT_EQ(together.size(), 1U);
     EXPECT_EQ(together[0].size(), 33U);
+}
+
+// Else a send would be done before it has left, and its process might compute then.
+TEST_F(NetworkBurstsWithoutCredits, are_done_when_the_network_holds_nothing_of_them) {
+    FakeUcx::is_busy = true;
+    EXPECT_EQ(start("held"), VELO_QUEUED);
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_WOULD_BLOCK);
+    EXPECT_EQ(start("for others", false), VELO_OK);
+    for (int i = 0; i < kLeaveAtOnce; ++i) EXPECT_EQ(start("another"), VELO_QUEUED);
+    for (int i = 0; i < 3; ++i) velo_progress(engine_);
+    EXPECT_EQ(left_, 0);
+    EXPECT_EQ(velo_counter_value(engine_, counter_index("stalls")), 1U);
+    FakeUcx::free_network();
+    EXPECT_EQ(left_, 0);
+    velo_progress(engine_);
+    EXPECT_EQ(left_, 1 + kLeaveAtOnce);
+    EXPECT_EQ(velo_counter_value(engine_, counter_index("stalls")), 1U);
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, "text", 4, nullptr, 0), VELO_OK);
+    const std::string longer(40'000, 't');
+    EXPECT_EQ(velo_send_now(remotes_[0].peer, 1, longer.data(), longer.size(), nullptr, 0), VELO_WOULD_BLOCK);
 }
 
 class NetworkBurstsThatTellOfABacklog : public NetworkBursts {
@@ -358,6 +390,16 @@ TEST_F(NetworkMatching, sends_to_another_node_at_once_what_half_of_the_slots_hol
     EXPECT_EQ(state.eager, 1U);
     EXPECT_EQ(state.rendezvous, 1U);
     EXPECT_EQ(state.degraded, 0U);
+}
+
+TEST_F(NetworkMatching, collects_what_is_waited_for_and_not_what_is_buffered) {
+    constexpr unsigned kMessages = 12, kLeaveAtOnce = 8, kBytes = 24;
+    open(false);
+    for (const auto mode : {VELO_SEND_BUFFERED, VELO_SEND_STANDARD}) {
+        velo_progress(engine_);
+        for (unsigned i = 0; i < kMessages; ++i) after_sending(8, mode);
+        EXPECT_EQ(got().at_once, kBytes * (mode == VELO_SEND_BUFFERED ? kMessages : kLeaveAtOnce));
+    }
 }
 
 TEST_F(NetworkMatching, announces_to_another_node_whatever_is_beyond_a_limit_that_holds_everywhere) {

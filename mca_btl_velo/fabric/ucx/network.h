@@ -42,7 +42,7 @@ struct Remote {
     std::uint64_t sent_packets = 0;
     std::uint64_t known_retrieved = 0;
     std::uint64_t retrieved = 0, told = 0;
-    std::size_t outstanding = 0;  // bytes of parcels that UCX holds
+    std::size_t outstanding = 0;  // bytes of messages that UCX holds
     // Data past the mailbox: what waits for room in the window, what UCX holds all of, and the window.
     std::deque<std::unique_ptr<Bulk>> bulks;
     std::vector<std::unique_ptr<Bulk>> flying;

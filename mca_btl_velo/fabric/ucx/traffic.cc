@@ -162,6 +162,7 @@ void UcxNetwork::say(Remote& to, unsigned id, std::span<const std::byte> payload
     auto flight = take_flight(to);
     flight->put_header(Introduction{to.address.key, config_.process_name});
     flight->data.assign(payload.begin(), payload.end());
+    flight->outstanding = payload.size();
     const std::byte* data = flight->data.data();
     launch(std::move(flight), id, data, payload.size(), UCP_AM_SEND_FLAG_EAGER);
 }

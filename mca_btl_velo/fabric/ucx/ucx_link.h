@@ -19,6 +19,7 @@ class UcxLink final : public Link {
     bool begin_reference(bool granted) override { return granted || accepted(1) > 0; }
     void carry_reference(const Referred& what) override;
     void prepare(std::uint32_t) override {}
+    bool holds_some() const override { return remote_.outstanding > 0; }
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
  private:

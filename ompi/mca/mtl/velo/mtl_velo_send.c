@@ -54,7 +54,9 @@ static inline int find_data(opal_convertor_t *convertor, data_t *data)
 
 static inline velo_send_mode mode_of(mca_pml_base_send_mode_t mode)
 {
-    return MCA_PML_BASE_SEND_SYNCHRONOUS == mode ? VELO_SEND_SYNCHRONOUS : VELO_SEND_STANDARD;
+    return MCA_PML_BASE_SEND_SYNCHRONOUS == mode ? VELO_SEND_SYNCHRONOUS
+           : MCA_PML_BASE_SEND_BUFFERED == mode  ? VELO_SEND_BUFFERED
+                                                 : VELO_SEND_STANDARD;
 }
 
 /* The way of nearly all small messages; false: nothing has happened. */
@@ -62,7 +64,7 @@ static inline bool sent_now(ompi_communicator_t *comm, int dest, int tag, opal_c
                             mca_pml_base_send_mode_t mode)
 {
     data_t data;
-    if (VELO_SEND_STANDARD != mode_of(mode) || !in_place(convertor, &data)) {
+    if (MCA_PML_BASE_SEND_SYNCHRONOUS == mode || !in_place(convertor, &data)) {
         return false;
     }
     velo_peer *peer = mca_mtl_velo_peer(comm, dest);

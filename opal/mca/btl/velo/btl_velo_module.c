@@ -129,6 +129,7 @@ mca_btl_base_descriptor_t *mca_btl_velo_alloc(mca_btl_base_module_t *btl, struct
             return NULL;
         }
         descriptor->endpoint = endpoint;
+        descriptor->send.collectable = false;
         descriptor->segments[0].seg_len = size;
         descriptor->super.des_segments = descriptor->segments;
         descriptor->super.des_segment_count = 1;

@@ -99,27 +99,6 @@ int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     return 1;
 }
 
-/* Non-contiguous data has to be packed somewhere, and once packed it is sent, now or later. */
-static int send_packed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                       opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
-                       uint8_t order, mca_btl_base_tag_t tag)
-{
-    mca_btl_base_descriptor_t *descriptor = mca_btl_velo_alloc(btl, endpoint, order, header_size + payload_size,
-                                                               MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-    if (NULL == descriptor) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    char *buffer = (char *) descriptor->des_segments[0].seg_addr.pval;
-    struct iovec iov = {.iov_base = buffer + header_size, .iov_len = payload_size};
-    uint32_t iov_count = 1;
-    size_t packed = payload_size;
-    memcpy(buffer, header, header_size);
-    (void) opal_convertor_pack(convertor, &iov, &iov_count, &packed);
-    descriptor->des_cbfunc = NULL;
-    int rc = mca_btl_velo_send(btl, endpoint, descriptor, tag);
-    return rc >= 0 ? OPAL_SUCCESS : rc;
-}
-
 static bool may_queue(const velo_peer *peer)
 {
     return velo_peer_queued_bytes(peer) < MCA_BTL_VELO_QUEUE_LIMIT;
@@ -127,26 +106,50 @@ static bool may_queue(const velo_peer *peer)
 
 #define RARE __attribute__((noinline, cold))
 
-/* ob1 copies the message into this descriptor and sends it, or, without one, tries again later. */
+/* ob1 copies the message into this descriptor and sends it, or, without one, tries again later; its request is complete, and
+ * MPI_Send returns, when the message has left. */
 RARE static int refuse_now(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
                       uint32_t flags, mca_btl_base_descriptor_t **descriptor)
 {
     if (NULL != descriptor) {
         *descriptor = may_queue(mca_btl_velo_peer(endpoint)) ? mca_btl_velo_alloc(btl, endpoint, order, size, flags) : NULL;
-        endpoint->refused += NULL == *descriptor && !mca_btl_velo_module.threads;
+        if (NULL != *descriptor) {
+            ((mca_btl_velo_descriptor_t *) *descriptor)->send.collectable = true;
+        } else if (!mca_btl_velo_module.threads) {
+            ++endpoint->refused;
+        }
     }
     return OPAL_ERR_OUT_OF_RESOURCE;
 }
 
+/* Non-contiguous data has to be packed somewhere. What does not leave at once is packed again, by ob1. */
 RARE static int sendi_with_gaps(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                            opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
                            uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
-    if (may_queue(mca_btl_velo_peer(endpoint)) &&
-        OPAL_SUCCESS == send_packed(btl, endpoint, convertor, header, header_size, payload_size, order, tag)) {
-        return OPAL_SUCCESS;
+    int rc = OPAL_ERR_OUT_OF_RESOURCE;
+    mca_btl_base_descriptor_t *packed = 0 == velo_peer_queued_bytes(mca_btl_velo_peer(endpoint))
+                                            ? mca_btl_velo_alloc(btl, endpoint, order, payload_size, flags)
+                                            : NULL;
+    if (NULL != packed) {
+        struct iovec iov = {.iov_base = packed->des_segments[0].seg_addr.pval, .iov_len = payload_size};
+        uint32_t iov_count = 1;
+        size_t bytes = payload_size, start = 0;
+        opal_convertor_t contiguous;
+        OBJ_CONSTRUCT(&contiguous, opal_convertor_t);
+        (void) opal_convertor_pack(convertor, &iov, &iov_count, &bytes);
+        (void) opal_convertor_copy_and_prepare_for_send(convertor, &opal_datatype_uint1, payload_size, iov.iov_base, 0,
+                                                        &contiguous);
+        if (!opal_convertor_need_buffers(&contiguous)) {
+            rc = mca_btl_velo_sendi(btl, endpoint, &contiguous, header, header_size, payload_size, order, flags, tag, NULL);
+        }
+        OBJ_DESTRUCT(&contiguous);
+        (void) mca_btl_velo_free(btl, packed);
+        if (OPAL_SUCCESS != rc) {
+            (void) opal_convertor_set_position(convertor, &start);
+        }
     }
-    return refuse_now(btl, endpoint, order, header_size + payload_size, flags, descriptor);
+    return OPAL_SUCCESS == rc ? rc : refuse_now(btl, endpoint, order, header_size + payload_size, flags, descriptor);
 }
 
 /* Whoever is not connected yet, or this process. */
