@@ -100,6 +100,8 @@ void mca_btl_velo_module_prepare_network(void)
     network->btl_register_mem = NULL;
     network->btl_deregister_mem = NULL;
     network->btl_registration_handle_size = 0;
+    /* What sendi refuses there, ob1 gives as it lies. */
+    network->btl_flags |= MCA_BTL_FLAGS_SEND_INPLACE;
     /* Of the processes here, this node's module and BTL self serve the messages; ob1 uses those alone if most of the bandwidth
      * is theirs, and osc/rdma the one with the least latency of those that reach all processes of a window. */
     network->btl_exclusivity = below(network->btl_exclusivity);
@@ -148,26 +150,27 @@ int mca_btl_velo_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *bas
     return OPAL_SUCCESS;
 }
 
-/* Contiguous data stays where it is: the engine copies it into packets, from the user's buffer, when credits allow. */
+/* Contiguous data stays where it is: the engine copies it into packets, from the user's buffer, when credits allow. The request
+ * of what is sent so is complete when it has left. */
 mca_btl_base_descriptor_t *mca_btl_velo_prepare_src(mca_btl_base_module_t *btl,
                                                     struct mca_btl_base_endpoint_t *endpoint,
                                                     opal_convertor_t *convertor, uint8_t order, size_t reserve,
                                                     size_t *size, uint32_t flags)
 {
-    if (!opal_convertor_need_buffers(convertor)) {
-        mca_btl_base_descriptor_t *descriptor = mca_btl_velo_alloc(btl, endpoint, order, reserve, flags);
-        if (NULL != descriptor) {
-            void *data;
-            opal_convertor_get_current_pointer(convertor, &data);
-            descriptor->des_segments[1].seg_addr.pval = data;
-            descriptor->des_segments[1].seg_len = *size;
-            descriptor->des_segment_count = 2;
-        }
-        return descriptor;
-    }
-    mca_btl_base_descriptor_t *descriptor = mca_btl_velo_alloc(btl, endpoint, order, reserve + *size, flags);
+    const bool packs = opal_convertor_need_buffers(convertor);
+    mca_btl_base_descriptor_t *descriptor =
+        mca_btl_velo_alloc(btl, endpoint, order, packs ? reserve + *size : reserve, flags);
     if (NULL == descriptor) {
         return NULL;
+    }
+    ((mca_btl_velo_descriptor_t *) descriptor)->send.collectable = true;
+    if (!packs) {
+        void *data;
+        opal_convertor_get_current_pointer(convertor, &data);
+        descriptor->des_segments[1].seg_addr.pval = data;
+        descriptor->des_segments[1].seg_len = *size;
+        descriptor->des_segment_count = 2;
+        return descriptor;
     }
     struct iovec iov = {.iov_base = (char *) descriptor->des_segments[0].seg_addr.pval + reserve, .iov_len = *size};
     uint32_t iov_count = 1;
