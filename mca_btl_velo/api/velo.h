@@ -95,8 +95,9 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
 velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
                           const void* payload, size_t payload_bytes);
 
-/* Sends, or queues what credits do not allow yet: VELO_OK or VELO_QUEUED. Messages to one peer stay in order.
- */
+/* Sends, or queues what credits do not allow yet: VELO_OK or VELO_QUEUED, the latter also for a collectable
+ * one that leaves for another node with later ones, or when the network has sent what it holds. Messages to
+ * one peer stay in order. */
 velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send);
 
 /* Bytes of messages that wait in the queue of this peer. */

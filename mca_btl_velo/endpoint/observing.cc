@@ -108,6 +108,9 @@ void Engine::look_around() {
 void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
     const flow::PeerFlow& flow = peer.counts();
     const mailbox::Reader<>& reader = peer.domain.reader;
+    std::size_t waiting = peer.queue.bytes();
+    for (const velo_send* held = peer.leaving.front(); held != nullptr; held = held->next)
+        waiting += held->bytes[0] + held->bytes[1];
     const char* what = "a free slot";
     char numbers[320];
     if (peer.link.holds_some()) {
@@ -130,12 +133,12 @@ void Engine::warn_of_stall(Peer& peer, std::uint64_t quiet_ns) {
         std::snprintf(numbers, sizeof numbers, "no credits are counted on this path: its mailbox is full");
     }
     std::string text = "no progress towards process " + name_of(peer) + " for " +
-                       std::to_string(seconds(quiet_ns)) + " s: " + std::to_string(peer.queue.bytes()) +
+                       std::to_string(seconds(quiet_ns)) + " s: " + std::to_string(waiting) +
                        " bytes wait for " + what + " (" + numbers +
                        "). That process may be computing without calling MPI, or be stopped. "
                        "btl_velo_stall_warning sets the seconds until this warning, 0 for none";
     config_.log(config_.context, 0, text.c_str());
-    trace_.stall(peer, trace::Kind::kStallWarning, seconds(quiet_ns), peer.queue.bytes());
+    trace_.stall(peer, trace::Kind::kStallWarning, seconds(quiet_ns), waiting);
     trace_.flush();
 }
 

@@ -1,5 +1,5 @@
-// When messages wait for credits, or for a free slot: how often, how long, and a warning when it takes too
-// long. Called where a message is queued and where a queue moves, never for a message that can go.
+// When messages wait for credits, a free slot or the network: how often, how long, and a warning when it
+// takes too long. Called where a message is queued and where a queue moves, never for a message that can go.
 #pragma once
 
 #include <atomic>
