@@ -29,8 +29,8 @@ const void* velo_messenger_address(const velo_messenger* messenger, size_t* byte
 velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, const void* address,
                                    size_t bytes);
 
-/* A small message that is not synchronous to another process, if it can leave at once; false: nothing has happened.
- * The short way of velo_message_start. */
+/* A small message that is not synchronous to another process, if it can leave at once; false: nothing has
+ * happened. The short way of velo_message_start. */
 bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,
                       int32_t tag, const void* data, size_t bytes);
 

@@ -44,13 +44,7 @@ struct Cursor {
     std::uint32_t index;
     std::uint16_t lap;
 
-    void advance(std::uint32_t capacity) {
-        // Without a branch: the end of the ring is met too seldom to be predicted.
-        const bool end = ++index == capacity;
-        index &= end - 1U;
-        lap = static_cast<std::uint16_t>(lap + end);
-    }
-    // By a whole run: `packets` <= capacity.
+    // `packets` <= capacity.
     void advance(std::uint32_t capacity, std::uint32_t packets) {
         index += packets;
         if (index >= capacity) {

@@ -53,7 +53,7 @@ class Interleaving {
         for (std::uint32_t number = 0; number < kPackets;) {
             mailbox::Cursor at{};
             std::uint32_t count = writer.try_reserve(1, std::min(2U, kPackets - number), &at);
-            for (; count > 0; --count, at.advance(capacity_)) store(writer, at, {id, number++});
+            for (; count > 0; --count, at.advance(capacity_, 1)) store(writer, at, {id, number++});
         }
     }
 

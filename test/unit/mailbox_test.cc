@@ -91,7 +91,7 @@ TEST(MailboxTest, payload_of_a_train_never_passes_for_a_header_of_the_next_round
             header.length = static_cast<std::uint16_t>(wire::run_capacity(packets));
             Cursor later = at;
             for (std::uint32_t k = 1; k < packets; ++k) {
-                later.advance(capacity);
+                later.advance(capacity, 1);
                 wire::Header forged = data_from(999);
                 forged.lap = static_cast<std::uint16_t>(later.lap + 1);
                 std::uint64_t word = forged.pack();
@@ -132,7 +132,7 @@ TEST(MailboxTest, a_full_mailbox_refuses_without_credits_and_takes_as_much_as_wa
     auto reader = mailbox.reader();
     Cursor at{};
     EXPECT_EQ(writer.try_reserve(1, 6, &at), 4U);
-    for (int i = 0; i < 4; ++i, at.advance(4)) writer.publish(at, data_from(0));
+    for (int i = 0; i < 4; ++i, at.advance(4, 1)) writer.publish(at, data_from(0));
     EXPECT_EQ(writer.try_reserve(1, 1, &at), 0U);
 
     ASSERT_NE(reader.poll(), 0U);

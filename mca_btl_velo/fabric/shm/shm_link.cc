@@ -75,7 +75,7 @@ void ShmLink::store_run(mailbox::Cursor at, wire::Header header, const MessageVi
 // takes its line away each time that it does so.
 void ShmLink::store_train(mailbox::Cursor at, const MessageView& message, std::size_t offset,
                           std::size_t bytes) {
-    at.advance(writer_.capacity());
+    at.advance(writer_.capacity(), 1);
     std::byte* to = writer_.slot(at);
     std::size_t head = std::min(bytes, std::size_t{writer_.capacity() - at.index} * kPacketBytes);
     for (std::size_t line = 0; line < head; line += kPacketBytes) platform::prefetch_for_write(to + line);
@@ -84,7 +84,7 @@ void ShmLink::store_train(mailbox::Cursor at, const MessageView& message, std::s
 }
 
 void ShmLink::demote(mailbox::Cursor at, std::uint32_t packets) {
-    for (; packets > 0; --packets, at.advance(writer_.capacity())) platform::demote(writer_.slot(at));
+    for (; packets > 0; --packets, at.advance(writer_.capacity(), 1)) platform::demote(writer_.slot(at));
 }
 
 bool ShmLink::begin_reference(bool granted) {
@@ -108,7 +108,7 @@ void ShmLink::prepare(std::uint32_t packets) {
     for (packets = std::min(packets + 1, std::min(kPreparedPackets, writer_.capacity())); packets > 0;
          --packets) {
         platform::prefetch_for_write(writer_.slot(at));
-        at.advance(writer_.capacity());
+        at.advance(writer_.capacity(), 1);
     }
 }
 

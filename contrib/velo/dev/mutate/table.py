@@ -39,8 +39,6 @@ _MAILBOX_ROWS = [
     Mutation("a slot at the end of the ring is located in the round before", _MAILBOX + "layout.h",
              "while (index >= capacity_) {", "while (index > capacity_) {",
              _unit("MailboxTest.a_position_maps_to_the_same_slot_and_lap_as_division_does")),
-    Mutation("the lap does not go on with the ring", _MAILBOX + "layout.h",
-             "lap = static_cast<std::uint16_t>(lap + end);", "", _unit("MailboxTest.packets_keep_their_order_over_many_laps*")),
     Mutation("the lap does not go on after a run", _MAILBOX + "layout.h",
              "index -= capacity;\n            ++lap;", "index -= capacity;",
              _unit("*EngineTest.trains_over_the_end_of_the_ring_arrive_whole_whatever_they_contain/static", limit_s=60)),
