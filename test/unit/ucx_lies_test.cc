@@ -11,6 +11,8 @@ namespace {
 
 class UcxLies : public PlayedPeers {
  protected:
+    using PlayedPeers::PlayedPeers;
+
     // A stranger's message has no effect; what peers send goes on arriving.
     void expect_no_effect() {
         EXPECT_TRUE(fatal_.empty()) << fatal_.front();
@@ -322,6 +324,8 @@ TEST_F(UcxLies, two_peers_that_interleave_get_everything_through) {
 
 class UcxReferences : public UcxLies {
  protected:
+    using UcxLies::UcxLies;
+
     static constexpr std::uint8_t kWhole = wire::kReference | wire::kFirst | wire::kLast;
 
     Parcel reference_of(Remote& from, std::uint8_t flags = kWhole) {
@@ -363,6 +367,28 @@ TEST_F(UcxReferences, of_which_one_overtakes_another_come_in_order) {
     ASSERT_EQ(received_.size(), 2U);
     EXPECT_EQ(received_[0][0], '1');
     EXPECT_EQ(received_[1][0], '2');
+}
+
+class UcxReferencesWithoutCredits : public UcxReferences {
+ protected:
+    UcxReferencesWithoutCredits() : UcxReferences("none") {}
+};
+
+// The second one's data comes at a later look, behind it there is no room for all that has come.
+TEST_F(UcxReferencesWithoutCredits, are_fetched_while_the_mailbox_is_full) {
+    constexpr std::size_t kReferences = 2, kParcels = 200, kBytes = 2000;
+    for (std::size_t i = 0; i < kReferences; ++i)
+        FakeUcx::send(victim_.worker, {fabric::ucx::kReferenceId, bytes_of(reference_of(remotes_[0])),
+                                       data_of(kBytes, 'r'), true});
+    for (std::size_t i = 0; i < kParcels; ++i)
+        FakeUcx::send(victim_.worker,
+                      {fabric::ucx::kParcelId,
+                       {},
+                       joined(bytes_of(parcel_of(remotes_[0], kBytes)), data_of(kBytes, 'p'))});
+    for (int i = 0; i < 1000; ++i) velo_progress(engine_);
+    ASSERT_EQ(received_.size(), kReferences + kParcels);
+    EXPECT_EQ(received_[kReferences - 1], std::string(kBytes, 'r'));
+    EXPECT_EQ(received_[kReferences], std::string(kBytes, 'p'));
 }
 
 TEST_F(UcxReferences, to_a_part_of_a_message_are_put_together_with_packets) {

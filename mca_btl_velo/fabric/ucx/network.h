@@ -187,7 +187,7 @@ class UcxNetwork final : public Network {
     std::unordered_map<std::uint32_t, Pull> pulls_;  // by Reference::place of what is in the mailbox
     std::deque<std::uint32_t> awaited_pulls_;        // to be started
     std::size_t held_bytes_ = 0;                     // of their data
-    std::uint32_t next_pull_ = 0;
+    std::uint32_t next_pull_ = 0, pulls_under_way_ = 0;
     std::vector<Arrival> arrivals_;
     std::vector<Placed> placed_;
     std::vector<void*> sent_;

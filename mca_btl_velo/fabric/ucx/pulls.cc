@@ -88,6 +88,7 @@ void UcxNetwork::start_pulls() {
 void UcxNetwork::start(Pull& pull) {
     hold(pull);
     pull.state = Pull::State::kUnderWay;
+    ++pulls_under_way_;
     ucp_request_param_t params{};
     params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     params.cb.recv_am = on_pulled;
@@ -104,6 +105,7 @@ void UcxNetwork::on_pulled(void* request, ucs_status_t status, std::size_t, void
 }
 
 void UcxNetwork::end(Pull& pull, ucs_status_t status) {
+    --pulls_under_way_;
     if (status == UCS_OK)
         pull.state = Pull::State::kHere;
     else

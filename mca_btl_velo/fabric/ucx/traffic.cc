@@ -361,7 +361,8 @@ void UcxNetwork::limit_connections() {
 bool UcxNetwork::progress() {
     if (looks_ > 0 && ++polls_ % kLookPolls == 0) limit_connections();
     bool moved = false;
-    if (intake_.settle()) moved = ucp_worker_progress(worker_) != 0;
+    // While the mailbox is full nothing more is taken in; but the next in it may wait for data.
+    if (intake_.settle() || pulls_under_way_ > 0) moved = ucp_worker_progress(worker_) != 0;
     if (!due_.empty()) {
         for (Remote* remote : std::exchange(due_, {})) pump(*remote);
     }
