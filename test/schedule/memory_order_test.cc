@@ -172,7 +172,7 @@ Program train() {
         mailbox::Cursor at{};
         require(writer.try_reserve(2, 2, &at) == 2, "no room in an empty mailbox");
         mailbox::Cursor second = at;
-        second.advance(kCapacity);
+        second.advance(kCapacity, 1);
         write(writer.slot(second), kLikeAHeader);
         write(writer.payload(at), kHead);
         writer.publish(at, {wire::PacketKind::kData, wire::kFirst | wire::kLast, 0,
