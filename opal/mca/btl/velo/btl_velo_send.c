@@ -128,18 +128,16 @@ RARE static int sendi_with_gaps(mca_btl_base_module_t *btl, struct mca_btl_base_
                            uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
     int rc = OPAL_ERR_OUT_OF_RESOURCE;
-    mca_btl_base_descriptor_t *packed = 0 == velo_peer_queued_bytes(mca_btl_velo_peer(endpoint))
-                                            ? mca_btl_velo_alloc(btl, endpoint, order, payload_size, flags)
-                                            : NULL;
+    size_t bytes = payload_size, start = 0;
+    mca_btl_base_descriptor_t *packed =
+        0 == velo_peer_queued_bytes(mca_btl_velo_peer(endpoint))
+            ? mca_btl_velo_prepare_src(btl, endpoint, convertor, order, 0, &bytes, flags)
+            : NULL;
     if (NULL != packed) {
-        struct iovec iov = {.iov_base = packed->des_segments[0].seg_addr.pval, .iov_len = payload_size};
-        uint32_t iov_count = 1;
-        size_t bytes = payload_size, start = 0;
         opal_convertor_t contiguous;
         OBJ_CONSTRUCT(&contiguous, opal_convertor_t);
-        (void) opal_convertor_pack(convertor, &iov, &iov_count, &bytes);
-        (void) opal_convertor_copy_and_prepare_for_send(convertor, &opal_datatype_uint1, payload_size, iov.iov_base, 0,
-                                                        &contiguous);
+        (void) opal_convertor_copy_and_prepare_for_send(convertor, &opal_datatype_uint1, payload_size,
+                                                        packed->des_segments[0].seg_addr.pval, 0, &contiguous);
         if (!opal_convertor_need_buffers(&contiguous)) {
             rc = mca_btl_velo_sendi(btl, endpoint, &contiguous, header, header_size, payload_size, order, flags, tag, NULL);
         }
