@@ -5,6 +5,11 @@
 #include "common.h"
 
 int main(int argc, char** argv) {
+    /* Before Open MPI has threads of its own, which would be told otherwise. */
+    sigset_t all_have_come;
+    sigemptyset(&all_have_come);
+    sigaddset(&all_have_come, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &all_have_come, NULL);
     start(&argc, &argv);
     const char* how = argc > 1 ? argv[1] : "send";
     const int count = (int)argument(argc, argv, 2, 40), bytes = (int)argument(argc, argv, 3, 8);
@@ -17,10 +22,6 @@ int main(int argc, char** argv) {
     }
     unsigned char* data = allocate((size_t)width + 1);
     pid_t sender = getpid();
-    sigset_t all_have_come;
-    sigemptyset(&all_have_come);
-    sigaddset(&all_have_come, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &all_have_come, NULL);
     MPI_Bcast(&sender, sizeof sender, MPI_BYTE, 0, MPI_COMM_WORLD);
     /* Nobody waits until the connection for a buffered one is made. */
     if (buffered && my_rank < 2) {
