@@ -77,6 +77,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
                             .granted = peer.policy().limited(),
                             .whole = false,
                             .rested = manner.demote,
+                            .stays = send.collectable,
                             .framing = manner.framing};
         burst.packets =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.ledger().credits(peer)));
@@ -122,6 +123,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .granted = peer.policy().limited(),
                         .whole = true,
                         .rested = manner.demote,
+                        .stays = false,
                         .framing = manner.framing};
     if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;

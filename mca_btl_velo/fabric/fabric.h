@@ -83,6 +83,7 @@ struct Burst {
     bool granted;             // the flow control has room for all of them
     bool whole;               // not granted: carry all or none
     bool rested;              // nothing went this way for a while: the latency counts, not the rate
+    bool stays;               // the message is left where it is until Link::holds_some says no
     const wire::Framing& framing;
 };
 

@@ -107,6 +107,7 @@ class Interceptor::Way final : public Link {
         hold([this, burst, data = std::move(data)] {
             Burst held = burst;
             held.message = {{data.data(), nullptr}, {data.size(), 0}};
+            held.stays = false;
             return inner_->carry(held).packets > 0;
         });
         return {burst.packets, bytes_carried(burst)};
@@ -123,6 +124,7 @@ class Interceptor::Way final : public Link {
                           .granted = granted,
                           .whole = true,
                           .rested = rested,
+                          .stays = false,
                           .framing = wire::kClassicFraming};
         return carry(burst).packets > 0;
     }

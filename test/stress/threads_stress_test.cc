@@ -76,6 +76,7 @@ class ThreadsStressTest : public ::testing::TestWithParam<bool> {
                                           GetParam(),
                                           false,
                                           number % 2 == 0,
+                                          false,
                                           kFraming});
                 }
                 if (carried.packets == 0) sched_yield();

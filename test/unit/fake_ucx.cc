@@ -90,13 +90,43 @@ struct Unsent {
     void* request() { return this; }
     // Packs in pieces, as where a segment is shorter than the message.
     void leave() const {
-        constexpr std::size_t kPiece = 50;
+        constexpr std::size_t kPiece = 50;  // at first
         std::vector<std::byte> data(operations.packed_size(state));
         for (std::size_t at = 0; at < data.size();)
-            at += operations.pack(state, at, data.data() + at, std::min(kPiece, data.size() - at));
+            at += operations.pack(state, at, data.data() + at,
+                                  std::min(std::max(kPiece, at), data.size() - at));
         operations.finish(state);
         put(to, {id, {}, std::move(data), false});
     }
+};
+
+// Several pieces of memory as one.
+const ucp_generic_dt_ops_t kPieces{
+    .start_pack = [](void*, const void* pieces, std::size_t count) -> void* {
+        const auto* first = static_cast<const ucp_dt_iov_t*>(pieces);
+        return new std::vector<ucp_dt_iov_t>(first, first + count);
+    },
+    .start_unpack = nullptr,
+    .packed_size =
+        [](void* state) {
+            std::size_t bytes = 0;
+            for (const ucp_dt_iov_t& piece : *static_cast<std::vector<ucp_dt_iov_t>*>(state))
+                bytes += piece.length;
+            return bytes;
+        },
+    .pack =
+        [](void* state, std::size_t from, void* to, std::size_t room) {
+            std::vector<std::byte> all;
+            for (const ucp_dt_iov_t& piece : *static_cast<std::vector<ucp_dt_iov_t>*>(state)) {
+                const auto* data = static_cast<const std::byte*>(piece.buffer);
+                all.insert(all.end(), data, data + piece.length);
+            }
+            const std::size_t count = std::min(room, all.size() - from);
+            std::memcpy(to, all.data() + from, count);
+            return count;
+        },
+    .unpack = nullptr,
+    .finish = [](void* state) { delete static_cast<std::vector<ucp_dt_iov_t>*>(state); },
 };
 
 std::deque<Unsent>& busy() {
@@ -243,7 +273,7 @@ void ucp_dt_destroy(ucp_datatype_t datatype) {
     delete reinterpret_cast<ucp_generic_dt_ops_t*>(datatype);
 }
 
-// The data leaves at once: no request is ever open, unless the test says so.
+// Contiguous data leaves at once, other data unless the test says that the network is busy.
 ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h endpoint, unsigned id, const void* header, std::size_t header_bytes,
                                  const void* data, std::size_t bytes, const ucp_request_param_t* params) {
     const bool announced = (params->flags & UCP_AM_SEND_FLAG_RNDV) != 0;
@@ -251,7 +281,9 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h endpoint, unsigned id, const void* hea
         put(endpoint->to, {id, copy_of(header, header_bytes), copy_of(data, bytes), announced});
         return nullptr;
     }
-    const auto& operations = *reinterpret_cast<ucp_generic_dt_ops_t*>(params->datatype);
+    const auto& operations = params->datatype == ucp_dt_make_iov()
+                                 ? kPieces
+                                 : *reinterpret_cast<ucp_generic_dt_ops_t*>(params->datatype);
     void* const state = operations.start_pack(nullptr, data, bytes);
     busy().push_back({endpoint->to, id, operations, state, *params});
     if (FakeUcx::is_busy) return busy().back().request();

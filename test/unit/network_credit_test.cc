@@ -100,7 +100,8 @@ class NetworkBursts : public PlayedPeers {
  protected:
     static constexpr int kLeaveAtOnce = 8;
 
-    explicit NetworkBursts(const char* flow_control = "static") : PlayedPeers(flow_control) {}
+    explicit NetworkBursts(const char* flow_control = "static", std::uint32_t slots_per_peer = 64)
+        : PlayedPeers(flow_control, false, slots_per_peer) {}
 
     struct Sent {
         velo_send send;
@@ -112,7 +113,9 @@ class NetworkBursts : public PlayedPeers {
         sent.by = this;
         sent.text = text;
         sent.send.part[0] = sent.text.data();
-        sent.send.bytes[0] = sent.text.size();
+        sent.send.bytes[0] = std::min<std::size_t>(sent.text.size(), 14);  // as an upper layer's header
+        sent.send.part[1] = sent.text.data() + sent.send.bytes[0];
+        sent.send.bytes[1] = sent.text.size() - sent.send.bytes[0];
         sent.send.tag = 1;
         sent.send.collectable = collectable;
         sent.send.done = [](velo_send* send, velo_status) { ++reinterpret_cast<Sent*>(send)->by->left_; };
@@ -233,6 +236,65 @@ TEST_F(NetworkBursts, arrive_as_they_were_sent_when_the_network_was_busy) {
     FakeUcx::free_network();
     const std::vector<std::vector<std::string>> once{{sent}};
     EXPECT_EQ(got(), once);
+}
+
+class LongNetworkBursts : public NetworkBursts {
+ protected:
+    static constexpr std::size_t kLong = 20'000;
+
+    LongNetworkBursts() : NetworkBursts("static", 16'384) {}
+
+    // As "c 3, d 1": a text of three times c and one of once d.
+    static std::string short_of(const std::vector<std::string>& texts) {
+        std::string all;
+        for (const std::string& text : texts)
+            for (std::size_t at = 0, end; at < text.size(); at = end) {
+                end = std::min(text.find_first_not_of(text[at], at), text.size());
+                all += std::string(all.empty() ? ""
+                                   : at == 0   ? ", "
+                                               : "+") +
+                       text[at] + ' ' + std::to_string(end - at);
+            }
+        return all;
+    }
+};
+
+// The memory is the sender's again when the message has left, and not before: what it changes too early
+// shows.
+TEST_F(LongNetworkBursts, are_taken_from_where_they_are_unless_their_owner_may_compute) {
+    FakeUcx::is_busy = true;
+    for (const bool collectable : {false, true}) {
+        const bool waits = start(std::string(kLong, 'a'), collectable) == VELO_QUEUED;
+        EXPECT_EQ(waits, collectable);
+        sends_.back()->text.assign(kLong, 'b');
+    }
+    EXPECT_TRUE(fatal_.empty());
+    EXPECT_EQ(left_, 0);
+    FakeUcx::free_network();
+    std::vector<std::string> arrived;
+    for (const std::vector<std::string>& together : got()) arrived.push_back(short_of(together));
+    EXPECT_EQ(arrived, (std::vector<std::string>{"a 20000", "a 14+b 19986"}));
+    velo_progress(engine_);
+    EXPECT_EQ(left_, 1);
+}
+
+TEST_F(LongNetworkBursts, leave_in_order_with_short_ones_and_not_too_many_at_once) {
+    begin();
+    std::vector<std::string> sent;
+    for (int i = 0; i < 20; ++i) {
+        sent.emplace_back(i % 3 == 0 ? 5 : kLong, static_cast<char>('a' + i));
+        EXPECT_EQ(start(sent.back()), VELO_QUEUED);
+    }
+    settle();
+    std::vector<std::string> arrived;
+    for (const std::vector<std::string>& together : got()) {
+        std::size_t bytes = 0;
+        for (const std::string& text : together) bytes += sizeof(Parcel) + text.size();
+        EXPECT_LE(bytes, std::size_t{128} * 1024);
+        arrived.insert(arrived.end(), together.begin(), together.end());
+    }
+    EXPECT_EQ(short_of(arrived), short_of(sent));
+    EXPECT_EQ(left_, 20);
 }
 
 class NetworkBurstsWithoutCredits : public NetworkBursts {

@@ -53,14 +53,15 @@ struct Remote {
 
 class PlayedPeers : public ::testing::Test {
  protected:
-    explicit PlayedPeers(const char* flow_control = "dynamic", bool delay_credits = false) {
+    explicit PlayedPeers(const char* flow_control = "dynamic", bool delay_credits = false,
+                         std::uint32_t slots_per_peer = 64) {
 #ifdef VELO_CHECKED
         endpoint::Engine::violations_abort = false;
 #endif
         velo_config config = velo_default_config();
         config.flow_control = flow_control;
         config.delay_credits = delay_credits;
-        config.slots_per_peer = 64;
+        config.slots_per_peer = slots_per_peer;
         config.credit_slots = 2;
         config.piggyback = true;
         config.packet_trains = true;

@@ -57,7 +57,7 @@ TEST(ShmLinkTest, a_plain_run_is_stored_as_any_other_wherever_it_begins) {
                 Box plain(used), general(used);
                 plain.link().carry_plain_run(message.view, 9, packets, rested);
                 (void)general.link().carry({message.view, 0, packets, wire::PacketKind::kData, 9, 0, 0, true,
-                                            true, rested, kOneTrain});
+                                            true, rested, false, kOneTrain});
                 ASSERT_EQ(plain.bytes(), general.bytes()) << head << " of " << total << " at " << used;
                 ASSERT_EQ(plain.written(), general.written());
             }
@@ -71,8 +71,8 @@ TEST(ShmLinkTest, a_plain_packet_is_stored_as_any_other) {
             const Message message(head, total);
             Box plain(kSlots - 1), general(kSlots - 1);
             plain.link().carry_plain_packet(message.view, 200, total % 2 == 0);
-            (void)general.link().carry(
-                {message.view, 0, 1, wire::PacketKind::kData, 200, 0, 0, true, true, false, kOneTrain});
+            (void)general.link().carry({message.view, 0, 1, wire::PacketKind::kData, 200, 0, 0, true, true,
+                                        false, false, kOneTrain});
             ASSERT_EQ(plain.bytes(), general.bytes()) << head << " of " << total;
         }
     }

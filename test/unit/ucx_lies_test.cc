@@ -40,6 +40,15 @@ TEST_F(UcxLies, a_parcel_with_a_wrong_key_has_no_effect) {
     expect_no_effect();
 }
 
+TEST_F(UcxLies, a_parcel_with_a_wrong_key_behind_a_right_one_has_no_effect) {
+    say(remotes_[0], "right");
+    Parcel parcel = parcel_of(remotes_[0], 5);
+    parcel.key ^= 1;
+    say(parcel, Bytes(5));
+    EXPECT_EQ(received_, std::vector<std::string>{"right"});
+    EXPECT_TRUE(fatal_.empty());
+}
+
 TEST_F(UcxLies, a_parcel_under_a_name_that_nobody_has_is_without_effect) {
     Remote stranger;
     stranger.name = kStranger;

@@ -42,15 +42,16 @@ const char* Intake::arrive(std::uint32_t index, const Parcel& parcel, std::span<
     return fault;
 }
 
-bool Intake::pass(std::uint32_t index, const Parcel& parcel) {
+std::uint32_t Intake::pass(std::uint32_t index, const Parcel& parcel) {
     Sender& sender = senders_[index];
+    const std::uint64_t slots = slots_of(parcel);
     const bool empty = ring_->pointers.write.load(std::memory_order_relaxed) ==
                        ring_->pointers.read.load(std::memory_order_relaxed);
     if (!empty || parcel.sequence != sender.expected || !sender.early.empty() || !waiting_.empty() ||
-        slots_of(parcel) > capacity_)
-        return false;
+        slots > capacity_)
+        return 0;
     ++sender.expected;
-    return true;
+    return static_cast<std::uint32_t>(slots);
 }
 
 const char* Intake::take(std::uint32_t sender, const Parcel& parcel, std::span<const std::byte> payload) {

@@ -28,9 +28,9 @@ class Intake {
     // A parcel of `sender` whose key was right. Returns what is wrong with it, nullptr if nothing: a
     // protocol error of that sender.
     const char* arrive(std::uint32_t sender, const Parcel& parcel, std::span<const std::byte> payload);
-    // True if the parcel needs not be stored: it is the next of its sender, and all before it has been
-    // retrieved. The caller takes it then.
-    bool pass(std::uint32_t sender, const Parcel& parcel);
+    // The slots that the parcel would take, if it needs not be stored: it is the next of its sender, and all
+    // before it has been retrieved. The caller takes it then. 0: it has to arrive.
+    std::uint32_t pass(std::uint32_t sender, const Parcel& parcel);
     // Stores what had to wait for room. True if nothing waits any more: without credits, nothing may be taken
     // from the network before.
     bool settle();

@@ -48,6 +48,7 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
     : config_(config),
       names_(config.peers, config.peers + config.flow.peers),
       intake_(planned_slots(config), config.flow.total_peers(), config.limited),
+      last_sender_{UINT64_MAX, config.flow.total_peers()},
       receiver_(&receiver) {
     spares_.reserve(kMostSpares);
     for (std::uint32_t i = 0; i < config.flow.total_peers(); ++i) {
@@ -159,6 +160,11 @@ void UcxNetwork::open_packing() {
     };
     operations.finish = [](void*) {};
     require(ucp_dt_create_generic(&operations, this, &packing_), "datatype");
+    packing_params_.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                                   UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_DATATYPE;
+    packing_params_.cb.send = on_sent;
+    packing_params_.flags = UCP_AM_SEND_FLAG_EAGER;
+    packing_params_.datatype = packing_;
 }
 
 void UcxNetwork::set_handler(unsigned id, ucp_am_recv_callback_t handler, std::uint32_t flags) {

@@ -76,8 +76,9 @@ class UcxNetwork final : public Network {
     std::vector<flow::PeerIndex> left() override;
 
     std::uint32_t refusal_limit() const { return config_.refusal_limit; }
-    // For the links: sends one parcel; the data is copied. Under the engine's lock.
-    void send(Remote& to, Parcel parcel, const MessageView& message, std::size_t offset);
+    // For the links: sends one parcel. The data is copied, unless it stays: then UCX may read it until
+    // nothing of that peer is outstanding. Under the engine's lock.
+    void send(Remote& to, Parcel parcel, const MessageView& message, std::size_t offset, bool stays);
     // The data stays where it is; see Referred.
     void send_reference(Remote& to, Parcel parcel, const Referred& what);
 
@@ -94,14 +95,19 @@ class UcxNetwork final : public Network {
     void close_endpoints();
     bool all_tcp() const;
     std::unique_ptr<Flight> take_flight(Remote& to);
-    void launch(std::unique_ptr<Flight> flight, unsigned id, const std::byte* data, std::size_t bytes,
-                std::uint32_t flags);
-    void launch_packed(std::unique_ptr<Flight> flight, unsigned id);
-    void collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset);
+    void stamp(Remote& to, Parcel& parcel) const;
+    void launch(std::unique_ptr<Flight> flight, unsigned id, const void* data, std::size_t count,
+                std::uint32_t flags, ucp_datatype_t type = ucp_dt_make_contig(1));
+    void launch_packed(std::unique_ptr<Flight>& flight, unsigned id);
+    void await(std::unique_ptr<Flight>& flight, ucs_status_ptr_t request);
+    void collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset,
+                 bool stays);
     void launch_collection(Remote& to);
-    void launch_eager(std::unique_ptr<Flight> flight, unsigned id);
+    void launch_eager(std::unique_ptr<Flight>& flight, unsigned id);
+    void launch_copied(std::unique_ptr<Flight> flight, unsigned id);
     void open_packing();
     void end_flight(Flight* ended, ucs_status_t status);
+    void spare(std::unique_ptr<Flight> flight);
 
     // pulls.cc
     struct Pull {
@@ -138,6 +144,7 @@ class UcxNetwork final : public Network {
     flow::PeerIndex index_of(std::uint64_t name, bool create);
     void learn(flow::PeerIndex index, Address address);
     flow::PeerIndex sender_of(std::uint64_t key, std::uint64_t name);
+    [[gnu::noinline]] flow::PeerIndex other_sender_of(std::uint64_t key, std::uint64_t name);
     void broke(Remote& remote, ucs_status_t status);
     void refuse(const char* what);
     // What a callback of UCX does: nothing may be thrown through UCX.
@@ -176,12 +183,18 @@ class UcxNetwork final : public Network {
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_datatype_t packing_ = 0;  // of a Flight, which UCX copies from
+    ucp_request_param_t packing_params_{};
     Address own_;
     std::vector<std::byte> packed_;
     Intake intake_;
     std::deque<Remote> remotes_;  // by index
     std::uint32_t strangers_ = 0;
-    bool fragments_ = false;                         // how data past the mailbox travels, see bulk.cc
+    struct {
+        std::uint64_t name;
+        flow::PeerIndex index;
+    } last_sender_;                 // of a parcel; a name stays whose it is, and UINT64_MAX is nobody's
+    bool fragments_ = false;        // how data past the mailbox travels, see bulk.cc
+    std::unique_ptr<Flight> next_;  // of a parcel of its own
     std::vector<std::unique_ptr<Flight>> spares_;    // for the next sends
     std::vector<Remote*> due_;                       // whose window has room again
     std::unordered_map<std::uint32_t, Pull> pulls_;  // by Reference::place of what is in the mailbox

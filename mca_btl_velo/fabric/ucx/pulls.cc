@@ -18,9 +18,7 @@ constexpr std::size_t kPullWindow = std::size_t{256} * 1024;
 
 void UcxNetwork::send_reference(Remote& to, Parcel parcel, const Referred& what) {
     if (to.broken != UCS_OK) return;  // check_lost will tell
-    parcel.key = to.address.key;
-    parcel.sender = config_.process_name;
-    parcel.sequence = to.next_sequence++;
+    stamp(to, parcel);
     auto flight = take_flight(to);
     flight->unread = what.unread;
     flight->put_header(parcel);

@@ -37,6 +37,9 @@ struct Flight {
     std::size_t bulk_bytes;
     std::atomic<std::uint32_t>* unread;  // of what it refers to, nullptr: it does not; see Referred
     std::vector<std::byte> header, data;
+    // Of parcels that are collected: in `data`, and where they are.
+    std::size_t filled;
+    std::vector<ucp_dt_iov_t> pieces;
     // Of what UCX packs: the bytes, and, until they are in `data`, where they come from.
     std::size_t bytes;
     bool copied;
@@ -46,6 +49,13 @@ struct Flight {
 
     // Packs bytes from `from` on. Returns their number.
     std::size_t pack(std::size_t from, std::byte* to, std::size_t room) const {
+        if (copied || from > 0 || room < bytes) [[unlikely]]
+            return pack_part(from, to, room);
+        std::memcpy(to, &parcel, sizeof parcel);
+        message.copy_to(to + sizeof parcel, offset, bytes - sizeof parcel);
+        return bytes;
+    }
+    [[gnu::noinline]] std::size_t pack_part(std::size_t from, std::byte* to, std::size_t room) const {
         const std::size_t count = std::min(room, bytes - from);
         if (copied) {
             std::memcpy(to, data.data() + from, count);
@@ -65,6 +75,13 @@ struct Flight {
         if (data.size() < bytes) data.resize(bytes);
         pack(0, data.data(), bytes);
         copied = true;
+    }
+
+    void append(const std::byte* piece, std::size_t size) {
+        if (!pieces.empty() && static_cast<std::byte*>(pieces.back().buffer) + pieces.back().length == piece)
+            pieces.back().length += size;
+        else
+            pieces.push_back({const_cast<std::byte*>(piece), size});
     }
 
     template <typename Header>
@@ -90,6 +107,19 @@ ucs_status_t UcxNetwork::shielded(Action action) {
         if (!thrown_) thrown_ = std::current_exception();
     }
     return UCS_OK;
+}
+
+inline void UcxNetwork::stamp(Remote& to, Parcel& parcel) const {
+    parcel.key = to.address.key;
+    parcel.sender = config_.process_name;
+    parcel.sequence = to.next_sequence++;
+}
+
+// The sender of a message with that key and name; remotes_.size() for a stranger.
+inline flow::PeerIndex UcxNetwork::sender_of(std::uint64_t key, std::uint64_t name) {
+    if (key == own_.key && name == last_sender_.name) [[likely]]
+        return last_sender_.index;
+    return other_sender_of(key, name);
 }
 
 std::string process_text(std::uint64_t name);

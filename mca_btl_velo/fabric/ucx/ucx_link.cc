@@ -69,7 +69,7 @@ void UcxLink::carry_parcel(const Burst& burst, std::uint32_t run, std::size_t by
     parcel.tag = burst.tag;
     parcel.run_packets = static_cast<std::uint8_t>(run);
     parcel.bytes = static_cast<std::uint32_t>(bytes);
-    network_.send(remote_, parcel, burst.message, offset);
+    network_.send(remote_, parcel, burst.message, offset, burst.stays);
     carried->bytes += bytes;
     carried->packets += static_cast<std::uint32_t>(slots_of(parcel));
 }
@@ -85,7 +85,7 @@ bool UcxLink::carry_packet(const MessageView& message, std::uint8_t tag, std::ui
     parcel.run_packets = 1;
     parcel.bytes = static_cast<std::uint32_t>(message.total());
     ++remote_.sent_packets;
-    network_.send(remote_, parcel, message, 0);
+    network_.send(remote_, parcel, message, 0, false);
     return true;
 }
 
@@ -106,7 +106,7 @@ void UcxLink::carry_control(wire::PacketKind kind, std::uint32_t value) {
     parcel.kind = static_cast<std::uint8_t>(kind);
     parcel.value = value;
     parcel.run_packets = 1;
-    network_.send(remote_, parcel, MessageView{}, 0);
+    network_.send(remote_, parcel, MessageView{}, 0, false);
 }
 
 }  // namespace velo::fabric::ucx

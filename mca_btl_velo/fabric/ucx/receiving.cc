@@ -1,11 +1,10 @@
-// Sending and receiving through UCX.
-#include "fabric/ucx/traffic.h"
-
+// Receiving through UCX, and what goes wrong.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "fabric/ucx/traffic.h"
 #include "fabric/ucx/user_timeout.h"
 #include "platform/failure.h"
 
@@ -20,170 +19,16 @@ constexpr std::chrono::seconds kGrace{4};
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kLookInterval{250};
 constexpr std::uint32_t kLookPolls = 64;
-// What UCX copies into one buffer of its own (UCX_TCP_TX_SEG_SIZE, 8 KiB) with its headers.
-constexpr std::size_t kPackedBytes = 8000;
-// Parcels that leave together, at most: more gain nothing, and the receiver begins later.
-constexpr std::size_t kCollectionBytes = std::size_t{64} * 1024;
-constexpr std::uint32_t kMostCollected = 64;
 
 }  // namespace
 
-// --- sending
-
-std::unique_ptr<Flight> UcxNetwork::take_flight(Remote& to) {
-    std::unique_ptr<Flight> flight;
-    if (spares_.empty()) {
-        flight = std::make_unique<Flight>();
-    } else {
-        flight = std::move(spares_.back());
-        spares_.pop_back();
-    }
-    flight->network = this;
-    flight->to = &to;
-    flight->outstanding = 0;
-    flight->bulk = nullptr;
-    flight->unread = nullptr;
-    flight->copied = false;
-    return flight;
-}
-
-// Gives it to UCX, which may be done with it at once.
-void UcxNetwork::launch(std::unique_ptr<Flight> flight, unsigned id, const std::byte* data, std::size_t bytes,
-                        std::uint32_t flags) {
-    Flight* launched = flight.release();
-    launched->to->outstanding += launched->outstanding;
-    ucp_request_param_t params{};
-    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-    params.cb.send = on_sent;
-    params.user_data = launched;
-    params.flags = flags;
-    ucs_status_ptr_t request = ucp_am_send_nbx(launched->to->endpoint, id, launched->header.data(),
-                                               launched->header.size(), data, bytes, &params);
-    if (!UCS_PTR_IS_PTR(request)) end_flight(launched, UCS_PTR_STATUS(request));
-}
-
-// The same of a parcel that UCX packs. Given as memory it would go to the kernel in three pieces, which costs
-// 0.35 us more than one; and nothing is copied here as long as UCX sends at once.
-void UcxNetwork::launch_packed(std::unique_ptr<Flight> flight, unsigned id) {
-    Flight* launched = flight.release();
-    launched->to->outstanding += launched->outstanding;
-    ucp_request_param_t params{};
-    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
-                          UCP_OP_ATTR_FIELD_DATATYPE;
-    params.cb.send = on_sent;
-    params.user_data = launched;
-    params.flags = UCP_AM_SEND_FLAG_EAGER;
-    params.datatype = packing_;
-    ucs_status_ptr_t request = ucp_am_send_nbx(launched->to->endpoint, id, nullptr, 0, launched, 1, &params);
-    if (UCS_PTR_IS_PTR(request))
-        launched->copy();
-    else
-        end_flight(launched, UCS_PTR_STATUS(request));
-}
-
-void UcxNetwork::on_sent(void* request, ucs_status_t status, void* argument) {
-    auto* flight = static_cast<Flight*>(argument);
-    UcxNetwork& network = *flight->network;
-    network.shielded([&] { network.end_flight(flight, status); });
-    ucp_request_free(request);
-}
-
-void UcxNetwork::end_flight(Flight* ended, ucs_status_t status) {
-    std::unique_ptr<Flight> flight(ended);
-    Remote& to = *flight->to;
-    to.outstanding -= flight->outstanding;
-    if (flight->unread != nullptr) flight->unread->store(0, std::memory_order_release);
-    if (status != UCS_OK) {
-        broke(to, status);
-    } else if (flight->bulk != nullptr) {
-        landed(*flight);
-    }
-    if (spares_.size() < kMostSpares) spares_.push_back(std::move(flight));
-}
-
-void UcxNetwork::send(Remote& to, Parcel parcel, const MessageView& message, std::size_t offset) {
-    if (to.broken != UCS_OK) return;  // check_lost will tell
-    parcel.key = to.address.key;
-    parcel.sender = config_.process_name;
-    parcel.sequence = to.next_sequence++;
-    if (to.series) return collect(to, parcel, message, offset);
-    auto flight = take_flight(to);
-    flight->bytes = flight->outstanding = sizeof parcel + parcel.bytes;
-    flight->parcel = parcel;
-    flight->message = message;
-    flight->offset = offset;
-    launch_eager(std::move(flight), kParcelId);
-}
-
-void UcxNetwork::collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset) {
-    const std::size_t bytes = sizeof parcel + parcel.bytes;
-    if (to.collected == kMostCollected ||
-        (to.collected > 0 && to.collection->bytes + bytes > kCollectionBytes))
-        launch_collection(to);
-    if (to.collected == 0) {
-        to.collection = take_flight(to);
-        to.collection->bytes = 0;
-        to.collection->copied = true;
-    }
-    Flight& flight = *to.collection;
-    const std::size_t needed = std::max(flight.bytes + bytes, kCollectionBytes);
-    if (flight.data.size() < needed) flight.data.resize(needed);
-    std::byte* const at = flight.data.data() + flight.bytes;
-    std::memcpy(at, &parcel, sizeof parcel);
-    message.copy_to(at + sizeof parcel, offset, parcel.bytes);
-    flight.bytes += bytes;
-    ++to.collected;
-}
-
-void UcxNetwork::launch_collection(Remote& to) {
-    to.collection->outstanding = to.collection->bytes;
-    const unsigned id = std::exchange(to.collected, 0) == 1 ? kParcelId : kParcelsId;
-    launch_eager(std::move(to.collection), id);
-}
-
-void UcxNetwork::end_series(flow::PeerIndex peer) {
-    Remote& to = remotes_[peer];
-    to.series = false;
-    if (to.collected > 0) launch_collection(to);
-}
-
-void UcxNetwork::launch_eager(std::unique_ptr<Flight> flight, unsigned id) {
-    if (flight->bytes <= kPackedBytes) return launch_packed(std::move(flight), id);
-    // Header and data in one piece: UCX has its fastest way for that.
-    flight->header.clear();
-    flight->copy();
-    const std::byte* data = flight->data.data();
-    const std::size_t bytes = flight->bytes;
-    launch(std::move(flight), id, data, bytes, UCP_AM_SEND_FLAG_EAGER);
-}
-
-// A message about this process itself.
-void UcxNetwork::say(Remote& to, unsigned id, std::span<const std::byte> payload) {
-    auto flight = take_flight(to);
-    flight->put_header(Introduction{to.address.key, config_.process_name});
-    flight->data.assign(payload.begin(), payload.end());
-    flight->outstanding = payload.size();
-    const std::byte* data = flight->data.data();
-    launch(std::move(flight), id, data, payload.size(), UCP_AM_SEND_FLAG_EAGER);
-}
-
-// A sender that is refused has at most the limit in this mailbox: all of it is reported, half at a time.
-void UcxNetwork::retrieved(flow::PeerIndex peer, std::uint32_t packets) {
-    Remote& remote = remotes_[peer];
-    remote.retrieved += packets;
-    if (remote.retrieved - remote.told < (std::uint64_t{config_.refusal_limit} + 1) / 2) return;
-    connect(remote);
-    remote.told = remote.retrieved;
-    say(remote, kRetrievedId, std::as_bytes(std::span(&remote.retrieved, 1)));
-}
-
-// --- receiving
-
-// The sender of a message with that key and name; remotes_.size() for a stranger.
-flow::PeerIndex UcxNetwork::sender_of(std::uint64_t key, std::uint64_t name) {
+flow::PeerIndex UcxNetwork::other_sender_of(std::uint64_t key, std::uint64_t name) {
     flow::PeerIndex index =
         key == own_.key ? index_of(name, false) : static_cast<flow::PeerIndex>(remotes_.size());
-    if (index == remotes_.size()) refuse("a message of a process that does not belong to this job");
+    if (index == remotes_.size())
+        refuse("a message of a process that does not belong to this job");
+    else
+        last_sender_ = {name, index};
     return index;
 }
 
@@ -203,9 +48,9 @@ const char* UcxNetwork::take_parcel(flow::PeerIndex from, const Parcel& parcel, 
     if (config_.threads || receiver_ == nullptr || !wire::is_data(kind))
         return intake_.arrive(from, parcel, {data, bytes});
     if (const char* fault = fault_of(parcel, bytes, intake_.capacity())) return fault;
-    if (!intake_.pass(from, parcel)) return intake_.arrive(from, parcel, {data, bytes});
-    return receiver_->take({from, kind, parcel.flags, parcel.tag, data, bytes,
-                            static_cast<std::uint32_t>(slots_of(parcel)), parcel.value});
+    const std::uint32_t slots = intake_.pass(from, parcel);
+    if (slots == 0) return intake_.arrive(from, parcel, {data, bytes});
+    return receiver_->take({from, kind, parcel.flags, parcel.tag, data, bytes, slots, parcel.value});
 }
 
 ucs_status_t UcxNetwork::on_parcel(void* argument, const void*, std::size_t header_bytes, void* data,
