@@ -31,7 +31,7 @@ struct velo_send {
     const void* part[2];
     size_t bytes[2];        /* sum: at most velo_config.max_message_bytes */
     uint8_t tag;            /* active message tag, given to the receiver's message callback */
-    bool collectable;       /* its owner makes progress until it has left: it may leave with others, uncopied */
+    bool collectable;       /* its owner makes progress until it has left, with others or from where it is */
     velo_send_done_fn done; /* called only after VELO_QUEUED */
     /* The engine's; the caller need not initialise these. */
     struct velo_send* next;
