@@ -71,10 +71,10 @@ inline void UcxNetwork::launch_packed(std::unique_ptr<Flight>& flight, unsigned 
 // It has not been sent at once.
 void UcxNetwork::await(std::unique_ptr<Flight>& flight, ucs_status_ptr_t request) {
     if (!UCS_PTR_IS_PTR(request)) return broke(*flight->to, UCS_PTR_STATUS(request));
-    flight->copy();
-    flight->outstanding = flight->bytes;
-    flight->to->outstanding += flight->bytes;
-    (void)flight.release();  // UCX has it now
+    Flight& held = *flight.release();  // UCX has it now
+    held.copy();
+    held.outstanding = held.bytes;
+    held.to->outstanding += held.bytes;
 }
 
 void UcxNetwork::on_sent(void* request, ucs_status_t status, void* argument) {
