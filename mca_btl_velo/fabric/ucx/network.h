@@ -101,7 +101,7 @@ class UcxNetwork final : public Network {
     void launch_packed(std::unique_ptr<Flight>& flight, unsigned id);
     void await(std::unique_ptr<Flight>& flight, ucs_status_ptr_t request);
     void collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset,
-                 bool stays);
+                 bool in_place);
     void launch_collection(Remote& to);
     void launch_eager(std::unique_ptr<Flight>& flight, unsigned id);
     void launch_copied(std::unique_ptr<Flight> flight, unsigned id);

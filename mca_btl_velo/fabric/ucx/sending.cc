@@ -104,9 +104,10 @@ void UcxNetwork::spare(std::unique_ptr<Flight> flight) {
 void UcxNetwork::send(Remote& to, Parcel parcel, const MessageView& message, std::size_t offset, bool stays) {
     if (to.broken != UCS_OK) return;  // check_lost will tell
     stamp(to, parcel);
-    if (to.series) return collect(to, parcel, message, offset, stays);
-    if (stays && parcel.bytes >= kInPlaceBytes) [[unlikely]] {
-        collect(to, parcel, message, offset, stays);
+    const bool in_place = stays && parcel.bytes >= kInPlaceBytes;
+    if (to.series) return collect(to, parcel, message, offset, in_place);
+    if (in_place) [[unlikely]] {
+        collect(to, parcel, message, offset, in_place);
         return launch_collection(to);
     }
     if (next_ == nullptr) [[unlikely]]
@@ -120,10 +121,9 @@ void UcxNetwork::send(Remote& to, Parcel parcel, const MessageView& message, std
 }
 
 void UcxNetwork::collect(Remote& to, const Parcel& parcel, const MessageView& message, std::size_t offset,
-                         bool stays) {
+                         bool in_place) {
     const std::size_t first = offset < message.bytes[0] ? message.bytes[0] - offset : 0;
-    const std::size_t head =
-        stays && parcel.bytes >= kInPlaceBytes ? std::min<std::size_t>(first, parcel.bytes) : parcel.bytes;
+    const std::size_t head = in_place ? std::min<std::size_t>(first, parcel.bytes) : parcel.bytes;
     const std::size_t bytes = sizeof parcel + parcel.bytes, copied = sizeof parcel + head;
     if (to.collected == kMostCollected ||
         (to.collected > 0 &&

@@ -201,7 +201,7 @@ _ENGINE_ROWS = [
     Mutation("what its owner may change is not copied", _ENDPOINT + "sending.cc",
              ".stays = send.collectable,", ".stays = true,", _unit("LongNetworkBursts.are_taken*")),
     Mutation("long messages are copied though they stay", _UCX + "sending.cc",
-             "stays && parcel.bytes >= kInPlaceBytes ?", "stays && parcel.bytes > 2 * kInPlaceBytes ?",
+             "stays && parcel.bytes >= kInPlaceBytes;", "stays && parcel.bytes > 2 * kInPlaceBytes;",
              _unit("LongNetworkBursts.are_taken*")),
     Mutation("what leaves together has no limit but that of its copies", _UCX + "sending.cc",
              "to.collection->bytes + bytes > kCollectionBytes || ", "",
