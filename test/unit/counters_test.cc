@@ -35,9 +35,10 @@ TEST(Counters, of_a_new_engine_are_zero_but_for_credits_and_names) {
 }
 
 TEST(Counters, tell_of_a_stall_while_it_lasts_and_afterwards) {
-    for (const char* policy : {"none", "static", "dynamic"}) {
-        SCOPED_TRACE(policy);
-        Party party(PartyConfig{.size = 3, .flow_control = policy});
+    for (const auto& [policy, by_reference] : {std::pair{"none", "auto"}, std::pair{"static", "auto"},
+                                               std::pair{"dynamic", "auto"}, std::pair{"dynamic", "never"}}) {
+        SCOPED_TRACE(std::string(policy) + ", by reference " + by_reference);
+        Party party(PartyConfig{.size = 3, .flow_control = policy, .by_reference = by_reference});
         for (unsigned i = 0; i < 30; ++i) party.send(0, 2, 9, pattern(500, i));
         EXPECT_EQ(counter(party[0], "stalls"), 1U);
         EXPECT_EQ(of_peers(party[0], "peer_stalls"), (std::vector<std::uint64_t>{0, 1}));
