@@ -260,9 +260,9 @@ void velo_deposit_store(velo_peer* peer, uint64_t deposit) {
     peer->domain.engine.store_deposit(deposit);
 }
 
-void velo_deposit_end(velo_peer* peer, uint64_t deposit, size_t bytes) {
-    static_assert(noexcept(peer->domain.engine.end_deposit(*peer, deposit, bytes)));
-    peer->domain.engine.end_deposit(*peer, deposit, bytes);
+void velo_deposit_end(velo_peer* peer, uint64_t deposit) {
+    static_assert(noexcept(peer->domain.engine.end_deposit(*peer, deposit)));
+    peer->domain.engine.end_deposit(*peer, deposit);
 }
 
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,

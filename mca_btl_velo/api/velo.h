@@ -122,7 +122,7 @@ velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, ui
  * fail. */
 uint64_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
 void velo_deposit_store(velo_peer* peer, uint64_t deposit);
-void velo_deposit_end(velo_peer* peer, uint64_t deposit, size_t bytes);
+void velo_deposit_end(velo_peer* peer, uint64_t deposit);
 
 /* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's
  * processor instructions and so atomic towards its own. Needs the peer to call velo_progress. The callback's

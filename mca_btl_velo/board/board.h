@@ -104,11 +104,10 @@ class BasicBoard {
     }
     // The same, to be stored in: this member's, or that of the reader whom alone it is for. Readers have its
     // lines from when it was used before: all are asked back at once, instead of one after the other by the
-    // stores, unless those `need_none` of them.
-    std::byte* place_to_store(std::uint32_t whose, std::uint32_t bytes, std::uint32_t ahead,
-                              bool need_none) const {
+    // stores.
+    std::byte* place_to_store(std::uint32_t whose, std::uint32_t bytes, std::uint32_t ahead) const {
         std::byte* const place = this->place(whose, bytes, ahead);
-        if (bytes <= kInLine || need_none) return place;
+        if (bytes <= kInLine) return place;
         for (std::uint32_t at = 0; at < bytes; at += kLineBytes) platform::prefetch_for_write(place + at);
         return place;
     }
@@ -146,16 +145,6 @@ class BasicBoard {
         Atom<std::uint64_t>& mine = places_.progress[me_].reads;
         mine.store(mine.load(std::memory_order_relaxed) | std::uint64_t{1} << member,
                    std::memory_order_relaxed);
-    }
-    // So long took this member's last operation whose blocks could be read; the longest of those members' and
-    // of its own.
-    void took(std::uint64_t ticks) { places_.progress[me_].took.store(ticks, std::memory_order_relaxed); }
-    std::uint64_t longest(std::uint32_t first, std::uint32_t end) const {
-        std::uint64_t longest = places_.progress[me_].took.load(std::memory_order_relaxed);
-        for (std::uint32_t member = first; member < end; ++member)
-            longest = std::max<std::uint64_t>(longest,
-                                              places_.progress[member].took.load(std::memory_order_relaxed));
-        return longest;
     }
     // All members from `first` to before `end` can read the memory of this one.
     bool is_read_by(std::uint32_t first, std::uint32_t end) const {

@@ -17,12 +17,7 @@ const singlecopy::Mechanisms& mechanisms(const std::string& choice) {
 }  // namespace
 
 Direct::Direct(const Choice& choice, std::uint32_t members)
-    : mechanism_(choice.mechanism), from_(choice.from), readers_(members) {
-    if (members <= Shape::kMostExchange) return;
-    // Among many, blocks that each go to another one need many runs.
-    kinds_[VELO_BOARD_ALLTOALL].contest = Contest(kLeast);
-    kinds_[VELO_BOARD_SCATTER].contest = Contest(kLeastSpread);
-}
+    : mechanism_(choice.mechanism), from_(choice.from), readers_(members) {}
 
 Memory Direct::memory(const Choice& choice) {
     static const std::uint64_t cookie = platform::random_nonce();

@@ -119,7 +119,7 @@ template <typename Run>
 inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     wait_for_place(bytes, ahead);
     back(board_.me(), bytes, ahead);
-    return board_.place_to_store(board_.me(), bytes, ahead, by_string_);
+    return board_.place_to_store(board_.me(), bytes, ahead);
 }
 
 // Before this member stores in a chunk or slip of `writer`.
@@ -140,17 +140,10 @@ inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_
     backed |= 1U << part;
 }
 
-// Into a chunk of its own.
-inline void Member::store(std::byte* to, const std::byte* from, std::size_t bytes) const {
-    if (by_string_) [[unlikely]]
-        return platform::copy_by_string(to, from, bytes);
-    platform::copy(to, from, bytes);
-}
-
 inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
     if (given_) [[unlikely]]
         return;
-    store(own_place(bytes, ahead), data, bytes);
+    platform::copy(own_place(bytes, ahead), data, bytes);
     board_.publish(board_.me(), bytes, ahead);
     published_ += 1;
 }
@@ -163,11 +156,12 @@ void Member::publish_blocks(const std::byte* blocks, std::uint64_t block, std::u
     const std::uint32_t others = board_.members() - 1, me = board_.me();
     std::byte* place = own_place(bytes * others, ahead);
     if (block == bytes) {
-        store(place, blocks, std::size_t{bytes} * me);
-        store(place + std::size_t{bytes} * me, blocks + (me + 1) * block, std::size_t{bytes} * (others - me));
+        platform::copy(place, blocks, std::size_t{bytes} * me);
+        platform::copy(place + std::size_t{bytes} * me, blocks + (me + 1) * block,
+                       std::size_t{bytes} * (others - me));
     } else {
         for (std::uint32_t i = 0; i < board_.members(); ++i)
-            if (i != me) store(place + slot(i, me) * bytes, blocks + i * block, bytes);
+            if (i != me) platform::copy(place + slot(i, me) * bytes, blocks + i * block, bytes);
     }
     board_.publish(me, bytes * others, ahead);
     published_ += 1;
@@ -181,7 +175,7 @@ void Member::spread(const std::byte* blocks, std::uint64_t block, std::uint32_t 
     for (std::uint32_t i = 0; i < board_.members(); ++i) {
         if (i == board_.me()) continue;
         back(i, bytes, ahead);
-        store(board_.place_to_store(i, bytes, ahead, by_string_), blocks + i * block, bytes);
+        platform::copy(board_.place_to_store(i, bytes, ahead), blocks + i * block, bytes);
     }
     board_.publish(board_.me(), bytes, ahead);
     published_ += 1;
@@ -260,7 +254,7 @@ inline Member::Passing Member::among_all(Passing what) const {
 template <typename To>
 [[gnu::always_inline]] inline void Member::pass(const Passing& what, To to) {
     const std::uint32_t most = most_of(what.giving);
-    if (what.bytes > most || what.bytes >= Direct::kLeastTried) [[unlikely]]
+    if (what.bytes > most || what.bytes >= Direct::kLeast) [[unlikely]]
         return pass_in_runs(what, most, to);
     if (what.bytes == 0) return;
     const auto bytes = static_cast<std::uint32_t>(what.bytes), given = published_of(bytes, what.giving);
@@ -315,13 +309,9 @@ inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t blo
 [[gnu::cold, gnu::noinline]] Member::Ways Member::choose(const Passing& what) {
     if (direct_ == nullptr) direct_ = std::make_unique<Direct>(choice_, board_.members());
     Ways ways;
-    ways.began = platform::ticks();
-    ways.may_choose =
-        what.gives != nullptr && what.stays && board_.is_read_by(what.readers.first, what.readers.end);
-    if (!ways.may_choose) return ways;
-    const Direct::Way way = direct_->way(what.operation, what.bytes);
-    ways.gives = way == Direct::kDirectly;
-    by_string_ = way == Direct::kByString;
+    ways.gives = what.gives != nullptr && what.stays &&
+                 board_.is_read_by(what.readers.first, what.readers.end) &&
+                 direct_->gives(what.operation, what.bytes);
     return ways;
 }
 
@@ -355,14 +345,9 @@ inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t blo
 }
 
 [[gnu::cold, gnu::noinline]] void Member::end(const Passing& what, const Ways& ways) {
-    by_string_ = false;
     if (ways.gives)
         wait([&] { return board_.have_finished(what.readers.first, what.readers.end); },
              [this] { return board_.fault_of_readers(); }, [this] { return slowest(); });
-    board_.took(platform::ticks() - ways.began);
-    if (ways.may_choose)
-        direct_->went(what.operation, what.bytes,
-                      [&] { return board_.longest(what.readers.first, what.readers.end); });
 }
 
 // In the order of the ranks, whoever is there first.

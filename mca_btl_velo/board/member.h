@@ -145,9 +145,8 @@ class Member {
     Passing among_all(Passing what) const;
     // What goes directly of it: what this member gives, and what it has taken, a bit for each giver.
     struct Ways {
-        bool may_choose = false, gives = false;
+        bool gives = false;
         std::uint64_t taken = 0;
-        std::uint64_t began = 0;  // ticks
     };
     template <typename To>
     void pass(const Passing& what, To to);
@@ -162,14 +161,13 @@ class Member {
     void end(const Passing& what, const Ways& ways);
     // Whether its blocks may go in several ways; a run takes up to `most` of each, and publishes so much.
     bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t published) const {
-        return bytes >= Direct::kLeastTried && bytes / most < Board::kMostSilent && published > kInLine &&
+        return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent && published > kInLine &&
                board_.members() <= Board::kMostReaders && !given_;
     }
 
     void wait_for_place(std::uint32_t bytes, std::uint32_t ahead);
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
     void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead);
-    void store(std::byte* to, const std::byte* from, std::size_t bytes) const;
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead);
@@ -228,7 +226,6 @@ class Member {
     std::unique_ptr<Direct> direct_;          // from the first operation that is long enough
     bool given_ = false, is_last_ = false;    // of the run that is under way without waiting
     std::uint32_t run_ = 0, runs_given_ = 0;  // of the operation that is
-    bool by_string_ = false;  // how this member stores what it gives in the operation under way
     bool has_waited_ = false;
     std::uint32_t seen_ = 0;  // of its writers, those before
 };

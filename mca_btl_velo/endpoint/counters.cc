@@ -47,15 +47,6 @@ std::uint64_t peer_far(const Engine& engine, flow::PeerIndex index) {
 std::uint64_t far_peers(const Engine& engine) {
     return sum_over_peers(engine, peer_far);
 }
-std::uint64_t message_ways(const Engine& engine) {
-    return engine.message_ways();
-}
-std::uint64_t deposit_ways(const Engine& engine) {
-    return engine.deposit_ways();
-}
-std::uint64_t get_ways(const Engine& engine) {
-    return engine.get_ways();
-}
 std::uint64_t stalled_time(const Engine& engine) {
     return sum_over_peers(engine, peer_stalled_time);
 }

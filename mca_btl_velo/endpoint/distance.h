@@ -26,11 +26,6 @@ class Distance {
     static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 128, kAgreeing = 2;
 
     bool far() const { return far_; }
-    // The user has said so: no look is due any more.
-    void fix(bool far) {
-        far_ = far;
-        fixed_ = true;
-    }
     // A message is sent. Whether a look is due: at each until the first judgement.
     bool due() {
         if (messages_ > 0) {
@@ -38,13 +33,13 @@ class Distance {
             return false;
         }
         messages_ = known_ ? kMessagesPerLook - 1 : 0;
-        return !fixed_;
+        return true;
     }
     // The same of one that is to be sent without a look. False: one is due, and the message has not been
     // counted.
     bool passes() noexcept {
-        if ((messages_ == 0) & !fixed_) return false;
-        messages_ -= messages_ > 0;
+        if (messages_ == 0) return false;
+        --messages_;
         return true;
     }
     // The look found this in the line. Nothing is learned from a line that is as it was. True: what far()
@@ -72,7 +67,7 @@ class Distance {
     std::uint64_t shortest_ = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t written_ = 0;
     std::uint8_t messages_ = 0, looks_ = 0, agreeing_ = 0;
-    bool known_ = false, fixed_ = false, far_ = false;
+    bool known_ = false, far_ = false;
 };
 
 }  // namespace velo::endpoint

@@ -28,18 +28,17 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
       in_turn_(mailbox_.outbox_plan().in_turn_bytes(), least_in_turn()),
       outbox_(mailbox_.outbox_plan(), &in_turn_),
-      getting_(kDualCopyExpected),
       most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water),
-      references_(config, outbox_.plan().chunks() > 0, in_turn_.lap(),
-                  velo_.reader.capacity() * wire::kPacketBytes),
+      references_(config, outbox_.plan().chunks() > 0),
+      routes_(choose_routes(config, &routes_source_)),
       peers_(mailbox_.directory_entries()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
       rma_(mechanisms_, mailbox_.directory_entries(), *this),
       share_cells_(mailbox_.header().shares),
-      deposits_(mutex_, mailbox_, in_turn_, outbox_, references_.measured(), config_),
+      deposits_(mutex_, mailbox_, in_turn_, outbox_, config_),
       buffers_(config.max_message_bytes),
       first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
       single_copy_only_(shares_processors(config) || mechanisms_.forced()) {
@@ -77,6 +76,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
                    ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
                    ", single copy " + mechanisms_.description() + ", eager_limit " +
                    (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
+    description_ += ", routes " + routes_source_;
     if (config.describe_locality) description_ += ", " + platform::describe_locality();
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();

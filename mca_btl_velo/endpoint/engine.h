@@ -30,10 +30,11 @@
 #include "fabric/shm/segment.h"
 #include "flow/outbox.h"
 #include "flow/policies.h"
-#include "platform/contest.h"
 #include "platform/ticks.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
+#include "routes/sent_buffers.h"
+#include "routes/table.h"
 #include "types/engine.h"
 
 namespace velo::endpoint {
@@ -112,7 +113,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // 0 for none; after it has been told, the data; when its get is over, the end.
     std::uint64_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
     void store_deposit(std::uint64_t deposit) noexcept;
-    void end_deposit(Peer& peer, std::uint64_t deposit, std::size_t bytes) noexcept;
+    void end_deposit(Peer& peer, std::uint64_t deposit) noexcept;
     // A get with such a number of the peer's, or 0.
     velo_status transfer_deposited(Peer& peer, std::uint32_t deposit, void* local, std::uint64_t remote,
                                    std::size_t bytes, const rma::Completion& completion,
@@ -183,10 +184,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }
-    // Which of their ways have been chosen: Contest::digits; 0: there is no choice.
-    std::uint64_t message_ways() const { return references_.digits(); }
-    std::uint64_t deposit_ways() const { return single_copy_only_ ? 0 : deposits_.ways(); }
-    std::uint64_t get_ways() const { return single_copy_only_ || mechanisms_.none() ? 0 : getting_.digits(); }
+    const routes::Table& routes() const { return routes_; }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
@@ -273,12 +271,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
         bool whole;          // all of it or nothing
     };
     bool may_refer(Peer& peer);
-    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole, bool in_turn);
+    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, bool whole);
     flow::Outbox::Chunk take_in_turn(Peer& peer, std::size_t bytes);
-    void went(const Peer& peer, std::size_t bytes) {
-        if (references_.went(peer, bytes)) [[unlikely]]
-            tell_choice(config_, "messages", bytes, references_.text(bytes));
-    }
     void look_at_distance(Peer& peer) noexcept;
     void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
                         wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
@@ -374,11 +368,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
-    // How a get goes: copied by this process, through the mailbox with both at work, or copied by both.
-    enum class Route : std::uint8_t { kSingleCopy, kMailbox, kDualCopy };
-    static constexpr unsigned kRoutes = 3;
-    Route route_of(const Peer& peer, std::size_t bytes, rma::Completion& completion);
-    void got(const rma::Completion& get);
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
                             singlecopy::RemoteMemory& memory);
@@ -433,15 +422,11 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     // Bytes of a message that has come by reference, and is handed up in a copy.
     static constexpr std::size_t kLeastCopied = 3072, kMostCopied = 12UL * 1024;
     std::vector<std::byte> copied_;  // once there is one
-    // The routes of gets; below, they do not differ enough to be worth a trial; above kMostTried the data
-    // exceed the caches.
-    static constexpr std::size_t kLeastTried = 4096, kMostTried = 128UL * 1024 * 1024 - 1;
-    platform::Contest<kLeastTried, 15, 64, kRoutes, 32UL * 1024> getting_;
-    // From here on, unless the peer gets as much from here at the same time.
-    static constexpr std::size_t kDualCopyExpected = 128UL * 1024;
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
     Domain velo_;
     References references_;
+    std::string routes_source_;  // of routes_, for the log
+    routes::Table routes_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.
     std::optional<Domain> remote_;
@@ -472,6 +457,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
     Deposits deposits_;
+    routes::SentBuffers sent_buffers_;
     std::deque<rma::Help> helps_;  // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

@@ -8,12 +8,10 @@
 
 namespace velo::endpoint {
 
-// By vectors; by the processor's string instruction; past the caches, for a far reader.
-enum class Storing : std::uint8_t { kVectors, kString, kPastCaches };
+// By vectors; past the caches, for a far reader.
+enum class Storing : std::uint8_t { kVectors, kPastCaches };
 
-// For a reader at that distance, unless by string.
-inline constexpr Storing storing_for(bool far, bool by_string) {
-    if (by_string) return Storing::kString;
+inline constexpr Storing storing_for(bool far) {
     return far ? Storing::kPastCaches : Storing::kVectors;
 }
 
@@ -23,7 +21,6 @@ inline constexpr std::size_t kLeastStreamed = 1024;
 // Past the caches goes all but what lies beside the chunk's header.
 inline void fill(std::byte* to, const fabric::MessageView& message, std::size_t offset, std::size_t bytes,
                  Storing by) {
-    if (by == Storing::kString) return message.copy_to_by_string(to, offset, bytes);
     const bool streams = by == Storing::kPastCaches && bytes >= kLeastStreamed;
     const std::size_t through = streams ? -reinterpret_cast<std::uintptr_t>(to) % 64 : bytes;
     if (through > 0) message.copy_to(to, offset, through);

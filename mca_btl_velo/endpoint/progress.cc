@@ -417,7 +417,6 @@ bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
     {
         std::lock_guard lock(mutex_);
         completion = rma_.finish(peer.index, header);
-        got(completion);
     }
     if (completion.done != nullptr)
         completion.done(completion.argument, completion.status, completion.result);

@@ -36,20 +36,20 @@ void Engine::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
+    peer.refer_from = references_.from(routes_.row(peer.distance.far()).reference_from);
     tell(config_, 20, "process %s is %s", platform::process_array(peer.name).data(),
          peer.distance.far() ? "far: it shares no cache with this one" : "near");
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
-// leaves; without room if there is none. `whole`: for all of the bytes, or none. in_turn: there, if that may
-// be.
-flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole, bool in_turn) {
+// leaves; without room if there is none. `whole`: for all of the bytes, or none.
+flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
     if (!may_refer(peer)) return {};
     const bool here = peer.index < remote_first_;
     if (here && peer.has_read_all()) outbox_.free_all(peer.lent);
     const auto reading = here ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
     flow::Outbox::Chunk chunk;
-    if (in_turn && here) chunk = take_in_turn(peer, bytes);
+    if (here && References::rotates(peer, bytes)) chunk = take_in_turn(peer, bytes);
     if (chunk.room == 0)
         chunk = outbox_.take(peer.lent, bytes, reading,
                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -81,12 +81,11 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
 std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const std::size_t rest = what.message.total() - what.offset;
     const std::size_t most = (what.flags & wire::kInternal) != 0 ? std::min(rest, kPiece) : rest;
-    const unsigned way = references_.way_of(peer, most);
-    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole, way == References::kInTurn);
+    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
     fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes,
-         References::storing_of(peer, way));
+         storing_for(peer.distance.far()));
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -97,7 +96,7 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
 
 // For a peer of this node; without room if there is none.
 flow::Outbox::Chunk Engine::take_in_turn(Peer& peer, std::size_t bytes) {
-    if (!deposits_.in_turn()) return {};
+    if (!deposits_.has_memory()) return {};
     return outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), flow::Outbox::Reading::kInOrder,
                                 [this](std::uint32_t place) { return mailbox_.is_read(place); });
 }
@@ -107,12 +106,11 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     const std::size_t total = message.total();
     if (!peer.maps_us || !peer.distance.passes()) return false;
     const bool all_read = peer.has_read_all();
-    const unsigned way = references_.way_of(peer, total);
-    const bool again = way != References::kInTurn && all_read && total <= peer.kept.room &&
-                       outbox_.is_lent(peer.kept, peer.lent);
+    const bool again = all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
-        peer.kept = way == References::kInTurn ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
+        peer.kept =
+            References::rotates(peer, total) ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
         if (peer.kept.room == 0)
             peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
                                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -125,7 +123,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     }
     const fabric::shm::OutboxChunk there = mailbox_.chunk(peer.kept.place);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
-    fill(there.data, message, 0, total, References::storing_of(peer, way));
+    fill(there.data, message, 0, total, storing_for(peer.distance.far()));
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
                      peer.references_read.load(std::memory_order_acquire)};
@@ -133,7 +131,6 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     peer.link.direct().carry_plain_reference(at, peer.referred, tag);
     ++statistics_.messages_by_reference;
     left_plainly(peer, 1);
-    went(peer, total);
     return true;
 }
 
@@ -158,7 +155,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         ++count;
     }
     if (allowed == 0 || count < 2 || packets <= references_.most_in_packets(peer, allowed)) return false;
-    const flow::Outbox::Chunk chunk = lend(peer, bytes, true, false);
+    const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
     if (chunk.room == 0) return false;
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
     const bool streams = peer.distance.far() && bytes >= kLeastStreamed;

@@ -58,7 +58,7 @@ inline bool Engine::send_longer_if_plain(Peer& peer, std::uint8_t tag,
     if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
         !peer.queue.empty())
         return false;
-    if (references_.takes(peer, total)) return send_referred_if_plain(peer, tag, message);
+    if (References::takes(peer, total)) return send_referred_if_plain(peer, tag, message);
     return send_run_if_plain(peer, tag, message);
 }
 
@@ -74,7 +74,6 @@ inline bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag,
         return false;
     peer.link.direct().carry_plain_run(message, tag, count, waited_for);
     left_plainly(peer, count);
-    went(peer, total);
     return true;
 }
 

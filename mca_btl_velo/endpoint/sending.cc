@@ -96,7 +96,6 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         send.sent += carried.bytes;
     } while (send.sent < total);
     peer.lent.missed = false;
-    went(peer, total);
     return true;
 }
 
@@ -107,10 +106,8 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const std::uint64_t needed = manner.framing.packets_for(total);
     if (peer.distance.due()) look_at_distance(peer);
     if (references_.prefers(peer, total, needed, packets_allowed(peer)) &&
-        refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
-        went(peer, total);
+        refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
         return count_sent();
-    }
     if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
     const auto packets = static_cast<std::uint32_t>(needed);
     fabric::Burst burst{.message = message,
@@ -129,7 +126,6 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     peer.lent.missed = false;
     sent(peer, packets);
-    went(peer, total);
     return count_sent();
 }
 

@@ -1,6 +1,7 @@
 #include "endpoint/sizing.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -30,10 +31,9 @@ std::uint32_t peers_on(const velo_config& config, Nodes nodes) {
 }
 
 // Room for a window of long messages, too.
-std::uint64_t resolve_deposit_bytes(const velo_config& config) {
+std::uint64_t staging_bytes(const velo_config& config) {
     constexpr std::uint64_t kLeast = 2U << 20;
-    if (shares_processors(config)) return 0;  // there are none
-    return config.deposit_bytes != 0 ? config.deposit_bytes : std::max(least_in_turn(), kLeast);
+    return shares_processors(config) ? 0 : std::max(least_in_turn(), kLeast);
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
@@ -70,6 +70,17 @@ std::uint64_t least_in_turn() {
     constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
     const std::uint64_t cache = platform::second_level_cache_bytes();
     return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
+}
+
+routes::Table choose_routes(const velo_config& config, std::string* source) {
+    try {
+        return routes::Table::choose(config.routes, routes::calibration_file(), routes::processor_name(),
+                                     source);
+    } catch (const std::invalid_argument& objection) {
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_routes is \"" + std::string(config.routes) +
+                                              "\": " + objection.what() +
+                                              ". Set it to auto, safe, or what velo-info --routes prints");
+    }
 }
 
 std::uint32_t longest_sleep(const velo_config& config) {
@@ -131,7 +142,7 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.agreement = parameters::agreement_of(config);
     layout.xpmem_segment = xpmem_segment;
     layout.outbox_bytes = config.by_reference == std::string_view("never") ? 0 : config.outbox;
-    layout.deposit_bytes = layout.outbox_bytes == 0 ? 0 : resolve_deposit_bytes(config);
+    layout.deposit_bytes = layout.outbox_bytes == 0 ? 0 : staging_bytes(config);
     try {
         return fabric::shm::Segment::create(config.backing_directory, layout, probe);
     } catch (const Failure& failure) {

@@ -20,10 +20,4 @@ namespace velo::endpoint {
     config.log(config.context, level, line);
 }
 
-// A way that has turned out to be faster. `what`: messages or gets; `way`: what follows.
-inline void tell_choice(const velo_config& config, const char* what, std::size_t bytes,
-                        const char* way) noexcept {
-    tell(config, 20, "%s of %zu bytes and their like %s", what, bytes, way);
-}
-
 }  // namespace velo::endpoint

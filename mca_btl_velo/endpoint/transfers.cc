@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "endpoint/engine.h"
-#include "endpoint/telling.h"
 #include "platform/failure.h"
 #include "platform/ticks.h"
 
@@ -11,12 +10,8 @@ namespace velo::endpoint {
 namespace {
 
 // How often a process looks whether its peer has done its part of the get before: the part is on its way,
-// unless the peer is not running.
+// unless the peer is not running. With threads once, as others may wait for the mutex meanwhile.
 constexpr int kPatience = 20000;
-
-// A get through the mailbox that takes longer waits for an owner that is not in MPI: so many nanoseconds, and
-// for each byte of what is under way.
-constexpr std::uint64_t kAwayNs = 100'000, kNsPerByte = 2;
 
 // Tells the peers that this process copies what it gets.
 class Getting {
@@ -40,51 +35,20 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     if (peer.departed) [[unlikely]]
         return VELO_ERR_REMOTE;
     singlecopy::RemoteMemory* memory = rma_.memory_of(peer.index);
-    auto route = Route::kSingleCopy;
     if (memory == nullptr) {
-        route = Route::kMailbox;
-    } else if (direction == rma::Direction::kGet && by == By::kFastest && !single_copy_only_) {
-        route = route_of(peer, bytes, completion);
-    }
-    // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
-    if (route == Route::kDualCopy && is_getting(peer)) route = Route::kSingleCopy;
-    if (route == Route::kMailbox) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);
         return VELO_QUEUED;
     }
     statistics_.rma_single_copy_bytes += bytes;
     ++peer.copying;
-    if (route == Route::kDualCopy && peer.queue.empty() && peer.ledger().credits(peer) > 0)
+    // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
+    if (direction == rma::Direction::kGet && by == By::kFastest && !single_copy_only_ &&
+        routes_.row(peer.distance.far()).large(peer.crossing.bytes() > 0).both_copy(bytes) &&
+        !is_getting(peer) && peer.queue.empty() && peer.ledger().credits(peer) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
     return single_copy(peer, direction, local, remote, bytes, completion, *memory);
-}
-
-Engine::Route Engine::route_of(const Peer& peer, std::size_t bytes, rma::Completion& completion) {
-    if (bytes < kLeastTried) return Route::kSingleCopy;
-    if (bytes > kMostTried) return Route::kDualCopy;
-    if (bytes >= kDualCopyExpected && peer.crossing.bytes() > 0)
-        getting_.expect(bytes, static_cast<unsigned>(Route::kSingleCopy));
-    completion.tried = bytes;
-    completion.ticket = getting_.begin(bytes, platform::ticks);
-    const auto route = static_cast<Route>(getting_.way_of(completion.ticket));
-    if (route == Route::kMailbox) completion.began_ns = platform::now_ns();
-    return route;
-}
-
-// An owner that computes lets the reader wait through the mailbox, and both may then take as long as the
-// owner's program does whatever the route, so that blocks do not tell.
-void Engine::got(const rma::Completion& get) {
-    if (get.tried == 0) return;
-    const std::uint64_t patience = kAwayNs + get.tried * getting_.under_way(get.tried) * kNsPerByte;
-    const bool changed = get.began_ns != 0 && platform::now_ns() - get.began_ns > patience
-                             ? getting_.waited(get.tried, get.ticket, platform::ticks)
-                             : getting_.ended(get.tried, get.ticket, platform::ticks);
-    if (!changed) return;
-    constexpr const char* kTexts[kRoutes] = {"are copied by the receiver", "go through the mailbox",
-                                             "are copied by both"};
-    tell_choice(config_, "gets", get.tried, kTexts[getting_.way(get.tried)]);
 }
 
 bool Engine::is_getting(const Peer& peer) {
@@ -104,7 +68,6 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
     {
         std::lock_guard lock(mutex_);
         --peer.copying;
-        got(completion);
     }
     if (error != 0) return VELO_ERR_REMOTE;
     completion.done(completion.argument, VELO_OK, 0);
@@ -242,7 +205,8 @@ void Engine::await_shared_gets() {
     {
         std::lock_guard lock(mutex_);
         if (shared_gets_.empty()) return;
-        for (int i = 0; i < kPatience && !shared_gets_.front().complete(); ++i) {
+        const int patience = config_.threads ? 1 : kPatience;
+        for (int i = 0; i < patience && !shared_gets_.front().complete(); ++i) {
         }
     }
     finish_shared_gets();
@@ -257,7 +221,6 @@ void Engine::finish_shared_gets() {
             const bool complete = get.complete();
             if (!complete && !peers_.find(get.peer)->ending) return false;
             share_cells_.give_back(get.cell);
-            got(get.completion);
             done.push_back(get.completion);
             done.back().status = complete && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
             return true;
@@ -298,6 +261,11 @@ std::uint64_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     deposits_.announce(peer);
     if (peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer)) return 0;
     if (peer.distance.due()) look_at_distance(peer);
+    const bool cold = !sent_buffers_.again(data), both_ways = peer.crossing.bytes() > 0;
+    peer.crossing.pass();
+    if (!routes_.row(peer.distance.far()).large(both_ways).stages(bytes, cold) &&
+        rma_.memory_of(peer.index) != nullptr)
+        return 0;
     return deposits_.begin(peer, data, bytes);
 }
 
@@ -306,9 +274,9 @@ void Engine::store_deposit(std::uint64_t deposit) noexcept {
     if (deposits_.feeds()) want_housekeeping();
 }
 
-void Engine::end_deposit(Peer& peer, std::uint64_t deposit, std::size_t bytes) noexcept {
+void Engine::end_deposit(Peer& peer, std::uint64_t deposit) noexcept {
     std::lock_guard lock(mutex_);
-    deposits_.end(peer, deposit, bytes);
+    deposits_.end(peer, deposit);
 }
 
 // The number only says where to look: what it does not lead to is got from the peer's memory.

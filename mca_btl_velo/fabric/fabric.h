@@ -27,9 +27,6 @@ struct MessageView {
     void copy_to(std::byte* to, std::size_t offset, std::size_t count) const {
         copy_by(platform::copy, to, offset, count);
     }
-    void copy_to_by_string(std::byte* to, std::size_t offset, std::size_t count) const {
-        copy_by(platform::copy_by_string, to, offset, count);
-    }
     // The same past the caches, in whole lines: writes up to 63 bytes more than `count`.
     void stream_to(std::byte* to, std::size_t offset, std::size_t count) const {
         constexpr std::size_t kLine = 64;

@@ -81,7 +81,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         if (placement != nullptr) place(*to, *placement);
         if (status < VELO_OK) {
             if (Peer* const peer = std::exchange(send->depositor, nullptr); peer != nullptr)
-                engine_.end_deposit(*peer, deposited, bytes);
+                engine_.end_deposit(*peer, deposited);
             return status;
         }
         if (VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
@@ -143,11 +143,8 @@ velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte
 bool Messenger::is_last(velo_message_send* send) {
     std::atomic_ref<std::uint32_t> left(send->awaited);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-    if (send->depositor != nullptr) {
-        RendezvousHeader told;
-        std::memcpy(&told, send->header, sizeof told);
-        send->depositor->domain.engine.end_deposit(*send->depositor, send->deposit, told.bytes);
-    }
+    if (send->depositor != nullptr)
+        send->depositor->domain.engine.end_deposit(*send->depositor, send->deposit);
     return true;
 }
 

@@ -16,7 +16,6 @@ namespace {
 constexpr const char* kSingleCopy[] = {"auto", "xpmem", "cma", "copy"};
 constexpr const char* kNetworks[] = {"ucx", "always", "none"};
 constexpr const char* kByReference[] = {"auto", "never", "always"};
-constexpr const char* kDistances[] = {"auto", "near", "far"};
 constexpr const char* kMulticasts[] = {"off", "auto", "always"};
 constexpr const char* kShares[] = {"static", "dynamic"};
 constexpr const char* kReports[] = {"none", "summary", "json"};
@@ -30,7 +29,6 @@ const char* word(unsigned index) {
 constexpr auto single_copy_name = word<kSingleCopy>;
 constexpr auto network_name = word<kNetworks>;
 constexpr auto by_reference_name = word<kByReference>;
-constexpr auto distance_name = word<kDistances>;
 constexpr auto multicast_name = word<kMulticasts>;
 constexpr auto shares_name = word<kShares>;
 constexpr auto report_name = word<kReports>;

@@ -66,18 +66,6 @@ inline void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-// By the processor's string instruction, where there is one. Some processors fetch no line first that they
-// write as a whole so, from kLeastByString bytes on, which halves the time of lines that another core has
-// just read; on others it is the slowest way to write those (design/shared-memory.md).
-inline void copy_by_string(std::byte* to, const std::byte* from, std::size_t bytes) {
-#if defined(__x86_64__)
-    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-#else
-    std::memcpy(to, from, bytes);
-#endif
-}
-inline constexpr std::size_t kLeastByString = 8192;
-
 // Whole lines of 64 bytes, past the caches: for a reader whose core is far, who would otherwise take each
 // line away from this core's cache. `to` is aligned to a line. fence_past_cache() comes before they are
 // published.

@@ -46,11 +46,6 @@ struct Completion {
     void* argument = nullptr;
     velo_status status = VELO_OK;
     std::uint64_t result = 0;
-    // The engine's: bytes of a get of which it tries the ways, else 0, its ticket, and, of one that waits for
-    // the data's owner, when it began.
-    std::uint64_t tried = 0;
-    std::uint32_t ticket = 0;
-    std::uint64_t began_ns = 0;
 };
 
 class Rma {

@@ -102,9 +102,8 @@ void Segment::plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes) {
     deposits_offset_ = round_up(outbox_offset_ + outbox_plan_.bytes(), alignof(DepositHeader));
     const std::size_t headers = deposit_plan_.none() ? 0 : flow::DepositPlan::kRings * sizeof(DepositHeader);
     rings_offset_ = round_up(deposits_offset_ + headers, kPageBytes) + kRingsInPage;
-    constexpr auto kInTurn = flow::DepositPlan::kInTurn;
-    const std::size_t behind = rings_offset_ - outbox_offset_ + deposit_plan_.begin_of(kInTurn);
-    outbox_plan_.cut_in_turn(static_cast<std::uint32_t>(behind), deposit_plan_.bytes_of(kInTurn));
+    outbox_plan_.cut_in_turn(static_cast<std::uint32_t>(rings_offset_ - outbox_offset_),
+                             deposit_plan_.bytes());
 }
 
 std::size_t Segment::backed_bytes() const {
@@ -128,14 +127,12 @@ void Segment::require_room(const char* directory, std::size_t bytes, const char*
 }
 
 void Segment::map_turn() const {
-    constexpr auto kInTurn = flow::DepositPlan::kInTurn;
-    file_.fault_in(rings_offset_ + deposit_plan_.begin_of(kInTurn), deposit_plan_.bytes_of(kInTurn));
+    file_.fault_in(rings_offset_, deposit_plan_.bytes());
 }
 
-void Segment::provide(flow::DepositPlan::Kind kind) {
-    const std::size_t bytes = deposit_plan_.bytes_of(kind);
-    require_room(file_.address().directory, bytes, "btl_velo_deposit_bytes");
-    file_.provide(rings_offset_ + deposit_plan_.begin_of(kind), bytes);
+void Segment::provide_rings() {
+    require_room(file_.address().directory, deposit_plan_.bytes(), "the number of processes on the node");
+    file_.provide(rings_offset_, deposit_plan_.bytes());
 }
 
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {

@@ -39,8 +39,6 @@ struct Statistics {
     flow::Counters flow;
 };
 
-inline constexpr std::size_t kStoringSizes = 16;
-
 struct SegmentHeader {
     std::uint64_t magic;
     std::uint64_t nonce;
@@ -73,9 +71,6 @@ struct SegmentHeader {
     std::uint32_t may_doze;  // the owner sleeps on pointers.doze: whoever stores something wakes it
     std::atomic<std::uint32_t>
         getting;  // copies of gets that the owner makes at present, each of its threads'
-    // Of deposits of each size, 1 + the way in which they are stored at present: a peer that sends as much to
-    // this process does the same. 0: there were none.
-    std::atomic<std::uint8_t> storing[kStoringSizes];
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -153,8 +148,8 @@ class Segment {
         if (!mapped.load(std::memory_order_relaxed) && !mapped.exchange(true, std::memory_order_relaxed))
             map_turn();
     }
-    // Owner: the rings of that kind have memory from now on, once. Throws Failure if there is too little.
-    void provide(flow::DepositPlan::Kind kind);
+    // Owner: the rings have memory from now on, once. Throws Failure if there is too little.
+    void provide_rings();
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
 
     // The index of process `name` among the senders of this mailbox; takes a spare entry for a stranger.

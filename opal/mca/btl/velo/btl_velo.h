@@ -37,6 +37,8 @@ struct mca_btl_base_endpoint_t {
     struct mca_btl_base_endpoint_t *next;
     mca_btl_base_module_t *btl; /* that ob1 knows it by */
     uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
+    /* Registered, and its data is stored once a message to this peer has left; NULL: nothing. */
+    mca_btl_base_registration_handle_t *_Atomic untold;
     uint32_t refused; /* sends, since something that waited left for it; not counted where there are threads */
 };
 
@@ -131,8 +133,8 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
                                                               size_t size, uint32_t flags);
 int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
 enum { MCA_BTL_VELO_HANDLE_BYTES = 4 };
-/* After a message has been sent: what this thread has registered before, which the message tells of. */
-void mca_btl_velo_store_deposit(void);
+/* After a message to that peer has been sent: what was registered before, which a message tells of. */
+void mca_btl_velo_store_deposit(struct mca_btl_base_endpoint_t *endpoint);
 int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                      uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,

@@ -1,6 +1,7 @@
 /* BTL verbs get and put: any size, any alignment, any memory. What ob1 registers is data that its peer is about to get. */
 #include "btl_velo.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -58,32 +59,33 @@ struct mca_btl_base_registration_handle_t {
     uint64_t deposit;
     atomic_int users; /* ob1, and whoever stores the data; the last one ends the deposit */
     velo_peer *peer;
-    size_t bytes;
+    struct mca_btl_base_endpoint_t *endpoint;
 };
 _Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, told) &&
                    MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->told),
                "what is sent of it");
 
 static mca_btl_base_registration_handle_t no_deposit;
-/* ob1 registers, then sends the message that tells of it, in one thread. */
-static _Thread_local mca_btl_base_registration_handle_t *untold;
 
 mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_module_t *btl,
                                                               struct mca_btl_base_endpoint_t *endpoint, void *base,
                                                               size_t size, uint32_t flags)
 {
     (void) btl;
+    /* ob1 registers, then sends the message that tells of it: the data is stored behind that message. */
     const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && NULL != endpoint->peer;
-    mca_btl_base_registration_handle_t *handle = is_told && NULL == untold ? malloc(sizeof(*handle)) : NULL;
+    mca_btl_base_registration_handle_t *handle =
+        is_told && NULL == atomic_load(&endpoint->untold) ? malloc(sizeof(*handle)) : NULL;
     if (NULL == handle) {
         return &no_deposit;
     }
     *handle = (mca_btl_base_registration_handle_t){
-        .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 1, .peer = endpoint->peer, .bytes = size};
+        .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 2, .peer = endpoint->peer, .endpoint = endpoint};
     handle->told = VELO_DEPOSIT_NUMBER(handle->deposit);
-    if (0 != handle->told) {
-        handle->users = 2;
-        untold = handle;
+    mca_btl_base_registration_handle_t *none = NULL;
+    if (0 == handle->told || !atomic_compare_exchange_strong(&endpoint->untold, &none, handle)) {
+        handle->told = 0; /* another thread's is to be stored first: nobody hears of this one */
+        handle->users = 1;
     }
     return handle;
 }
@@ -91,16 +93,18 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
 static void leave(mca_btl_base_registration_handle_t *handle)
 {
     if (1 == atomic_fetch_sub(&handle->users, 1)) {
-        velo_deposit_end(handle->peer, handle->deposit, handle->bytes);
+        velo_deposit_end(handle->peer, handle->deposit);
         free(handle);
     }
 }
 
-void mca_btl_velo_store_deposit(void)
+void mca_btl_velo_store_deposit(struct mca_btl_base_endpoint_t *endpoint)
 {
-    mca_btl_base_registration_handle_t *handle = untold;
+    if (NULL == atomic_load_explicit(&endpoint->untold, memory_order_relaxed)) {
+        return;
+    }
+    mca_btl_base_registration_handle_t *handle = atomic_exchange(&endpoint->untold, NULL);
     if (NULL != handle) {
-        untold = NULL;
         velo_deposit_store(handle->peer, handle->deposit);
         leave(handle);
     }
@@ -112,12 +116,13 @@ int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registr
     if (&no_deposit == handle) {
         return OPAL_SUCCESS;
     }
-    if (untold == handle) {
-        untold = NULL;
+    mca_btl_base_registration_handle_t *its = handle;
+    if (0 != handle->told && atomic_compare_exchange_strong(&handle->endpoint->untold, &its, NULL)) {
         leave(handle);
     }
-    /* Another thread may be storing the data, which are the program's again behind this call; that takes microseconds. */
+    /* Another thread may be storing the data, which are the program's again behind this call: one copy of what a ring holds. */
     while (1 != atomic_load(&handle->users)) {
+        sched_yield();
     }
     leave(handle);
     return OPAL_SUCCESS;

@@ -87,7 +87,7 @@ int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     send->done = queued_send_done;
 
     velo_status status = velo_send_start(mca_btl_velo_module.engine, mca_btl_velo_peer(endpoint), send);
-    mca_btl_velo_store_deposit();
+    mca_btl_velo_store_deposit(endpoint);
     if (VELO_QUEUED == status) {
         return OPAL_SUCCESS;
     }

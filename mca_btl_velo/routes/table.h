@@ -1,0 +1,75 @@
+// The table of routes: how a message to a process on this node goes, by its length, by how far that process's
+// core is, and by whether both send to each other at the same time. It is computed once, when the engine
+// opens, and no message's time changes it; what changes in a run is which of its rows and columns is asked.
+//
+// Pure, but for `load`, which reads a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace velo::routes {
+
+// More than any message has bytes.
+inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+
+// Who copies a message that goes by rendezvous. kStaged: the sender into a ring of shared memory, the
+// receiver out of it, at the same time. kReader: the receiver alone, out of the sender's memory. kBoth: the
+// two, a part each.
+enum class Large : std::uint8_t { kStaged, kReader, kBoth };
+
+// Bytes. Staged is what is not longer than staged_to, or than cold_to if its buffer has not been sent from
+// for a while; of the rest both copy what has both_from or more, and the receiver what is shorter.
+struct LargeLimits {
+    std::size_t staged_to = 0, cold_to = 0, both_from = kNever;
+
+    bool stages(std::size_t bytes, bool cold) const { return bytes <= (cold ? cold_to : staged_to); }
+    bool both_copy(std::size_t bytes) const { return bytes >= both_from; }
+};
+
+// To a process at one distance.
+struct Row {
+    // Bytes of a message of several packets that goes by reference although credits allow packets.
+    std::size_t reference_from = kNever;
+    LargeLimits one_way, both_ways;
+
+    const LargeLimits& large(bool both) const { return both ? both_ways : one_way; }
+};
+
+class Table {
+ public:
+    // Loses little to any other on every processor that was measured: docs/measured/routes.md.
+    static Table safe();
+    // Of a processor that was measured, by its name; else safe().
+    static Table built_in(std::string_view processor);
+    // `text`: the lines of a table, see text(). Throws std::invalid_argument, which says what is wrong.
+    static Table parse(std::string_view text);
+    // As a user chooses: "auto" (the calibration in `file` if it is of `processor`, else built_in), "safe", or
+    // a text for parse. An unusable file is not an error; `source` says what was taken, and why.
+    static Table choose(std::string_view choice, const std::string& file, std::string_view processor,
+                        std::string* source);
+
+    const Row& row(bool far) const { return far ? far_ : near_; }
+    // As parse reads it: words and numbers of bytes, one line for each distance.
+    std::string text() const;
+    // As a user reads it: ranges of bytes in words, one line for each distance and direction. eager_limit:
+    // bytes from which on a message goes by rendezvous.
+    std::string ranges(std::size_t eager_limit) const;
+
+ private:
+    Row near_, far_;
+};
+
+// First line of a calibration file, behind which stand "processor <name>" and a table.
+inline constexpr std::string_view kCalibrationTitle = "velo routes 1";
+
+// What a calibration is good for: this processor, by maker, family and model. "" where that cannot be told.
+std::string processor_name();
+// Where `velo-info --calibrate` keeps its file: VELO_ROUTES_FILE, or .velo/routes in the user's home. "": no
+// home.
+std::string calibration_file();
+
+}  // namespace velo::routes
