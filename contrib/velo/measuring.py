@@ -34,6 +34,13 @@ class Compiler:
             self._programs[mpicc] = self._compile(self._directory / f"measure-{len(self._programs)}", [mpicc, *FLAGS, str(source)], LIBRARIES)
         return self._programs[mpicc]
 
+    def built(self, mpicc, source):
+        """A program in C of one file."""
+        if (mpicc, source) not in self._programs:
+            target = self._directory / f"{source.stem}-{len(self._programs)}"
+            self._programs[mpicc, source] = self._compile(target, [mpicc, "-O2", str(source)], [])
+        return self._programs[mpicc, source]
+
     def preloaded(self, mpicc, source):
         """A library for any MPI, out of a source in C."""
         if source not in self._programs:

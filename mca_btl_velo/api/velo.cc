@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <type_traits>
 
@@ -17,6 +18,7 @@
 #include "platform/process_identity.h"
 #include "report/report.h"
 #include "rma/atomic.h"
+#include "routes/table.h"
 
 using velo::Failure;
 using velo::api::attempted;
@@ -263,6 +265,21 @@ void velo_deposit_store(velo_peer* peer, uint64_t deposit) {
 void velo_deposit_end(velo_peer* peer, uint64_t deposit) {
     static_assert(noexcept(peer->domain.engine.end_deposit(*peer, deposit)));
     peer->domain.engine.end_deposit(*peer, deposit);
+}
+
+size_t velo_routes_text(const char* choice, char* text, size_t room) {
+    std::string told;
+    try {
+        std::string source;
+        const std::string processor = velo::routes::processor_name();
+        const auto table =
+            velo::routes::Table::choose(choice, velo::routes::calibration_file(), processor, &source);
+        told = source + "\n" + processor + "\n" + table.ranges(velo::routes::kUsualEagerBytes) + "\n" + table.text();
+    } catch (const std::exception& objection) {
+        told = objection.what();
+    }
+    if (room > 0) text[told.copy(text, room - 1)] = '\0';
+    return told.size();
 }
 
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,

@@ -118,11 +118,15 @@ velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, ui
  * other, and nothing is to be stored. After the message with the number has been sent the data is stored, by
  * whoever began: a part of it, or all of it where what was begun before has its turn first, may be stored in
  * progress, so the memory stays as it is until the end, when the peer has said that its get is over. What has
- * begun ends, whatever the number. To store waits for a peer that reads this data, and for no other; does not
- * fail. */
+ * begun ends, whatever the number. To store waits for nobody and does not fail. */
 uint64_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
 void velo_deposit_store(velo_peer* peer, uint64_t deposit);
 void velo_deposit_end(velo_peer* peer, uint64_t deposit);
+
+/* For velo-info: what `choice`, a value of btl_velo_routes, comes to on this machine, as text: a line that says
+ * where the table comes from, the name of the processor, the ranges of bytes in words, an empty line, and the
+ * table itself. Returns how many bytes there are, of which up to `room` are stored with a final 0. */
+__attribute__((visibility("default"))) size_t velo_routes_text(const char* choice, char* text, size_t room);
 
 /* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's
  * processor instructions and so atomic towards its own. Needs the peer to call velo_progress. The callback's

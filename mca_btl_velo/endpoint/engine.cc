@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "endpoint/sizing.h"
 #include "parameters/table.h"
@@ -84,6 +85,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
                         std::to_string(remote_->reader.capacity()) + " slots, through UCX";
     }
     description_ += "; set: " + parameters::values_text(config);
+    if (config.process_name <= first_node_peer_) log_routes();
     open_trace();
 }
 
@@ -103,6 +105,13 @@ void Engine::sleep_with(Engine& other) {
     if (sleep_us_ == 0) return;
     companion_ = &other;
     other.companion_ = this;
+}
+
+// Once for a node.
+void Engine::log_routes() const {
+    std::istringstream lines(routes_.ranges(routes::kUsualEagerBytes));
+    for (std::string line; std::getline(lines, line);)
+        config_.log(config_.context, 5, ("route " + line).c_str());
 }
 
 void Engine::open_nowhere() {

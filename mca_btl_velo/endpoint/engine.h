@@ -225,6 +225,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void introduce_to_rma(const Peer& peer, const fabric::shm::Address& address);
 
     void open_remote(const flow::PolicyConfig& flow);
+    void log_routes() const;
     void open_nowhere();
     void attach_remote(Peer& peer);
     // Returns the number of packets handled. `busy`: there was something to do inside the node.

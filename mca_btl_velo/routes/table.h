@@ -16,13 +16,13 @@ namespace velo::routes {
 // More than any message has bytes.
 inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
-// Who copies a message that goes by rendezvous. kStaged: the sender into a ring of shared memory, the
-// receiver out of it, at the same time. kReader: the receiver alone, out of the sender's memory. kBoth: the
-// two, a part each.
-enum class Large : std::uint8_t { kStaged, kReader, kBoth };
+// Of a message that goes at once, unless a parameter says otherwise: what is longer goes by rendezvous.
+inline constexpr std::size_t kUsualEagerBytes = 8192;
 
-// Bytes. Staged is what is not longer than staged_to, or than cold_to if its buffer has not been sent from
-// for a while; of the rest both copy what has both_from or more, and the receiver what is shorter.
+// Of a message that goes by rendezvous. Staged (the sender copies into a ring of shared memory, the receiver
+// out of it, at the same time) is what is not longer than staged_to, or than cold_to if its buffer has not
+// been sent from for a while; of the rest both copy a part of what has both_from bytes or more, by single
+// copy, and the receiver alone copies what is shorter. Bytes.
 struct LargeLimits {
     std::size_t staged_to = 0, cold_to = 0, both_from = kNever;
 

@@ -99,7 +99,7 @@ def exported(section):
 
 def test_the_plugin_exports_its_components_and_a_table_alone(dynamic_section):
     assert exported(dynamic_section) == ["mca_btl_velo_component", "mca_coll_velo_component", "mca_mtl_velo_component",
-                                         "velo_goal_table_v1"]
+                                         "velo_goal_table_v1", "velo_routes_text"]
 
 
 def test_the_library_exports_what_its_header_declares():

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from .. import command
-from ..command import EXIT_FAILED, EXIT_OK
+from ..command import EXIT_FAILED, EXIT_OK, Trouble
 from ..counters import find_report
 from ..process import attempt, environment, mca_words, run_limited, shell_line
 from ..programs import find_own
-from . import installed, machine
+from . import installed, machine, routes
 
 _TRY_SECONDS = 60
 _HERE = Path(sys.argv[0]).absolute().parent
@@ -20,6 +20,8 @@ _OTHER_COMMANDS = ("velo-compare", "velo-goal", "velo-lab", "velo-mpi-bench", "v
 EPILOG = """examples:
   velo-info             what is there, what works, and what to put on the command line
   velo-info --try       runs a job of two processes, too
+  velo-info --routes    how messages of each length go on this machine
+  velo-info --calibrate measures that, and keeps it for all later jobs
   velo-info --json      the same for programs
 
 Everything is tried: one process reads another's memory, UCX is opened, a datagram goes to a group. Run it where the
@@ -34,6 +36,9 @@ def parse(arguments):
     parser.add_argument("--mpirun", metavar="PROGRAM", help="mpirun of the Open MPI (default: mpirun.openmpi or mpirun on PATH)")
     parser.add_argument("--try", dest="attempt", action="store_true", help="run a job of two processes over Velo")
     parser.add_argument("--bench", metavar="PROGRAM", help="velo-mpi-bench for --try, if it is not found")
+    parser.add_argument("--routes", action="store_true", help="print how messages of each length go between processes of this machine")
+    parser.add_argument("--calibrate", action="store_true",
+                        help=f"measure the routes between two cores, a minute on an idle machine, and keep them in {routes.file_text()}")
     parser.add_argument("--json", action="store_true", help="for programs")
     return parser.parse_args(arguments)
 
@@ -45,6 +50,13 @@ def main(arguments):
 def _run(options):
     mpi = installed.open_mpi(options.mpirun)
     plugin = installed.plugin(mpi)
+    if options.routes or options.calibrate:
+        if plugin.troubles:
+            raise Trouble("; ".join(plugin.troubles))
+        if options.calibrate:
+            routes.calibrate(mpi, plugin)
+        print(routes.text(plugin))
+        return EXIT_OK
     works = machine.mechanisms(plugin)
     job = _job(options, mpi) if options.attempt and not plugin.troubles else None
     told = {

@@ -12,7 +12,7 @@ from ..measuring import Compiler
 from ..process import shell_line
 from ..processors import cores
 from ..programs import NotFound, plotter
-from . import contestants, machine, memory, patterns, report, speed
+from . import contestants, machine, memory, patterns, regret, report, speed
 from .options import parse_options
 
 
@@ -21,7 +21,7 @@ def main(arguments):
 
 
 def _run(options):
-    write_plot = None if options.no_plot or options.memory or options.programs or options.list else plotter(__package__)
+    write_plot = None if options.no_plot or options.memory or options.programs or options.regret or options.list else plotter(__package__)
     found, missing, open_mpi = contestants.find(options)
     if options.list:
         print(_list_text(found, missing, options.ranks[0]))
@@ -29,8 +29,10 @@ def _run(options):
     if not found or found[0].name != "velo":
         print(f"velo-versus: {report.missing_text(missing)}", file=sys.stderr)
         return EXIT_USAGE
-    cases = [] if options.memory else _cases(options)
-    if not cases and not options.memory:
+    if options.regret:
+        found[1:1] = [each for each in regret.fixed(open_mpi) if isinstance(each, contestants.Contestant)]
+    cases = [] if options.memory or options.regret else _cases(options)
+    if not cases and not options.memory and not options.regret:
         raise NotFound("no size of --sizes fits a pattern: allreduce and reduce take multiples of 4, touched 1024 and more bytes, "
                        "streams and collectives 8 and more, Alltoall and Allgather at most 512 MiB in all buffers")
     options.output.mkdir(parents=True, exist_ok=True)
@@ -44,6 +46,8 @@ def _run(options):
             return EXIT_FAILED
         head = _head(options, taking_part, open_mpi)
         how.probe, how.seen = taking_part.found[0], None
+        if options.regret:
+            return _regret(options, taking_part, how, head)
         if options.memory:
             return _memory(options, taking_part, how, head)
         return _speed(options, cases, taking_part, how, head, write_plot)
@@ -109,6 +113,21 @@ def _memory(options, taking_part, how, head):
     memory.write_files(options.output, text, head, uses)
     print(f"\nwrote {options.output}/velo-versus-memory.txt, .csv and .json", file=sys.stderr)
     return EXIT_FAILED if any(use.failure and use.contestant.is_velo for use in uses) else EXIT_OK
+
+
+def _regret(options, taking_part, how, head):
+    points, failures, complete = regret.measure(taking_part.found, options.rounds, how.compiler, options.timeout)
+    parts = [_head_text(head, taking_part, False), f"{options.rounds} interleaved rounds, medians, microseconds of a message",
+             regret.text(points, taking_part.found, failures)]
+    text = "\n\n".join(parts + ([] if complete else ["INTERRUPTED: not all runs took place."]))
+    print(text)
+    path = options.output / "velo-versus-regret"
+    path.with_suffix(".txt").write_text(text + "\n", encoding="utf-8")
+    regret.write_json(path.with_suffix(".json"), head | {"complete": complete}, points)
+    print(f"\nwrote {path}.txt and .json", file=sys.stderr)
+    if not complete:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if any(name == "velo" for name, _ in failures) else EXIT_OK
 
 
 def _speed(options, cases, taking_part, how, head, write_plot):

@@ -75,6 +75,9 @@ def _add_what(parser):
     what.add_argument("--between-nodes", action="store_true",
                       help="two ranks on two nodes, one on each: ping-pong and streaming against tcp and ucx; run it where mpirun "
                       "has the hosts, such as in contrib/nodes run --slots 1, with TMPDIR on a disk that both have")
+    what.add_argument("--regret", action="store_true",
+                      help="the default beside each fixed way of Velo's own and the others, with the few repetitions and the warm-up of "
+                      "OSU's and IMB's benchmarks; runs osu_latency, osu_bw, osu_bibw and IMB-MPI1, too, if they are on PATH")
     what.add_argument("--quick", action="store_true", help="a short look: 2 rounds, 5 ms, every second power of two")
 
 
@@ -97,7 +100,7 @@ def _add_how(parser):
 
 def _settle(options, parser):
     """Defaults that depend on other options."""
-    options.rounds = options.rounds or (2 if options.quick else 10)
+    options.rounds = options.rounds or (2 if options.quick else 5 if options.regret else 10)
     options.min_blocks = options.min_blocks or (1 if options.quick else 8)
     options.point_ms = options.point_ms or (5 if options.quick else 20)
     options.ranks = options.ranks or ([2, 16, 64] if options.memory else [8] if options.collectives and options.between_nodes else [2])
@@ -110,6 +113,8 @@ def _settle(options, parser):
         parser.error("--collectives: not with --memory or --program")
     if wrong := [name for name in options.patterns or [] if name not in (COLLECTIVE_NAMES if options.collectives else NAMES)]:
         parser.error(f"--patterns: {wrong[0]} is " + ("none of --collectives" if options.collectives else "one of --collectives"))
+    if options.regret and (options.between_nodes or options.memory or options.programs or options.collectives or options.patterns):
+        parser.error("--regret: not with --patterns, --collectives, --between-nodes, --memory or --program")
     if options.processors and (options.between_nodes or options.memory or options.ranks != [2]):
         parser.error("--processors: two ranks on one node, and not with --memory")
     if options.memory and not options.only:

@@ -1,0 +1,126 @@
+"""velo-versus --regret: Velo's default beside each fixed way of its own, and beside the others, as common benchmarks measure."""
+
+import json
+import re
+import shutil
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..grid import grid_text
+from ..process import attempt
+from ..progress import Progress
+from ..rounds import interleaved
+
+_SOURCE = Path(__file__).resolve().parents[2] / "versus" / "short_runs.c"
+_SMALLEST, _LARGEST = 8, 1 << 22
+# Settings that send each message of a length the same way. --regret holds the default against the best of them.
+FIXED = {
+    "packets-reader": "reference never staged 0 both never",
+    "packets-both": "reference never staged 0 both 16384",
+    "reference-staged": "reference 1024 staged 67108864 both never",
+    "packets-staged": "reference never staged 67108864 both never",
+}
+_OWN = ("latency", "bw", "bibw", "sendrecv", "exchange", "touched", "cold", "mixed")
+_OSU = ("osu_latency", "osu_bw", "osu_bibw")
+_IMB = ("PingPong", "Sendrecv", "Exchange")
+_COLUMN = {"PingPong": 2, "Sendrecv": 4, "Exchange": 4}
+# A difference of so much, or of so many microseconds, is none.
+REGRET_GOAL, REGRET_MEAN_GOAL, LEAD_GOAL, LEAD_MEAN_GOAL = 1.05, 1.02, 1.00, 0.75
+
+
+@dataclass(frozen=True)
+class Bench:
+    name: str
+    words: tuple  # of the program; empty: of short_runs
+    of_open_mpi: bool  # a program of the user's, which is built for one MPI
+
+    def command(self, contestant, program):
+        words = self.words or (program, self.name, str(_SMALLEST), str(_LARGEST))
+        return contestant.command(2, words)
+
+    def times(self, text):
+        """Microseconds of a message by its bytes."""
+        rows = [list(map(float, line.split())) for line in text.splitlines() if re.fullmatch(r"[\d.\s]+", line) and line.strip()]
+        column = _COLUMN.get(self.name, 1)
+        found = {int(row[0]): row[column] for row in rows if len(row) > column and row[0] > 0}
+        return {size: size / value for size, value in found.items()} if self.name in ("osu_bw", "osu_bibw") else found
+
+
+@dataclass
+class Point:
+    bench: str
+    size: int
+    times: dict = field(default_factory=dict)  # lists by contestant
+
+    def median(self, name):
+        return statistics.median(self.times[name]) if name in self.times else None
+
+    def ratio(self, name, others):
+        best = min((median for other in others if (median := self.median(other)) is not None), default=None)
+        return None if best is None or self.median(name) is None else self.median(name) / best
+
+
+def benches():
+    found = [Bench(name, (), False) for name in _OWN]
+    found += [Bench(name, (path, "-m", f"{_SMALLEST}:{_LARGEST}"), True) for name in _OSU if (path := shutil.which(name))]
+    imb = shutil.which("IMB-MPI1")
+    return found + [Bench(name, (imb, name), True) for name in _IMB if imb]
+
+
+def fixed(open_mpi):
+    made = [open_mpi.variant(name, f"--mca btl_velo_routes '{text}'") for name, text in FIXED.items()]
+    return [*made, open_mpi.variant("never", "--mca btl_velo_by_reference never")]
+
+
+def measure(contestants, rounds, compiler, timeout):
+    """Points, what failed, and whether all runs took place."""
+    runs = [run for run in interleaved(benches(), contestants, rounds) if not run.case.of_open_mpi or run.setup.mpi == "openmpi"]
+    points, failures, progress = {}, {}, Progress(len(runs))
+    complete = False
+    try:
+        for run in runs:
+            progress.starting(f"{run.setup.name}, {run.case.name}, round {run.round + 1}")
+            if (run.setup.name, run.case.name) in failures:
+                continue
+            finished, failure = attempt(run.case.command(run.setup, compiler.built(run.setup.mpicc, _SOURCE)), timeout)
+            if failure:
+                failures[run.setup.name, run.case.name] = f"{failure}\n{finished.tail()}"
+                continue
+            for size, usec in run.case.times(finished.stdout).items():
+                point = points.setdefault((run.case.name, size), Point(run.case.name, size))
+                point.times.setdefault(run.setup.name, []).append(usec)
+        complete = True
+        progress.finish()
+    except KeyboardInterrupt:
+        progress.message("velo-versus: interrupted")
+    return list(points.values()), failures, complete
+
+
+def text(points, contestants, failures):
+    own = [c.name for c in contestants if c.layer == "btl" and c.name != "velo"]
+    others = [c.name for c in contestants if not c.is_velo]
+    names = ["velo", *(c.name for c in contestants if c.layer == "mtl"), *own, *others]
+    rows, ratios = [], {"regret": [], "lead": []}
+    for point in points:
+        cells = [point.bench, str(point.size)]
+        cells += ["" if point.median(name) is None else f"{point.median(name):.2f}" for name in names]
+        for kind, whom in (("regret", ["velo", *own]), ("lead", others)):
+            ratio = point.ratio("velo", whom)
+            if ratio is not None:
+                ratios[kind].append(ratio)
+            cells.append("" if ratio is None else f"{ratio:.2f}")
+        rows.append(cells)
+    parts = [grid_text(["pattern", "bytes", *names, "regret", "lead"], rows, "<" + ">" * (len(names) + 3), [row[0] for row in rows])]
+    for kind, meaning, most, mean in (("regret", "the default / the best fixed way", REGRET_GOAL, REGRET_MEAN_GOAL),
+                                      ("lead", "the default / the best of the others", LEAD_GOAL, LEAD_MEAN_GOAL)):
+        if ratios[kind]:
+            parts.append(f"{kind} ({meaning}): mean {statistics.geometric_mean(ratios[kind]):.3f} (goal {mean}), worst {max(ratios[kind]):.2f}, "
+                         f"above {most:.2f} at {sum(ratio > most for ratio in ratios[kind])} of {len(ratios[kind])} points")
+    parts += [f"FAILED: {name}, {bench}: {failure}" for (name, bench), failure in failures.items()]
+    return "\n\n".join(parts)
+
+
+def write_json(path, head, points):
+    path.write_text(json.dumps(head | {"points": [{"pattern": p.bench, "bytes": p.size, "usec": p.times} for p in points]}, indent=1) + "\n",
+                    encoding="utf-8")
