@@ -19,13 +19,14 @@ namespace {
 
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 
-// Measured (docs/measured/routes.md). Both copying pays from 64 KiB on wherever single copy works; a buffer
-// that was not sent from before is in no cache of the receiver's, and the ring is.
-constexpr Row kSafe{kNever, {0, 128 * KiB, 64 * KiB}, {0, 128 * KiB, kNever}};
-// Zen: what one core has stored the other reads out of the cache that they share, or out of memory where they
-// share none; lines in the mailbox and in a user's buffer are slow to take back from the other core.
-constexpr Row kZenNear{2 * KiB, {128 * KiB, 1 * MiB, 256 * KiB}, {64 * MiB, 64 * MiB, kNever}};
-constexpr Row kZenFar{4 * KiB, {128 * KiB, 128 * KiB, 256 * KiB}, {64 * MiB, 64 * MiB, kNever}};
+// Measured: docs/measured/routes.md. Both copying pays from 64 KiB on wherever single copy works, but not
+// where both send, as each then copies for itself. A buffer that was not sent from before is in no cache of
+// the receiver's, and the ring is.
+constexpr Row kSafe{kNever, {0, 128 * KiB, 64 * KiB}, {0, 0, kNever}};
+// Zen: what one core has stored the other reads out of the cache that they share, or past the caches where
+// they share none; lines of the mailbox and of a user's buffer are slow to take back from the other core.
+constexpr Row kZenNear{1 * KiB, {128 * KiB, 64 * MiB, 128 * KiB}, {64 * MiB, 64 * MiB, kNever}};
+constexpr Row kZenFar{1 * KiB, {128 * KiB, 128 * KiB, 128 * KiB}, {32 * KiB, 32 * KiB, kNever}};
 
 bool is_zen(std::string_view processor) {
     for (const std::string_view maker : {"AuthenticAMD family ", "HygonGenuine family "}) {
