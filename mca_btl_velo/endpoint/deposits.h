@@ -28,6 +28,7 @@ class Deposits {
 
     // There is memory for rings; it is provided when it is first asked for.
     bool has_memory();
+    bool is_provided() const { return memory_ == Memory::kThere; }
 
     // Data that a peer will get, in a deposit or not; there will be an `end`.
     void announce(Peer& peer) { ++peer.to_be_got; }

@@ -43,9 +43,10 @@ class References {
     // Of a message that credits allow to go in packets.
     static bool takes(const Peer& peer, std::size_t bytes) { return bytes >= peer.refer_from; }
     // Behind messages that the peer has not read yet the next one lies in memory that goes round: the lines
-    // of a chunk that is used again at once would have to come back from the peer first.
-    static bool rotates(const Peer& peer, std::size_t bytes) {
-        return bytes >= kLeastInTurn && peer.lent.chunks >= kManyUnread;
+    // of a chunk that is used again at once would have to come back from the peer first. `provided`: there is
+    // such memory already; a process whose messages are read one by one does without.
+    static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
+        return bytes >= kLeastInTurn && peer.lent.chunks >= (provided ? kSomeUnread : kManyUnread);
     }
 
  private:
@@ -56,7 +57,7 @@ class References {
     }
 
     static constexpr std::size_t kLeastInTurn = 2048;  // bytes
-    static constexpr std::uint32_t kManyUnread = 4;
+    static constexpr std::uint32_t kSomeUnread = 2, kManyUnread = 8;
     unsigned shift_;
     bool possible_;
 };

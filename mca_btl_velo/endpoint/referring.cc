@@ -49,7 +49,7 @@ flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
     if (here && peer.has_read_all()) outbox_.free_all(peer.lent);
     const auto reading = here ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
     flow::Outbox::Chunk chunk;
-    if (here && References::rotates(peer, bytes)) chunk = take_in_turn(peer, bytes);
+    if (here && References::rotates(peer, bytes, deposits_.is_provided())) chunk = take_in_turn(peer, bytes);
     if (chunk.room == 0)
         chunk = outbox_.take(peer.lent, bytes, reading,
                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -110,7 +110,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
         peer.kept =
-            References::rotates(peer, total) ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
+            References::rotates(peer, total, deposits_.is_provided()) ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
         if (peer.kept.room == 0)
             peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
                                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
