@@ -145,6 +145,11 @@ def test_ompi_info_lists_the_variables_of_the_mtl_with_help(ompi_info):
         assert re.search(rf"^mca:mtl:velo:pvar:mtl_velo_{name}:help:.{{10,}}", text, re.MULTILINE), name
 
 
+def test_at_verbosity_1_one_line_says_that_the_mtl_is_in_use(mpi):
+    result = mpi.run("exchange", np=3, params={"btl_velo_verbose": 1})
+    assert re.findall(r"btl:velo: (.*)", result.output) == ["in use: mtl velo, 3 processes, flow control dynamic"], str(result)
+
+
 def test_the_mtl_is_not_used_unless_it_is_named(mpi):
     result = mpi.run("traffic", "rounds", 3, np=2, transport="", params={"mtl_base_verbose": 20})
     assert result.facts()["rounds"] == 3

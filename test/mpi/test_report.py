@@ -113,6 +113,13 @@ def test_what_finds_no_room_in_the_outbox_goes_in_packets(mpi, flow):
     assert total["data_packets"] > total["messages_sent"]
 
 
+@flows(8, policies=("dynamic",))
+def test_at_verbosity_1_one_line_says_that_velo_is_in_use(mpi, flow):
+    result = mpi.run("exchange", np=3, params={**flow.params, "btl_velo_verbose": 1})
+    said = re.findall(r"btl:velo: (.*)", result.output)
+    assert said == ["in use: btl velo, 3 processes, flow control dynamic"], str(result)
+
+
 @flows(8, policies=("none",))
 def test_without_flow_control_no_credit_moves(mpi, flow):
     total = exchange_report(mpi, flow)["total"]

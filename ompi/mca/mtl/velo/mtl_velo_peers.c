@@ -62,6 +62,8 @@ void mca_mtl_velo_gone(uint32_t place, uint64_t process_name)
 int mca_mtl_velo_add_procs(mca_mtl_base_module_t *mtl, size_t count, ompi_proc_t **procs)
 {
     (void) mtl;
+    static bool said;
+    mca_common_velo_say_in_use("mtl", &said);
     for (size_t i = 0; i < count; ++i) {
         (void) mca_mtl_velo_connect(procs[i]);
     }

@@ -59,6 +59,8 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
 {
     const opal_proc_t *self = opal_proc_local_get();
     const bool spans_nodes = mca_common_velo_spans_nodes(), here_only = serves_here_only(btl);
+    static bool said;
+    mca_common_velo_say_in_use("btl", &said);
     /* A module with this flag that reaches all processes of a window but one, this process among them, osc/rdma takes for one
      * that reaches all but this process. */
     if (here_only && !self_is_there()) {

@@ -59,6 +59,9 @@ OPAL_DECLSPEC int mca_common_velo_publish(const mca_base_component_t *component,
 OPAL_DECLSPEC int mca_common_velo_published(const mca_base_component_t *component, const opal_process_name_t *process,
                                             void **data, size_t *bytes);
 OPAL_DECLSPEC void mca_common_velo_log(int level, const char *text);
+/* At verbosity 1 rank 0 says that messages go over `component` ("btl", "mtl"). Open MPI adds processes again and again: *said
+ * keeps it to once. */
+OPAL_DECLSPEC void mca_common_velo_say_in_use(const char *component, bool *said);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
  * transport, or letting Open MPI report unreachable processes, would hide the reason. */
 OPAL_DECLSPEC void mca_common_velo_give_up(const char *text) __opal_attribute_noreturn__;

@@ -188,6 +188,17 @@ static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, ui
     return names;
 }
 
+void mca_common_velo_say_in_use(const char *component, bool *said)
+{
+    if (!*said && 0 == OPAL_PROC_MY_NAME.vpid) {
+        char text[160];
+        snprintf(text, sizeof(text), "in use: %s velo, %u processes, flow control %s", component, mca_common_velo_job_size(),
+                 mca_common_velo_config().flow_control);
+        mca_common_velo_log(1, text);
+    }
+    *said = true;
+}
+
 static void log_line(void *context, int level, const char *text)
 {
     (void) context;
