@@ -69,6 +69,26 @@ def test_pages_of_other_processors_stay_and_are_listed(tmp_path):
                                                  "- [Old, shared cache](old-shared-cache.md)\n")
 
 
+def test_the_list_begins_with_the_best_and_the_worst_of_each_class(tmp_path):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "README.md").write_text("# Measured\n\n<!-- summary -->\nold\n<!-- end of the summary -->\n\nMore.\n")
+    (pages / "programs.md").write_text("# CPU (family 1, virtual), shared cache: programs\n\n|  | best other | velo | mtl | vader | blocks |\n|---|---|---|---|---|---|\n"
+                                       "| LU `lu.x` | 1 s vader | **1.30**, 9 % | 0.90, 9 % | 1.00, 9 % | 4 |\n| IS `is.x` | 1 s vader | 0.5 s, 9 % | 1.10, 9 % | 1.00, 9 % | 2 |\n")
+    (pages / "collectives.md").write_text("# CPU (family 1, virtual), collectives, 4 ranks\n\n| | size | BTL, µs | BTL | goal | MTL | goal |\n|---|---|---|---|---|---|---|\n"
+                                          "| Bcast, 4 ranks | 8 B | 1 | 0.50 | | 0.40 | |\n| Bcast, 4 ranks | 1 KiB | 1 | 0.70 | | - | |\n| Ibcast, 4 ranks | 8 B | 1 | 0.60 | | 2.00 | |\n")
+    measured.write_list(pages)
+    text = (pages / "README.md").read_text()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.partition("### CPU (family 1)")[2].splitlines() if line.startswith("|")][2:]
+    assert table == [
+        ["[collectives, 4 ranks](collectives.md)", "blocking", "0.60", "0.50 (Bcast 8 B)", "0.70 (Bcast 1 KiB)", "0.40", "0.40 (Bcast 8 B)", "0.40 (Bcast 8 B)"],
+        ["", "non-blocking", "0.60", "0.60 (Ibcast 8 B)", "0.60 (Ibcast 8 B)", "2.00", "2.00 (Ibcast 8 B)", "2.00 (Ibcast 8 B)"],
+        ["[shared cache: programs](programs.md)", "programs", "1.30", "1.30 (LU)", "1.30 (LU)", "1.00", "0.90 (LU)", "1.10 (IS)"]]
+    assert "old" not in text and "\n\nMore.\n\n- [CPU (family 1, virtual), collectives, 4 ranks](collectives.md)\n" in text
+    measured.write_list(pages)
+    assert (pages / "README.md").read_text() == text
+
+
 def test_results_of_one_build_are_taken_together_and_those_of_two_are_not(tmp_path, capsys):
     first = result(tmp_path / "1.json", runs(range(5), NEAR))
     second = result(tmp_path / "2.json", runs(range(3), NEAR, {"velo": 3.0}))

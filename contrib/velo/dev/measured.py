@@ -2,7 +2,8 @@
 and --between-nodes too, one for each number of ranks beyond, and one more for whole programs.
 
 Results of one kind, one processor and one build of Velo are taken together, block by block. A page of the same title is
-written anew, all others stay; README.md there gets a list of all pages. What has too few blocks gets no page.
+written anew, all others stay; README.md there gets a summary of the pages that were made so, and a list of all. What has too few
+blocks gets no page. Without results README.md alone is written anew.
 """
 
 import json
@@ -250,18 +251,81 @@ def _judged(line, velo, tally):
     return [shown, f"{text}{which}, {'met' if there <= wanted else '**missed**'}"]
 
 
+_SUMMARY_HEAD = ("| | | BTL, median | best | worst | MTL, median | best | worst |", "|---|---|---|---|---|---|---|---|")
+_MARKS = ("<!-- summary -->", "<!-- end of the summary -->")
+
+
 def write_list(directory):
-    """The list of all pages, in place of that in README.md."""
+    """The summary between its marks, and the list of all pages, in place of those in README.md."""
     readme = directory / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else "# Measured\n"
-    pages = sorted(path for path in directory.glob("*.md") if path.name != readme.name)
-    entries = [f"- [{path.read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}]({path.name})\n" for path in pages]
-    readme.write_text(re.sub(r"^- \[.*\n", "", text, flags=re.MULTILINE).rstrip() + "\n\n" + "".join(entries), encoding="utf-8")
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.md")) if path.name != readme.name}
+    entries = [f"- [{_title(page)}]({path.name})\n" for path, page in pages.items()]
+    text = re.sub(r"^- \[.*\n", "", text, flags=re.MULTILINE).rstrip() + "\n\n" + "".join(entries)
+    before, begin, rest = text.partition(_MARKS[0])
+    if begin:
+        text = before + begin + "\n" + _summary(pages) + _MARKS[1] + rest.partition(_MARKS[1])[2]
+    readme.write_text(text, encoding="utf-8")
+
+
+def _title(page):
+    return page.partition("\n")[0].lstrip("# ")
+
+
+def _summary(pages):
+    """For each processor a table, with a line for each class of each page that has ratios."""
+    processors = {}
+    for path, page in pages.items():
+        processor, _, where = _title(page).partition("), ")
+        if ratios := _ratios(page, "collectives" in where):
+            name = re.sub(r"\(R\)| Processor|, virtual", "", f"{processor})")
+            lines = processors.setdefault(name, [])
+            for number, (group, layers) in enumerate(ratios.items()):
+                cells = [cell for layer in _LAYERS for cell in _spread(layers[layer])]
+                lines.append("| " + " | ".join([f"[{where}]({path.name})" if number == 0 else "", group, *cells]) + " |")
+    return "".join(f"\n### {name}\n\n" + "\n".join((*_SUMMARY_HEAD, *lines)) + "\n" for name, lines in processors.items()) + "\n"
+
+
+def _ratios(page, of_collectives):
+    """(ratio, row) of each layer by class, out of the table of a page."""
+    found, columns = {}, {}
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if columns and len(cells) < max(columns.values()) + 1:
+            continue
+        if cells[1:2] == ["size"] and "goal" in cells:
+            columns = {"btl": cells.index("BTL"), "mtl": cells.index("MTL")}
+        elif cells[1:2] == ["best other"] and {"velo", "mtl"} <= set(cells):
+            columns = {"btl": cells.index("velo"), "mtl": cells.index("mtl")}
+        elif columns:
+            of_programs = not re.match(r"[\d.]+ [KM]?i?B$", cells[1])
+            pattern = "" if cells[0].startswith("ping-pong") else cells[0].partition(", ")[0] + " "
+            row = cells[0].partition(" `")[0] if of_programs else pattern + cells[1]
+            for layer, column in columns.items():
+                if ratio := re.match(r"\**(\d+\.\d+)\**(?:,|$)", cells[column]):
+                    group = found.setdefault("programs" if of_programs else _class_of(cells[0], of_collectives), {each: [] for each in _LAYERS})
+                    group[layer].append((float(ratio[1]), row))
+    return found
+
+
+def _class_of(pattern, of_collectives):
+    if of_collectives:
+        return "non-blocking" if re.match("I[a-z]", pattern) else "blocking"
+    if "streaming" in pattern:
+        return "streaming, one way and both"
+    return re.sub(r", \d+ ranks$", "", pattern) if pattern.startswith("ping-pong") else "Exchange, Alltoall, Allreduce"
+
+
+def _spread(ratios):
+    if not ratios:
+        return ["-"] * 3
+    extremes = [f"{ratio:.2f} ({row})" for ratio, row in (min(ratios), max(ratios))]
+    return [f"{statistics.median(ratio for ratio, _ in ratios):.2f}", *extremes]
 
 
 def main(arguments):
     parser = command.parser("measured", __doc__)
-    parser.add_argument("results", nargs="+", type=pathlib.Path, metavar="RESULT.json", help="velo-versus.json")
+    parser.add_argument("results", nargs="*", type=pathlib.Path, metavar="RESULT.json", help="velo-versus.json")
     parser.add_argument("--into", type=pathlib.Path, default=DOCUMENTS, metavar="DIR", help="default docs/measured")
     return command.run("measured", _write, parser.parse_args(arguments))
 
@@ -281,7 +345,7 @@ def _write(options):
                 (options.into / name).write_text(text, encoding="utf-8")
                 print(f"wrote {options.into / name}")
             written += len(made)
-    if not written:
+    if options.results and not written:
         print("nothing has enough blocks of two contestants to compare: no page was written")
         return EXIT_FAILED
     write_list(options.into)
