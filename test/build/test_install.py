@@ -59,6 +59,7 @@ def test_the_plugin_is_one_file_with_three_names_and_uninstall_leaves_nothing(tm
                        env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"})
     make("uninstall", *place)
     assert files_below(tmp_path) == []
+    assert [str(path) for path in tmp_path.rglob("*velo*")] == []
 
 
 @pytest.mark.skipif(not makes_pages(), reason="no help2man, or no matplotlib for what it shows")
