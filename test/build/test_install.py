@@ -33,7 +33,7 @@ def compile_with_pkg_config(root):
     flags = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
     mpicc = re.search(r"^MPICC = (.*)$", pathlib.Path(BUILD, "Makefile").read_text(), re.MULTILINE)[1]
     subprocess.run([mpicc, str(root / "program.c"), "-o", str(root / "program"), *flags], check=True, timeout=60)
-    subprocess.run([root / "program"], check=True, timeout=60, env=ENVIRONMENT | {"LD_LIBRARY_PATH": f"{root}/prefix/lib"})
+    subprocess.run([root / "program"], check=True, timeout=60, env=ENVIRONMENT)
     for file in ("program", "program.c"):
         (root / file).unlink()
 
