@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import textwrap
 
 import matplotlib
 import numpy
@@ -37,8 +38,15 @@ def open_panels(count, title, first_is_large=False):
     cells = [(row, column) for row in range(rows) for column in range(columns)]
     if first_is_large:
         cells = [(slice(2), slice(2))] + [(row, column) for row, column in cells if row > 1 or column > 1]
-    figure.suptitle(title)
+    set_title(figure, title)
     return figure, [figure.add_subplot(grid[cell]) for cell in cells[:count]]
+
+
+def set_title(figure, text, size=12):
+    """In as many lines as it takes not to be cut off."""
+    characters = int(figure.get_figwidth() * 72 / (0.6 * size))
+    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, characters)]
+    figure.suptitle("\n".join(lines), fontsize=size)
 
 
 def save_panels(figure, paths):

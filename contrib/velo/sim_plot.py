@@ -3,10 +3,10 @@ the seeds, and a shade from the least to the largest. What was not measured is l
 
 import csv
 import statistics
-import sys
 
 from . import command
-from .plotting import dress, pyplot
+from .command import EXIT_OK, Trouble
+from .plotting import dress, pyplot, set_title
 
 # Columns that tell runs apart; the others are measurements.
 _LABELS = ("class", "pattern", "hops", "processes", "active", "policy", "component", "credit_slots", "piggyback",
@@ -15,13 +15,12 @@ _MOST_LINES = 26
 
 
 def main(arguments):
-    options = _options(arguments)
-    with open(options.table, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    if not rows:
-        print(f"velo-sim-plot: {options.table} has no rows", file=sys.stderr)
-        return 1
+    return command.run("velo-sim-plot", _plot, _options(arguments))
+
+
+def _plot(options):
     columns = options.y.split(",")
+    rows = _rows(options.table, [options.x, *columns])
     labels = [name for name in _LABELS if name in rows[0] and name != options.x]
     figure, panels = pyplot.subplots(1, len(columns), squeeze=False, layout="constrained",
                                      figsize=(5.2 * len(columns) + 2.5, 4.6))
@@ -29,9 +28,21 @@ def main(arguments):
         _draw(panel, rows, labels, options.x, column)
     if labels and len(panels.flat[-1].lines) <= _MOST_LINES:
         panels.flat[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
-    figure.suptitle(options.title, fontsize=10)
+    set_title(figure, options.title, 10)
     figure.savefig(options.picture, dpi=120)
-    return 0
+    return EXIT_OK
+
+
+def _rows(table, columns):
+    with open(table, encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        rows = list(reader)
+    if not rows:
+        raise Trouble(f"{table} has no rows")
+    for column in columns:
+        if column not in reader.fieldnames:
+            raise Trouble(f"{table} has no column {column}; it has {', '.join(reader.fieldnames)}")
+    return rows
 
 
 def _options(arguments):

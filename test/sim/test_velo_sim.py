@@ -3,6 +3,7 @@
 import csv
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -67,6 +68,29 @@ def test_a_plot_leaves_out_what_was_not_measured_and_joins_the_seeds(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert picture.read_text().count('id="line2d_') > 0 and "policy static" in picture.read_text()
+
+
+def plot(*words):
+    return subprocess.run([sys.executable, PLOT, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_plot_of_what_is_not_there_names_it(tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("seed,policy,slots_per_peer\n1,static,8\n")
+    done = plot(table, tmp_path / "x.png", "--x", "slots_per_peer", "--y", "nothing")
+    assert (done.returncode, done.stderr) == (2, f"velo-sim-plot: {table} has no column nothing; it has seed, policy, slots_per_peer\n")
+    done = plot("/nowhere.csv", tmp_path / "x.png", "--x", "slots_per_peer", "--y", "nothing")
+    assert (done.returncode, done.stderr) == (2, "velo-sim-plot: /nowhere.csv: No such file or directory\n")
+
+
+def test_a_title_that_is_too_long_for_a_line_takes_several(tmp_path):
+    table, picture = tmp_path / "x.csv", tmp_path / "x.svg"
+    table.write_text("slots_per_peer,overhead_percent\n8,4\n16,2\n")
+    words = [f"word{number}" for number in range(60)]
+    done = plot(table, picture, "--x", "slots_per_peer", "--y", "overhead_percent", "--title", " ".join(words))
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in re.findall(r"<!-- (.*?) -->", picture.read_text()) if "word" in line]
+    assert len(lines) >= 2 and " ".join(lines).split() == words
 
 
 def test_the_same_seed_is_the_same_run(simulate):

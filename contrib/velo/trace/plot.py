@@ -2,7 +2,7 @@
 
 import numpy
 
-from ..plotting import pyplot, with_colours
+from ..plotting import pyplot, set_title, with_colours
 from .reader import TraceError, sizing_of
 from .series import quotas_of, series_of, steps_of
 
@@ -30,7 +30,7 @@ def write_plot(paths, traces, trace, groups, phases=None, what="credits"):
     if phases:
         _mark_phases(axes, phases)
     header = trace.header
-    figure.suptitle(f"{header['policy']}, {sizing_of(header)}; line: mean of the peers, band: least to most", fontsize=9)
+    set_title(figure, f"{header['policy']}, {sizing_of(header)}; line: mean of the peers, band: least to most", 9)
     axes.legend(title=TITLES[what].format(rank=trace.rank), fontsize=8, title_fontsize=8, loc="upper center",
                 bbox_to_anchor=(0.5, -0.13), ncols=min(len(series), 4))
     axes.grid(True, linewidth=0.4, alpha=0.6)
