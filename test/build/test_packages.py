@@ -76,7 +76,7 @@ def test_the_version_is_the_same_wherever_it_is_written():
 def test_the_licence_is_the_same_wherever_it_is_named():
     for file, pattern in {"LICENSE": r"SPDX-License-Identifier: (.*)", "docs/CITATION.cff": r"license: (.*)", "debian/copyright": r"Files: \*\n.*\nLicense: (.*)",
                           "libvelo-goal/velo-goal.pc.in": r"License: (.*)", "contrib/packages/spack.py": r'license\("(.*)"\)',
-                          "contrib/packages/Containerfile": r"licenses=(\S*)", "README.md": r"under \[(.*?)\]\(LICENSE\)"}.items():
+                          "contrib/packages/Containerfile": r"licenses=(\S*)", "contrib/packages/openmpi-velo.spec": r"License: *(.*)", "README.md": r"under \[(.*?)\]\(LICENSE\)"}.items():
         assert re.search(pattern, (ROOT / file).read_text())[1] == "BSD-3-Clause", file
     # The text of the licence, too.
     words = (ROOT / "LICENSE").read_text().split("Redistribution", 1)[1].split()
@@ -104,6 +104,10 @@ def test_recipes_are_python_that_names_the_source_package_and_its_sum(tmp_path, 
     assert [(words, ast.literal_eval(keys["sha256"])) for name, words, keys in calls if name == "version"] == [(["7.8.9"], total)]
     text = (tmp_path / "out/spack_repo/velo/packages/velo/package.py").read_text()
     assert f'url = "{url or f"file://{tarball}"}"' in text and "@" + "VERSION" not in text
+
+    spec = (tmp_path / "out/openmpi-velo.spec").read_text()
+    assert re.search(r"^Version: *7\.8\.9$", spec, re.MULTILINE) and "@" not in spec.replace("%{", "")
+    assert "Source0:        velo-%{version}.tar.gz" in spec
 
     assigned, _ = constants((tmp_path / "out/Velo-7.8.9-gompi-2025b.eb").read_text())
     assert ast.literal_eval(assigned["version"]) == "7.8.9"
