@@ -121,7 +121,9 @@ int run_phases(const Words& words, int rank) {
     try {
         plan = parse_phases(words);
     } catch (const UsageError& error) {
-        throw UsageError(error.what() + std::string("\n") + kPhasesUsage);
+        // Its words are no options.
+        const std::string text = error.what();
+        throw UsageError(text.substr(text.starts_with('-') ? 1 : 0) + "\n" + kPhasesUsage);
     }
     Options options;
     options.benchmarks = {"Pairwise"};

@@ -299,4 +299,5 @@ def test_the_directory_of_a_run_has_traces_only_if_one_is_switched_on(mpi, tmp_p
 
 def test_velo_phases_refuses_wrong_arguments(mpi):
     result = mpi.run_parts([(1, [tool("velo-phases"), "0"])])
-    assert result.returncode != 0 and "Usage: velo-phases" in result.stderr
+    assert result.returncode != 0
+    assert "velo-phases: executions 0: expected a number from 1 to 1000000000\nUsage: velo-phases" in result.stderr
