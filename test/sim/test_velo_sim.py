@@ -70,6 +70,14 @@ def test_a_plot_leaves_out_what_was_not_measured_and_joins_the_seeds(tmp_path):
     assert picture.read_text().count('id="line2d_') > 0 and "policy static" in picture.read_text()
 
 
+def test_help_is_text_and_has_one_name_for_the_number_of_ranks(velo_sim):
+    for command in ("run", "experiment", "goal", "multicast"):
+        told = velo_sim(command, "--help").stdout
+        assert all(character.isprintable() or character == "\n" for character in told)
+    assert "--by-reference TEXT:{always,auto,never}=auto" in velo_sim("run", "--help").stdout
+    assert all("--np" in velo_sim(command, "--help").stdout for command in ("run", "experiment"))
+
+
 def plot(*words):
     return subprocess.run([sys.executable, PLOT, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
 

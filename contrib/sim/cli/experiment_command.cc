@@ -135,7 +135,7 @@ void add_experiment_command(CLI::App& app, int& status) {
     command->add_option("names", o->names, "experiments, or all")->check(CLI::IsMember(names))->required();
     command->add_flag("--full", o->context.full,
                       "the papers' size: minutes to hours each, instead of seconds");
-    command->add_option("-n,--processes", o->context.processes, "fig7.5 and eight: of another size")
+    command->add_option("-n,--np,--processes,--ranks", o->context.processes, "fig7.5 and eight: of another size")
         ->check(CLI::Range(16U, 4096U))
         ->excludes("--full");
     command->add_option("-j,--jobs", o->context.jobs, "runs side by side")

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/run_options.h"
 #include "experiment/numbers.h"
 #include "machine/multicast.h"
 
@@ -87,19 +88,16 @@ void add_multicast_command(CLI::App& app, int& status) {
     command->add_option("--processes-per-node", r.on_node)
         ->check(CLI::Range(1U, 256U))
         ->capture_default_str();
-    const std::map<std::string, MulticastRun::Mode> modes = {{"original", MulticastRun::Mode::kOriginal},
-                                                             {"everybody", MulticastRun::Mode::kEverybody},
-                                                             {"leaders", MulticastRun::Mode::kLeaders}};
-    command->add_option("--mode", r.mode, "who is a member; original: a tree of messages instead")
-        ->transform(CLI::CheckedTransformer(modes))
-        ->default_str("leaders");
+    add_choice<MulticastRun::Mode>(*command, "--mode", r.mode,
+                                   {{"original", MulticastRun::Mode::kOriginal},
+                                    {"everybody", MulticastRun::Mode::kEverybody},
+                                    {"leaders", MulticastRun::Mode::kLeaders}},
+                                   "who is a member; original: a tree of messages instead");
     std::map<std::string, multicast::Scheme> schemes;
     for (const auto scheme : {multicast::Scheme::kBasic, multicast::Scheme::kWindow, multicast::Scheme::kTree,
                               multicast::Scheme::kCoroot})
         schemes[std::string(multicast::kSchemeNames[static_cast<int>(scheme)])] = scheme;
-    command->add_option("--scheme", c.scheme, "who acknowledges to whom, and who repairs")
-        ->transform(CLI::CheckedTransformer(schemes))
-        ->default_str("coroot");
+    add_choice(*command, "--scheme", c.scheme, schemes, "who acknowledges to whom, and who repairs");
     command->add_option("--bytes", r.bytes)->check(CLI::Range(0U, 65000U))->capture_default_str();
     command->add_option("--broadcasts", r.broadcasts)
         ->check(CLI::Range(1U, 10'000'000U))
@@ -109,13 +107,10 @@ void add_multicast_command(CLI::App& app, int& status) {
         ->capture_default_str();
     command->add_option("--share", c.share, "of the window, under way in any case; 0: all of it")
         ->capture_default_str();
-    const std::map<std::string, multicast::Shares> shares = {{"static", multicast::Shares::kStatic},
-                                                             {"dynamic", multicast::Shares::kDynamic}};
-    command
-        ->add_option("--shares", c.shares,
-                     "never more than the share; dynamic: the window, until one is lost")
-        ->transform(CLI::CheckedTransformer(shares))
-        ->default_str("dynamic");
+    add_choice<multicast::Shares>(
+        *command, "--shares", c.shares,
+        {{"static", multicast::Shares::kStatic}, {"dynamic", multicast::Shares::kDynamic}},
+        "static: never more than the share; dynamic: the window, until one is lost");
     command->add_option("--ack-every", c.ack_every, "datagrams for one acknowledgement")
         ->capture_default_str();
     command->add_flag("--not-skewed", o->not_skewed, "all acknowledge the same datagrams");

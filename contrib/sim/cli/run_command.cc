@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -156,13 +155,11 @@ void add_machine_options(CLI::App& command, RunOptions& o) {
     command.add_flag("--no-piggyback", o.no_piggyback, "credits return in packets of their own only");
     command.add_flag("--delay-credits,!--no-delay-credits", f.delay_credits,
                   "a credit packet waits for the next look at the mailbox, as in the plugin");
-    const std::map<std::string, ByReference> choices = {
-        {"auto", ByReference::kAuto}, {"never", ByReference::kNever}, {"always", ByReference::kAlways}};
-    command.add_option("--by-reference", f.by_reference,
-                    "messages of several packets go as one, and stay in the outbox until the receiver has "
-                    "fetched them: auto (where they would take more than half of the credits)")
-        ->transform(CLI::CheckedTransformer(choices))
-        ->default_str("auto");
+    add_choice<ByReference>(
+        command, "--by-reference", f.by_reference,
+        {{"auto", ByReference::kAuto}, {"never", ByReference::kNever}, {"always", ByReference::kAlways}},
+        "messages of several packets go as one, and stay in the outbox until the receiver has fetched them: "
+        "auto (where they would take more than half of the credits)");
     command.add_option("--outbox", f.outbox, "bytes of each process for what goes by reference; 0: none")
         ->check(CLI::Range(std::uint64_t{0}, flow::OutboxPlan::kMostBytes))
         ->capture_default_str();
@@ -211,7 +208,7 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_option("pattern", o->run.pattern, "what the processes do; velo-sim list shows the patterns")
         ->check(CLI::IsMember(pattern_names()))
         ->required();
-    run->add_option("-n,--processes", p.processes)->check(CLI::Range(2U, 1U << 20))->capture_default_str();
+    run->add_option("-n,--np,--processes,--ranks", p.processes)->check(CLI::Range(2U, 1U << 20))->capture_default_str();
     run->add_option("--bytes", p.bytes, "of MPI data in a message")
         ->check(CLI::Range(0U, 1U << 30))
         ->capture_default_str();

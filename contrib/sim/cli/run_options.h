@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,22 @@ struct RunOptions {
     bool json = false;
     bool per_process = false;
 };
+
+// An option that is one of some words. (CLI11's own shows the numbers behind enumerators of a byte as characters.)
+template <typename Value>
+void add_choice(CLI::App& command, const std::string& name, Value& value,
+                const std::map<std::string, Value>& choices, const std::string& help) {
+    std::vector<std::string> words;
+    std::string usual;
+    for (const auto& [word, meaning] : choices) {
+        words.push_back(word);
+        if (meaning == value) usual = word;
+    }
+    command.add_option_function<std::string>(
+               name, [&value, choices](const std::string& word) { value = choices.at(word); }, help)
+        ->check(CLI::IsMember(words))
+        ->default_str(usual);
+}
 
 // All but what the processes do.
 void add_machine_options(CLI::App& command, RunOptions& options);
