@@ -68,7 +68,8 @@ void add_check(CLI::App& app, int& status) {
             for (const Finding& f : findings) std::printf("%s: %s\n", name(f.kind), f.text.c_str());
             std::printf(
                 "%u ranks, %zu operations, %s\n", loaded.program.size(), operations,
-                findings.empty() ? "nothing found" : (std::to_string(findings.size()) + " findings").c_str());
+                findings.empty() ? "nothing found"
+                                 : (std::to_string(findings.size()) + (findings.size() == 1 ? " finding" : " findings")).c_str());
         }
         status = findings.empty() ? 0 : 1;
     });
@@ -156,7 +157,7 @@ void add_tune(CLI::App& app, int& status) {
     command->add_option("--operations", o->operations, "A,B,...: of velo-goal list (default: all)")
         ->delimiter(',');
     command
-        ->add_option("--ranks", o->ranks,
+        ->add_option("--np,--ranks", o->ranks,
                      "A,B,...: numbers of ranks (default: powers of two, and all there are)")
         ->delimiter(',');
     command->add_option("--bytes", o->sizes, "A,B,...: of a block, or of all that is broadcast or reduced")
@@ -203,6 +204,13 @@ void add_list(CLI::App& app) {
     });
 }
 
+// What is wrong with the command line, and where to read how it is right.
+std::string complaint(const CLI::App* app, const CLI::Error& error) {
+    const auto chosen = app->get_subcommands();
+    const std::string command = chosen.empty() ? "velo-goal" : "velo-goal " + chosen.front()->get_name();
+    return command + ": " + error.what() + "; " + command + " --help shows how\n";
+}
+
 }  // namespace
 }  // namespace velo::goal
 
@@ -214,6 +222,7 @@ int main(int argc, char** argv) {
         "velo-goal SUBCOMMAND --help shows the options of a subcommand. velo-sim goal runs schedules on "
         "modelled machines.");
     app.require_subcommand(1);
+    app.failure_message(velo::goal::complaint);
     int status = 0;
     velo::goal::add_check(app, status);
     velo::goal::add_convert(app, "convert", "from text to binary and back");

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -16,14 +17,14 @@ void add_source_options(CLI::App& command, Source& source, bool processes) {
     source.collective.on_node = 16;  // as on velo-sim's machine
     command
         .add_option(
-            "what", source.what,
+            "program", source.what,
             "a file in LogGOPSim's language, text or binary, or OPERATION:ALGORITHM, such as bcast:binomial "
             "(velo-goal list shows them) or bcast:auto")
         ->required();
     command.add_option("--choices", source.choices,
                        "the file of velo-goal tune that chooses for auto; without it Velo's own rules do");
     if (processes)
-        command.add_option("-n,--processes", source.processes, "of a collective")
+        command.add_option("-n,--np,--processes,--ranks", source.processes, "ranks of a collective")
             ->check(CLI::Range(1U, 1U << 20))
             ->capture_default_str();
     command
@@ -69,6 +70,17 @@ void compile_all(const collectives::Algorithm& algorithm, const Source& source, 
     }
 }
 
+// What there is instead of a file or an algorithm that there is not.
+std::string instead_of(const std::string& what) {
+    const std::string operation = what.substr(0, what.find(':'));
+    std::string names;
+    for (const collectives::Algorithm& a : collectives::algorithms())
+        if (a.operation == operation)
+            names += operation + ":" + std::string(a.name) + ", ";
+    if (names.empty()) return "there is no such OPERATION:ALGORITHM; velo-goal list shows them";
+    return operation + " goes as " + names + "or " + operation + ":auto";
+}
+
 }  // namespace
 
 Loaded load(const Source& source) {
@@ -82,10 +94,12 @@ Loaded load(const Source& source) {
             return loaded;
         }
     }
+    if (std::filesystem::is_directory(source.what))
+        throw std::runtime_error(source.what + " is a directory; name a file, or OPERATION:ALGORITHM of velo-goal list");
     std::ifstream file(source.what, std::ios::binary);
     if (!file)
-        throw std::runtime_error("cannot read " + source.what + ": " + std::strerror(errno) +
-                                 ", and there is no such OPERATION:ALGORITHM; velo-goal list shows them");
+        throw std::runtime_error("cannot read " + source.what + ": " + std::strerror(errno) + ", and " +
+                                 instead_of(source.what));
     std::ostringstream text;
     text << file.rdbuf();
     loaded.data = std::move(text).str();

@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "goal/collectives/choice.h"
-#include "output.h"
 #include "part.h"
 
 namespace velo::goal {
@@ -24,6 +23,7 @@ using collectives::Algorithm;
 
 // All buffers of an operation at one rank.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+constexpr double kFirstLineSeconds = 2;
 // Nothing is said of more ranks of a node than one: schedules that are made for a communicator know of none.
 constexpr std::string_view kNeedNodes[] = {"nodes", "leaders"};
 // Its blocks are those of lists, which are no matter of a size.
@@ -207,10 +207,22 @@ class Table {
             text_ += std::string(c.operation) + " " + ranks_ + " " + std::to_string(is_first ? 0 : c.bytes) +
                      " " + std::string(kept_->name) + '\n';
     }
-    const std::string& text() const { return text_; }
+    // What has come since the last time: whoever interrupts a long run keeps what it has.
+    void save() {
+        if (options_.output == "-") {
+            std::fwrite(text_.data() + saved_, 1, text_.size() - saved_, stdout);
+            std::fflush(stdout);
+        } else {
+            std::ofstream file(options_.output, saved_ == 0 ? std::ios::trunc : std::ios::app);
+            file << text_.substr(saved_);
+            if (!file.flush()) throw std::runtime_error("cannot write " + options_.output);
+        }
+        saved_ = text_.size();
+    }
 
  private:
     const TuneOptions& options_;
+    std::size_t saved_ = 0;  // of text_
     const collectives::Choices own_;
     std::string text_, ranks_;
     std::string_view operation_;
@@ -236,7 +248,7 @@ void measure_all(const TuneOptions& options, std::uint32_t all, int rank) {
     const std::vector<std::uint32_t> sizes = counts(options, all);
     const std::vector<Case> list = cases(options);
     const Clock::time_point begin = Clock::now();
-    double next_s = options.every_s;
+    double next_s = std::min(options.every_s, kFirstLineSeconds);
     Table table(options);
     table.begin(all);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -248,6 +260,7 @@ void measure_all(const TuneOptions& options, std::uint32_t all, int rank) {
             for (std::size_t j = 0; j < list.size(); ++j) {
                 if (!fits(list[j], bench.size())) continue;
                 table.add(list[j], bench.measure(list[j]), bench.size());
+                if (rank == 0) table.save();
                 if (rank > 0 || options.every_s <= 0 || seconds_since(begin) < next_s) continue;
                 std::fprintf(stderr, "velo-goal: after %.0f s, %zu of %zu cases: %u ranks, %s, %llu bytes\n",
                              seconds_since(begin), i * list.size() + j + 1, sizes.size() * list.size(),
@@ -259,7 +272,7 @@ void measure_all(const TuneOptions& options, std::uint32_t all, int rank) {
         if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
         wait_for_all();
     }
-    if (rank == 0) write(options.output, table.text());
+    if (rank == 0) table.save();
 }
 
 void check(const TuneOptions& options, std::uint32_t all) {

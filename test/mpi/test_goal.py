@@ -288,6 +288,17 @@ def test_tuning_keeps_velos_own_choice_if_little_is_won(tune, tmp_path):
     assert re.findall("^alltoall.*$", rules.read_text(), re.MULTILINE) == ["alltoall 2-2 0 linear"]
 
 
+def test_tuning_that_is_interrupted_keeps_what_it_has(start, tmp_path):
+    rules = tmp_path / "rules"
+    run = start(f"{BUILD}/contrib/goal/velo-goal", "tune", "--operations", "alltoall", "--bytes", "8,1048576", "--rounds", 65536, "--block", 0,
+                "--np", "2", "-o", rules, np=2, time_limit=100)
+    run.until(lambda: rules.exists() and "# alltoall 8: " in rules.read_text(), "rules of the first size")
+    os.kill(run.pid, signal.SIGTERM)
+    run.wait()
+    assert re.findall(r"^alltoall 2-2 0 \w+$", rules.read_text(), re.MULTILINE), rules.read_text()
+    assert "# alltoall 1048576: " not in rules.read_text()
+
+
 @beside_both
 @pytest.mark.parametrize("arguments, told", [
     (("--operations", "bcast,nonsense"), "--operations: there is no nonsense; velo-goal list shows them"),

@@ -78,7 +78,7 @@ def test_what_the_checker_finds_is_told_and_an_exit_status(velo_goal, tmp_path):
     assert found.returncode == 1
     assert found.stdout.decode() == (
         "deadlock: rank 0: r (recv 8b from 1) waits for rank 1: r (recv 8b from 0) waits for rank 0\n"
-        "2 ranks, 4 operations, 1 findings\n")
+        "2 ranks, 4 operations, 1 finding\n")
     as_json = json.loads(velo_goal("check", file, "--json").stdout)
     assert [finding["kind"] for finding in as_json["findings"]] == ["deadlock"]
     assert velo_goal("check", "gather:linear", "-n", 3, "--barrier").stdout.decode().count("may end before") == 4
@@ -121,8 +121,11 @@ def test_what_lasts_longer_than_simulated_time_is_refused(velo_sim, tmp_path, ea
 
 
 def test_wrong_words_are_told(velo_goal):
-    for words, told in ((("check", "bcast:quick"), "no such OPERATION:ALGORITHM"), (("check", "/nowhere"), "cannot read /nowhere: No such file"),
-                        (("check", "bcast"), "there is no such OPERATION:ALGORITHM; velo-goal list shows them"),
+    for words, told in ((("check", "bcast:quick"), "bcast goes as bcast:linear, "), (("check", "nothing:quick"), "no such OPERATION:ALGORITHM"), (("check", "/nowhere"), "cannot read /nowhere: No such file"),
+                        (("generate", "allreduce"), "and allreduce goes as allreduce:"), (("check", "/tmp"), "velo-goal: /tmp is a directory; name a file"),
+                        ((), "velo-goal: A subcommand is required; velo-goal --help shows how"),
+                        (("check",), "velo-goal check: program is required; velo-goal check --help shows how"),
+                        (("check", "bcast:linear", "--nonsense"), "velo-goal check: The following argument was not expected: --nonsense; velo-goal check"),
                         (("generate", "bcast:linear", "-n", 4, "--root", 4), "--root 4 is none of 4 ranks"),
                         (("generate", "bcast:linear", "-o", "/nowhere/file"), "cannot write /nowhere/file"),
                         (("draw", "alltoall:linear", "-n", 200), "too many for a picture")):
