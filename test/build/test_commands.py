@@ -50,3 +50,10 @@ def test_a_python_package_that_is_missing_is_named_and_not_traced(tmp_path):
                          env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"})
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr == "velo-lab: No module named 'numpy'; on Debian: apt-get install python3-numpy\n"
+
+
+def test_the_number_of_ranks_has_one_name_and_its_alias():
+    for name in ("compare/velo-compare", "versus/velo-versus"):
+        assert "--np" in (told := usage(CONTRIB / name)) and "--ranks" in told, name
+    told = subprocess.run([sys.executable, CONTRIB / "lab/velo-lab", "run", "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "--np" in told and "--ranks" in told

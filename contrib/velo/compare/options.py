@@ -30,7 +30,7 @@ def parse_options(arguments):
 
 def _add_what(parser):
     what = parser.add_argument_group("what to compare")
-    what.add_argument("--np", type=positive, default=max(2, cores()), metavar="N",
+    what.add_argument("--np", "--ranks", dest="np", type=positive, default=max(2, cores()), metavar="N",
                       help="processes (default: as many as cores, at least 2)")
     what.add_argument("--slots", type=numbers, metavar="A,B,...", help="mailbox slots per peer (default 8,16,64); rnr, "
                       "mvapich_static and lazy get mailboxes of that size by their own parameters")

@@ -40,7 +40,7 @@ def parse_options(arguments):
 
 def _add_run(run):
     run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-lab list, goal, multicast, or all")
-    run.add_argument("--ranks", type=positive, default=64, metavar="N", help="default 64; bandwidth and E1 to E5 have numbers of their own")
+    run.add_argument("--np", "--ranks", dest="ranks", type=positive, default=64, metavar="N", help="default 64; bandwidth and E1 to E5 have numbers of their own")
     run.add_argument("--quick", action="store_true", help="fewer sizes, one round, shorter measurements")
     run.add_argument("--policies", type=words, metavar="A,B,...", help="instead of those of the paper")
     run.add_argument("--slots", type=numbers, metavar="A,B,...", help="slots per peer instead of those of the experiment")

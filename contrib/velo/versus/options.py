@@ -63,7 +63,7 @@ def _add_what(parser):
                       help="collective operations instead, Velo with its component coll/velo: " + ", ".join(COLLECTIVE_NAMES)
                       + "; i... as a request that is waited for")
     what.add_argument("--sizes", type=_sizes, metavar="A,B,...", help="bytes (default: 0, 100 and powers of two to 4194304)")
-    what.add_argument("--ranks", type=_ranks, metavar="A,B,...",
+    what.add_argument("--np", "--ranks", dest="ranks", type=_ranks, metavar="A,B,...",
                       help="numbers of ranks (default 2; 2,16,64 with --memory); more than there are cores: not pinned, "
                       "told to yield when idle")
     what.add_argument("--program", dest="programs", type=_program, action="append", default=[], metavar="'NAME=WORDS'",
