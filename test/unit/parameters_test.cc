@@ -243,29 +243,5 @@ TEST(ParametersTest, the_page_of_parameters_holds_the_table) {
     test::expect_page_to_hold(VELO_SOURCE_DIRECTORY "/docs/parameters.md", table_of_the_page());
 }
 
-// Rows "| `name` | default ... | ..." under that heading; names without btl_velo_.
-TEST(ParametersTest, the_readme_names_parameters_and_defaults_of_the_table) {
-    const std::string readme = test::contents(VELO_SOURCE_DIRECTORY "/README.md");
-    const std::size_t first = readme.find("\n## Ten parameters");
-    ASSERT_NE(first, std::string::npos);
-    std::istringstream section(readme.substr(first, readme.find("\n## ", first + 1) - first));
-    int rows = 0;
-    for (std::string line; std::getline(section, line);) {
-        if (!line.starts_with("| `")) continue;
-        const std::string name = line.substr(3, line.find('`', 3) - 3);
-        std::string initial = line.substr(line.find("| ", 2) + 2);
-        std::erase(initial, '`');
-        const velo_parameter* found = nullptr;
-        for (const velo_parameter* row : all())
-            if (row->name == "btl_velo_" + name) found = row;
-        ASSERT_NE(found, nullptr) << line;
-        EXPECT_TRUE(initial.starts_with(default_text(*found) + " ") ||
-                    initial.starts_with(default_text(*found) + ","))
-            << line;
-        ++rows;
-    }
-    EXPECT_EQ(rows, 10);
-}
-
 }  // namespace
 }  // namespace velo::parameters
