@@ -1,6 +1,6 @@
 // Memory of which pieces are cut in turn, each behind the last: what has been stored into comes back when all
 // of it has been gone through. It is larger than what a core caches for itself, so that no core holds the
-// lines then, and a store asks nobody (design/shared-memory.md).
+// lines then, and a store asks nobody (design/large-messages.md).
 //
 // What is short goes round in a part of it, as messages that come one at a time are faster the less of it
 // they touch.

@@ -53,7 +53,7 @@ inline void copy_other_small(std::byte* to, const std::byte* from, std::size_t b
 // end before what lies in front of it, and goes back to lines that it has left: to lines that another core
 // has just read that costs a look at that core each. From 4 KiB on it takes the processor's string
 // instructions, which are slow there, and it is held up by addresses that look alike
-// (design/shared-memory.md).
+// (design/large-messages.md).
 void copy_long(std::byte* to, const std::byte* from, std::size_t bytes);
 inline constexpr std::size_t kLeastLong = 512;
 // The same of any size to the beginning of a line, for short ones.

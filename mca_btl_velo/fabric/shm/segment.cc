@@ -28,7 +28,7 @@ constexpr std::uint32_t kMostSharedHomes = 64;
 // Larger segments of peers are mapped page by page as they are used.
 constexpr std::size_t kPopulateBytes = 1 << 20;
 // Where rings begin in a page: buffers of programs begin with a page or a little behind, and addresses that
-// look alike hold copies up (design/shared-memory.md).
+// look alike hold copies up (design/large-messages.md).
 constexpr std::size_t kRingsInPage = kPageBytes / 2;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
