@@ -6,6 +6,7 @@
  *
  * VELO_PVARS_EVERY   seconds between two looks at what has changed
  * VELO_PVARS_PEERS   set: also the values of each peer
+ * VELO_PVARS_ALL     set: also what is 0 in all processes
  * VELO_PVARS_OUTPUT  file to append to, in place of standard error */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -196,7 +197,8 @@ static void stop_watching(void) {
 
 /* --- the table at the end */
 
-static void show_row(const struct variable* variable, const unsigned long long* values, int stride) {
+/* False: it is 0 everywhere, and not shown. */
+static bool show_row(const struct variable* variable, const unsigned long long* values, int stride) {
     unsigned long long total = 0;
     int least = 0, most = 0;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -205,12 +207,14 @@ static void show_row(const struct variable* variable, const unsigned long long* 
         if (value < values[(size_t)least * (size_t)stride]) least = rank;
         if (value > values[(size_t)most * (size_t)stride]) most = rank;
     }
+    if (values[(size_t)most * (size_t)stride] == 0 && getenv("VELO_PVARS_ALL") == NULL) return false;
     char line[LINE];
     size_t used = append(line, 0, sizeof line, "  %-28s ", variable->name);
     used = variable->adds_up ? append(line, used, sizeof line, "%16llu", total) : append(line, used, sizeof line, "%16s", "-");
     append(line, used, sizeof line, " %16llu %6d %16llu %6d\n", values[(size_t)least * (size_t)stride], least,
            values[(size_t)most * (size_t)stride], most);
     show(line);
+    return true;
 }
 
 /* All processes have the same plugin, and with it the same variables; if one has not, each shows its own. */
@@ -256,7 +260,12 @@ static void show_table(void) {
     append(line, 0, sizeof line, "velo-pvars: %d ranks, from MPI_Init to MPI_Finalize (%.2f s)\n  %-28s %16s %16s %6s %16s %6s\n",
            ranks, now_seconds() - begin_seconds, PREFIX "...", "total", "least", "rank", "most", "rank");
     show(line);
-    for (int i = 0; i < count; ++i) show_row(scalars[i], all + i, count);
+    int left_out = 0;
+    for (int i = 0; i < count; ++i) left_out += !show_row(scalars[i], all + i, count);
+    if (left_out > 0) {
+        append(line, 0, sizeof line, "  and %d that are 0 everywhere (velo-pvars --all)\n", left_out);
+        show(line);
+    }
     free(all);
 }
 

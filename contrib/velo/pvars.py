@@ -21,7 +21,8 @@ btl_velo_* through MPI_T; it is no PMPI tool and can be used together with one. 
 cannot do: see programs that link Open MPI statically or that take no LD_PRELOAD (set-user-id); show the end of a
 program that never comes to MPI_Finalize (--every shows it up to there); count what MPI_Init itself sends. Programs in
 Fortran must call MPI_INIT or MPI_INIT_THREAD of the library's C, mpif.h, mpi or mpi_f08 interface. With processes on
-other nodes give mpirun -x LD_PRELOAD -x VELO_PVARS_EVERY -x VELO_PVARS_PEERS -x VELO_PVARS_OUTPUT as well.
+other nodes give mpirun -x LD_PRELOAD -x VELO_PVARS_EVERY -x VELO_PVARS_PEERS
+-x VELO_PVARS_ALL -x VELO_PVARS_OUTPUT as well.
 """
 
 
@@ -45,6 +46,7 @@ def parse(arguments):
     parser = command.parser("velo-pvars", "Runs an MPI program and shows Velo's performance variables.", EPILOG)
     parser.add_argument("--every", type=seconds, metavar="SECONDS", help="show what has changed in each process that often, too")
     parser.add_argument("--peers", action="store_true", help="show the values of each peer as well")
+    parser.add_argument("--all", action="store_true", help="show what is 0 in all processes as well")
     parser.add_argument("-o", "--output", metavar="FILE", help="append to FILE in place of standard error")
     parser.add_argument("command", help="mpirun, or an MPI program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
@@ -60,7 +62,7 @@ def main(arguments):
         return EXIT_USAGE
     environment = dict(os.environ)
     environment["LD_PRELOAD"] = " ".join(filter(None, [str(library), environment.get("LD_PRELOAD")]))
-    for name, value in (("EVERY", options.every), ("PEERS", 1 if options.peers else None),
+    for name, value in (("EVERY", options.every), ("PEERS", 1 if options.peers else None), ("ALL", 1 if options.all else None),
                         ("OUTPUT", os.path.abspath(options.output) if options.output else None)):
         environment.pop(f"VELO_PVARS_{name}", None)
         if value is not None:

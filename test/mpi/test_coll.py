@@ -262,7 +262,7 @@ def test_few_schedules_are_kept(mpi):
 
 @velo_only
 def test_velo_pvars_shows_what_schedules_do(mpi):
-    result = mpi.run("coll", "check", 1, np=2, params={**COLL, "coll_velo_boards": 0}, prefix=["velo-pvars"])
+    result = mpi.run("coll", "check", 1, np=2, params={**COLL, "coll_velo_boards": 0}, prefix=["velo-pvars", "--all"])
     total = {name: int(value) for name, value in re.findall(r"^ +(\w+) +(\d+) +\d+ +\d+ +\d+ +\d+$", result.stderr, re.MULTILINE)}
     runs = sum(int(runs) for runs, *_ in USED.findall(result.stderr))
     # The tool reads before MPI_Finalize.

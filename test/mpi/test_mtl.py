@@ -130,7 +130,7 @@ def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path,
 @flows(64)
 def test_velo_pvars_shows_what_the_matching_does(mpi, flow):
     params = {**flow.params, "mtl_velo_unexpected_pool": "64k"}
-    result = mpi.run("unmatched", 500, 1024, 500, "nonblocking", params=params, prefix=["velo-pvars"])
+    result = mpi.run("unmatched", 500, 1024, 500, "nonblocking", params=params, prefix=["velo-pvars", "--all"])
     total = {name: int(value.replace(",", "")) for name, value in re.findall(r"mtl_velo_(\w+) +([\d,]+)", result.stderr)}
     assert total["unexpected"] > 100 and total["degraded"] > 100 and total["expected"] > 0
     assert 0 < total["pool_used_bytes_max"] <= 64 << 10
