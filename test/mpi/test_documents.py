@@ -103,10 +103,10 @@ def test_a_command_runs_as_it_stands_in_the_text(mpi, command, tmp_path, request
     # The machine may have fewer processors than the job's, to which mpirun of 6.0 binds processes named in a file of hosts.
     free = [] if {"--map-by", "--bind-to"} & {*words} else ["--bind-to", "none"]
     # Without --oversubscribe, unless the page says it: users have as few processors.
-    words[at : at + 1] = [os.environ.get("MPIRUN", "mpirun.openmpi"), *free]
+    words[at : at + 1] = [os.environ.get("MPIRUN", "mpirun.openmpi"), "--wdir", str(tmp_path), *free]
     if "-np" not in words:
         words[at + 1 : at + 1] = ["-np", "2"]
-    result = finish(Run(words, {**mpi.environment(), "PWD": str(tmp_path)}, 60))
+    result = finish(Run(words, mpi.environment(), 60))
     assert result.returncode == 0, str(result)
     assert result.facts()["rounds"] == 3
 
