@@ -66,10 +66,10 @@ void add_check(CLI::App& app, int& status) {
                             .c_str());
         } else {
             for (const Finding& f : findings) std::printf("%s: %s\n", name(f.kind), f.text.c_str());
-            std::printf(
-                "%u ranks, %zu operations, %s\n", loaded.program.size(), operations,
-                findings.empty() ? "nothing found"
-                                 : (std::to_string(findings.size()) + (findings.size() == 1 ? " finding" : " findings")).c_str());
+            const std::string count = findings.empty() ? "nothing found"
+                                                       : std::to_string(findings.size()) + " finding" +
+                                                             (findings.size() == 1 ? "" : "s");
+            std::printf("%u ranks, %zu operations, %s\n", loaded.program.size(), operations, count.c_str());
         }
         status = findings.empty() ? 0 : 1;
     });

@@ -75,8 +75,7 @@ std::string instead_of(const std::string& what) {
     const std::string operation = what.substr(0, what.find(':'));
     std::string names;
     for (const collectives::Algorithm& a : collectives::algorithms())
-        if (a.operation == operation)
-            names += operation + ":" + std::string(a.name) + ", ";
+        if (a.operation == operation) names += operation + ":" + std::string(a.name) + ", ";
     if (names.empty()) return "there is no such OPERATION:ALGORITHM; velo-goal list shows them";
     return operation + " goes as " + names + "or " + operation + ":auto";
 }
@@ -95,7 +94,8 @@ Loaded load(const Source& source) {
         }
     }
     if (std::filesystem::is_directory(source.what))
-        throw std::runtime_error(source.what + " is a directory; name a file, or OPERATION:ALGORITHM of velo-goal list");
+        throw std::runtime_error(source.what +
+                                 " is a directory; name a file, or OPERATION:ALGORITHM of velo-goal list");
     std::ifstream file(source.what, std::ios::binary);
     if (!file)
         throw std::runtime_error("cannot read " + source.what + ": " + std::strerror(errno) + ", and " +

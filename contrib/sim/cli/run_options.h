@@ -19,7 +19,8 @@ struct RunOptions {
     bool per_process = false;
 };
 
-// An option that is one of some words. (CLI11's own shows the numbers behind enumerators of a byte as characters.)
+// An option that is one of some words. (CLI11's own shows the numbers behind enumerators of a byte as
+// characters.)
 template <typename Value>
 void add_choice(CLI::App& command, const std::string& name, Value& value,
                 const std::map<std::string, Value>& choices, const std::string& help) {
@@ -29,8 +30,9 @@ void add_choice(CLI::App& command, const std::string& name, Value& value,
         words.push_back(word);
         if (meaning == value) usual = word;
     }
-    command.add_option_function<std::string>(
-               name, [&value, choices](const std::string& word) { value = choices.at(word); }, help)
+    command
+        .add_option_function<std::string>(
+            name, [&value, choices](const std::string& word) { value = choices.at(word); }, help)
         ->check(CLI::IsMember(words))
         ->default_str(usual);
 }
