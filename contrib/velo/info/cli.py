@@ -92,6 +92,7 @@ def _job(options, mpi):
 def _command_lines(plugin, works, job):
     begin = "mpirun --mca pml ob1 --mca btl velo "
     lines = [("one node, or several" if works["UCX"] else "one node", begin + "./program")]
+    lines.append(("says that it is in use", begin + "--mca btl_velo_verbose 1 ./program"))
     if job and job["needs_component_path"]:
         lines.insert(0, ("this mpirun has to be told", f"export OMPI_MCA_mca_base_component_path={job['needs_component_path']}"))
     if not works["UCX"]:
@@ -100,7 +101,7 @@ def _command_lines(plugin, works, job):
         lines.append(("unmatched messages bounded, too", "mpirun --mca pml cm --mca mtl velo ./program"))
     if "coll" in plugin.components:
         multicast = "--mca coll_velo_multicast auto " if works["UCX"] and works["IP multicast"] else ""
-        lines.append(("collective operations, too", f"{begin}--mca coll velo,basic,libnbc,inter,self {multicast}./program"))
+        lines.append(("collective operations, too", f"{begin}--mca coll_velo_priority 90 {multicast}./program"))
     return [{"for": purpose, "line": line} for purpose, line in lines]
 
 
