@@ -171,6 +171,10 @@ def test_operations_that_differ_are_an_error_that_names_both(mpi, np):
     assert told and "that rank has called another operation" in result.stderr, str(result)
 
 
+def test_an_operation_that_failed_writes_no_bytes_that_nobody_has_sent(mpi):
+    mpi.run("coll", "gather_alone", 300, np=2, params={**COLL, **SCHEDULES}, env={"MALLOC_PERTURB_": "85"})
+
+
 OTHER = re.compile(r"the board of communicator \d+, rank (\d)([^:]*), run \d+: this rank is in (\w+[^,]*), and rank (\d) in ([\w ()]+)")
 
 

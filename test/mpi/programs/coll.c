@@ -1,7 +1,7 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | between | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | disagree | differ OPERATORS | shorter | endless
+ *      mismatch COUNT | disagree | gather_alone COUNT | differ OPERATORS | shorter | endless
  *      between_calls COUNT: requests among calls that wait, ended by each rank in another order
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
 #include <math.h>
@@ -414,6 +414,17 @@ static void disagree(void) {
           "a sum after it: %d", sum);
 }
 
+/* Rank 0 broadcasts, and the others gather with gaps: they are told so, and get nothing that nobody has sent. */
+static void gather_alone(int count) {
+    uint32_t *mine = buffer(count), *all = buffer(ranks * count);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const int found = my_rank == 0 ? MPI_Bcast(mine, count, MPI_UINT32_T, 0, MPI_COMM_WORLD)
+                                   : MPI_Allgather(mine, count, gapped, all, count, gapped, MPI_COMM_WORLD);
+    CHECK(my_rank == 0 || found != MPI_SUCCESS, "%d blocks of a broadcast", ranks);
+    for (int i = 0; i < 2 * ranks * count; ++i) CHECK(all[i] == 0xabababab, "word %d is %x", i, all[i]);
+    free(mine), free(all);
+}
+
 /* The same with calls that wait, which have a board; or with another operator. */
 static void differ(int operators) {
     int mine = my_rank, found = MPI_SUCCESS, result = -1, error_class;
@@ -549,6 +560,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
     if (strcmp(mode, "disagree") == 0) disagree();
+    if (strcmp(mode, "gather_alone") == 0) gather_alone(count);
     if (strcmp(mode, "differ") == 0) differ(count);
     if (strcmp(mode, "order") == 0) order(count);
     if (strcmp(mode, "ahead") == 0) ahead(count);

@@ -173,9 +173,9 @@ static inline bool mca_coll_velo_is_plain(mca_coll_velo_buffer_t* buffer)
     buffer->bytes = buffer->user + buffer->whole.type->super.true_lb;
     return true;
 }
-/* Before a run and after it. */
+/* Before a run and after it. Not whole: the run has failed, and what it has not written in `ours` is nobody's data. */
 bool mca_coll_velo_fill(mca_coll_velo_buffer_t* buffer);
-void mca_coll_velo_empty(mca_coll_velo_buffer_t* buffer);
+void mca_coll_velo_empty(mca_coll_velo_buffer_t* buffer, bool is_whole);
 /* Elements that lie as their type says, from `user` on, and so many bytes that lie together. */
 void mca_coll_velo_convert(ompi_datatype_t* type, size_t count, char* user, char* bytes, size_t length, bool pack);
 /* The types that are needed for that, until the end. */

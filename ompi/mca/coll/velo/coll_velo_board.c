@@ -301,7 +301,6 @@ static int end_all(mca_coll_velo_request_t *over)
     while (NULL != over) {
         mca_coll_velo_request_t *request = over;
         over = request->next_over;
-        request->receive.is_written &= MPI_SUCCESS == request->error;
         mca_coll_velo_end(request, request->error);
         ++ended;
     }

@@ -133,9 +133,9 @@ bool mca_coll_velo_fill(mca_coll_velo_buffer_t *buffer)
     return true;
 }
 
-void mca_coll_velo_empty(mca_coll_velo_buffer_t *buffer)
+void mca_coll_velo_empty(mca_coll_velo_buffer_t *buffer, bool is_whole)
 {
-    if (OPAL_UNLIKELY(buffer->is_packed) && buffer->is_written) {
+    if (OPAL_UNLIKELY(buffer->is_packed) && buffer->is_written && is_whole) {
         convert_all(buffer, false);
     }
 }

@@ -85,8 +85,7 @@ static int run_on_board(velo_board *board, mca_coll_velo_call_t *call)
         mca_common_velo_give_up("out of memory");
     }
     const velo_status status = velo_board_run(board, call->on_board, &call->request, call->send.bytes, call->receive.bytes);
-    call->receive.is_written &= VELO_OK == status;
-    mca_coll_velo_empty(&call->receive);
+    mca_coll_velo_empty(&call->receive, VELO_OK == status);
     mca_coll_velo_drop(&call->send);
     mca_coll_velo_drop(&call->receive);
     return mca_coll_velo_error_of_board(status);
@@ -122,8 +121,7 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
         }
     }
     const int rc = mca_coll_velo_report(module, velo_goal_run_end(run));
-    mca_coll_velo_empty(&call->send);
-    mca_coll_velo_empty(&call->receive);
+    mca_coll_velo_empty(&call->receive, MPI_SUCCESS == rc);
     mca_coll_velo_drop(&call->send);
     mca_coll_velo_drop(&call->receive);
     return rc;
@@ -133,8 +131,7 @@ void mca_coll_velo_end(mca_coll_velo_request_t *request, int error)
 {
     mca_coll_velo_module_t *module = request->module;
     request->super.super.req_status.MPI_ERROR = error;
-    mca_coll_velo_empty(&request->send);
-    mca_coll_velo_empty(&request->receive);
+    mca_coll_velo_empty(&request->receive, MPI_SUCCESS == error);
     if (!request->super.super.req_persistent) {
         mca_coll_velo_drop(&request->send);
         mca_coll_velo_drop(&request->receive);
