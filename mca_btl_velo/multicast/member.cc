@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace velo::multicast {
 namespace {
@@ -264,6 +265,7 @@ void Member::hear_data(std::uint32_t from, const Datagram& datagram, std::uint64
         ++counters_.missed;  // attached, and far behind the leader
         return;
     }
+    stream.located = true;
     stream.receiver.take(sequence);
     stream.set.holds(sequence);
     out.keep(index, sequence);
@@ -290,8 +292,12 @@ void Member::pass_on(std::uint32_t index, std::uint64_t now_ns, Carrier& out) {
 
 void Member::skip_to(std::uint32_t index, Sequence next, std::uint64_t now_ns, Carrier& out) {
     Stream& stream = streams_[index];
-    if (distance(stream.receiver.expected(), next) <= 0) return;
-    stream.receiver.skip_to(next);
+    if (!std::exchange(stream.located, true)) {
+        stream.receiver.start_at(next);  // anywhere on the circle
+    } else {
+        if (distance(stream.receiver.expected(), next) <= 0) return;
+        stream.receiver.skip_to(next);
+    }
     pass_on(index, now_ns, out);
 }
 
@@ -412,7 +418,8 @@ std::string Member::state(std::uint64_t now_ns) const {
     for (const Stream& stream : streams_) {
         stream.sender.append_state(numbers);
         numbers.insert(numbers.end(),
-                       {stream.source_low, stream.acked, static_cast<std::uint32_t>(stream.owes)});
+                       {stream.source_low, stream.acked, static_cast<std::uint32_t>(stream.owes),
+                        static_cast<std::uint32_t>(stream.located)});
         stream.receiver.append_state(numbers);
         stream.set.append_state(numbers);
         const std::uint64_t since = std::min(now_ns - stream.asked_ns, config_.full_ns);

@@ -107,6 +107,7 @@ class Member {
         std::vector<std::uint32_t> relays;
         Sequence source_low;         // the latest that was heard: what repairs say of the source
         Sequence acked;              // what was acknowledged last
+        bool located = false;        // attached: where the stream is, has been heard
         bool owes = false;           // is in owing_
         Timer owed;                  // the acknowledgement is due
         Timer gap;                   // what is missing is asked for

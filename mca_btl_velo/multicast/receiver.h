@@ -38,6 +38,8 @@ class Receiver {
         present_[slot(expected_)] = false;
         return expected_++;
     }
+    // Nothing has been taken yet: the stream begins there.
+    void start_at(Sequence first) { expected_ = known_ = first; }
     // Everything before `next`, which is ahead of expected(), has come another way.
     void skip_to(Sequence next) {
         for (std::uint32_t i = 0; i < present_.size() && distance(expected_ + i, next) > 0; ++i)

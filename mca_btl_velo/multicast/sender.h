@@ -21,7 +21,7 @@ class Sender {
 
     Sequence send() { return next_++; }
     void free_before(Sequence low) {
-        share_.got_on(low - low_);
+        share_.got_on(low - low_, low);
         low_ = low;
     }
     void lost(Sequence sequence) { share_.lost(sequence, next_); }

@@ -31,8 +31,11 @@ class Share {
         judged_ = next;
         got_on_ = 0;
     }
-    // All have so many more. As many as may be under way: one part of the window more.
-    void got_on(std::uint32_t datagrams) {
+    // All have so many more, and what is before `low`. As many as may be under way: one part of the window
+    // more. Nothing before `low` is lost any more, so judged_ follows it: left behind by half of the circle,
+    // it would take each later loss for one that has been.
+    void got_on(std::uint32_t datagrams, Sequence low) {
+        if (distance(judged_, low) > 0) judged_ = low;
         if (now_ == most_) return;
         got_on_ += datagrams;
         if (got_on_ < now_) return;

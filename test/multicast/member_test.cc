@@ -289,6 +289,27 @@ TEST(MulticastMember, a_dynamic_share_is_halved_once_for_all_that_was_under_way_
     EXPECT_EQ(member.share(), 16U);
 }
 
+// In steps that only the share itself can take: a member would have to send all of them.
+TEST(MulticastMember, a_loss_counts_however_many_datagrams_were_not_lost_before) {
+    Config config = group(Scheme::kCoroot, 2, 0);
+    config.window = 16;
+    config.share = 3;
+    Share share(config);
+    Sequence low = 0;
+    constexpr Sequence kStep = 1U << 30;
+    for (int turn = 0; turn < 9; ++turn) {  // twice around the circle
+        for (share.lost(low, low + 16); share.now() < 16;) share.got_on(16, low += 16);
+        share.got_on(kStep, low += kStep);
+        share.lost(low - 1, low + 16);
+        EXPECT_EQ(share.now(), 16U) << "everybody has it, turn " << turn;
+        share.lost(low, low + 16);
+        EXPECT_EQ(share.now(), 8U) << "turn " << turn;
+        share.lost(low + 15, low + 16);
+        EXPECT_EQ(share.now(), 8U) << "it was under way with the other one, turn " << turn;
+        for (int steps = turn % 3; steps > 0; --steps) share.got_on(kStep, low += kStep);
+    }
+}
+
 TEST(MulticastMember, members_acknowledge_before_a_share_is_full) {
     Config config = group(Scheme::kCoroot, 2, 1);
     config.window = 128;
@@ -476,6 +497,24 @@ TEST(MulticastMember, who_is_attached_takes_what_comes_either_way_and_says_nothi
     EXPECT_EQ(member.expected(0), 1'000'000'002U);
     EXPECT_EQ(member.counters().missed, 1U);
     EXPECT_EQ(member.counters().strange, 0U);
+}
+
+// A member that joins late has heard nothing of where the streams are.
+TEST(MulticastMember, who_is_attached_finds_a_stream_anywhere_on_the_circle) {
+    for (const Sequence at : {1U, 0x7fff'ffffU, 0x8000'0000U, 0x8000'0003U, 0xffff'fffeU}) {
+        Config config = group(Scheme::kCoroot, 4, 4);
+        config.attached = true;
+        config.window = 4;
+        Member member(config);
+        Said said;
+        member.skip_to(0, at, 0, said);
+        member.arrived(0, data(at, at), 0, said);
+        member.skip_to(0, at - 2, 0, said);  // overtaken
+        member.arrived(0, data(at - 1, at - 2), 0, said);
+        member.arrived(0, data(at + 1, at), 0, said);
+        EXPECT_EQ(said.delivered, (std::vector<Sequence>{at, at + 1})) << at;
+        EXPECT_EQ(member.counters().duplicates, 1U) << at;
+    }
 }
 
 // Member 1 of 4 with a window of 4, which has 10 datagrams, of which all have acknowledged 8; 12 is ahead.
