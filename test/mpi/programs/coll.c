@@ -1,6 +1,6 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
- * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | between | mixed ROUNDS | threads ROUNDS |
+ * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | mixed ROUNDS | threads ROUNDS |
  *      mismatch COUNT | disagree | gather_alone COUNT | differ OPERATORS | shorter | endless
  *      between_calls COUNT: requests among calls that wait, ended by each rank in another order
  *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
@@ -336,25 +336,6 @@ static void reductions(void) {
     CHECK(all == (uint8_t)((1 << (ranks < 8 ? ranks : 8)) - 1), "bits %x", all);
 }
 
-/* Between two groups of processes. */
-static void between(void) {
-    MPI_Comm half, both;
-    const bool upper = my_rank >= ranks / 2;
-    int remote, sum = -1, word = my_rank, words[64], expected = 0;
-    MPI_Request requests[2];
-    MPI_Comm_split(MPI_COMM_WORLD, upper, my_rank, &half);
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, upper ? 0 : ranks / 2, 1, &both);
-    MPI_Comm_remote_size(both, &remote);
-    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, both);
-    for (int rank = 0; rank < ranks; ++rank) expected += (rank >= ranks / 2) != upper ? rank : 0;
-    CHECK(sum == expected, "sum of the others: %d, not %d", sum, expected);
-    MPI_Ibarrier(both, &requests[0]);
-    MPI_Iallgather(&word, 1, MPI_INT, words, 1, MPI_INT, both, &requests[1]);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < remote; ++i) CHECK(words[i] == (upper ? i : ranks / 2 + i), "word %d of the others: %d", i, words[i]);
-    MPI_Comm_free(&both), MPI_Comm_free(&half);
-}
-
 /* Beside messages, in and out of collective operations. */
 static void mixed(int rounds) {
     const int to = (my_rank + 1) % ranks, from = (my_rank + ranks - 1) % ranks;
@@ -555,7 +536,6 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "idup") == 0) idup(count);
     if (strcmp(mode, "halves") == 0) halves();
     if (strcmp(mode, "reductions") == 0) reductions();
-    if (strcmp(mode, "between") == 0) between();
     if (strcmp(mode, "mixed") == 0) mixed(count);
     if (strcmp(mode, "threads") == 0) threads(count);
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
