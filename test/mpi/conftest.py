@@ -15,8 +15,10 @@ import tempfile
 
 import pytest
 
+from compiled import Programs
 from flows import LAYER, TRANSPORT
 from launcher import Launcher, Run, run_command
+from series import Together
 from shared_memory import PrivateShm
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,22 +27,14 @@ sys.path.insert(0, str(HERE.parent / "shared"))
 from nodes import cluster, nodes_permitted  # noqa: E402, F401
 MPICC = os.environ.get("MPICC", "mpicc.openmpi")
 OMPI_INFO = os.environ.get("OMPI_INFO", "ompi_info.openmpi" if shutil.which("ompi_info.openmpi") else "ompi_info")
-# MPI 4.1 deprecates calls that MPI 3, which Open MPI 4.1 has, offers nothing else for.
-# -rdynamic: a program may stand in for a function that libraries call.
-CFLAGS = "-std=c11 -D_GNU_SOURCE -O2 -g -pthread -rdynamic -Wall -Wextra -Werror -Wno-deprecated-declarations".split()
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """Directory with the compiled test programs."""
-    target = tmp_path_factory.mktemp("programs")
-    sources = sorted((HERE / "programs").glob("*.c"))
-    builds = [subprocess.Popen([MPICC, *CFLAGS, str(source), "-o", str(target / source.stem)], stderr=subprocess.PIPE)
-              for source in sources]
-    for source, build in zip(sources, builds):
-        _, text = build.communicate()
-        assert build.returncode == 0 and not text, f"{source}:\n{text.decode()}"
-    return str(target)
+    """The compiled test programs, beside the build that is tested, so that they are compiled once."""
+    build = os.environ.get("VELO_BUILD_DIR")
+    kept = pathlib.Path(build, "test", "programs") if build and os.access(build, os.W_OK) else None
+    return Programs(MPICC, kept or tmp_path_factory.mktemp("programs"))
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +53,21 @@ def mpi(programs, component_path):
     # Short: Open MPI puts sockets below it.
     with tempfile.TemporaryDirectory(prefix="velo-", ignore_cleanup_errors=True) as temporary:
         yield Launcher(TRANSPORT, component_path, temporary, programs, LAYER)
+
+
+@pytest.fixture(scope="session")
+def together():
+    return Together()
+
+
+@pytest.fixture
+def facts(request, mpi, together):
+    """What the case of this test has printed, in one job with the others that have all else alike."""
+
+    def run(**how):
+        return together.facts(request.node, mpi, **how)
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -101,6 +101,8 @@ def every_flow(*slots, **how):
 
 
 velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="about btl/velo itself")
+# What any BTL must pass, and has nothing to do with what carries the messages: windows, ob1.
+of_the_btl = pytest.mark.skipif(LAYER != "btl", reason="nothing of the MTL is in it")
 mtl_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "mtl", reason="about mtl/velo itself")
 # What schedules and boards do, whose messages go over neither layer: over the MTL with --all.
 beside_both = pytest.mark.matrix if LAYER == "mtl" else lambda test: test

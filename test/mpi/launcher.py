@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -40,6 +41,11 @@ class Hang(AssertionError):
                                          for process in self.left)
 
 
+def facts_in(text):
+    """The `key=value` words that the programs print, as numbers."""
+    return {key: int(value) for key, value in re.findall(r"\b(\w+)=(-?\d+)\b", text)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Result:
     """`mpirun_crashed`: mpirun itself ended by SIGSEGV and, whenever it was looked at, had no Velo in its memory. What it
@@ -72,8 +78,7 @@ class Result:
             assert self.returncode == status, str(self)
 
     def facts(self):
-        """The `key=value` words that the programs print, as numbers."""
-        return {key: int(value) for key, value in re.findall(r"\b(\w+)=(-?\d+)\b", self.stdout)}
+        return facts_in(self.stdout)
 
     def __str__(self):
         return f"{self.command}\nexit {self.returncode}\n--- stdout\n{self.stdout[-6000:]}--- stderr\n{self.stderr[-6000:]}"
@@ -112,6 +117,17 @@ def has_velo(pid):
     return re.search(r"/mca_[bm]tl_velo", maps) is not None if maps else None
 
 
+def stacks_of(pid):
+    """Where its threads are, where gdb is there and may look."""
+    if not shutil.which("gdb"):
+        return ""
+    try:
+        return subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", "thread apply all backtrace 12"], capture_output=True,
+                              text=True, errors="replace", timeout=20, check=False).stdout[-4000:]
+    except subprocess.TimeoutExpired:
+        return ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Survivor:
     """A process that does not end: what it executes, whether Velo is in its memory, and where each of its threads waits."""
@@ -120,6 +136,7 @@ class Survivor:
     words: list
     has_velo: bool | None
     threads: list
+    stacks: str = ""
 
     @classmethod
     def of(cls, pid):
@@ -131,11 +148,11 @@ class Survivor:
                                f"system call {(thread / 'syscall').read_text().strip()}")
             except OSError:
                 pass
-        return cls(pid, command_of(pid), has_velo(pid), threads)
+        return cls(pid, command_of(pid), has_velo(pid), threads, stacks_of(pid))
 
     def __str__(self):
         velo = {True: "Velo loaded", False: "no Velo loaded", None: "gone"}[self.has_velo]
-        return "\n  ".join([f"{self.pid}: {shlex.join(self.words) or 'no command'} ({velo})", *self.threads])
+        return "\n  ".join([f"{self.pid}: {shlex.join(self.words) or 'no command'} ({velo})", *self.threads, *self.stacks.splitlines()])
 
 
 class Run:
@@ -183,6 +200,11 @@ class Run:
             if words and os.path.basename(words[0]) == name:
                 ids.append(pid)
         return sorted(ids)
+
+    def extend(self, seconds):
+        """From now on it has so many."""
+        self._deadline = time.monotonic() + seconds
+        self._time_limit = seconds
 
     def finished(self):
         return self._process.poll() is not None
@@ -256,7 +278,7 @@ class Launcher:
         """`layer`: "mtl" if messages go through pml cm instead of ob1."""
         self.transport = transport
         self.layer = layer
-        self.programs = programs
+        self._programs = programs
         self._component_path = component_path
         self._temporary = temporary
 
@@ -273,7 +295,14 @@ class Launcher:
         return {**kept, **ROOT_CONSENT, "TMPDIR": self._temporary, **(extra or {})}
 
     def program(self, name):
-        return os.path.join(self.programs, name)
+        """Compiled when it is first asked for."""
+        return name if os.path.isabs(name) else self._programs.path(name)
+
+    def series_of(self, names):
+        """The program that runs these in turn."""
+        for name in names:
+            self._programs.path(name, ".so")
+        return self.program("series")
 
     def words(self, parts, params=None, options=(), transport=None, transport_btl=True):
         """`parts`: (np, words of the program) for each application context. `transport_btl`: name the BTLs; else the

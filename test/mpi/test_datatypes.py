@@ -1,12 +1,11 @@
-"""Contiguous and noncontiguous datatypes with message sizes around every boundary of the transport."""
+"""Contiguous and noncontiguous datatypes with message sizes around every boundary of the transport (around that of a packet: test_cases.py)."""
 
 import re
 
 import pytest
 
-from flows import TRANSPORT, every_flow, flows
+from flows import TRANSPORT, flows
 
-PACKET = [0, 1, *range(13, 61), *range(110, 116)]
 KINDS = 9  # contiguous, vector, struct: at the sender times at the receiver
 
 
@@ -17,11 +16,6 @@ def boundaries(ompi_info):
     limits = [int(re.search(rf"btl_{TRANSPORT}_{name}:value:(\d+)", text)[1]) for name in ("eager_limit", "max_send_size")]
     near = [limit + step for limit in limits for step in (-65, -64, -57, -56, -33, -32, -17, -16, -15, -1, 0, 1)]
     return sorted({*near, *range(32767, 32770), 1 << 20})
-
-
-@every_flow(4, 8, 64)
-def test_every_small_size_in_every_datatype(mpi, flow):
-    assert mpi.run("datatypes", *PACKET, params=flow.params).facts() == {"exchanges": KINDS * len(PACKET)}
 
 
 @flows(8, in_packets=(4,))
@@ -35,7 +29,7 @@ def test_a_ring_of_five_in_every_datatype(mpi, flow, boundaries):
     assert mpi.run("datatypes", *sizes, np=5, params=flow.params).facts() == {"exchanges": KINDS * len(sizes)}
 
 
-@pytest.mark.parametrize("limit", [512, 1024, 8192])
+@pytest.mark.parametrize("limit", [512, pytest.param(1024, marks=pytest.mark.slow), pytest.param(8192, marks=pytest.mark.slow)])
 @flows(8)
 def test_another_eager_limit(mpi, flow, limit):
     sizes = [limit + step for step in (-65, -57, -33, -17, -1, 0, 1, 100)]

@@ -19,12 +19,6 @@ def transfer(mpi, count, params):
     assert mpi.run("large", count, params=params, time_limit=240).facts() == {"received": count}
 
 
-@pytest.mark.parametrize("count", [(8 << 20) - 1, 8 << 20, (8 << 20) + 1])
-@flows(8)
-def test_some_megabytes(mpi, flow, count):
-    transfer(mpi, count, flow.params)
-
-
 @flows(8, policies=("dynamic",))
 def test_two_gibibytes_and_a_byte(mpi, flow):
     transfer(mpi, 2 * GIB + 1, flow.params)

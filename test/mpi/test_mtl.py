@@ -8,6 +8,8 @@ import signal
 import pytest
 
 from flows import every_flow, flows, mtl_only
+from series import cases
+from series import run as run_series
 from test_hygiene import assert_empty
 
 pytestmark = mtl_only
@@ -101,14 +103,28 @@ def test_an_eager_limit_that_the_mailbox_cannot_carry_is_refused_by_name(mpi):
     assert "at most" in result.output
 
 
-@pytest.mark.parametrize("name", ["flow_control", "by_reference", "distance", "piggyback"])
+@pytest.mark.parametrize("name", ["flow_control", "piggyback"])
 def test_a_word_that_is_not_permitted_ends_the_job_by_name_where_the_mtl_alone_is_named(mpi, name):
     result = mpi.run_any("traffic", "rounds", 3, params={f"btl_velo_{name}": "bogus"}, transport_btl=False)
     assert result.returncode != 0, str(result)
     assert f'btl_velo_{name} is "bogus"; it must be' in result.output
 
 
-@pytest.mark.parametrize("beside", ["velo", "velo,self", "self", "vader,self"])
+@every_flow(8, in_packets=(4,), always=True)
+def test_every_policy(mpi, flow):
+    every = {("exchange", 4, 300_000): {"rounds": 4, "received": 192}, ("collectives", 4, 5000): {"rounds": 4}}
+    assert run_series(mpi, every, np=4, params=flow.params) == {case: (facts, None) for case, facts in every.items()}
+
+
+def test_collectives_on_boards_and_as_schedules_beside_the_mtl(mpi):
+    params = {**VERBOSE, "coll": "velo,basic,libnbc,inter,self"}
+    result = mpi.run("coll", "check", 1, np=3, params=params)
+    assert result.facts() == {"rounds": 1}
+    assert len(re.findall(r"schedules: [1-9]\d* runs of ", result.stderr)) == 3, str(result)
+    assert len(re.findall(r"boards: [1-9]\d*, published [1-9]\d* times", result.stderr)) == 3, str(result)
+
+
+@pytest.mark.parametrize("beside", ["velo,self", "self"])
 def test_one_mailbox_serves_both_components(mpi, beside):
     params = {**VERBOSE, "osc": "^sm,ucx"}
     result = mpi.run("traffic", "rounds", 20, np=3, params=params, options=["--mca", "btl", beside], transport_btl=False)
@@ -170,12 +186,10 @@ def test_between_nodes_and_inside_them(mpi, cluster, flow, program, facts):
     assert carried and min(carried) > 0, "the network carried nothing"
 
 
-@pytest.mark.parametrize("mode", ["ssend", "bsend", "rsend", "persistent", "cancel"])
-@pytest.mark.parametrize("size", [8, 100_000])
+@cases([("modes", mode, size) for mode in ("ssend", "bsend", "rsend", "persistent", "cancel") for size in (8, 100_000)])
 @flows(8, policies=("dynamic",))
-def test_send_mode_between_nodes(mpi, cluster, flow, mode, size):
-    result = mpi.run("modes", mode, size, np=2, params=flow.params, prefix=cluster.prefix(2, 1), time_limit=120)
-    assert result.facts() == {"rounds": 20}
+def test_send_mode_between_nodes(facts, cluster, flow, case):
+    assert facts(np=2, params=flow.params, prefix=cluster.prefix(2, 1)) == {"rounds": 20}
 
 
 @flows(8, policies=("dynamic", "lazy"))
@@ -190,16 +204,14 @@ def test_a_flood_from_another_node_stays_within_the_pool(mpi, cluster, flow):
     assert receiver["headers"] <= receiver["share_headers"]
 
 
-@pytest.mark.parametrize("np", [2, 4])
 @flows(8, policies=("dynamic", "lazy"))
-def test_a_program_that_forks_goes_on(mpi, flow, np):
-    assert mpi.run("faults", "fork", np=np, params=flow.params).facts()["rounds"] == 12
+def test_a_program_that_forks_goes_on(mpi, flow):
+    assert mpi.run("faults", "fork", np=4, params=flow.params).facts()["rounds"] == 12
 
 
-@pytest.mark.parametrize("victim", [0, 1])
 @flows(8, policies=("dynamic",))
-def test_a_rank_killed_in_a_rendezvous_ends_the_job_and_nothing_is_left(start, flow, private_shm, victim):
-    shm = private_shm()
+def test_a_rank_killed_in_a_rendezvous_ends_the_job_and_nothing_is_left(start, flow, private_shm):
+    shm, victim = private_shm(), 1
     run = start("faults", "rendezvous", np=3, params=flow.params, prefix=shm.enter)
     os.kill(int(run.until_printed(rf"rank {victim} pid=(\d+)")[1]), signal.SIGKILL)
     result = run.wait()

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from flows import every_flow, flows, velo_only
+from series import cases
 
 pytestmark = velo_only
 
@@ -20,14 +21,23 @@ def run(mpi, cluster):
     return begin
 
 
-@every_flow(8)
-def test_pairs_exchange_all_sizes(run, flow):
-    assert run("exchange", 4, 300_000, params=flow.params).facts() == {"rounds": 4, "received": 4 * 48}
+@pytest.fixture
+def together_on_nodes(facts, cluster):
+    """The same of the case of a test, with the others that have all else alike."""
+
+    def begin(np=4, nodes=2, slots=2, **keywords):
+        return facts(np=np, prefix=cluster.prefix(nodes, slots), **keywords)
+
+    return begin
 
 
+PAIRS = {("exchange", 4, 300_000): {"rounds": 4, "received": 4 * 48}, ("collectives", 4, 5000): {"rounds": 4}}
+
+
+@cases(PAIRS)
 @every_flow(8)
-def test_collectives_with_random_sizes(run, flow):
-    assert run("collectives", 4, 5000, params=flow.params).facts() == {"rounds": 4}
+def test_two_nodes_with_two_ranks_each(together_on_nodes, flow, case):
+    assert together_on_nodes(params=flow.params) == PAIRS[case]
 
 
 @every_flow(8)
@@ -35,45 +45,40 @@ def test_four_nodes_with_two_ranks_each(run, flow):
     assert run("collectives", 2, 3000, np=8, nodes=4, params=flow.params).facts() == {"rounds": 2}
 
 
-@pytest.mark.parametrize("mode", ["ssend", "issend", "bsend", "rsend", "persistent", "cancel"])
-@pytest.mark.parametrize("size", [8, 100_000])
+TWO = {**{("modes", mode, size): {"rounds": 20} for mode in ("ssend", "issend", "bsend", "rsend", "persistent", "cancel") for size in (8, 100_000)},
+       ("large", (8 << 20) + 1): {"received": (8 << 20) + 1}}
+
+
+@cases(TWO)
 @flows(8, policies=("dynamic",))
-def test_send_mode_between_nodes(run, flow, mode, size):
-    assert run("modes", mode, size, np=2, slots=1, params=flow.params).facts() == {"rounds": 20}
+def test_two_nodes_with_one_rank_each(together_on_nodes, flow, case):
+    assert together_on_nodes(np=2, slots=1, params=flow.params) == TWO[case]
 
 
-@flows(8)
-def test_megabytes_between_nodes(run, flow):
-    assert run("large", (8 << 20) + 1, np=2, slots=1, params=flow.params).facts() == {"received": (8 << 20) + 1}
-
-
-@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "fetch_and_op", "compare_and_swap"])
+@cases([("rma", topic, "create") for topic in ("fence", "lock", "accumulate", "fetch_and_op", "compare_and_swap")])
 @flows(8, policies=("dynamic",))
-def test_windows_between_nodes(run, flow, topic, ompi_info):
+def test_windows_between_nodes(together_on_nodes, flow, case, ompi_info):
     if "mca:osc:pt2pt:" not in ompi_info("--param", "osc", "all", "--parsable").stdout:
         pytest.skip("no osc/pt2pt from Open MPI 5.0 on")
-    assert run("rma", topic, "create", params={**flow.params, "osc": "pt2pt"}).facts() == {"passed": 1}
+    assert together_on_nodes(params={**flow.params, "osc": "pt2pt"}) == {"passed": 1}
 
 
 TOPICS = ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "narrow", "compare_and_swap", "compare_and_swap_at_home",
           "sizes"]
 
 
-@pytest.mark.parametrize("window", ["allocate", "create"])
-@pytest.mark.parametrize("topic", TOPICS)
+@cases([("rma", topic, window) for window in ("allocate", "create") for topic in TOPICS])
 @flows(8, policies=("dynamic",))
-def test_one_module_reaches_every_process_of_windows_between_nodes(run, flow, topic, window):
-    params = {**flow.params, "osc": "rdma"}
-    assert run("rma", topic, window, params=params).facts() == {"passed": 1}
+def test_one_module_reaches_every_process_of_windows_between_nodes(together_on_nodes, flow, case):
+    assert together_on_nodes(params={**flow.params, "osc": "rdma"}) == {"passed": 1}
 
 
 # With 2 and 3 all ranks but one are on a node.
-@pytest.mark.parametrize("np", [2, 3, 5])
-@pytest.mark.parametrize("btl", ["velo", "velo,self"])
-@pytest.mark.parametrize("topic", ["lock", "accumulate", "sizes"])
-def test_windows_of_ranks_that_lie_on_nodes_in_turn(run, topic, btl, np):
+@pytest.mark.parametrize("np, btl", [(2, "velo"), (3, "velo,self"), (5, "velo")])
+@cases([("rma", topic, "create") for topic in ("lock", "accumulate", "sizes")])
+def test_windows_of_ranks_that_lie_on_nodes_in_turn(together_on_nodes, case, btl, np):
     options = ["--mca", "btl", btl, "--mca", "osc", "rdma", "--map-by", "node"]
-    assert run("rma", topic, "create", np=np, nodes=2, slots=3, options=options, transport_btl=False).facts() == {"passed": 1}
+    assert together_on_nodes(np=np, nodes=2, slots=3, options=options, transport_btl=False) == {"passed": 1}
 
 
 @pytest.mark.parametrize("btl, itself", [("velo", "velo"), ("velo,self", "self")])
@@ -85,18 +90,16 @@ def test_messages_on_a_node_go_by_the_module_for_the_node(run, btl, itself):
     assert sorted(chosen) == sorted([itself] * 4 + ["velo"] * 12)
 
 
-@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap"])
+@cases([("rma", topic, "create") for topic in ("fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap")])
 @flows(8, policies=("dynamic",))
-def test_windows_between_nodes_with_one_rank_each(run, flow, topic):
-    params = {**flow.params, "osc": "rdma"}
-    assert run("rma", topic, "create", np=3, nodes=3, slots=1, params=params).facts() == {"passed": 1}
+def test_windows_between_nodes_with_one_rank_each(together_on_nodes, flow, case):
+    assert together_on_nodes(np=3, nodes=3, slots=1, params={**flow.params, "osc": "rdma"}) == {"passed": 1}
 
 
-@pytest.mark.parametrize("size", [8, 20_000, 300_000])
+@cases([("threads", 4, 40, size) for size in (8, 20_000, 300_000)])
 @flows(8, 64, policies=("dynamic", "none", "rnr"))
-def test_threads_of_two_nodes_talk_to_each_other(run, flow, size):
-    facts = run("threads", 4, 40, size, np=2, slots=1, params=flow.params).facts()
-    assert facts == {"received": 160}
+def test_threads_of_two_nodes_talk_to_each_other(together_on_nodes, flow, case):
+    assert together_on_nodes(np=2, slots=1, level="multiple", params=flow.params) == {"received": 160}
 
 
 @flows(8)
@@ -164,7 +167,7 @@ def test_parameters_that_differ_between_nodes_end_in_an_error_that_names_them(mp
     assert "btl_velo_credit_slots must be the same in all processes" in result.output
 
 
-@pytest.mark.parametrize("size", [2048, 65536])
+@pytest.mark.parametrize("size", [2048, pytest.param(65536, marks=pytest.mark.slow)])
 @flows(64, policies=("static", "dynamic"))
 def test_seven_nodes_send_to_one_whose_mailbox_stays_bounded_and_starves_nobody(run, flow, size):
     """None of them ends before messages of each have come: who gets no credits while the others send holds up all."""

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from flows import LAYER, any_velo, every_flow, flows, velo_only
+from flows import every_flow, flows, of_the_btl, velo_only
+from series import cases
 
 OVER_BTL = {"osc": "rdma"}
 # What the answers of a protocol need must not grow with the messages that wait.
@@ -14,8 +15,7 @@ BOTH = {"options": ["--mca", "btl", "velo,self"], "transport_btl": False}
 KINDS, SIZES, WAITING = 8, 17, 2 * 300
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize("np", [1, 3])
+@pytest.mark.parametrize("np, threads", [(1, 1), (3, 4)])
 @flows(8, policies=("dynamic",))
 def test_messages_of_all_sizes_arrive_in_order_and_leave_no_memory_behind(mpi, flow, np, threads):
     facts = mpi.run("oneself", threads, np=np, params=flow.params, before=SMALL_STACK).facts()
@@ -44,12 +44,11 @@ def test_where_both_are_named_self_serves_the_process_itself(mpi):
 
 
 @velo_only
-@pytest.mark.parametrize("program", [("oneself", 2), ("random_messages", 7, 4, 120)])
-def test_programs_with_both_named(mpi, program):
-    mpi.run(*program, np=3, **BOTH)
+def test_programs_with_both_named(mpi):
+    mpi.run("random_messages", 7, 4, 120, np=3, **BOTH)
 
 
-@any_velo
+@velo_only
 def test_velo_serves_the_atomics_of_windows(mpi):
     """On 5.0 and later osc/rdma uses those of a BTL only if it reaches the process itself too."""
     params = {**OVER_BTL, "btl_velo_report": "json"}
@@ -58,30 +57,30 @@ def test_velo_serves_the_atomics_of_windows(mpi):
     assert total["atomics"] > 0
 
 
+@of_the_btl
+@cases([("rma", topic, "allocate") for topic in ("fence", "lock", "accumulate", "sizes")])
 @pytest.mark.parametrize("component", ["sm", "pt2pt"])
-@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "sizes"])
-def test_other_components_for_windows(mpi, ompi_info, topic, component):
+def test_other_components_for_windows(facts, ompi_info, case, component):
     if f"mca:osc:{component}:" not in ompi_info("--param", "osc", component, "--parsable").stdout:
         pytest.skip(f"this Open MPI has no osc/{component}")
-    assert mpi.run("rma", topic, "allocate", np=3, params={"osc": component}).facts() == {"passed": 1}
+    assert facts(np=3, params={"osc": component}) == {"passed": 1}
 
 
-@any_velo
-@pytest.mark.parametrize("topic", ["fence", "lock", "accumulate", "compare_and_swap_at_home"])
-def test_one_sided_with_both_named(mpi, topic):
-    assert mpi.run("rma", topic, "create", np=3, params=OVER_BTL, **BOTH).facts() == {"passed": 1}
+@velo_only
+@cases([("rma", topic, "create") for topic in ("fence", "lock", "accumulate", "compare_and_swap_at_home")])
+def test_windows_with_both_named(facts, case):
+    assert facts(np=3, params=OVER_BTL, **BOTH) == {"passed": 1}
 
 
-@pytest.mark.parametrize("window", ["allocate", "create"])
-@pytest.mark.parametrize("topic", ["fence", "lock", "pscw", "accumulate", "fetch_and_op", "narrow", "compare_and_swap_at_home",
-                                   "sizes"])
+@of_the_btl
+@cases([("rma", topic, window) for window in ("allocate", "create")
+        for topic in ("fence", "lock", "pscw", "accumulate", "fetch_and_op", "narrow", "compare_and_swap_at_home", "sizes")])
 @flows(8, policies=("dynamic",))
-def test_windows_of_a_process_that_is_alone(mpi, flow, topic, window):
-    params = {**flow.params, **OVER_BTL}
-    assert mpi.run("rma", topic, window, np=1, params=params).facts() == {"passed": 1}
+def test_windows_of_a_process_that_is_alone(facts, flow, case):
+    assert facts(np=1, params={**flow.params, **OVER_BTL}) == {"passed": 1}
 
 
-@pytest.mark.skipif(LAYER != "btl", reason="the MTL has no rendezvous of ob1")
+@of_the_btl
 @every_flow(4)
 def test_a_rank_that_is_alone_needs_no_peer(mpi, flow):
     assert mpi.run("oneself", 2, np=1, params=flow.params).facts()["received"] == 2 * (KINDS * SIZES + WAITING)
