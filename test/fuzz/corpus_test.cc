@@ -50,10 +50,6 @@ TEST_P(FuzzCorpus, nor_does_one_that_is_slightly_damaged) {
         for (int i = 0; i < kChangedCopies; ++i) GetParam().run(changed(sample, random));
 }
 
-TEST_P(FuzzCorpus, nor_does_no_input_at_all) {
-    GetParam().run({});
-}
-
 INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus, ::testing::ValuesIn(kTargets),
                          [](const auto& info) { return std::string(info.param.name); });
 

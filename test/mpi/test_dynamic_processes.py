@@ -45,10 +45,13 @@ def test_two_spawned_jobs_talk_merge_and_disconnect(mpi, flow):
     assert spawn(mpi, flow.params, "spawn", 2).facts() == {"spawned": 4}
 
 
+with_their_own_mailbox = pytest.mark.parametrize("policy", [
+    pytest.param(policy, marks=() if policy in ("dynamic", "lazy") else pytest.mark.slow) for policy in POLICIES])
+
+
 @velo_only
-@pytest.mark.parametrize("policy", POLICIES)
+@with_their_own_mailbox
 def test_spawned_processes_and_their_parents_leave_without_having_disconnected(mpi, policy):
-    """With the mailbox that each policy has by itself."""
     assert spawn(mpi, {"btl_velo_flow_control": policy}, "leave", 2).facts() == {"spawned": 2}
 
 
@@ -93,7 +96,7 @@ def test_two_halves_of_a_job_connect_through_a_port(mpi, flow):
 
 
 @velo_only
-@pytest.mark.parametrize("policy", POLICIES)
+@with_their_own_mailbox
 def test_what_is_owed_leaves_while_open_mpi_waits_for_others(mpi, is_4_1, policy):
     if not is_4_1:
         pytest.skip("from 5.0 on libmpi waits in PMIx itself, see docs/known-issues.md")
@@ -130,8 +133,7 @@ def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
 
 @has_server
 @velo_only
-@pytest.mark.parametrize("policy", [pytest.param(policy, marks=() if policy in ("dynamic", "lazy") else pytest.mark.slow)
-                                    for policy in POLICIES])
+@with_their_own_mailbox
 def test_two_jobs_connect_200_times(mpi, policy, tmp_path):
-    """With the mailbox that each policy has by itself. What is cut in turn is taken once, when that is first tried: little of it."""
+    """What is cut in turn is taken once, when that is first tried: little of it."""
     connect_through_a_server(mpi, {"btl_velo_flow_control": policy, "btl_velo_deposit_bytes": 65536}, tmp_path, 200)

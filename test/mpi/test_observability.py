@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -280,21 +279,6 @@ def assert_quota_follows_the_phases(reader, directory, printed):
     at_end = [int(values[numpy.searchsorted(times, end, side="right") - 1]) for _, end in spans]
     assert at_end[1] > 28 and at_end[1] > at_end[3], at_end
     assert at_end[5] > at_end[6], at_end
-
-
-def traces_of(pid):
-    """The traces that a process has open, wherever they are."""
-    files = (os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir())
-    return [file for file in files if file.endswith(".vtrace")]
-
-
-@pytest.mark.parametrize("switched_on", [True, False])
-def test_a_trace_is_written_where_it_is_switched_on_and_nowhere_else(start, mpi, tmp_path, switched_on):
-    run = start("traffic", "endless", np=2, params={"btl_velo_trace": tmp_path} if switched_on else {})
-    run.until_printed(r"traffic pid=\d+")
-    ranks = run.ranks(mpi.program("traffic"))
-    traces = [os.path.dirname(trace) for pid in ranks for trace in traces_of(pid)]
-    assert len(ranks) == 2 and traces == ([str(tmp_path)] * 2 if switched_on else [])
 
 
 @pytest.mark.parametrize("switched_on", [True, False])

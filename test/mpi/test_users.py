@@ -14,6 +14,7 @@ import pytest
 import excuses
 from flows import every_flow, flows, velo_only
 from launcher import Hang
+from series import cases
 from test_hygiene import assert_empty
 
 pytestmark = velo_only
@@ -97,16 +98,15 @@ def resident_kib(pid):
     return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
 
 
-@pytest.mark.parametrize("victim", [0, 2])
 @flows(8, policies=("none", "dynamic", "lazy"))
-def test_a_rank_that_is_stopped_and_goes_on(start, mpi, flow, victim, private_shm):
+def test_a_rank_that_is_stopped_and_goes_on(start, mpi, flow, private_shm):
     """As by a debugger, a batch system or Ctrl-Z: the others wait, with what they have, and nobody gives up."""
     shm = private_shm()
     params = {**flow.params, "btl_velo_stall_warning": 2}
     run = start("traffic", "rounds", 4000, np=3, params=params, prefix=shm.enter)
     run.until_printed(r"traffic pid=\d+")
     ranks = run.ranks(mpi.program("traffic"))
-    pid = ranks[victim]
+    pid = ranks[2]
     os.kill(pid, signal.SIGSTOP)
     time.sleep(1)
     before = {rank: resident_kib(rank) for rank in ranks}
@@ -123,12 +123,19 @@ def test_a_rank_that_is_stopped_and_goes_on(start, mpi, flow, victim, private_sh
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("where", ["operation", "later_operation", "handler", "request", "attribute"])
+@cases([("callbacks", "return", where) for where in ("operation", "later_operation", "handler", "request")])
+@flows(8, policies=("dynamic", "lazy"))
+def test_callbacks(facts, flow, case):
+    assert facts(np=3, params=flow.params) == {"passed": 1}
+
+
+@pytest.mark.parametrize("where", ["later_operation", "handler", "request", "attribute"])
 @flows(8, policies=("dynamic", "lazy"))
 def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
     shm = private_shm()
     run = {"np": 3, "params": flow.params, "prefix": shm.enter}
-    assert mpi.run("callbacks", "return", where, **run).facts() == {"passed": 1}
+    if where == "attribute":  # its callback is called when the program has ended
+        assert mpi.run("callbacks", "return", where, **run).facts() == {"passed": 1}
     try:
         result = mpi.run_any("callbacks", "abort", where, **run)
         result.assert_aborted(42)
@@ -143,11 +150,10 @@ def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("threads", [2, 6])
 @flows(8, policies=("dynamic", "lazy"))
-def test_threads_that_are_cancelled_inside_mpi(mpi, flow, threads, private_shm):
+def test_threads_that_are_cancelled_inside_mpi(mpi, flow, private_shm):
     shm = private_shm()
-    result = mpi.run_any("cancelled", threads, np=2, params=flow.params, prefix=shm.enter)
+    result = mpi.run_any("cancelled", 6, np=2, params=flow.params, prefix=shm.enter)
     result.assert_aborted(42)
     assert_empty(shm)
 
@@ -197,18 +203,15 @@ def only_children(mpi, without_rights):
     return [*without_rights, mpi.program("without_cma")]
 
 
-@pytest.mark.parametrize("program, facts", [
-    (("large", (8 << 20) + 1), {"received": (8 << 20) + 1}),
-    (("rma", "fence", "create"), {"passed": 1}),
-    (("rma", "compare_and_swap", "create"), {"passed": 1}),
-    (("dynamic", "halves"), {"remote": 2}),
-    (("thread_mix", 3, 30, 1, "two-sided"), {"steps": 90}),
-], ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "")
+UNDER_PTRACE_SCOPE = {("large", (8 << 20) + 1): {"received": (8 << 20) + 1}, ("rma", "fence", "create"): {"passed": 1},
+                      ("rma", "compare_and_swap", "create"): {"passed": 1}, ("dynamic", "halves"): {"remote": 2},
+                      ("thread_mix", 3, 30, 1, "two-sided"): {"steps": 90}}
+
+
+@cases(UNDER_PTRACE_SCOPE)
 @flows(8, policies=("dynamic", "lazy"))
-def test_ptrace_scope_one(mpi, flow, only_children, program, facts):
-    np = 2 if program[0] == "large" else 4
-    params = {**flow.params, "osc": "rdma"}
-    assert mpi.run(*program, np=np, params=params, before=only_children, time_limit=120).facts() == facts
+def test_ptrace_scope_one(facts, flow, only_children, case):
+    assert facts(np=4, level="multiple", params={**flow.params, "osc": "rdma"}, before=only_children) == UNDER_PTRACE_SCOPE[case]
 
 
 MEBIBYTE = 1 << 20
@@ -268,12 +271,12 @@ def assert_no_crash(result):
         assert word not in result.output, str(result)
 
 
-@pytest.mark.parametrize("policy", ["static", "dynamic"])
-def test_a_limit_on_memory_that_the_mailboxes_exceed_ends_the_job_while_it_starts(mpi, memory_group, private_shm, policy):
+@flows(8, policies=("static", "dynamic"))
+def test_a_limit_on_memory_that_the_mailboxes_exceed_ends_the_job_while_it_starts(mpi, memory_group, private_shm, flow):
     """The kernel kills who exceeds it, and does so when the mailbox is made, never later."""
     shm = private_shm()
     memory_group.limit(120 * MEBIBYTE)
-    params = {"btl_velo_flow_control": policy, **LARGE_MAILBOX}
+    params = {**flow.params, **LARGE_MAILBOX}
     result = mpi.run_any("traffic", "rounds", 20, np=4, params=params, before=memory_group.enter, prefix=shm.enter)
     assert result.returncode != 0
     assert memory_group.kills() > 0
@@ -282,11 +285,11 @@ def test_a_limit_on_memory_that_the_mailboxes_exceed_ends_the_job_while_it_start
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("policy", ["static", "dynamic"])
-def test_a_flood_takes_no_memory_beyond_what_there_was_at_the_start(mpi, memory_group, private_shm, policy):
+@flows(8, policies=("static", "dynamic"))
+def test_a_flood_takes_no_memory_beyond_what_there_was_at_the_start(mpi, memory_group, private_shm, flow):
     shm = private_shm()
     memory_group.limit(400 * MEBIBYTE)
-    params = {"btl_velo_flow_control": policy, **LARGE_MAILBOX}
+    params = {**flow.params, **LARGE_MAILBOX}
     facts = mpi.run("incast", 300, 20_000, 100, "blocking", np=4, params=params, before=memory_group.enter, prefix=shm.enter).facts()
     assert facts["received"] == 900 and memory_group.kills() == 0
     assert_empty(shm)
@@ -298,10 +301,10 @@ def test_a_flood_takes_no_memory_beyond_what_there_was_at_the_start(mpi, memory_
     ("-v 100000", "Check ulimit -v"),
     ("-v 250000", "Check ulimit -v"),
 ])
-@pytest.mark.parametrize("policy", ["static", "dynamic"])
-def test_limits_of_the_shell_that_are_too_low_are_named(mpi, private_shm, policy, limit, words):
+@flows(8, policies=("static", "dynamic"))
+def test_limits_of_the_shell_that_are_too_low_are_named(mpi, private_shm, flow, limit, words):
     shm = private_shm()
-    params = {"btl_velo_flow_control": policy, **LARGE_MAILBOX}
+    params = {**flow.params, **LARGE_MAILBOX}
     result = mpi.run_any("traffic", "rounds", 20, np=4, params=params, before=["sh", "-c", f'ulimit {limit}; exec "$@"', "sh"],
                          prefix=shm.enter)
     assert result.returncode != 0
