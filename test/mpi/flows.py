@@ -104,6 +104,4 @@ velo_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "btl", reason="ab
 # What any BTL must pass, and has nothing to do with what carries the messages: windows, ob1.
 of_the_btl = pytest.mark.skipif(LAYER != "btl", reason="nothing of the MTL is in it")
 mtl_only = pytest.mark.skipif(TRANSPORT != "velo" or LAYER != "mtl", reason="about mtl/velo itself")
-# What schedules and boards do, whose messages go over neither layer: over the MTL with --all.
-beside_both = pytest.mark.matrix if LAYER == "mtl" else lambda test: test
 any_velo = pytest.mark.skipif(TRANSPORT != "velo", reason="about velo itself")

@@ -10,6 +10,7 @@ import pytest
 from flows import every_flow, flows, mtl_only
 from series import cases
 from series import run as run_series
+from test_goal import build, goal, needs_build  # noqa: F401
 from test_hygiene import assert_empty
 
 pytestmark = mtl_only
@@ -170,6 +171,12 @@ def test_the_mtl_is_not_used_unless_it_is_named(mpi):
     result = mpi.run("traffic", "rounds", 3, np=2, transport="", params={"mtl_base_verbose": 20})
     assert result.facts()["rounds"] == 3
     assert "btl:velo" not in result.stderr
+
+
+@needs_build
+@flows(8)
+def test_a_program_over_goal_h(goal, flow):  # noqa: F811
+    assert goal("scatter.c", np=5, params=flow.params) == {"runs": 5}
 
 
 # --- between nodes, and what goes wrong around a job
