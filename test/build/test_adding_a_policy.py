@@ -98,6 +98,11 @@ def test_the_example_touches_the_files_that_the_page_names_and_no_other(tree):
     assert tree.changed() == named_files()
 
 
+def test_the_example_compiles(tree):
+    tree.compile((POLICY,))
+
+
+@pytest.mark.slow
 def test_the_example_keeps_the_rules_under_every_schedule(tree):
     rules = tree.rules()
     # Two for each of the ten patterns; the long runs.
@@ -106,10 +111,12 @@ def test_the_example_keeps_the_rules_under_every_schedule(tree):
     assert number_passed(rules, "PolicyTable.MakesEveryPolicyItLists:PolicyTable.RefusesAnUnknownName*") == 2
 
 
+@pytest.mark.slow
 def test_the_simulator_runs_the_example_on_every_pattern(tree):
     assert number_passed(tree.simulator(), f"Table/*/{NAME}") >= 2
 
 
+@pytest.mark.slow
 def test_too_small_a_mailbox_is_noticed_as_the_page_says(tree):
     wrong, said = re.search(r"With `([^`]+)` the tests below\s+say \"([^\"]+)\"", PAGE).groups()
     right = wrong.replace("2", "3")

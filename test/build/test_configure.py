@@ -104,6 +104,7 @@ def test_mpich_is_refused_by_name(tmp_path, open_mpi):
     assert DEBIAN_HINT in text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("mpicc.mpich"), reason="MPICH is not installed")
 def test_installed_mpich_is_refused_by_name(tmp_path):
     assert "belongs to MPICH version" in refusal(tmp_path, MPICC="mpicc.mpich")
@@ -128,16 +129,14 @@ def test_missing_component_headers_are_named(tmp_path, open_mpi):
     assert DEBIAN_HINT in text
 
 
-@pytest.mark.parametrize("version", ["4.0.7", "5.1.0", "7.0.0"])
-def test_other_series_are_refused(tmp_path, open_mpi, version):
-    open_mpi.with_headers(version, 330)
-    assert f"This Open MPI is {version}; this Velo serves the series 4.1, 5.0 and 6.0" in open_mpi.refusal(tmp_path)
+def test_other_series_are_refused(tmp_path, open_mpi):
+    open_mpi.with_headers("5.1.0", 330)
+    assert "This Open MPI is 5.1.0; this Velo serves the series 4.1, 5.0 and 6.0" in open_mpi.refusal(tmp_path)
 
 
-@pytest.mark.parametrize("version, api", [("4.1.4", 311), ("4.1.4", 330)])
-def test_another_btl_api_is_refused(tmp_path, open_mpi, version, api):
-    open_mpi.with_headers(version, api)
-    assert f"The BTL API of Open MPI {version} is {api}" in open_mpi.refusal(tmp_path)
+def test_another_btl_api_is_refused(tmp_path, open_mpi):
+    open_mpi.with_headers("4.1.4", 330)
+    assert "The BTL API of Open MPI 4.1.4 is 330" in open_mpi.refusal(tmp_path)
 
 
 class FakeSource:
@@ -240,8 +239,9 @@ def test_xpmem_can_be_left_out(tmp_path):
     assert "#define VELO_HAVE_XPMEM" not in (tmp_path / "velo_config.h").read_text()
 
 
-def test_summary_tells_what_was_found(tmp_path):
-    status, text = configure(tmp_path, "--enable-checked")
+def test_the_summary_tells_what_was_found_and_names_packages_that_are_missing(tmp_path):
+    status, text = configure(tmp_path, "--enable-checked", "--with-component-dir=user", HOME="/home/someone", PKG_CONFIG_PATH="",
+                             PKG_CONFIG_LIBDIR="/nonexistent", velo_cv_gtest="no")
     assert status == 0, text
     found = dict(line.strip().split(maxsplit=1) for line in text[text.rindex("\nVelo "):].replace("Open MPI", "OpenMPI")
                  .replace("BTL API", "BTL_API").strip().splitlines())
@@ -250,13 +250,6 @@ def test_summary_tells_what_was_found(tmp_path):
     assert found["CMA"].startswith("yes")
     assert found["checked"] == "yes"
     assert "-DVELO_CHECKED=1" in make_variable(tmp_path, "VELO_CHECKED_CPPFLAGS")
-    assert make_variable(tmp_path, "componentdir") == make_variable(tmp_path, "VELO_OPENMPI_PKGLIBDIR")
-
-
-def test_missing_optional_packages_are_reported_with_their_names(tmp_path):
-    status, text = configure(tmp_path, "--with-component-dir=user", HOME="/home/someone", PKG_CONFIG_PATH="",
-                             PKG_CONFIG_LIBDIR="/nonexistent", velo_cv_gtest="no")
-    assert status == 0, text
     for package in ("libhwloc-dev", "libucx-dev", "libgtest-dev"):
         assert f"(apt-get install {package})" in text
     assert make_variable(tmp_path, "componentdir") == "/home/someone/.openmpi/components"
