@@ -1,16 +1,25 @@
 # The parts of contrib/check, side by side: make shares its jobs among them, so that some compile while tests of others
 # wait for mpirun. What a part prints goes to a log of its name, how it ended to NAME.outcome.
 #
-#   SOURCE     the tree
-#   ALL        not empty: nothing is left out
-#   arguments  in the environment: for pytest
+#   SOURCE       the tree
+#   ALL          not empty: nothing is left out
+#   PARTS        those that were asked for
+#   BEGIN, TOOK  when the check has begun, and in how many seconds the same passed the last time
+#   MPI_FILES, TOOL_FILES, MTL_ARGUMENTS, PROGRAM, CASES
+#                not empty: these files of tests with MPI and of tools; more for the pytest of mtl; for the part cases, the programs
+#                and a filter of GoogleTest
+#   arguments    in the environment: for pytest
 
 # $(1): commands.
-told = @+begin=$$(date +%s); if ( $(1) ) >$@.log 2>&1; then outcome=passed; else outcome=FAILED; fi; \
-	echo "check: $@ $$outcome after $$(($$(date +%s) - begin)) s"; echo $$outcome >$@.outcome; test $$outcome = passed
+told = @+echo "check: $@ begins"; begin=$$(date +%s); if ( $(1) ) >$@.log 2>&1; then outcome=passed; else outcome=FAILED; fi; \
+	now=$$(date +%s); echo $$outcome >$@.outcome; \
+	test $$outcome = passed || { echo "--- $@ FAILED"; sed -n '/=== FAILURES ===/,$$p' $@.log | grep . || tail -n 100 $@.log; }; \
+	echo "check: $@ $$outcome after $$((now - begin)) s$(left)"; test $$outcome = passed
+# Words about what is still to come.
+left = $$(for part in $(PARTS); do test -e $$part.outcome || printf ' %s' $$part; done | sed 's/^/; still to come:/')$(if $(TOOK),$$(test $$((BEGIN + TOOK)) -le $$now || echo ", $$(((BEGIN + TOOK - now + 59) / 60)) min left"))
 # One pass over tests with mpirun, where all that it needs is built.
 pytest = $(MAKE) check-mpi MPI_NEEDS= PYTEST_ARGS="$$arguments $(1)"
-TESTS = $(SOURCE)/test/mpi
+TESTS = $(or $(MPI_FILES),$(SOURCE)/test/mpi)
 
 # Under sanitizers a compiler that optimizes takes several times as long, and longer than the tests then run; and texts for
 # each place where behaviour may be undefined take as long as all else. A trap there tells the place; it cannot check `vptr`.
@@ -42,14 +51,16 @@ CHECKED = --policies lazy
 CHECKED_MTL =
 endif
 
-.PHONY: plugin tools-built schedules-built programs threads-built checked-built schedules unit threads distcheck mpi mtl tools checked user
+.PHONY: configured plugin tools-built schedules-built programs threads-built checked-built schedules unit threads distcheck mpi mtl tools checked user cases
 
 # For programs with schedules.
 SCHEDULES = libvelo-goal/libvelo-goal.la contrib/goal/velo-goal
 
+configured:
+	@test Makefile -nt $(SOURCE)/configure || $(SOURCE)/configure -q --enable-sanitizers
 # What most others wait for. The plugin is compiled as users do.
-plugin:
-	$(call told,$(SOURCE)/configure --enable-sanitizers && $(MAKE) stage-plugin MPI_NEEDS=mca_btl_velo.la && \
+plugin: configured
+	$(call told,$(MAKE) stage-plugin MPI_NEEDS=mca_btl_velo.la && \
 		$(MAKE) $(SCHEDULES) contrib/pvars/libvelo-pvars.la contrib/benchmark/velo-phases $(OPTIMIZED))
 tools-built: plugin
 	$(call told,$(MAKE) all $(OPTIMIZED))
@@ -58,24 +69,28 @@ schedules-built: plugin
 programs: schedules-built
 	$(call told,$(MAKE) test-programs $(SIMPLE))
 threads-built: plugin
-	$(call told,mkdir -p threads && cd threads && $(SOURCE)/configure --enable-sanitizers=thread && \
+	$(call told,mkdir -p threads && cd threads && { test Makefile -nt $(SOURCE)/configure || $(SOURCE)/configure --enable-sanitizers=thread; } && \
 		$(MAKE) mca_btl_velo/libvelo_checked.la $(OPTIMIZED) && $(MAKE) $(THREADED) $(SIMPLE))
 checked-built: plugin
-	$(call told,mkdir -p checked && cd checked && $(SOURCE)/configure --enable-checked --disable-lto CFLAGS='-O1 -g1' $(OPTIMIZED) && \
+	$(call told,mkdir -p checked && cd checked && { test Makefile -nt $(SOURCE)/configure || \
+		$(SOURCE)/configure --enable-checked --disable-lto CFLAGS='-O1 -g1' $(OPTIMIZED); } && \
 		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la $(SCHEDULES)')
 
 mpi: plugin
-	$(call told,$(call pytest,) MPI_TESTS=$(TESTS) MTL_TESTS=)
+	$(call told,$(call pytest,) MPI_TESTS='$(TESTS)' MTL_TESTS=)
 mtl: plugin
-	$(call told,$(call pytest,) MPI_TESTS=)
+	$(call told,$(call pytest,$(MTL_ARGUMENTS)) MPI_TESTS= $(if $(MPI_FILES),MTL_TESTS='$(MPI_FILES)'))
 tools: tools-built
-	$(call told,$(call pytest,) MPI_TESTS='$$(TOOL_TESTS)' MTL_TESTS=)
+	$(call told,$(call pytest,) MPI_TESTS='$(or $(TOOL_FILES),$$(TOOL_TESTS))' MTL_TESTS=)
 checked: checked-built
-	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS=$(TESTS) MTL_TESTS=$(CHECKED_MTL))
+	$(call told,cd checked && $(call pytest,$(CHECKED)) MPI_TESTS='$(TESTS)' MTL_TESTS='$(CHECKED_MTL)')
 schedules: schedules-built
 	$(call told,$(call run,$(LONG)) TEST_SUITE_LOG=schedules-suite.log AM_LOG_FLAGS='-k 5 2700')
 unit: tools-built programs
 	$(call told,$(AMOUNTS) $(MAKE) check AM_LOG_FLAGS='-k 5 1800' TESTS='$$(filter-out $(LONG),$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
+cases: configured
+	$(call told,$(MAKE) $(PROGRAM) $(if $(filter $(LONG),$(PROGRAM)),$(OPTIMIZED),$(SIMPLE)) && for program in $(sort $(PROGRAM)); do \
+		$(AMOUNTS) timeout -k 5 1800 $$program --gtest_filter='$(patsubst :%,%,$(CASES))' || exit 1; done; ! grep 'Running 0 tests' $@.log)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
 threads: threads-built
 	$(call told,cd threads && export UCX_MEM_MMAP_HOOK_MODE=none && $(RUN_THREADED))

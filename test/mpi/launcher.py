@@ -292,6 +292,8 @@ class Launcher:
             kept["PMIX_MCA_mca_base_component_show_load_errors"] = "none"
         # Ranks that spin would take the two cores of a small machine from those that have work.
         kept["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        # Not in /dev/shm, where a job that is killed leaves it.
+        kept["OMPI_MCA_btl_vader_backing_directory"] = self._temporary
         return {**kept, **ROOT_CONSENT, "TMPDIR": self._temporary, **(extra or {})}
 
     def program(self, name):

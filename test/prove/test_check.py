@@ -1,9 +1,11 @@
 """contrib/check, in a tree whose configure makes a Makefile that does nothing but fail where a test says so."""
 
+import contextlib
 import pathlib
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -17,12 +19,14 @@ TOOL_TESTS = of-tools
 %:
 	@echo "made $@ in $(notdir $(CURDIR))"; test "$@" != "$(FAILS)"
 check-mpi:
-	@echo "tested in $(notdir $(CURDIR)): $(MPI_TESTS) $(MTL_TESTS) with $(PYTEST_ARGS)"; \
+	@test "$(SLEEPS)" != mpi || setsid sh -c 'trap "" TERM; echo $$$$ >sleeper; sleep 600'; \
+		echo "tested in $(notdir $(CURDIR)): $(MPI_TESTS) $(MTL_TESTS) with $(PYTEST_ARGS)"; \
 		case "$(notdir $(CURDIR)) $(MPI_TESTS) $(MTL_TESTS)" in *"$(or $(FAILS),!)"*) exit 1 ;; esac
-test/thread_tests:
-	@mkdir -p test && echo 'echo threads tested' >$@ && chmod +x $@
+test/thread_tests test/unit_tests:
+	@mkdir -p test && echo 'echo threads tested, "$$@"' >$@ && chmod +x $@
 END
 """
+CXX_TEST = "TEST(BoardTest, a_write_is_read) {}\nTEST_P(BoardOf, many) {}\n"
 PARTS = {"unit", "schedules", "mpi", "mtl", "tools"}
 ONLY_WITH_ALL = {"threads", "checked", "distcheck"}
 
@@ -32,16 +36,39 @@ def check(tmp_path):
     (tmp_path / "contrib" / "dev").mkdir(parents=True)
     for name in ("check", "dev/check.mk"):
         shutil.copy(CONTRIB / name, tmp_path / "contrib" / name)
-    for name, text in (("contrib/install-deps", "#!/bin/sh\n"), ("configure", CONFIGURE)):
+    for name, text in (("contrib/install-deps", "#!/bin/sh\n"), ("configure", CONFIGURE), ("test/unit/board_test.cc", CXX_TEST),
+                       ("test/mpi/test_any.py", "def test_a_way(way): pass\n"), ("test/mpi/test_btl.py", "pytestmark = velo_only\n"),
+                       ("test/lab/test_lab.py", "def test_a_verdict(): pass\n")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
 
-    def run(*arguments, **environment):
-        words = ["env", "-u", "MAKEFLAGS", "-u", "VELO_CHECK_PARTS", *(f"{key}={value}" for key, value in environment.items()),
-                 tmp_path / "contrib" / "check", *arguments]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    def words(*arguments, **environment):
+        return ["env", "-u", "MAKEFLAGS", *(f"{key}={value}" for key, value in environment.items()), tmp_path / "contrib" / "check", *arguments]
 
+    def run(*arguments, **environment):
+        return subprocess.run(words(*arguments, **environment), capture_output=True, text=True, timeout=120, check=False)
+
+    run.words = words
     return run
+
+
+@pytest.fixture
+def start(check):
+    with contextlib.ExitStack() as runs:
+        def begin(*arguments, **environment):
+            run = subprocess.Popen(check.words(*arguments, **environment), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            runs.callback(run.kill)
+            return run
+
+        yield begin
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def outcomes(result):
@@ -64,10 +91,37 @@ def test_every_part_runs_and_says_so(check, tmp_path):
 
 
 def test_what_is_left_to_all_has_a_short_form_by_name(check, tmp_path):
-    result = check("-k", "one or other", VELO_CHECK_PARTS="checked threads")
+    result = check("checked", "threads", "-k", "one or other")
     assert result.returncode == 0, result.stdout + result.stderr
     assert words_of(tmp_path, "checked") == f"tested in checked: {tmp_path}/test/mpi  with '-k' 'one or other' --policies lazy"
     assert "threads tested" in result.stdout
+
+
+def test_a_file_or_a_case_is_passed_by_its_name(check, tmp_path):
+    def ran(*words):
+        result = check(*words)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return {part: text.read_text() for part in outcomes(result) if (text := tmp_path / "build-check" / f"{part}.log")}
+
+    assert ran("test/mpi/test_btl.py").keys() == {"plugin", "mpi"}
+    logs = ran("test_any")
+    assert logs.keys() == {"plugin", "mpi", "mtl"}
+    assert f"tested in build-check:  {tmp_path}/test/mpi/test_any.py with --may-be-empty" in logs["mtl"]
+    assert f"tested in build-check: {tmp_path}/test/mpi/test_any.py  with '-k' 'test_a_way[x-1]' " in ran("test_a_way[x-1]")["mpi"]
+    assert f"tested in build-check: {tmp_path}/test/mpi  with '-k' 'exchange-20' " in ran("exchange-20")["mpi"]
+    assert f"{tmp_path}/test/lab/test_lab.py  with '-k' 'test_a_verdict' " in ran("test_a_verdict")["tools"]
+    assert "threads tested, --gtest_filter=*BoardOf.*:*BoardOf/*:*BoardTest.*:*BoardTest/*\n" in ran("board_test.cc")["cases"]
+    assert "threads tested, --gtest_filter=*a_write_is_read*\n" in ran("a_write_is_read")["cases"]
+
+
+def test_who_is_stopped_leaves_no_process(check, tmp_path, start):
+    """Even one in a session of its own that does not end when it is asked to."""
+    run = start(SLEEPS="mpi")
+    sleeper = tmp_path / "build-check" / "sleeper"
+    until(lambda: sleeper.exists() and sleeper.read_text().strip())
+    run.terminate()
+    assert run.wait(60) == 130
+    until(lambda: not pathlib.Path("/proc", sleeper.read_text().strip()).exists())  # as soon as it has been waited for
 
 
 def test_all_leaves_nothing_out(check, tmp_path):
@@ -80,13 +134,14 @@ def test_all_leaves_nothing_out(check, tmp_path):
     assert "made check-TESTS in threads" in (tmp_path / "build-check" / "threads.log").read_text()
 
 
-def test_a_part_that_fails_stops_no_other_and_is_shown_last(check):
+def test_a_part_that_fails_is_shown_at_once_and_stops_no_other(check):
     result = check(FAILS="of-mtl")
     assert result.returncode == 1
     assert {part for part, outcome in outcomes(result).items() if outcome == "FAILED"} == {"mtl"}
     assert PARTS <= outcomes(result).keys()
-    *_, last = result.stdout.split("--- ")
-    assert last.startswith("mtl FAILED\n") and "tested in build-check:  of-mtl" in last
+    (shown,) = re.findall(r"^--- mtl FAILED\n(.*?)^check: mtl FAILED after", result.stdout, re.MULTILINE | re.DOTALL)
+    assert "tested in build-check:  of-mtl" in shown
+    assert re.search(r"^check: FAILED after \d+ s: mtl ", result.stdout, re.MULTILINE)
 
 
 def test_what_cannot_be_built_is_not_tested(check):
@@ -96,10 +151,9 @@ def test_what_cannot_be_built_is_not_tested(check):
 
 
 def test_parts_are_chosen_by_name(check):
-    result = check(VELO_CHECK_PARTS="mtl")
+    result = check("mtl")
     assert result.returncode == 0 and outcomes(result) == {"plugin": "passed", "mtl": "passed"}
-    result = check(VELO_CHECK_PARTS="mtl nonsense")
-    assert result.returncode == 2 and "nonsense is none of unit, schedules" in result.stderr
+    assert "check: mtl begins\n" in result.stdout and "check: mtl, 0 min the last time\n" in check("mtl").stdout
 
 
 def test_the_help_names_every_part(check):

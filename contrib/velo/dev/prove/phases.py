@@ -21,23 +21,21 @@ class Phase:
 
 
 def _check(part):
-    return {"VELO_CHECK_PARTS": part}
+    return "contrib/check", "--all", part
 
 
 _TOTALS = r"^# (?:TOTAL|PASS|SKIP|FAIL|ERROR): .*"
 
-_CHECK = ("contrib/check", "--all")
-
 PHASES = (
-    Phase("unit", "make check of the engine, under ASan and UBSan", _CHECK, 3600, _check("unit"), ran=_TOTALS),
-    Phase("tsan", "the engine's unit and stress tests under ThreadSanitizer", _CHECK, 3600, _check("threads"), ran=_TOTALS),
-    Phase("distcheck", "make distcheck: a build and all tests out of the source package", _CHECK, 5400, _check("distcheck"),
+    Phase("unit", "make check of the engine, under ASan and UBSan", _check("unit"), 3600, ran=_TOTALS),
+    Phase("tsan", "the engine's unit and stress tests under ThreadSanitizer", _check("threads"), 3600, ran=_TOTALS),
+    Phase("distcheck", "make distcheck: a build and all tests out of the source package", _check("distcheck"), 5400,
           ran=r"^velo-\S+ archives ready.*|^velo-\S+\.tar\.gz"),
-    Phase("mpi", "every program over the BTL, under every policy with every mailbox", _CHECK, 9000, _check("mpi")),
-    Phase("mtl", "the same over the MTL", _CHECK, 5400, _check("mtl")),
-    Phase("tools", "configure, make install, the commands and their files", _CHECK, 3600, _check("tools")),
-    Phase("checked", "programs over a plugin that asserts the invariants of flow control", _CHECK, 5400, _check("checked")),
-    Phase("user", "the programs with MPI as an ordinary user, who is made for it", _CHECK, 7200, _check("user"), root=True,
+    Phase("mpi", "every program over the BTL, under every policy with every mailbox", _check("mpi"), 9000),
+    Phase("mtl", "the same over the MTL", _check("mtl"), 5400),
+    Phase("tools", "configure, make install, the commands and their files", _check("tools"), 3600),
+    Phase("checked", "programs over a plugin that asserts the invariants of flow control", _check("checked"), 5400),
+    Phase("user", "the programs with MPI as an ordinary user, who is made for it", _check("user"), 7200, root=True,
           needs=("useradd", "setpriv")),
     Phase("demo", "contrib/demo, which installs Velo, over a few benchmarks", ("contrib/demo", "--quick"), 1800, ran=r"^wrote .*"),
     Phase("lint", "clang-tidy and cppcheck", ("contrib/dev/lint",), 3600, needs=("clang-tidy", "cppcheck"), ran=r"^lint: .*"),
