@@ -7,6 +7,7 @@ import re
 import pytest
 
 from flows import every_flow, flows, velo_only
+from series import words_of
 
 pytestmark = velo_only
 OUTBOX_BYTES = 256 << 10
@@ -74,7 +75,8 @@ def assert_laws_of_policy(report, flow):
 
 @every_flow(8, in_packets=(4,), always=True)
 def test_the_counters_of_every_policy_obey_its_laws(mpi, flow):
-    report = exchange_report(mpi, flow)
+    words = [mpi.series_of(["exchange", "collectives"]), *words_of([("exchange", 6, 300_000), ("collectives", 4, 5000)], "single")]
+    report = report_of(mpi, *words, np=4, params=flow.params)
     assert_laws(report, 4)
     assert_laws_of_policy(report, flow)
     assert (report["policy"], report["slots_per_peer"]) == (flow.policy, flow.slots)
