@@ -14,7 +14,7 @@ import pytest
 from worked_example import CODE, NAME, PAGE, SOURCE, apply, named_files
 
 PARTS = ("docs", "mca_btl_velo", "contrib/sim", "test/schedule", "test/sim", "test/unit")
-COMPILER = os.environ.get("CXX") or shutil.which("g++") or "c++"
+COMPILER = (os.environ.get("CXX") or shutil.which("g++") or "c++").split()
 POLICY = f"mca_btl_velo/flow/{NAME}.cc"
 CPUS = len(os.sched_getaffinity(0))
 
@@ -49,7 +49,7 @@ class Tree:
         """As one file."""
         made = self.directory / (sources[0].replace("/", "-") + ".o")
         includes = [f"-I{self.directory / part}" for part in PARTS]
-        subprocess.run([COMPILER, "-std=c++20", "-O1", *includes, "-x", "c++", "-c", "-", "-o", made], check=True, timeout=300, text=True,
+        subprocess.run([*COMPILER, "-std=c++20", "-O1", *includes, "-x", "c++", "-c", "-", "-o", made], check=True, timeout=300, text=True,
                        input="".join(f'#include "{self.directory / source}"\n' for source in sources))
         self.objects[sources] = made
 
@@ -58,7 +58,7 @@ class Tree:
         with concurrent.futures.ThreadPoolExecutor(CPUS) as pool:
             list(pool.map(self.compile, [group for group in groups if group not in self.objects]))
         made = self.directory / name
-        subprocess.run([COMPILER, *(self.objects[group] for group in groups), "-lgtest_main", "-lgtest", "-pthread", "-o", made],
+        subprocess.run([*COMPILER, *(self.objects[group] for group in groups), "-lgtest_main", "-lgtest", "-pthread", "-o", made],
                        check=True, timeout=300)
         return made
 

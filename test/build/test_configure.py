@@ -239,6 +239,7 @@ def test_xpmem_can_be_left_out(tmp_path):
     assert "#define VELO_HAVE_XPMEM" not in (tmp_path / "velo_config.h").read_text()
 
 
+@pytest.mark.slow
 def test_the_summary_tells_what_was_found_and_names_packages_that_are_missing(tmp_path):
     status, text = configure(tmp_path, "--enable-checked", "--with-component-dir=user", HOME="/home/someone", PKG_CONFIG_PATH="",
                              PKG_CONFIG_LIBDIR="/nonexistent", velo_cv_gtest="no")

@@ -28,6 +28,7 @@ RARE_APART = 2
 # of the two depends on who looks at its mailbox in between, and so on what else runs. How many credits each of them
 # brings is the policy's doing.
 FREE = {"data_packets": 0.15, "messages_by_reference": 0.03, "returned": 0.15, "credits_a_piggyback": 0.1}
+SLOTS = [8, 57, pytest.param(16, marks=pytest.mark.slow)]
 LARGER = [32, pytest.param(64, marks=pytest.mark.slow)]
 
 pytestmark = pytest.mark.skipif(not os.environ.get("VELO_COMPONENT_DIR"),
@@ -84,7 +85,7 @@ def apart(real, model):
     return differing
 
 
-@pytest.mark.parametrize("slots", [8, 16, 57])
+@pytest.mark.parametrize("slots", SLOTS)
 def test_one_message_at_a_time_counts_exactly_the_same_under_static_without_delay(simulate, measure, slots):
     real = measure("walk", 8, 2048, "static", slots, delay=False)
     model = simulated(simulate, "walk", 8, 2048, "static", slots, delay=False)
@@ -94,7 +95,7 @@ def test_one_message_at_a_time_counts_exactly_the_same_under_static_without_dela
     assert model["messages_delayed"] == pytest.approx(real["messages_delayed"], rel=0.05)
 
 
-@pytest.mark.parametrize("slots", [8, 16, 57])
+@pytest.mark.parametrize("slots", SLOTS)
 def test_one_message_at_a_time_counts_nearly_the_same_under_static(simulate, measure, slots):
     """When a process looks at its mailbox decides which credits join which packet."""
     real = measure("walk", 20, 2048, "static", slots)
@@ -102,7 +103,7 @@ def test_one_message_at_a_time_counts_nearly_the_same_under_static(simulate, mea
     assert not differing, f"counter: (plugin, simulator) {differing}"
 
 
-@pytest.mark.parametrize("ranks,slots", [(RANKS, 8), (RANKS, 16), (RANKS, 57),
+@pytest.mark.parametrize("ranks,slots", [(RANKS, 8), (RANKS, 57),
                                          pytest.param(32, 16, marks=pytest.mark.slow),
                                          pytest.param(64, 16, marks=pytest.mark.slow)])
 def test_one_message_at_a_time_counts_nearly_the_same_under_dynamic(simulate, measure, ranks, slots):
@@ -165,7 +166,7 @@ def test_a_free_alltoall_by_reference_counts_nearly_the_same(simulate, measure, 
         assert real[name] == pytest.approx(model[name], rel=share), name
 
 
-@pytest.mark.parametrize("slots", [8, 16, 57])
+@pytest.mark.parametrize("slots", SLOTS)
 def test_the_comparison_notices_a_wrong_model(simulate, slots):
     right = simulated(simulate, "walk", 20, 2048, "dynamic", slots)
     assert not apart(right, right)
