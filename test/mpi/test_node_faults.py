@@ -42,6 +42,13 @@ def test_a_lost_link_ends_in_an_error_that_names_the_peer(talk, cluster, size):
     assert "the connection to process [" in job.stderr and "(rank 1 of its job) is lost" in job.stderr, job.stderr
 
 
+def test_a_receiver_may_compute_for_longer_than_the_timeout(mpi, cluster):
+    # What the credits allow shuts the window while rank 0 sleeps for 10 s.
+    params = {"btl_velo_network_timeout": 3, "btl_velo_slots_per_peer": 32768}
+    result = mpi.run("incast", 200, 8192, 10_000, "blocking", np=2, params=params, prefix=cluster.prefix(2, 1))
+    assert result.returncode == 0, str(result)
+
+
 @pytest.mark.parametrize("fault", [("loss", 5), ("rate", "100mbit")])
 def test_a_bad_link_only_slows_the_job(talk, cluster, fault):
     job = talk(3, 20_000)

@@ -12,6 +12,7 @@
 
 #include "fabric/network.h"
 #include "fabric/ucx/address.h"
+#include "fabric/ucx/connections.h"
 #include "fabric/ucx/intake.h"
 #include "fabric/ucx/landings.h"
 
@@ -153,7 +154,7 @@ class UcxNetwork final : public Network {
     [[noreturn]] static void blame(std::uint64_t sender, const char* fault);
     void check_lost();
     void watch_connections();
-    void limit_connections();
+    void look_at_connections();
     std::string lost_text(const Remote& remote) const;
 
     static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -208,8 +209,10 @@ class UcxNetwork final : public Network {
     Receiver* receiver_;                    // nullptr: this process closes, and wants nothing any more
     bool any_broken_ = false;
     Clock::time_point broken_since_{};
-    // The next looks at the connections, which UCX makes some time after their first use.
+    // The next looks for connections, which UCX makes some time after their first use.
     int looks_ = 0;
+    Connections connections_{Silence::Time(config_.patience_ms)};
+    bool silent_ = false;  // one was
     Clock::time_point next_look_{};
     std::uint32_t polls_ = 0;
     std::exception_ptr thrown_;  // in a callback of UCX; progress throws it again

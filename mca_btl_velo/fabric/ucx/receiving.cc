@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fabric/ucx/traffic.h"
-#include "fabric/ucx/user_timeout.h"
 #include "platform/failure.h"
 
 namespace velo::fabric::ucx {
@@ -15,7 +14,7 @@ namespace {
 // was read, and within this time the job is over.
 constexpr std::chrono::seconds kGrace{4};
 
-// New connections are looked at for some seconds after their first use: that is when UCX makes them.
+// New connections are looked for during some seconds after their first use: that is when UCX makes them.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kLookInterval{250};
 constexpr std::uint32_t kLookPolls = 64;
@@ -169,10 +168,11 @@ void UcxNetwork::broke(Remote& remote, ucs_status_t status) {
 }
 
 std::string UcxNetwork::lost_text(const Remote& remote) const {
-    auto status = static_cast<ucs_status_t>(remote.broken);
-    return "the connection to process " + process_text(remote.name) +
-           " is lost: " + ucs_status_string(status) +
-           ". The process or its node died, or the network between them failed";
+    const std::string reason =
+        silent_ ? "it has answered nothing for " + std::to_string(config_.patience_ms / 1000) +
+                      " s (btl_velo_network_timeout)"
+                : ucs_status_string(static_cast<ucs_status_t>(remote.broken));
+    return "the connection to process " + process_text(remote.name) + " is lost: " + reason + ". The process or its node died, or the network between them failed";
 }
 
 void UcxNetwork::check_lost() {
@@ -192,19 +192,24 @@ void UcxNetwork::watch_connections() {
     looks_ = kLooks;
 }
 
-void UcxNetwork::limit_connections() {
-    auto now = Clock::now();
+void UcxNetwork::look_at_connections() {
+    const auto now = Clock::now();
     if (now < next_look_) return;
     next_look_ = now + kLookInterval;
-    --looks_;
-    limit_unacknowledged(config_.patience_ms, own_.worker, [this](const auto& test) {
-        return std::any_of(remotes_.begin(), remotes_.end(),
-                           [&](const Remote& remote) { return remote.known && test(remote.address.worker); });
-    });
+    if (looks_ > 0) {
+        --looks_;
+        connections_.find(own_.worker, [this](const auto& test) {
+            return std::any_of(remotes_.begin(), remotes_.end(), [&](const Remote& remote) {
+                return remote.known && test(remote.address.worker);
+            });
+        });
+    }
+    silent_ |=
+        connections_.end_silent(std::chrono::duration_cast<Silence::Time>(now.time_since_epoch()));
 }
 
 bool UcxNetwork::progress() {
-    if (looks_ > 0 && ++polls_ % kLookPolls == 0) limit_connections();
+    if (++polls_ % kLookPolls == 0) look_at_connections();
     bool moved = false;
     // While the mailbox is full nothing more is taken in; but the next in it may wait for data.
     if (intake_.settle() || pulls_under_way_ > 0) moved = ucp_worker_progress(worker_) != 0;

@@ -1,4 +1,4 @@
-#include "fabric/ucx/user_timeout.h"
+#include "fabric/ucx/connections.h"
 
 #include <dirent.h>
 #include <netinet/in.h>
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace velo::fabric::ucx {
 namespace {
@@ -28,16 +29,21 @@ bool names(WorkerAddress address, const sockaddr_storage& end) {
            contains(address, &in6.sin6_port, sizeof in6.sin6_port);
 }
 
+template <typename Value>
+bool ask(int fd, int level, int option, Value* value) {
+    socklen_t bytes = sizeof *value;
+    return getsockopt(fd, level, option, value, &bytes) == 0;
+}
+
 bool is_tcp(int fd) {
-    int protocol = -1;
-    socklen_t bytes = sizeof protocol;
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) == 0 && protocol == IPPROTO_TCP;
+    int protocol;
+    return ask(fd, SOL_SOCKET, SO_PROTOCOL, &protocol) && protocol == IPPROTO_TCP;
 }
 
 }  // namespace
 
-void limit_unacknowledged(unsigned timeout_ms, WorkerAddress own,
-                          const std::function<bool(const std::function<bool(WorkerAddress)>&)>& any_peer) {
+void Connections::find(WorkerAddress own,
+                       const std::function<bool(const std::function<bool(WorkerAddress)>&)>& any_peer) {
     DIR* directory = opendir("/proc/self/fd");
     if (directory == nullptr) return;
     while (const dirent* entry = readdir(directory)) {
@@ -45,13 +51,35 @@ void limit_unacknowledged(unsigned timeout_ms, WorkerAddress own,
         int fd = std::atoi(entry->d_name);
         sockaddr_storage here{}, there{};
         socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
-        if (!is_tcp(fd) || getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes) != 0 ||
+        std::uint64_t cookie;
+        if (!is_tcp(fd) || !ask(fd, SOL_SOCKET, SO_COOKIE, &cookie) ||
+            std::any_of(all_.begin(), all_.end(), [&](const Connection& c) { return c.cookie == cookie; }) ||
+            getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes) != 0 ||
             getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_bytes) != 0)
             continue;
         if (names(own, here) || any_peer([&](WorkerAddress peer) { return names(peer, there); }))
-            setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+            all_.push_back({fd, cookie, {}});
     }
     closedir(directory);
+}
+
+bool Connections::end_silent(Silence::Time now) {
+    const Silence::Time gap = now - std::exchange(last_look_, now);
+    bool any = false;
+    std::erase_if(all_, [&](Connection& connection) {
+        std::uint64_t cookie;
+        tcp_info info{};
+        if (!ask(connection.fd, SOL_SOCKET, SO_COOKIE, &cookie) || cookie != connection.cookie ||
+            !ask(connection.fd, IPPROTO_TCP, TCP_INFO, &info))
+            return true;
+        connection.silence.look(info.tcpi_unacked > 0 || info.tcpi_probes > 0,
+                                Silence::Time(info.tcpi_last_ack_recv), gap);
+        const bool silent = connection.silence.lasted() > patience_;
+        if (silent) shutdown(connection.fd, SHUT_RDWR);
+        any |= silent;
+        return silent;
+    });
+    return any;
 }
 
 }  // namespace velo::fabric::ucx
