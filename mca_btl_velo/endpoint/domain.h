@@ -49,7 +49,6 @@ class Domain final : public flow::Carrier {
     std::uint32_t always_in_packets = 0;  // of a message: it waits for credits rather than go by reference
     std::uint32_t senders;                // that its packets may come from
     bool limited;                         // the policy counts credits
-    bool waits_for_data = false;          // what its REFs stand for is fetched, see fabric::Network
     std::uint64_t next_sample = 0;        // position at which the occupancy is looked at next
     std::uint64_t plain_until = 0;        // and up to which plain runs need no closer look, 0: all do
 

@@ -64,7 +64,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     open_nowhere();
     if (remote_) {
         remote_slots_per_peer_ = slots_for_each(config, Nodes::kOther);
-        if (references_.by_half()) remote_->always_in_packets = remote_slots_per_peer_ / 2;
+        remote_->always_in_packets = UINT32_MAX;
     }
     description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
                    std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +

@@ -365,7 +365,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     bool counts_as_streamed(Peer& peer, std::uint8_t tag, std::size_t bytes) const;
     std::byte* copy_of(const std::byte* data, std::size_t bytes);
     void release(Peer& peer, const wire::Reference& reference);
-    bool is_awaited(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);

@@ -119,8 +119,6 @@ int Engine::retrieve_other(Domain& domain, std::uint64_t word) {
             return static_cast<int>(packets);
         }
     }
-    if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]
-        return 0;
     if (domain.reader.position() >= domain.next_sample) [[unlikely]]
         sample(domain);
     release_delayed_credit(domain);
@@ -209,8 +207,7 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
     mailbox::Reader<>& reader = domain.reader;
     Peer* const peer = plain_sender(domain, header);
-    if (peer == nullptr || peer->index >= remote_first_ || header.length != sizeof(wire::Reference))
-        [[unlikely]]
+    if (peer == nullptr || header.length != sizeof(wire::Reference)) [[unlikely]]
         return 0;
     const auto reference = read_payload<wire::Reference>(reader.payload());
     if (!is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes()) [[unlikely]]

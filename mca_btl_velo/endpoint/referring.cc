@@ -19,11 +19,11 @@ constexpr std::size_t kPiece = 4096;
 
 }  // namespace
 
-// A process may end before its peer has read, and its outbox lives as long as a mapping: on this node the
-// peer must have one. What one was lent that has ended has come back, and nothing is lent to it any more.
+// A process may end before its peer has read, and its outbox lives as long as a mapping: the peer, which is on
+// this node, must have one. What one was lent that has ended has come back, and nothing is lent to it any more.
 bool Engine::may_refer(Peer& peer) {
-    if (peer.ending) return false;
-    if (!peer.maps_us) peer.maps_us = peer.index >= remote_first_ || mailbox_.reads(peer.index);
+    if (peer.ending || peer.index >= remote_first_) return false;
+    if (!peer.maps_us) peer.maps_us = mailbox_.reads(peer.index);
     return peer.maps_us;
 }
 
@@ -45,13 +45,11 @@ void Engine::look_at_distance(Peer& peer) noexcept {
 // leaves; without room if there is none. `whole`: for all of the bytes, or none.
 flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
     if (!may_refer(peer)) return {};
-    const bool here = peer.index < remote_first_;
-    if (here && peer.has_read_all()) outbox_.free_all(peer.lent);
-    const auto reading = here ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
+    if (peer.has_read_all()) outbox_.free_all(peer.lent);
     flow::Outbox::Chunk chunk;
-    if (here && References::rotates(peer, bytes, deposits_.is_provided())) chunk = take_in_turn(peer, bytes);
+    if (References::rotates(peer, bytes, deposits_.is_provided())) chunk = take_in_turn(peer, bytes);
     if (chunk.room == 0)
-        chunk = outbox_.take(peer.lent, bytes, reading,
+        chunk = outbox_.take(peer.lent, bytes, flow::Outbox::Reading::kInOrder,
                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
     statistics_.outbox_high_water = outbox_.counters().high_water;
     statistics_.outbox_full = outbox_.counters().full;
@@ -191,10 +189,6 @@ bool Engine::is_lent(const fabric::shm::Segment& segment, const wire::Reference&
 
 // The data that a REF stands for, in place. Throws Failure.
 std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference) {
-    if (peer.index >= remote_first_) {
-        std::lock_guard lock(mutex_);
-        return network_->pulled(reference.place);
-    }
     const fabric::shm::Segment& segment = peer.segment;
     if (!is_lent(segment, reference))
         throw Failure(VELO_ERR_PROTOCOL, "process " + platform::process_text(peer_name(peer.index)) +
@@ -211,7 +205,7 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
 void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const {
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
     peer.read_by_it.store(reference.read, std::memory_order_release);
-    if (peer.index >= remote_first_ || config_.threads)
+    if (config_.threads)
         return;  // what others may be changing is not looked at
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
@@ -241,23 +235,9 @@ std::byte* Engine::copy_of(const std::byte* data, std::size_t bytes) {
 
 // The count comes last: another thread may tell it to the owner at once, who then stores other data there.
 void Engine::release(Peer& peer, const wire::Reference& reference) {
-    const bool here = peer.index < remote_first_;
-    if (here) peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
+    peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
     const std::uint32_t read = peer.references_read.load(std::memory_order_relaxed);
     peer.references_read.store(read + 1, std::memory_order_release);  // what was read comes before
-    if (here) return;
-    std::lock_guard lock(mutex_);
-    network_->release(reference.place);
-}
-
-// The next packet in the mailbox is a REF whose data is still on its way.
-bool Engine::is_awaited(Domain& domain, std::uint64_t word) {
-    const wire::Header header = wire::Header::unpack(word);
-    if (!wire::is_data(header.kind) || (header.flags & wire::kReference) == 0) return false;
-    wire::Reference reference;
-    std::memcpy(&reference, domain.reader.payload(), sizeof reference);
-    std::lock_guard lock(mutex_);
-    return network_->pulled(reference.place) == nullptr;
 }
 
 }  // namespace velo::endpoint

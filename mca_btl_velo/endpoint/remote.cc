@@ -50,7 +50,6 @@ void Engine::open_remote(const flow::PolicyConfig& flow) {
     remote_.emplace(*this, std::move(policy), config_.delay_credits, network_->reader(), remote_first_,
                     &statistics_.network_packets, &statistics_.network_high_water);
     remote_->framing = &kNetworkFraming;
-    remote_->waits_for_data = true;
     sends_are_followed_ = true;
     housekeeping_ = Housekeeping::kListen;
     const auto& own = network_->address();

@@ -88,7 +88,7 @@ struct Burst {
 struct Referred {
     wire::Reference reference;
     const std::byte* data;               // of this process
-    std::atomic<std::uint32_t>* unread;  // 0 with release: it has been read. By the reader, or by its network
+    std::atomic<std::uint32_t>* unread;  // 0 with release: it has been read. By the reader
     wire::PacketKind kind;
     std::uint8_t tag;
     std::uint8_t flags;  // wire::kFirst, kLast and kInternal of what it stands for
@@ -111,8 +111,10 @@ class Link {
                               bool granted, bool rested) = 0;
     // The next that is carried is one packet that says where data is. False if the fabric is full. Before the
     // data is stored: where a place in the mailbox is taken by an atomic operation, that would wait for it.
-    virtual bool begin_reference(bool granted) = 0;
-    virtual void carry_reference(const Referred& what) = 0;
+    // Only where the receiver reads the data in place: what it had to be sent would hold up the mailbox until
+    // its sender makes progress.
+    virtual bool begin_reference(bool) { return false; }
+    virtual void carry_reference(const Referred&) {}
     // A message of that many packets has come from there, and nothing is on its way to there: an answer is
     // likely.
     virtual void prepare(std::uint32_t packets) = 0;

@@ -87,12 +87,6 @@ class Network {
     // out of `sent_bulk`.
     virtual void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) = 0;
 
-    // The data that a REF in the mailbox stands for, by its Reference::place. nullptr: it is still under way.
-    // Throws Failure.
-    virtual std::byte* pulled(std::uint32_t id) = 0;
-    // The receiver is done with it.
-    virtual void release(std::uint32_t id) = 0;
-
     // Takes what has arrived into the mailbox, and bulk data to its place. True if there was anything. Throws
     // Failure when a peer is lost or breaks the rules.
     virtual bool progress() = 0;

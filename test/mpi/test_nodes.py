@@ -55,6 +55,11 @@ def test_two_nodes_with_one_rank_each(together_on_nodes, flow, case):
     assert together_on_nodes(np=2, slots=1, params=flow.params) == TWO[case]
 
 
+@flows(8)
+def test_who_has_sent_and_computes_holds_up_no_other_sender(run, flow, tmp_path):
+    assert run("away", tmp_path / "got", 2000, np=3, nodes=3, slots=1, params=flow.params).facts() == {"received": 2}
+
+
 @cases([("rma", topic, "create") for topic in ("fence", "lock", "accumulate", "fetch_and_op", "compare_and_swap")])
 @flows(8, policies=("dynamic",))
 def test_windows_between_nodes(together_on_nodes, flow, case, ompi_info):

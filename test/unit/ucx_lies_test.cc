@@ -329,178 +329,19 @@ TEST_F(UcxLies, two_peers_that_interleave_get_everything_through) {
     }
 }
 
-// --- references
+// --- references: between nodes there are none
 
-class UcxReferences : public UcxLies {
- protected:
-    using UcxLies::UcxLies;
-
-    static constexpr std::uint8_t kWhole = wire::kReference | wire::kFirst | wire::kLast;
-
-    Parcel reference_of(Remote& from, std::uint8_t flags = kWhole) {
-        Parcel parcel = parcel_of(from, sizeof(wire::Reference), flags);
-        parcel.run_packets = 1;
-        return parcel;
-    }
-    static Bytes data_of(std::size_t bytes, char letter) {
-        return Bytes(bytes, static_cast<std::byte>(letter));
-    }
-    void refer(const Parcel& parcel, Bytes data, bool announced = true) {
-        send(fabric::ucx::kReferenceId, bytes_of(parcel), std::move(data), announced);
-    }
-};
-
-TEST_F(UcxReferences, are_fetched_and_keep_their_place_whether_announced_or_here) {
-    // All there before the first look.
-    for (const char letter : {'a', 'b', 'c', 'd'}) {
-        const bool refers = letter != 'b', announced = letter != 'c';
-        if (refers)
-            FakeUcx::send(victim_.worker, {fabric::ucx::kReferenceId, bytes_of(reference_of(remotes_[0])),
-                                           data_of(3000, letter), announced});
-        else
-            FakeUcx::send(victim_.worker, {fabric::ucx::kParcelId,
-                                           {},
-                                           joined(bytes_of(parcel_of(remotes_[0], 5)), data_of(5, letter))});
-    }
-    settle();
-    ASSERT_EQ(received_.size(), 4U);
-    for (std::size_t i = 0; i < 4; ++i)
-        EXPECT_EQ(received_[i], std::string(i == 1 ? 5 : 3000, static_cast<char>('a' + i)));
+TEST_F(UcxLies, a_reference_is_refused) {
+    say(parcel_of(remotes_[0], sizeof(wire::Reference), wire::kReference | wire::kFirst | wire::kLast),
+        Bytes(sizeof(wire::Reference)));
+    expect_the_end(remotes_[0], "unknown flags");
 }
 
-TEST_F(UcxReferences, of_which_one_overtakes_another_come_in_order) {
-    const Parcel first = reference_of(remotes_[0]), second = reference_of(remotes_[0]);
-    refer(second, data_of(2000, '2'));
-    EXPECT_TRUE(received_.empty());
-    refer(first, data_of(2000, '1'));
-    ASSERT_EQ(received_.size(), 2U);
-    EXPECT_EQ(received_[0][0], '1');
-    EXPECT_EQ(received_[1][0], '2');
-}
-
-class UcxReferencesWithoutCredits : public UcxReferences {
- protected:
-    UcxReferencesWithoutCredits() : UcxReferences("none") {}
-};
-
-// The second one's data comes at a later look, behind it there is no room for all that has come.
-TEST_F(UcxReferencesWithoutCredits, are_fetched_while_the_mailbox_is_full) {
-    constexpr std::size_t kReferences = 2, kParcels = 200, kBytes = 2000;
-    for (std::size_t i = 0; i < kReferences; ++i)
-        FakeUcx::send(victim_.worker, {fabric::ucx::kReferenceId, bytes_of(reference_of(remotes_[0])),
-                                       data_of(kBytes, 'r'), true});
-    for (std::size_t i = 0; i < kParcels; ++i)
-        FakeUcx::send(victim_.worker,
-                      {fabric::ucx::kParcelId,
-                       {},
-                       joined(bytes_of(parcel_of(remotes_[0], kBytes)), data_of(kBytes, 'p'))});
-    for (int i = 0; i < 1000; ++i) velo_progress(engine_);
-    ASSERT_EQ(received_.size(), kReferences + kParcels);
-    EXPECT_EQ(received_[kReferences - 1], std::string(kBytes, 'r'));
-    EXPECT_EQ(received_[kReferences], std::string(kBytes, 'p'));
-}
-
-TEST_F(UcxReferences, to_a_part_of_a_message_are_put_together_with_packets) {
-    refer(reference_of(remotes_[0], wire::kReference | wire::kFirst), data_of(1000, 'x'));
-    EXPECT_TRUE(received_.empty());
-    say(parcel_of(remotes_[0], 100, wire::kLast), data_of(100, 'y'));
-    ASSERT_EQ(received_.size(), 1U);
-    EXPECT_EQ(received_[0], std::string(1000, 'x') + std::string(100, 'y'));
-}
-
-TEST_F(UcxReferences, beyond_the_credits_are_refused) {
-    for (int i = 0; i < 300; ++i)
-        FakeUcx::send(victim_.worker, {fabric::ucx::kReferenceId, bytes_of(reference_of(remotes_[0])),
-                                       data_of(100, 'x'), true});
-    settle();
-    expect_the_end(remotes_[0], "more packets than credits");
-}
-
-TEST_F(UcxReferences, to_more_than_a_message_may_have_are_refused) {
-    refer(reference_of(remotes_[0]), data_of(4097, 'x'));
-    expect_the_end(remotes_[0], "a reference to data that no message has");
-}
-
-// Two packets of each peer at a time, of one message or of two, each of which may be a REF, whose data is
-// here or announced; the network keeps no order.
-TEST_F(UcxReferences, and_packets_that_overtake_each_other_arrive_in_their_order) {
-    std::mt19937 random(11);
-    std::uint64_t referred = 0;
-    for (int round = 0; round < 500; ++round) {
-        std::vector<FakeUcx::Message> arriving;
-        std::vector<std::string> expected[2];
-        for (unsigned of : {0U, 1U}) {
-            const bool one_message = random() % 2 == 0;
-            for (const bool second : {false, true}) {
-                const Bytes data = data_of(1 + random() % 50, static_cast<char>(of + random() % 10 * 2));
-                const std::string text(reinterpret_cast<const char*>(data.data()), data.size());
-                if (one_message && second)
-                    expected[of].back() += text;
-                else
-                    expected[of].push_back(text);
-                std::uint8_t flags =
-                    one_message ? (second ? wire::kLast : wire::kFirst) : wire::kFirst | wire::kLast;
-                if (random() % 3 > 0) {
-                    flags |= wire::kReference;
-                    arriving.push_back({fabric::ucx::kReferenceId,
-                                        bytes_of(reference_of(remotes_[of], flags)), data,
-                                        random() % 2 == 0});
-                    ++referred;
-                } else {
-                    const Parcel parcel =
-                        parcel_of(remotes_[of], static_cast<std::uint32_t>(data.size()), flags);
-                    arriving.push_back({fabric::ucx::kParcelId, {}, joined(bytes_of(parcel), data)});
-                }
-            }
-        }
-        std::shuffle(arriving.begin(), arriving.end(), random);
-        for (FakeUcx::Message& message : arriving) FakeUcx::send(victim_.worker, std::move(message));
-        received_.clear();
-        settle();
-        ASSERT_TRUE(fatal_.empty()) << fatal_.front();
-        for (unsigned of : {0U, 1U}) {
-            std::vector<std::string> got;
-            for (const std::string& message : received_)
-                if (static_cast<unsigned>(message[0]) % 2 == of) got.push_back(message);
-            ASSERT_EQ(got, expected[of]) << "round " << round;
-        }
-    }
-    EXPECT_GT(referred, 1000U);
-}
-
-TEST_F(UcxReferences, to_a_message_of_the_engine_may_be_longer_by_its_header) {
-    const MessageHeader reply = get(remotes_[0], 4090);
-    refer(reference_of(remotes_[0], kWhole | wire::kInternal), joined(bytes_of(reply), data_of(4090, 'r')));
-    EXPECT_TRUE(fatal_.empty()) << fatal_.front();
-    EXPECT_EQ(completed_, 1);
-    EXPECT_EQ((*memory_[0])[4089], std::byte{'r'});
-}
-
-TEST_F(UcxReferences, to_more_than_a_chunk_holds_are_refused) {
-    refer(reference_of(remotes_[0], kWhole | wire::kInternal), Bytes(flow::OutboxPlan::kMostRoom + 1));
-    expect_the_end(remotes_[0], "a reference to data that no message has");
-}
-
-TEST_F(UcxReferences, that_do_not_say_so_are_refused) {
-    refer(reference_of(remotes_[0], wire::kFirst | wire::kLast), data_of(100, 'x'));
-    expect_the_end(remotes_[0], "a reference to data that no message has");
-}
-
-TEST_F(UcxReferences, of_another_size_are_refused) {
-    Parcel parcel = reference_of(remotes_[0]);
-    ++parcel.bytes;
-    refer(parcel, data_of(100, 'x'));
-    expect_the_end(remotes_[0], "another length than announced");
-}
-
-TEST_F(UcxReferences, without_the_key_or_in_a_packet_have_no_effect) {
-    Parcel parcel = reference_of(remotes_[0]);
-    parcel.key ^= 1;
-    refer(parcel, data_of(100, 'x'));
-    parcel.key ^= 1;
-    send(fabric::ucx::kParcelId, {}, joined(bytes_of(parcel), data_of(sizeof(wire::Reference), 'x')));
-    --remotes_[0].sequence;
-    expect_no_effect();
+// What is at the head of the mailbox waits for nobody's next call.
+TEST_F(UcxLies, a_message_whose_rest_is_not_sent_holds_up_no_other_sender) {
+    say(parcel_of(remotes_[0], 100, wire::kFirst), Bytes(100));
+    say(remotes_[1], "from the second");
+    EXPECT_EQ(received_, std::vector<std::string>{"from the second"});
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ bool Intake::store_run(std::uint32_t sender, const Parcel& parcel, std::span<con
     auto kind = offset == 0 ? static_cast<wire::PacketKind>(parcel.kind) : wire::PacketKind::kData;
     wire::Header header{kind, 0, parcel.tag, static_cast<std::uint16_t>(bytes), 0, sender};
     bool last = offset + bytes == payload.size();
-    header.flags = parcel.flags & (wire::kInternal | wire::kReference | wire::kSeveral);
+    header.flags = parcel.flags & wire::kInternal;
     if (offset == 0) header.flags |= parcel.flags & wire::kFirst;
     if (last) header.flags |= parcel.flags & wire::kLast;
     const std::size_t contiguous = writer_.contiguous(at), head = std::min(bytes, contiguous);

@@ -13,8 +13,7 @@ enum MessageId : unsigned {
     kGoodbyeId = 22,    // Introduction; the number of parcels that its sender has sent, 32 bits
     kBulkId = 23,       // Introduction and the engine's header; data for memory that the receiver chooses
     kRetrievedId = 24,  // Introduction and a count: so many packets have left the mailbox since the start
-    kReferenceId = 26,  // Parcel that is a REF; the data that it stands for, by rendezvous
-    kParcelsId = 27,    // several parcels, one behind the other
+    kParcelsId = 26,    // several parcels, one behind the other
     kFragmentId = 25,   // Fragment and the engine's header; a part of such data
 };
 

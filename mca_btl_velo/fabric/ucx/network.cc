@@ -72,8 +72,6 @@ UcxNetwork::UcxNetwork(const NetworkConfig& config, Receiver& receiver)
 
 UcxNetwork::~UcxNetwork() {
     receiver_ = nullptr;
-    for (auto& [id, pull] : pulls_)
-        if (pull.state == Pull::State::kAnnounced) ucp_am_data_release(worker_, pull.descriptor);
     close_endpoints();
     ucp_worker_destroy(worker_);
     ucp_dt_destroy(packing_);
@@ -132,7 +130,6 @@ void UcxNetwork::open_worker() {
     set_handler(kHelloId, on_hello, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kGoodbyeId, on_goodbye, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kRetrievedId, on_retrieved, UCP_AM_FLAG_WHOLE_MSG);
-    set_handler(kReferenceId, on_reference, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
     set_handler(kFragmentId, on_fragment, UCP_AM_FLAG_WHOLE_MSG);
     set_handler(kBulkId, on_bulk, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
 

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <deque>
-#include <unordered_map>
 #include <utility>
 
 #include "fabric/network.h"
@@ -67,8 +66,6 @@ class UcxNetwork final : public Network {
     void end_series(flow::PeerIndex peer) override;
     void retrieved(flow::PeerIndex peer, std::uint32_t packets) override;
     std::uint64_t name_of(flow::PeerIndex peer) const override { return remotes_[peer].name; }
-    std::byte* pulled(std::uint32_t id) override;
-    void release(std::uint32_t id) override;
     void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) override;
     bool progress() override;
     bool has_completed() const override { return !placed_.empty() || !sent_.empty() || !leaving_.empty(); }
@@ -80,8 +77,6 @@ class UcxNetwork final : public Network {
     // For the links: sends one parcel. The data is copied, unless it stays: then UCX may read it until
     // nothing of that peer is outstanding. Under the engine's lock.
     void send(Remote& to, Parcel parcel, const MessageView& message, std::size_t offset, bool stays);
-    // The data stays where it is; see Referred.
-    void send_reference(Remote& to, Parcel parcel, const Referred& what);
 
  private:
     friend struct Flight;
@@ -109,22 +104,6 @@ class UcxNetwork final : public Network {
     void open_packing();
     void end_flight(Flight* ended, ucs_status_t status);
     void spare(std::unique_ptr<Flight> flight);
-
-    // pulls.cc
-    struct Pull {
-        enum class State : std::uint8_t { kAnnounced, kUnderWay, kHere };
-
-        UcxNetwork* network;
-        flow::PeerIndex from;
-        void* descriptor;  // UCX's, of what is announced
-        std::size_t bytes;
-        std::vector<std::byte> data;  // once it is under way
-        State state = State::kAnnounced;
-    };
-    void hold(Pull& pull);
-    void start_pulls();
-    void start(Pull& pull);
-    void end(Pull& pull, ucs_status_t status);
 
     // bulk.cc
     struct Arrival {
@@ -166,9 +145,6 @@ class UcxNetwork final : public Network {
                                 std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_fragment(void* self, const void* header, std::size_t header_bytes, void* data,
                                     std::size_t bytes, const ucp_am_recv_param_t* param);
-    static ucs_status_t on_reference(void* self, const void* header, std::size_t header_bytes, void* data,
-                                     std::size_t bytes, const ucp_am_recv_param_t* param);
-    static void on_pulled(void* request, ucs_status_t status, std::size_t bytes, void* pull);
     static ucs_status_t on_hello(void* self, const void* header, std::size_t header_bytes, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* param);
     static ucs_status_t on_goodbye(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -198,10 +174,6 @@ class UcxNetwork final : public Network {
     std::unique_ptr<Flight> next_;  // of a parcel of its own
     std::vector<std::unique_ptr<Flight>> spares_;    // for the next sends
     std::vector<Remote*> due_;                       // whose window has room again
-    std::unordered_map<std::uint32_t, Pull> pulls_;  // by Reference::place of what is in the mailbox
-    std::deque<std::uint32_t> awaited_pulls_;        // to be started
-    std::size_t held_bytes_ = 0;                     // of their data
-    std::uint32_t next_pull_ = 0, pulls_under_way_ = 0;
     std::vector<Arrival> arrivals_;
     std::vector<Placed> placed_;
     std::vector<void*> sent_;

@@ -7,15 +7,11 @@ constexpr std::uint8_t kFlags = wire::kFirst | wire::kLast | wire::kInternal;
 constexpr std::uint32_t kMostPiggyback = 0xffff;
 
 const char* data_fault(const Parcel& parcel, std::uint32_t capacity) {
-    const bool refers = (parcel.flags & wire::kReference) != 0;
-    if ((parcel.flags & ~(kFlags | (refers ? wire::kReference | wire::kSeveral : 0))) != 0)
-        return "unknown flags";
-    if (refers && (parcel.bytes != sizeof(wire::Reference) || parcel.run_packets != 1))
-        return "a reference of another size";
+    if ((parcel.flags & ~kFlags) != 0) return "unknown flags";
     if (parcel.run_packets == 0 || parcel.run_packets > capacity) return "runs that do not fit";
     if (parcel.value == 0) return nullptr;
     if (parcel.value > kMostPiggyback) return "too many piggybacked credits";
-    if ((parcel.flags & wire::kLast) == 0 && !refers) return "credits in the middle of a message";
+    if ((parcel.flags & wire::kLast) == 0) return "credits in the middle of a message";
     std::size_t full = wire::run_capacity(parcel.run_packets);
     std::size_t last = parcel.bytes - wire::runs_before_last(parcel.bytes, full) * full;
     bool room = last + wire::kPiggybackBytes <= wire::run_capacity(wire::packets_in_run(last));

@@ -16,7 +16,7 @@ struct Parcel {
     std::uint32_t value;     // count of a control packet; piggybacked credits of a DATA packet, 0 for none
     std::uint32_t bytes;     // data that follows
     std::uint8_t kind;       // wire::PacketKind
-    std::uint8_t flags;      // wire::kFirst, kLast, kInternal, kReference
+    std::uint8_t flags;      // wire::kFirst, kLast, kInternal
     std::uint8_t tag;
     std::uint8_t run_packets;  // of all runs but the last
 };

@@ -58,7 +58,7 @@ ucs_status_t UcxNetwork::on_parcel(void* argument, const void*, std::size_t head
     return self.shielded([&] {
         Parcel parcel;
         if (header_bytes != 0 || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
-            !read_header(data, bytes, &parcel) || (parcel.flags & wire::kReference) != 0)
+            !read_header(data, bytes, &parcel))
             return self.refuse("a message of another format");
         self.parcel_arrived(parcel, static_cast<std::byte*>(data) + sizeof parcel, bytes - sizeof parcel);
     });
@@ -81,8 +81,7 @@ ucs_status_t UcxNetwork::on_parcels(void* argument, const void*, std::size_t hea
         for (std::byte* const end = at + bytes; whole && at != end;) {
             const auto left = static_cast<std::size_t>(end - at);
             Parcel parcel;
-            if (!read_header(at, left, &parcel) || (parcel.flags & wire::kReference) != 0)
-                return self.refuse("a message of another format");
+            if (!read_header(at, left, &parcel)) return self.refuse("a message of another format");
             at += sizeof parcel;
             const std::size_t length = std::min<std::size_t>(parcel.bytes, left - sizeof parcel);
             self.parcel_arrived(parcel, at, length);
@@ -211,13 +210,12 @@ void UcxNetwork::look_at_connections() {
 bool UcxNetwork::progress() {
     if (++polls_ % kLookPolls == 0) look_at_connections();
     bool moved = false;
-    // While the mailbox is full nothing more is taken in; but the next in it may wait for data.
-    if (intake_.settle() || pulls_under_way_ > 0) moved = ucp_worker_progress(worker_) != 0;
+    // While the mailbox is full nothing more is taken in.
+    if (intake_.settle()) moved = ucp_worker_progress(worker_) != 0;
     if (!due_.empty()) {
         for (Remote* remote : std::exchange(due_, {})) pump(*remote);
     }
     if (!arrivals_.empty()) accept_arrivals();
-    if (!awaited_pulls_.empty()) start_pulls();
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     if (any_broken_) check_lost();
     return moved;

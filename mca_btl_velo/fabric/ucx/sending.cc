@@ -32,7 +32,6 @@ std::unique_ptr<Flight> UcxNetwork::take_flight(Remote& to) {
     flight->to = &to;
     flight->outstanding = 0;
     flight->bulk = nullptr;
-    flight->unread = nullptr;
     flight->copied = false;
     return flight;
 }
@@ -88,7 +87,6 @@ void UcxNetwork::end_flight(Flight* ended, ucs_status_t status) {
     std::unique_ptr<Flight> flight(ended);
     Remote& to = *flight->to;
     to.outstanding -= flight->outstanding;
-    if (flight->unread != nullptr) flight->unread->store(0, std::memory_order_release);
     if (status != UCS_OK) {
         broke(to, status);
     } else if (flight->bulk != nullptr) {

@@ -35,7 +35,6 @@ struct Flight {
     std::size_t outstanding;  // see Remote
     Bulk* bulk;               // whose data it carries, nullptr: its own
     std::size_t bulk_bytes;
-    std::atomic<std::uint32_t>* unread;  // of what it refers to, nullptr: it does not; see Referred
     std::vector<std::byte> header, data;
     // Of parcels that are collected: in `data`, and where they are.
     std::size_t filled;

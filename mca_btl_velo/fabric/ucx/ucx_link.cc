@@ -89,18 +89,6 @@ bool UcxLink::carry_packet(const MessageView& message, std::uint8_t tag, std::ui
     return true;
 }
 
-void UcxLink::carry_reference(const Referred& what) {
-    Parcel parcel{};
-    parcel.kind = static_cast<std::uint8_t>(what.kind);
-    parcel.flags = what.flags | wire::kReference;
-    parcel.value = what.piggyback;
-    parcel.tag = what.tag;
-    parcel.run_packets = 1;
-    parcel.bytes = sizeof what.reference;
-    ++remote_.sent_packets;
-    network_.send_reference(remote_, parcel, what);
-}
-
 void UcxLink::carry_control(wire::PacketKind kind, std::uint32_t value) {
     Parcel parcel{};
     parcel.kind = static_cast<std::uint8_t>(kind);

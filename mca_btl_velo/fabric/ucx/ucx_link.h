@@ -16,8 +16,6 @@ class UcxLink final : public Link {
     Carried carry(const Burst& burst) override;
     bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
                       bool rested) override;
-    bool begin_reference(bool granted) override { return granted || accepted(1) > 0; }
-    void carry_reference(const Referred& what) override;
     void prepare(std::uint32_t) override {}
     bool holds_some() const override { return remote_.outstanding > 0; }
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;

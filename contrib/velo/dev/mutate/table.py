@@ -189,9 +189,6 @@ _ENGINE_ROWS = [
     Mutation("room that was given back is not looked for", "mca_btl_velo/api/velo_messages.cc",
              "if (peer != nullptr) messenger->messenger.look_for_room", "if (bytes == 0) messenger->messenger.look_for_room",
              _unit("NetworkMatching.finds_room*")),
-    Mutation("a full mailbox waits for data that nobody fetches", _UCX + "receiving.cc",
-             "if (intake_.settle() || pulls_under_way_ > 0)", "if (intake_.settle())",
-             _unit("UcxReferencesWithoutCredits.*")),
     Mutation("a send is done while the network holds it", _ENDPOINT + "queueing.cc",
              "    if (peer.link.holds_some()) {\n        begin_stall", "    if (peer.departed) {\n        begin_stall",
              _unit("NetworkBurstsWithoutCredits.are_done*")),
@@ -482,12 +479,6 @@ _REFERENCE_ROWS = [
              _unit("*EngineLies.a_reference_to_more_than_its_chunk_holds_is_refused/*")),
     Mutation("what the next process sends is taken for read as the last one's was", _ENDPOINT + "departing.cc",
              "    peer.forget_references();\n", "", _unit("*DepartingTest.what_the_next_process_sent*/none")),
-    Mutation("a REF is delivered before its data is here", _ENDPOINT + "progress.cc",
-             "if (domain.waits_for_data && is_awaited(domain, word)) [[unlikely]]", "if (false) [[unlikely]]",
-             _unit("UcxReferences.and_packets_that_overtake_each_other_arrive_in_their_order")),
-    Mutation("a REF to a message of the engine is refused for its header", _UCX + "pulls.cc",
-             "? flow::OutboxPlan::kMostRoom", "? self.config_.agreement.max_message_bytes",
-             _unit("UcxReferences.to_a_message_of_the_engine_may_be_longer_by_its_header")),
 ]
 
 # Reverts of single mends.
