@@ -14,7 +14,8 @@ from launcher import Run, finish
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Beginnings of commands of the README that are run elsewhere.
-ELSEWHERE = {"contrib/demo": "phase demo of velo-prove", "contrib/check": "this test runs in it"}
+ELSEWHERE = {"contrib/demo": "phase demo of velo-prove", "contrib/check": "this test runs in it", "contrib/install-deps": "contrib/demo and contrib/check do",
+             "./autogen.sh": "test/build and contrib/check", "velo-info": "test/build/test_velo_info.py", "sudo make uninstall": "test/build/test_install.py"}
 
 pytestmark = velo_only
 
@@ -43,10 +44,14 @@ def test_links_lead_somewhere():
                 assert place in [anchor(heading) for heading in headings], f"{page.name}: {target}"
 
 
+def test_there_is_a_command_to_run():
+    assert RUN_HERE
+
+
 @pytest.mark.parametrize("command", RUN_HERE)
 def test_a_command_runs_as_it_stands_in_the_text(mpi, command):
-    """With a program of the tests instead of a benchmark, and as many ranks as there is room for."""
-    words = shlex.split(command.replace("IMB-MPI1", f"-np 2 {mpi.program('traffic')} rounds 3"))
+    """With a program of the tests instead of the user's, and as many ranks as there is room for."""
+    words = shlex.split(command.replace("./program", f"{mpi.program('traffic')} rounds 3"))
     assert words[0] == "mpirun", "not a command that this test knows how to run"
     words[:1] = [os.environ.get("MPIRUN", "mpirun.openmpi"), "--oversubscribe", "--bind-to", "none"]
     result = finish(Run(words, mpi.environment(), 60))
