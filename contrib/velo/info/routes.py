@@ -3,6 +3,7 @@
 import ctypes
 import os
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
@@ -111,6 +112,7 @@ class _Runs:
 
     def compare(self, pattern, sizes, ways):
         """Microseconds by way and by size, the ways in turn."""
+        print(f"velo-info: measuring {pattern}, {sizes[0]} to {sizes[1]} bytes, {' beside '.join(ways)}", file=sys.stderr)
         times = {way: {} for way in ways}
         for _ in range(_ROUNDS):
             for way, table in ways.items():
