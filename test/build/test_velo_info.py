@@ -87,6 +87,30 @@ def test_it_says_which_plugin_this_open_mpi_finds_and_a_job_goes_over_it():
 
 
 @needs_plugin
+def test_it_prints_the_routes_of_this_machine_and_a_table_that_it_takes_again(tmp_path):
+    shown = run("--routes", VELO_ROUTES_FILE=str(tmp_path / "none"), OMPI_MCA_btl_velo_routes="safe").stdout
+    assert shown.startswith("Routes on this machine (") and "): safe values\n" in shown
+    assert "  near, one way: 8 KiB to 64 KiB the reader copies, 64 KiB and more both copy\n" in shown
+    table = shown.partition("As a value of btl_velo_routes\n\n")[2]
+    again = run("--routes", OMPI_MCA_btl_velo_routes=table).stdout
+    assert again.partition("\n")[2] == shown.partition("\n")[2] and "): btl_velo_routes\n" in again
+
+
+@needs_plugin
+def test_a_calibration_of_another_machine_is_ignored_and_so_is_a_damaged_one(tmp_path):
+    file = tmp_path / "routes"
+    for text, why in (("velo routes 1\nprocessor Other family 1 model 2\nnear staged 1\n", "it is of another processor"), ("nonsense", "it is damaged")):
+        file.write_text(text)
+        assert f'"{file}" is ignored: {why}, run velo-info --calibrate' in run("--routes", VELO_ROUTES_FILE=str(file)).stdout
+
+
+@needs_plugin
+def test_a_wrong_table_is_told_with_the_word():
+    finished = run("--routes", OMPI_MCA_btl_velo_routes="near stage 5")
+    assert finished.returncode != 0 and '"stage" is none of near, far' in finished.stderr
+
+
+@needs_plugin
 def test_a_job_that_fails_is_told_with_what_it_said():
     finished = run("--try", "--bench", f"{BUILD}/contrib/benchmark/velo-mpi-bench", OMPI_MCA_btl_velo_slots_per_peer="1")
     assert finished.returncode == 1

@@ -136,4 +136,4 @@ def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
 @with_their_own_mailbox
 def test_two_jobs_connect_200_times(mpi, policy, tmp_path):
     """What is cut in turn is taken once, when that is first tried: little of it."""
-    connect_through_a_server(mpi, {"btl_velo_flow_control": policy, "btl_velo_deposit_bytes": 65536}, tmp_path, 200)
+    connect_through_a_server(mpi, {"btl_velo_flow_control": policy, "btl_velo_routes": "staged 65536"}, tmp_path, 200)

@@ -90,10 +90,13 @@ def test_messages_by_reference_are_counted_with_what_they_take_of_the_outbox(mpi
     assert total["outbox_high_water"] > 0
 
 
-@pytest.mark.parametrize("params, possible", [({"btl_velo_deposit_bytes": 65536}, os.cpu_count() > 1), ({}, False),
-                                              ({"btl_velo_deposit_bytes": 65536, "btl_velo_outbox": 0}, False),
-                                              ({"btl_velo_deposit_bytes": 65536, "btl_velo_single_copy_mechanism": "cma"}, False)],
-                         ids=["outbox", "too few for memory of its own accord", "no outbox", "cma"])
+STAGED = {"btl_velo_routes": "staged 65536"}
+
+
+@pytest.mark.parametrize("params, possible", [(STAGED, os.cpu_count() > 1), ({"btl_velo_routes": "staged 0"}, False),
+                                              ({**STAGED, "btl_velo_outbox": 0}, False),
+                                              ({**STAGED, "btl_velo_single_copy_mechanism": "cma"}, False)],
+                         ids=["staged", "not staged", "no outbox", "cma"])
 @flows(8, policies=("dynamic",))
 def test_a_rendezvous_finds_its_data_in_the_outbox_of_its_sender(mpi, flow, params, possible):
     """Not each: who does not see them in time fetches them."""
