@@ -90,8 +90,6 @@ def test_velo_pvars_shows_a_table_of_an_unchanged_program(mpi, flow):
 def test_velo_pvars_shows_what_is_0_where_it_is_asked_for(mpi, flow):
     shown = mpi.run("traffic", "neighbours", 10, np=2, params=flow.params, prefix=[tool("velo-pvars"), "--all"]).stderr
     assert table_of(shown)["limic_packets"] == 0 and "that are 0 everywhere" not in shown
-    # The values of several ranks need not add up to something.
-    assert re.search(r"^ +mailbox_slots +- +\d+ +\d+ +\d+ +\d+$", shown, re.MULTILINE)
 
 
 @flows(16, policies=("dynamic",))
