@@ -72,7 +72,7 @@ class World {
         config.single_copy_mechanism = single_copy;
         config.backing_directory = backing_.c_str();
         config.spare_peers = 1;
-        config.deposit_bytes = 64 * 1024;  // at once
+        config.routes = "staged 67108864";
         config.max_message_bytes = 64 * 1024;
         config.report = report;
         config.trace = traced ? trace_.c_str() : "";
@@ -875,7 +875,7 @@ const Case kWithoutMemory[] = {
      }},
     {"velo_deposit_end", "", deposited,
      [](World& w) {
-         velo_deposit_end(w.us.other, w.deposit, kDeposited);
+         velo_deposit_end(w.us.other, w.deposit);
          const std::uint64_t before = w.deposit;
          w.begin_deposit();
          EXPECT_NE(VELO_DEPOSIT_NUMBER(before), 0U);

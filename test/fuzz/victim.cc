@@ -170,7 +170,7 @@ std::uint32_t Victim::deposit(std::uint32_t ring, std::uint32_t there, std::uint
                               std::uint32_t place, std::uint32_t bytes) {
     ring %= flow::DepositPlan::kRings;
     fabric::shm::DepositHeader& header = peers_.deposit_header(ring);
-    header.number = flow::DepositPlan::first_number_of(ring);
+    header.number = flow::DepositPlan::number_of(ring);
     header.stored = there;
     header.taken = 0;
     header.address = address;

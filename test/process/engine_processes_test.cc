@@ -77,7 +77,6 @@ class ProcessTest : public ::testing::Test {
         unsigned size = 2;
         const char* by_reference = "auto";
         std::size_t outbox = std::size_t{1} << 18;
-        std::uint64_t deposit_bytes = 0;
     };
 
     void open(Side& side, unsigned rank) { open(side, rank, Options{}); }
@@ -95,7 +94,7 @@ class ProcessTest : public ::testing::Test {
         config.process_name = rank;
         config.by_reference = options.by_reference;
         config.outbox = options.outbox;
-        config.deposit_bytes = options.deposit_bytes;
+        config.routes = "staged 67108864";
         (options.limic ? config.limic_peers : config.node_peers) = others;
         (options.limic ? config.limic_peer_count : config.node_peer_count) = options.size - 1;
         config.context = &side;
@@ -377,22 +376,23 @@ TEST_P(HelperTest, a_get_ends_with_an_error_when_its_helper_is_killed_in_the_mid
 
 // What is not there is looked for in its memory, and that is gone too.
 TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_peer_is_killed_in_the_middle_of_a_deposit) {
-    constexpr std::size_t kBytes = 100'000, kStored = 65536;  // at once: all that there is in turn
-    Options options;
-    options.deposit_bytes = kStored;
+    constexpr std::size_t kBytes = 10'000'000;  // more than there is room for
     std::vector<std::byte> source(kBytes, std::byte{7}), target(kBytes);
     std::atomic<std::uint32_t>& told = board_->entries[1].stopped;
     const pid_t owner = fork_child();
     if (owner == 0) {
         Side side;
-        open(side, 1, options);
+        open(side, 1);
         const std::uint64_t deposit = velo_deposit_begin(side.peer, source.data(), kBytes);
         velo_deposit_store(side.peer, deposit);
         told.store(VELO_DEPOSIT_NUMBER(deposit), std::memory_order_release);
         for (;;) pause();
     }
     Side side;
-    open(side, 0, options);
+    open(side, 0);
+    fabric::shm::Address address;
+    std::memcpy(&address, board_->entries[1].address, sizeof address);
+    const std::size_t stored = fabric::shm::Segment::attach(address).deposit_plan().bytes();
     while (told.load(std::memory_order_acquire) == 0) usleep(100);
     kill(owner, SIGKILL);
     waitpid(owner, nullptr, 0);
@@ -405,7 +405,7 @@ TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_peer_is_killed_in_the_midd
     if (started < VELO_OK) outcome = started;
     for (int i = 0; i < 1'000'000 && outcome == VELO_QUEUED; ++i) progress(side.engine);
     EXPECT_EQ(outcome, VELO_ERR_REMOTE);
-    EXPECT_EQ(std::count(target.begin(), target.end(), std::byte{7}), std::ptrdiff_t{kStored});
+    EXPECT_EQ(std::count(target.begin(), target.end(), std::byte{7}), static_cast<std::ptrdiff_t>(stored));
     velo_engine_close(side.engine);
 }
 

@@ -10,8 +10,6 @@ namespace velo::flow {
 namespace {
 
 using Cut = InTurn::Cut;
-using Ring = DepositRings::Ring;
-using Pick = DepositRings::Pick;
 
 constexpr std::uint32_t kInTurn = 1U << 20;
 
@@ -130,22 +128,15 @@ TEST(InTurnTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
     }
 }
 
-TEST(DepositPlanTest, each_number_stands_for_one_ring_and_those_at_hand_have_many) {
-    unsigned turns[DepositPlan::kRings]{};
-    for (std::uint32_t number = 1; number < 191; ++number) {
-        const std::uint32_t ring = DepositPlan::ring_of(number);
-        ASSERT_LT(ring, DepositPlan::kRings);
-        EXPECT_TRUE(turns[ring]++ != 0 || DepositPlan::first_number_of(ring) == number) << number;
-    }
+TEST(DepositPlanTest, each_number_stands_for_one_ring) {
     for (std::uint32_t ring = 0; ring < DepositPlan::kRings; ++ring)
-        EXPECT_EQ(turns[ring], ring < 3 ? 42U : 1U) << ring;
-    for (const std::uint32_t number : {0U, 191U, 255U, 256U, ~0U})
+        EXPECT_EQ(DepositPlan::ring_of(DepositPlan::number_of(ring)), ring);
+    for (const std::uint32_t number : {0U, 65U, 255U, 256U, ~0U})
         EXPECT_EQ(DepositPlan::ring_of(number), DepositPlan::kRings) << number;
 }
 
 TEST(DepositPlanTest, holds_what_lies_within) {
     const DepositPlan plan(kInTurn);
-    EXPECT_EQ(plan.bytes(), DepositPlan::kBytesAtHand + kInTurn);
     EXPECT_TRUE(plan.holds(0, plan.bytes()));
     EXPECT_TRUE(plan.holds(plan.bytes() - 1, 1));
     EXPECT_FALSE(plan.holds(0, 0));
@@ -157,54 +148,33 @@ TEST(DepositPlanTest, holds_what_lies_within) {
 
 TEST(DepositRingsTest, without_memory_there_are_none) {
     InTurn in_turn(0);
-    DepositRings rings(DepositPlan(0), in_turn);
-    EXPECT_TRUE(rings.take_at_hand(Pick::kFirst).none());
-    EXPECT_EQ(rings.reserve_in_turn(), DepositPlan::kRings);
+    EXPECT_EQ(DepositRings(DepositPlan(0), in_turn).reserve(), DepositPlan::kRings);
 }
 
-TEST(DepositRingsTest, at_hand_is_the_first_that_is_free_or_the_next) {
+TEST(DepositRingsTest, one_may_wait_for_its_room_and_leave_without_it) {
     InTurn in_turn(kInTurn);
     DepositRings rings(DepositPlan(kInTurn), in_turn);
-    const auto give_back = [&](const Ring& ring) {
-        rings.give_back(ring.index);
-        return ring.index;
-    };
-    EXPECT_EQ(give_back(rings.take_at_hand(Pick::kFirst)), 0U);
-    EXPECT_EQ(give_back(rings.take_at_hand(Pick::kFirst)), 0U);
-    for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(give_back(rings.take_at_hand(Pick::kNext)), i % 3);
-    const Ring first = rings.take_at_hand(Pick::kFirst);
-    EXPECT_EQ(rings.take_at_hand(Pick::kNext).index, 1U) << "the first is lent";
-    EXPECT_EQ(rings.take_at_hand(Pick::kNext).index, 2U);
-    EXPECT_TRUE(rings.take_at_hand(Pick::kFirst).none());
-    give_back(first);
-    EXPECT_EQ(rings.take_at_hand(Pick::kNext).index, 0U);
-}
-
-TEST(DepositRingsTest, one_in_turn_may_wait_for_its_room_and_leave_without_it) {
-    InTurn in_turn(kInTurn);
-    DepositRings rings(DepositPlan(kInTurn), in_turn);
-    const std::uint32_t first = rings.reserve_in_turn(), second = rings.reserve_in_turn();
+    const std::uint32_t first = rings.reserve(), second = rings.reserve();
     ASSERT_TRUE(rings.cut(first, kInTurn));
     EXPECT_FALSE(rings.cut(second, 4096));
     rings.give_back(second);
-    EXPECT_FALSE(rings.cut(rings.reserve_in_turn(), 4096)) << "what had no room gives none back";
+    EXPECT_FALSE(rings.cut(rings.reserve(), 4096)) << "what had no room gives none back";
     rings.give_back(first);
-    const std::uint32_t third = rings.reserve_in_turn();
-    EXPECT_TRUE(rings.cut(third, 4096));
+    EXPECT_TRUE(rings.cut(rings.reserve(), 4096));
 }
 
-// Each has a number of its own, and lies behind those at hand; what others cut is left alone.
-TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
+// Each has a number of its own; what others cut is left alone.
+TEST(DepositRingsTest, are_cut_beside_what_others_cut) {
     InTurn in_turn(kInTurn);
     const DepositPlan plan(kInTurn);
     DepositRings rings(plan, in_turn);
-    std::uint32_t end = plan.begin_of(DepositPlan::kInTurn);
-    for (std::uint32_t i = 0; i < 64; ++i) {
-        ASSERT_EQ(rings.reserve_in_turn(), 3 + i);
-        EXPECT_TRUE(rings.ring(3 + i).none());
-        ASSERT_TRUE(rings.cut(3 + i, 9000));
-        const Ring ring = rings.ring(3 + i);
-        EXPECT_EQ(ring.index, 3 + i);
+    std::uint32_t end = 0;
+    for (std::uint32_t i = 0; i < DepositPlan::kRings; ++i) {
+        ASSERT_EQ(rings.reserve(), i);
+        EXPECT_TRUE(rings.ring(i).none());
+        ASSERT_TRUE(rings.cut(i, 9000));
+        const DepositRings::Ring ring = rings.ring(i);
+        EXPECT_EQ(ring.index, i);
         EXPECT_EQ(ring.bytes, 12'288U);
         EXPECT_EQ(ring.place, end);
         EXPECT_TRUE(plan.holds(ring.place, ring.bytes));
@@ -212,9 +182,9 @@ TEST(DepositRingsTest, in_turn_are_cut_beside_what_others_cut) {
         ASSERT_FALSE(other.none());
         end = ring.place + ring.bytes + other.bytes;
     }
-    EXPECT_EQ(rings.reserve_in_turn(), DepositPlan::kRings) << "there are no more numbers";
+    EXPECT_EQ(rings.reserve(), DepositPlan::kRings) << "there are no more numbers";
     rings.give_back(40);
-    EXPECT_EQ(rings.reserve_in_turn(), 40U);
+    EXPECT_EQ(rings.reserve(), 40U);
 }
 
 }  // namespace

@@ -92,16 +92,5 @@ TEST_F(DistanceTest, a_message_passes_unless_a_look_is_due_and_counts_if_it_does
     EXPECT_TRUE(distance.passes());
 }
 
-TEST_F(DistanceTest, every_message_passes_if_the_user_has_said_how_far_it_goes) {
-    distance.fix(true);
-    for (int i = 0; i < 100; ++i) EXPECT_TRUE(distance.passes());
-}
-
-TEST_F(DistanceTest, what_the_user_says_holds) {
-    distance.fix(true);
-    for (int i = 0; i < 100; ++i) EXPECT_FALSE(distance.due());
-    EXPECT_TRUE(distance.far());
-}
-
 }  // namespace
 }  // namespace velo::test

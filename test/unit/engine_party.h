@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <deque>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "api/handle.h"
 #include "api/velo.h"
 
 namespace velo::test {
@@ -71,10 +73,8 @@ struct PartyConfig {
     bool delay_credits = true;
     bool packet_trains = true;
     const char* by_reference = "auto";
-    const char* distance = "auto";
-    std::size_t reference_bytes = 512;
+    const char* routes = "reference 512 staged 67108864";  // whatever the processor
     std::size_t outbox = std::size_t{1} << 18;
-    std::uint64_t deposit_bytes = 0;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
     std::uint32_t limic_slots = 64;
@@ -190,10 +190,8 @@ class Party {
         config.delay_credits = config_.delay_credits;
         config.packet_trains = config_.packet_trains;
         config.by_reference = config_.by_reference;
-        config.distance = config_.distance;
-        config.reference_bytes = config_.reference_bytes;
+        config.routes = config_.routes;
         config.outbox = config_.outbox;
-        config.deposit_bytes = config_.deposit_bytes;
         config.describe_locality = config_.describe_locality;
         config.single_copy_mechanism = config_.single_copy;
         config.backing_directory = "/dev/shm";
@@ -261,6 +259,16 @@ inline velo_peer* meet(Member& member, Member& other) {
     char error[512] = "";
     EXPECT_EQ(velo_peer_connect(member.engine, address, bytes, &peer, error, sizeof error), VELO_OK) << error;
     return peer;
+}
+
+// As looks at a peer show that is far, and as the engine does then; 1000 messages later looks of its own may
+// show that it is near.
+inline void move_far(Member& member, std::size_t peer) {
+    velo_peer& there = *member.peers[peer];
+    for (std::uint32_t look = 1; look <= endpoint::Distance::kLooks; ++look) there.distance.looked(look, 500);
+    ASSERT_TRUE(there.distance.far());
+    there.refer_from = static_cast<std::uint32_t>(
+        std::min<std::size_t>(member.engine->engine.routes().row(true).reference_from, ~0U));
 }
 
 // Every policy that the engine offers.

@@ -555,6 +555,8 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
           Bad{"btl_velo_preposted_buffers",
               [](PartyConfig& c) { c.flow_control = "rnr", c.preposted_buffers = 70000; }},
           Bad{"btl_velo_rnr_timer_ns", [](PartyConfig& c) { c.flow_control = "rnr", c.rnr_timer_ns = 0; }},
+          Bad{"btl_velo_routes is \"far fast\": \"fast\" is none of",
+              [](PartyConfig& c) { c.routes = "far fast"; }},
           Bad{"btl_velo_credit_message_threshold",
               [](PartyConfig& c) { c.flow_control = "mvapich_static", c.credit_message_threshold = 0; }}}) {
         PartyConfig wrong;
@@ -573,6 +575,7 @@ TEST(EngineSetupTest, a_wrong_parameter_is_named) {
         config.lazy_peers = wrong.lazy_peers;
         config.spare_peers = wrong.spare_peers;
         config.single_copy_mechanism = wrong.single_copy;
+        config.routes = wrong.routes;
         config.backing_directory = "/dev/shm";
         config.max_message_bytes = 1024;
         config.node_peers = peers;

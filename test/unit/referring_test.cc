@@ -263,13 +263,13 @@ TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
     config.slots_per_peer = 64;
     config.by_reference = "always";
     Party party(config);
-    for (unsigned i = 0; i < 62; ++i) party.send(0, 1, 1, pattern(5000, i));  // rank 1 does not look
+    for (unsigned i = 0; i < 62; ++i) party.send(0, 1, 1, pattern(1000, i));  // rank 1 does not look
     const std::uint64_t held = counter(party[0], "outbox_high_water");
     EXPECT_LE(held, (std::uint64_t{1} << 17) + 33'024);
     EXPECT_GT(held, std::uint64_t{1} << 16);
     EXPECT_GT(counter(party[0], "outbox_full"), 0U);
     const std::uint64_t referred = counter(party[0], "messages_by_reference");
-    party.send(0, 2, 1, pattern(5000, 1));
+    party.send(0, 2, 1, pattern(1000, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), referred + 1);
     party.settle();
     EXPECT_EQ(party[1].received.size(), 62U);
@@ -287,11 +287,12 @@ TEST(Referring, small_messages_and_those_with_credits_for_twice_as_much_go_in_pa
     party.settle();
 }
 
-TEST(Referring, long_messages_go_by_reference_from_a_size_on_that_the_user_may_say) {
+TEST(Referring, long_messages_go_by_reference_from_a_size_on_that_the_table_says) {
     for (const std::size_t from : {std::size_t{57}, std::size_t{512}, std::size_t{4000}}) {
         PartyConfig config = config_of("static");
         config.slots_per_peer = 1000;
-        config.reference_bytes = from;
+        const std::string routes = "reference " + std::to_string(from);
+        config.routes = routes.c_str();
         Party party(config);
         for (const std::size_t bytes : {from - 1, from, from + 1}) party.send(0, 1, 1, pattern(bytes, 1));
         EXPECT_EQ(counter(party[0], "messages_by_reference"), 2U) << from;
@@ -304,7 +305,6 @@ TEST(Referring, long_messages_go_by_reference_from_a_size_on_that_the_user_may_s
 TEST(Referring, what_streams_is_handed_up_in_a_copy_until_something_is_sent_back) {
     PartyConfig config = config_of("static");
     config.slots_per_peer = 1000;
-    config.reference_bytes = 0;
     Party party(config);
     std::vector<const void*> places;
     const auto send = [&](int count) {
@@ -328,28 +328,40 @@ TEST(Referring, what_streams_is_handed_up_in_a_copy_until_something_is_sent_back
     }
 }
 
-// A trial of each size and what follows it: nobody says which way is in use, but some go in packets.
-TEST(Referring, whatever_way_is_tried_the_data_arrive) {
-    for (const char* distance : {"near", "far"}) {
-        for (const std::size_t bytes : {600, 3000, 8200}) {
-            PartyConfig config = config_of("static");
-            config.slots_per_peer = 1000;
-            config.distance = distance;
-            config.reference_bytes = 0;
-            Party party(config);
-            constexpr int kMessages = 4096;
-            for (int message = 0; message < kMessages; ++message) {
-                const auto seed = static_cast<std::uint8_t>(message);
-                ASSERT_EQ(party.send(0, 1, 1, pattern(bytes, seed)), VELO_OK);
-                party.settle();
-                ASSERT_EQ(party[1].received.size(), 1U);
-                ASSERT_TRUE(party[1].received[0].data == pattern(bytes, seed)) << message << ", " << distance;
-                party[1].received.clear();
-            }
-            EXPECT_GT(counter(party[0], "messages_by_reference"), 0U);
-            EXPECT_LT(counter(party[0], "messages_by_reference"), std::uint64_t{kMessages});
+// Stored past the caches or not, and each kind of chunk behind others that have not been read.
+TEST(Referring, whatever_the_distance_the_data_arrive) {
+    for (const bool far : {false, true}) {
+        PartyConfig config = config_of("static");
+        config.slots_per_peer = 10'000;  // credits decide nothing
+        config.routes = "near reference 9001 far reference 600";
+        Party party(config);
+        if (far) move_far(party[0], 1);
+        unsigned sent = 0;
+        for (const std::size_t bytes : {600, 3000, 8200, 9000}) {
+            for (unsigned i = 0; i < 12; ++i) ASSERT_EQ(party.send(0, 1, 1, pattern(bytes, ++sent)), VELO_OK);
+            party.settle();
+            ASSERT_EQ(party[1].received.size(), 12U);
+            for (unsigned i = 0; i < 12; ++i)
+                ASSERT_TRUE(party[1].received[i].data == pattern(bytes, sent - 11 + i)) << bytes << far;
+            party[1].received.clear();
         }
+        EXPECT_EQ(counter(party[0], "messages_by_reference"), far ? sent : 0U);
     }
+}
+
+TEST(Referring, behind_four_that_have_not_been_read_the_next_lies_in_memory_that_goes_round) {
+    PartyConfig config = config_of("static");
+    config.slots_per_peer = 1000;
+    Party party(config);
+    for (unsigned i = 0; i < 40; ++i) party.send(0, 1, 1, pattern(2048, i));
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), 40U);
+    EXPECT_EQ(counter(party[0], "outbox_high_water"), 4 * kSmallest);
+    party.send(0, 1, 1, pattern(2047, 40));
+    EXPECT_EQ(counter(party[0], "outbox_high_water"), 5 * kSmallest) << "too short";
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), 41U);
+    for (unsigned i = 0; i < 41; ++i)
+        ASSERT_TRUE(party[1].received[i].data == pattern(i < 40 ? 2048 : 2047, i)) << i;
 }
 
 // One is stored while the one before is read: a REF for each 4 KiB of what an upper layer would send by one.

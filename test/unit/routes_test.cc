@@ -1,0 +1,228 @@
+// The table of routes: what users and files say of it, which one is taken, and which buffers were sent from.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../shared/temporary_directory.h"
+#include "routes/sent_buffers.h"
+#include "routes/table.h"
+
+namespace velo::routes {
+namespace {
+
+constexpr const char* kZen = "AuthenticAMD family 25 model 17";
+constexpr const char* kIntel = "GenuineIntel family 6 model 207";
+
+std::string row(const std::string& reference, const std::string& one_way, const std::string& both_ways) {
+    return "reference " + reference + " one-way staged " + one_way + " both-ways staged " + both_ways + "\n";
+}
+
+TEST(RoutesTable, a_word_says_what_the_numbers_behind_it_are_of) {
+    const std::string safe = row("never", "0 cold 131072 both 65536", "0 cold 131072 both never");
+    const struct {
+        const char* text;
+        std::string near, far;
+    } cases[] = {
+        {"reference 600", row("600", "0 cold 131072 both 65536", "0 cold 131072 both never"),
+         row("600", "0 cold 131072 both 65536", "0 cold 131072 both never")},
+        {"staged 7", row("never", "7 cold 7 both 65536", "7 cold 7 both never"),
+         row("never", "7 cold 7 both 65536", "7 cold 7 both never")},
+        {"far staged 7 cold 9", safe, row("never", "7 cold 9 both 65536", "7 cold 9 both never")},
+        {"near both-ways both 5", row("never", "0 cold 131072 both 65536", "0 cold 131072 both 5"), safe},
+        {"one-way cold never both-ways both 0",
+         row("never", "0 cold never both 65536", "0 cold 131072 both 0"),
+         row("never", "0 cold never both 65536", "0 cold 131072 both 0")},
+        {"near one-way cold 1 far both 2 reference 3",
+         row("never", "0 cold 1 both 65536", "0 cold 131072 both never"),
+         row("3", "0 cold 131072 both 2", "0 cold 131072 both 2")},
+        {" near\n\treference   8\n", row("8", "0 cold 131072 both 65536", "0 cold 131072 both never"), safe},
+    };
+    for (const auto& [text, near, far] : cases)
+        EXPECT_EQ(Table::parse(text).text(), "near " + near + "far " + far) << text;
+}
+
+TEST(RoutesTable, an_objection_names_the_word) {
+    const struct {
+        const char *text, *objection;
+    } cases[] = {
+        {"", "it is empty"},
+        {" \n", "it is empty"},
+        {"near stage 5", "\"stage\" is none of near, far, one-way, both-ways, reference, staged, cold, both"},
+        {"reference", "nothing follows \"reference\""},
+        {"staged 5 cold", "nothing follows \"cold\""},
+        {"both 5k", "\"both\" is followed by \"5k\" instead of a number of bytes or \"never\""},
+        {"cold -1", "\"cold\" is followed by \"-1\" instead of a number of bytes or \"never\""},
+        {"staged 99999999999999999999",
+         "\"staged\" is followed by \"99999999999999999999\" instead of a number of bytes or \"never\""},
+    };
+    for (const auto& [text, objection] : cases) try {
+            Table::parse(text);
+            ADD_FAILURE() << text;
+        } catch (const std::invalid_argument& caught) {
+            EXPECT_STREQ(caught.what(), objection);
+        }
+}
+
+TEST(RoutesTable, what_it_says_of_itself_it_reads_again) {
+    for (const Table& table :
+         {Table::safe(), Table::built_in(kZen), Table::parse("near one-way both 7 far staged 9")})
+        EXPECT_EQ(Table::parse(table.text()).text(), table.text());
+}
+
+TEST(RoutesTable, only_processors_that_were_measured_have_one_of_their_own) {
+    const std::string safe = Table::safe().text();
+    for (const char* zen : {kZen, "AuthenticAMD family 23 model 1", "HygonGenuine family 24 model 0"})
+        EXPECT_NE(Table::built_in(zen).text(), safe) << zen;
+    for (const char* other :
+         {kIntel, "AuthenticAMD family 22 model 1", "AuthenticAMD family ", "AuthenticAMD", ""})
+        EXPECT_EQ(Table::built_in(other).text(), safe) << other;
+}
+
+TEST(RoutesTable, limits_say_who_copies) {
+    const LargeLimits limits{100, 200, 300};
+    EXPECT_TRUE(limits.stages(100, false));
+    EXPECT_FALSE(limits.stages(101, false));
+    EXPECT_TRUE(limits.stages(200, true));
+    EXPECT_FALSE(limits.stages(201, true));
+    EXPECT_FALSE(limits.both_copy(299));
+    EXPECT_TRUE(limits.both_copy(300));
+}
+
+TEST(RoutesTable, ranges_are_told_in_words) {
+    EXPECT_EQ(Table::safe().ranges(8448),
+              "near, up to 8448 B packets\n"
+              "near, one way: 8448 B to 64 KiB the reader copies, 64 KiB and more both copy\n"
+              "near, one way, from buffers not sent from lately: 8448 B to 128 KiB staged, 128 KiB and more "
+              "both copy\n"
+              "near, both ways at once: 8448 B and more the reader copies\n"
+              "far, up to 8448 B packets\n"
+              "far, one way: 8448 B to 64 KiB the reader copies, 64 KiB and more both copy\n"
+              "far, one way, from buffers not sent from lately: 8448 B to 128 KiB staged, 128 KiB and more "
+              "both copy\n"
+              "far, both ways at once: 8448 B and more the reader copies\n");
+    EXPECT_EQ(
+        Table::parse(
+            "near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways staged never "
+            "far reference 100 staged 5 both never")
+            .ranges(8192),
+        "near, up to 2 KiB packets, 2 KiB to 8 KiB by reference\n"
+        "near, one way: 8 KiB to 128 KiB staged, 128 KiB to 2 MiB the reader copies, 2 MiB and more both "
+        "copy\n"
+        "near, one way, from buffers not sent from lately: 8 KiB to 1 MiB staged, 1 MiB to 2 MiB the reader "
+        "copies, 2 MiB and more both copy\n"
+        "near, both ways at once: 8 KiB and more staged\n"
+        "far, up to 100 B packets, 100 B to 8 KiB by reference\n"
+        "far, one way: 8 KiB and more the reader copies\n"
+        "far, both ways at once: 8 KiB and more the reader copies\n");
+}
+
+class RoutesChoiceTest : public ::testing::Test {
+ protected:
+    std::string chosen(const std::string& choice, const char* processor = kZen) {
+        return Table::choose(choice, file_, processor, &source_).text();
+    }
+    void write(const std::string& text) { std::ofstream(file_) << text; }
+
+    test::TemporaryDirectory directory_;
+    const std::string file_ = directory_.path() + "/routes", calibrated_ = Table::parse("staged 77").text();
+    const std::string good_ = std::string(kCalibrationTitle) + "\nprocessor " + kZen + "\n" + calibrated_;
+    const std::string ignored_ = "built in for this processor; \"" + file_ + "\" is ignored: ";
+    std::string source_;
+};
+
+TEST_F(RoutesChoiceTest, without_a_file_it_is_that_of_the_processor) {
+    EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
+    EXPECT_EQ(source_, "built in for this processor");
+    EXPECT_EQ(chosen("auto", kIntel), Table::safe().text());
+    EXPECT_EQ(source_, "safe values, this processor was not measured");
+    EXPECT_EQ(Table::choose("auto", "", kZen, &source_).text(), Table::built_in(kZen).text()) << "no home";
+}
+
+TEST_F(RoutesChoiceTest, a_file_of_the_processor_comes_first) {
+    write(good_);
+    EXPECT_EQ(chosen("auto"), calibrated_);
+    EXPECT_EQ(source_, "calibrated, \"" + file_ + "\"");
+}
+
+TEST_F(RoutesChoiceTest, what_the_user_says_comes_before_a_file) {
+    write(good_);
+    EXPECT_EQ(chosen("safe"), Table::safe().text());
+    EXPECT_EQ(source_, "safe values");
+    EXPECT_EQ(chosen("far reference 5"), Table::parse("far reference 5").text());
+    EXPECT_EQ(source_, "btl_velo_routes");
+    EXPECT_THROW(chosen("fast"), std::invalid_argument);
+}
+
+TEST_F(RoutesChoiceTest, a_damaged_file_is_ignored_and_that_is_told) {
+    const std::string again = ", run velo-info --calibrate again";
+    for (const std::string& damaged : {std::string(), "x" + good_, std::string(kCalibrationTitle) + "\n",
+                                       std::string(kCalibrationTitle) + "\n" + calibrated_}) {
+        write(damaged);
+        EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
+        EXPECT_EQ(source_, ignored_ + "it is damaged" + again) << damaged;
+    }
+    write(good_ + "far");
+    EXPECT_EQ(chosen("auto"), calibrated_) << "a word without numbers says nothing";
+    write(good_ + " staged");
+    EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
+    EXPECT_EQ(source_, ignored_ + "nothing follows \"staged\"" + again);
+    write(good_.substr(0, good_.size() - calibrated_.size()));
+    EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
+    EXPECT_EQ(source_, ignored_ + "it is empty" + again);
+}
+
+TEST_F(RoutesChoiceTest, a_file_of_another_processor_is_ignored_and_that_is_told) {
+    write(good_);
+    EXPECT_EQ(chosen("auto", "AuthenticAMD family 25 model 1"), Table::built_in(kZen).text());
+    EXPECT_EQ(source_, ignored_ + "it is of another processor, run velo-info --calibrate here");
+    EXPECT_EQ(chosen("auto", ""), Table::safe().text());
+}
+
+TEST(RoutesFile, is_in_the_users_home_unless_the_environment_says_where) {
+    const char* const home = std::getenv("HOME");
+    const std::string before = home == nullptr ? "" : home;
+    setenv("HOME", "/somewhere", 1);
+    EXPECT_EQ(calibration_file(), "/somewhere/.velo/routes");
+    setenv("VELO_ROUTES_FILE", "/a/file", 1);
+    EXPECT_EQ(calibration_file(), "/a/file");
+    unsetenv("VELO_ROUTES_FILE");
+    for (const bool empty : {true, false}) {
+        empty ? setenv("HOME", "", 1) : unsetenv("HOME");
+        EXPECT_EQ(calibration_file(), "");
+    }
+    if (home != nullptr) setenv("HOME", before.c_str(), 1);
+}
+
+// Of so many buffers, one behind the other in memory, the k-th round in turn finds how many again.
+unsigned again(std::size_t buffers, std::size_t bytes) {
+    std::vector<const void*> all;
+    for (std::size_t i = 0; i < buffers; ++i)
+        all.push_back(reinterpret_cast<const void*>(0x7f0000001040 + i * bytes));
+    SentBuffers sent;
+    for (const void* buffer : all) sent.again(buffer);
+    unsigned found = 0;
+    for (const void* buffer : all) found += sent.again(buffer);
+    return found;
+}
+
+TEST(SentBuffersTest, one_is_new_once) {
+    SentBuffers sent;
+    int buffer[2]{};
+    EXPECT_FALSE(sent.again(&buffer[0]));
+    EXPECT_TRUE(sent.again(&buffer[0]));
+    EXPECT_FALSE(sent.again(&buffer[1])) << "another address in the same line";
+}
+
+TEST(SentBuffersTest, sixteen_in_turn_are_found_again_and_hundreds_are_not) {
+    for (const std::size_t bytes : {64U, 4096U, 12'288U, 65'536U, 100'032U, 1U << 20, 4U << 20}) {
+        EXPECT_GE(again(16, bytes), 10U) << bytes;
+        EXPECT_LE(again(512, bytes), 3U) << bytes;
+    }
+}
+
+}  // namespace
+}  // namespace velo::routes
