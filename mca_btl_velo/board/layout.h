@@ -58,7 +58,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x37304452414f42;  // "BOARD07": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x38304452414f42;  // "BOARD08": changes with the layout
 
     std::uint64_t magic;
     Shape shape;

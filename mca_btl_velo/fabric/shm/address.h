@@ -9,7 +9,7 @@ namespace velo::fabric::shm {
 
 // Travels through the job's start-up exchange. Trivially copyable. Other builds know where the first two are.
 struct Address {
-    static constexpr std::uint64_t kMagic = 0x33314f4c4556ULL;  // "VELO13": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x34314f4c4556ULL;  // "VELO14": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t process_name;
