@@ -38,7 +38,7 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
       config_(config) {
     if (rings_.plan().none()) return;
     under_way_.reserve(flow::DepositPlan::kRings);
-    waiting_.reserve(kMostWaiting);
+    waiting_.reserve(flow::DepositPlan::kRings);
 }
 
 bool Deposits::has_memory() {
@@ -58,7 +58,7 @@ bool Deposits::has_memory() {
 // The number of a ring that has no room yet, for one that waits for others of its peer: the peer will have
 // read those when it comes to what it is about to be told, since it was told of them before. 0: none.
 std::uint32_t Deposits::await_room(const Peer& peer) {
-    if (config_.threads || waiting_.size() == kMostWaiting || under_way_.empty()) return 0;
+    if (config_.threads || under_way_.empty()) return 0;
     for (const UnderWay& deposit : under_way_)
         if (deposit.peer != &peer) return 0;
     const std::uint32_t ring = rings_.reserve();
