@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -82,6 +83,17 @@ TEST(ParametersTest, every_name_occurs_once_and_every_default_is_permitted) {
     }
     EXPECT_EQ(objection_to(velo_default_config()), "");
     EXPECT_NO_THROW(check(velo_default_messenger_config()));
+}
+
+// What does not fit in here belongs on a page.
+TEST(ParametersTest, no_help_has_more_than_40_words) {
+    const std::set<std::string> left = {"btl_velo_reference_bytes", "btl_velo_distance",
+                                        "btl_velo_deposit_bytes"};
+    for (const velo_parameter* row : all()) {
+        std::istringstream help(row->help);
+        const auto words = std::distance(std::istream_iterator<std::string>(help), {});
+        EXPECT_TRUE(words <= 40 || left.contains(row->name)) << row->name << ": " << words;
+    }
 }
 
 TEST(ParametersTest, a_value_next_to_its_range_is_refused_with_name_value_and_range) {
