@@ -91,6 +91,11 @@ const velo_parameter* velo_parameter_at(unsigned index) {
     return velo::parameters::at(index);
 }
 
+const velo_parameter* velo_parameter_like(const char* name) {
+    static_assert(noexcept(velo::parameters::like(name)));
+    return velo::parameters::like(name);
+}
+
 void velo_parameter_help(const velo_parameter* parameter, char* text, size_t text_bytes) {
     (void)guarded(text, text_bytes, [&] {
         const std::string help = velo::parameters::help(*parameter);

@@ -20,6 +20,8 @@ const char* velo_policy_name(unsigned index);
 
 /* The parameters in the order of the table; NULL beyond the last. */
 const velo_parameter* velo_parameter_at(unsigned index);
+/* The one of that name, or of the name that is most like it; NULL if none is. */
+const velo_parameter* velo_parameter_like(const char* name);
 /* What a user has to know of it: what it is for, what it may be, its default. */
 void velo_parameter_help(const velo_parameter* parameter, char* text, size_t text_bytes);
 /* Whether a value is permitted, written as users write it. */

@@ -1,5 +1,6 @@
 #include "parameters/table.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
@@ -185,10 +186,42 @@ std::string quoted(const std::string& text) {
     return json + "\"";
 }
 
+constexpr std::size_t kLongestName = 63;
+
+// Letters that have to be put in, left out or replaced to make one word of the other, which is a name of the
+// table.
+std::size_t distance(std::string_view one, std::string_view other) noexcept {
+    std::size_t row[kLongestName + 1];
+    for (std::size_t j = 0; j <= other.size(); ++j) row[j] = j;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        std::size_t diagonal = row[0]++;
+        for (std::size_t j = 0; j < other.size(); ++j) {
+            const std::size_t replaced = diagonal + (one[i] != other[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row[other.size()];
+}
+static_assert(std::ranges::all_of(kTable, [](const velo_parameter& parameter) {
+    return std::string_view(parameter.name).size() <= kLongestName;
+}));
+
 }  // namespace
 
 const velo_parameter* at(unsigned index) noexcept {
     return index < std::size(kTable) ? &kTable[index] : nullptr;
+}
+
+const velo_parameter* like(std::string_view name) noexcept {
+    // What differs in more letters is another word.
+    std::size_t least = name.size() / 4 + 1;
+    const velo_parameter* found = nullptr;
+    for (const velo_parameter& parameter : kTable) {
+        const std::size_t letters = distance(name, parameter.name);
+        if (letters < least) least = letters, found = &parameter;
+    }
+    return found;
 }
 
 std::string permitted_text(const velo_parameter& parameter) {

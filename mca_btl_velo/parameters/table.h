@@ -3,6 +3,7 @@
 
 #include <forward_list>
 #include <string>
+#include <string_view>
 
 #include "types/engine.h"
 #include "types/goal.h"
@@ -12,6 +13,9 @@ namespace velo::parameters {
 
 // In the order of parameters.inc; nullptr beyond the last.
 const velo_parameter* at(unsigned index) noexcept;
+
+// The one of that name, or of the name that is most like it; nullptr if none is.
+const velo_parameter* like(std::string_view name) noexcept;
 
 // "1 to 255", "one of none, static, ..."
 std::string permitted_text(const velo_parameter& parameter);

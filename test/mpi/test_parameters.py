@@ -96,6 +96,17 @@ def test_a_run_without_requests_is_quiet(mpi):
     assert mpi.run("traffic", "rounds", 3, np=3).stderr == ""
 
 
+def test_a_name_that_there_is_not_is_warned_of_with_the_one_that_is_like_it(mpi, tmp_path):
+    file = tmp_path / "params.conf"
+    file.write_text("# btl_velo_not_there = 1\n  coll_velo_prioritty = 3\nbtl_velo_latency=1\nbtl_velo_something_else = 1\n")
+    result = mpi.run("traffic", "rounds", 3, np=2, params={"btl_velo_flowcontrol": "static", "btl_velo_slots_per_peer": 64},
+                     env={"OMPI_MCA_mca_base_param_files": str(file)})
+    assert sorted(re.findall(r"btl:velo: (.*)", result.output)) == [
+        "there is no parameter btl_velo_flowcontrol, and it is ignored: did you mean btl_velo_flow_control?",
+        "there is no parameter btl_velo_something_else, and it is ignored",
+        "there is no parameter coll_velo_prioritty, and it is ignored: did you mean coll_velo_priority?"], str(result)
+
+
 def test_velo_does_not_take_over_when_nobody_asks_for_it(start, mpi):
     run = start("traffic", "endless", np=2, transport="", params={"btl_base_verbose": 20})
     run.until_printed(r"traffic pid=\d+")

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/velo.h"
@@ -94,6 +95,19 @@ TEST(ParametersTest, no_help_has_more_than_40_words) {
         const auto words = std::distance(std::istream_iterator<std::string>(help), {});
         EXPECT_TRUE(words <= 40 || left.contains(row->name)) << row->name << ": " << words;
     }
+}
+
+TEST(ParametersTest, a_name_with_a_wrong_letter_or_two_is_like_the_right_one) {
+    for (const velo_parameter* row : all()) EXPECT_EQ(velo_parameter_like(row->name), row);
+    for (const auto& [wrong, right] : {std::pair("btl_velo_flowcontrol", "btl_velo_flow_control"),
+                                       std::pair("btl_velo_slot_per_per", "btl_velo_slots_per_peer"),
+                                       std::pair("mtl_velo_unexpeced_pool", "mtl_velo_unexpected_pool"),
+                                       std::pair("coll_velo_prioritty", "coll_velo_priority")}) {
+        ASSERT_NE(velo_parameter_like(wrong), nullptr) << wrong;
+        EXPECT_STREQ(velo_parameter_like(wrong)->name, right);
+    }
+    EXPECT_EQ(velo_parameter_like("btl_velo_something_else"), nullptr);
+    EXPECT_EQ(velo_parameter_like(""), nullptr);
 }
 
 TEST(ParametersTest, a_value_next_to_its_range_is_refused_with_name_value_and_range) {

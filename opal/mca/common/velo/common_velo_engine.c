@@ -356,6 +356,9 @@ static void open_shared_engine(bool threads)
     }
     mca_common_velo_waits_progress();
     mca_common_velo_log(5, velo_engine_description(engine));
+    if (0 == OPAL_PROC_MY_NAME.vpid) {
+        mca_common_velo_warn_of_names();
+    }
 }
 
 velo_engine *mca_common_velo_acquire(mca_common_velo_user_t *user, bool threads)

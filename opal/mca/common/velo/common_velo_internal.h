@@ -49,6 +49,8 @@ void mca_common_velo_deregister(void);
 size_t mca_common_velo_of_base(const char *key);
 /* What is wrong with the values that are not the engine's to check, once all are final; NULL if nothing is. */
 const char *mca_common_velo_wrong_parameter(void);
+/* Warns of parameters of Velo's, in the environment and in files, that there are not. */
+void mca_common_velo_warn_of_names(void);
 
 /* pvars */
 int mca_common_velo_register_pvars(void);

@@ -218,3 +218,74 @@ const char *mca_common_velo_wrong_parameter(void)
     }
     return wrong;
 }
+
+/* Open MPI takes any name. */
+static void warn_of_name(const char *name)
+{
+    static const char *const ours[] = {"btl_velo_", "mtl_velo_", "coll_velo_"};
+    bool velo = false;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); ++i) {
+        velo |= 0 == strncmp(name, ours[i], strlen(ours[i]));
+    }
+    const velo_parameter *like = velo ? velo_parameter_like(name) : NULL;
+    int index;
+    if (!velo || (NULL != like && 0 == strcmp(like->name, name)) ||
+        OPAL_SUCCESS == mca_base_var_find_by_name(name, &index)) {
+        return;
+    }
+    if (NULL != like) {
+        opal_output(0, "btl:velo: there is no parameter %s, and it is ignored: did you mean %s?", name, like->name);
+    } else {
+        opal_output(0, "btl:velo: there is no parameter %s, and it is ignored", name);
+    }
+}
+
+/* A line of a file: NAME = VALUE. */
+static void warn_of_line(char *line)
+{
+    char *name = line + strspn(line, " \t");
+    name[strcspn(name, " \t=\n")] = '\0';
+    warn_of_name(name);
+}
+
+static void warn_of_file(const char *path)
+{
+    char line[1024];
+    FILE *file = fopen(path, "r");
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        warn_of_line(line);
+    }
+    if (NULL != file) {
+        (void) fclose(file);
+    }
+}
+
+/* mpirun hands its command line on in the environment. */
+static void warn_of_environment(void)
+{
+    extern char **environ;
+    static const char prefix[] = "OMPI_MCA_";
+    for (char **variable = environ; NULL != *variable; ++variable) {
+        if (0 == strncmp(*variable, prefix, strlen(prefix))) {
+            char name[128];
+            snprintf(name, sizeof(name), "%.*s", (int) strcspn(*variable + strlen(prefix), "="), *variable + strlen(prefix));
+            warn_of_name(name);
+        }
+    }
+}
+
+void mca_common_velo_warn_of_names(void)
+{
+    warn_of_environment();
+    const char *const *files = NULL;
+    int index;
+    if (OPAL_SUCCESS != mca_base_var_find_by_name("mca_base_param_files", &index) ||
+        OPAL_SUCCESS != mca_base_var_get_value(index, &files, NULL, NULL) || NULL == files || NULL == *files) {
+        return;
+    }
+    char *rest = NULL, *list = strdup(*files);
+    for (char *path = NULL != list ? strtok_r(list, ",:", &rest) : NULL; NULL != path; path = strtok_r(NULL, ",:", &rest)) {
+        warn_of_file(path);
+    }
+    free(list);
+}
