@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -53,6 +54,12 @@ std::uint64_t random_nonce() {
         if (got != sizeof nonce) nonce = 0;
     }
     return nonce;
+}
+
+std::string host_name() {
+    char name[256] = "";
+    (void)gethostname(name, sizeof name - 1);
+    return name;
 }
 
 std::array<char, 24> process_array(std::uint64_t process_name) noexcept {

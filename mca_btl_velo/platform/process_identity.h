@@ -26,6 +26,9 @@ bool see_each_other(const Namespaces& a, const Namespaces& b);
 // not tell.
 std::uint64_t machine_identity();
 
+// As people know this machine; empty if it has no name.
+std::string host_name();
+
 // A process name as Open MPI writes it: [job,rank]. The array: without asking for memory.
 std::array<char, 24> process_array(std::uint64_t process_name) noexcept;
 std::string process_text(std::uint64_t process_name);

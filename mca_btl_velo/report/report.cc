@@ -93,20 +93,29 @@ std::string summary(const Input& input) {
     constexpr std::size_t kProcessesShown = 16;
     const SegmentHeader& first = *input.segments.front();
     std::string text;
-    append_line(text, "velo: flow control %s, %s\n", first.agreement.flow_control, input.parameters.c_str());
+    append_line(text, "velo: %s: flow control %s, %s\n", input.host.c_str(), first.agreement.flow_control,
+                input.parameters.c_str());
     append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n",
                 first.capacity, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
-    append_line(
-        text,
-        "velo: memory of each process: shared %" PRIu64 " KiB (mailbox %" PRIu64 ", LiMIC ring %" PRIu64
-        "), private %" PRIu64 " KiB\n",
-        first.statistics.segment_bytes / 1024, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024,
-        std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.statistics.private_bytes / 1024);
+    append_line(text,
+                "velo: memory of each process: shared %" PRIu64 " KiB (mailbox %" PRIu64
+                ", LiMIC ring %" PRIu64 ", outbox %" PRIu64 "), private %" PRIu64 " KiB\n",
+                first.statistics.segment_bytes / 1024,
+                std::uint64_t{first.capacity} * wire::kPacketBytes / 1024,
+                std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.outbox_bytes / 1024,
+                first.statistics.private_bytes / 1024);
     append_line(text,
                 "velo: peers that a process has met: %" PRIu64 " of %" PRIu32
                 " (median); one that it never meets costs %zu bytes\n",
-                median_of_peers_met(input.segments), first.peers, input.unmet_peer_bytes);
+                median_of_peers_met(input.segments), first.peers + input.remote_peers,
+                input.unmet_peer_bytes);
     const Statistics total = sum(input.segments, true);
+    if (total.network_packets > 0) {
+        append_line(text,
+                    "velo: %" PRIu64 " packets went to other nodes; at most %" PRIu64
+                    " of theirs were in a mailbox\n",
+                    total.network_packets, total.network_high_water);
+    }
     if (total.limic_packets > 0) {
         append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
                     total.limic_packets);

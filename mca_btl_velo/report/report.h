@@ -15,6 +15,8 @@ struct Input {
     std::string parameters;        // of the flow control, in words
     std::string set;               // parameters::values_json
     std::size_t unmet_peer_bytes;  // that a peer costs which was never spoken to
+    std::uint32_t remote_peers;    // on other nodes
+    std::string host;              // of the processes
 };
 
 // One screen for people.

@@ -96,7 +96,17 @@ TEST(CountersTableTest, the_report_for_programs_has_every_row_that_is_not_read_a
 
 TEST(CountersTableTest, the_report_for_people_adds_up_and_takes_the_highest_of_high_water_marks) {
     Processes processes;
+    processes.input.host = "node7";
+    processes.input.remote_peers = 3;
     const std::string text = summary(processes.input);
+    EXPECT_TRUE(text.starts_with("velo: node7: flow control ")) << text;
+    const std::vector<std::uint64_t>& network = processes.values["network_packets"];
+    EXPECT_NE(text.find(std::to_string(network[0] + network[1]) + " packets went to other nodes"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find(" of " + std::to_string(processes.input.segments.front()->peers + 3) + " (median)"),
+              std::string::npos)
+        << text;
     const std::vector<std::uint64_t>&limic = processes.values["limic_packets"],
           &water = processes.values["mailbox_high_water"];
     EXPECT_NE(text.find(std::to_string(limic[0] + limic[1]) + " packets took the LiMIC-like path"),
