@@ -263,7 +263,7 @@ static void show_table(void) {
     int left_out = 0;
     for (int i = 0; i < count; ++i) left_out += !show_row(scalars[i], all + i, count);
     if (left_out > 0) {
-        append(line, 0, sizeof line, "  and %d that are 0 everywhere (velo-pvars --all)\n", left_out);
+        append(line, 0, sizeof line, "velo-pvars: %d others are 0 everywhere (--all shows them)\n", left_out);
         show(line);
     }
     free(all);
