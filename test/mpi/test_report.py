@@ -148,6 +148,12 @@ def test_at_verbosity_1_one_line_says_that_velo_is_in_use(mpi, flow):
     assert said == ["in use: btl velo, 3 processes, flow control dynamic"], str(result)
 
 
+@pytest.mark.parametrize("params", [{"btl_velo_report": "summary"}, {"btl_velo_trace": "here"}, {}], ids=str)
+def test_whoever_asks_for_a_report_of_a_job_without_velo_is_told(mpi, params, tmp_path):
+    result = mpi.run("traffic", "rounds", 3, np=2, transport="", params=params, options=["--wdir", str(tmp_path)])
+    assert re.findall(r"btl:velo: (.*)", result.output) == (["not used: name velo in --mca btl to use it"] if params else []), str(result)
+
+
 @flows(8, 64, policies=("static", "dynamic"))
 def test_without_piggybacking_all_credits_travel_in_packets(mpi, flow):
     report = exchange_report(mpi, flow, PIGGYBACK_OFF)
