@@ -55,6 +55,11 @@ class Locked {
     std::atomic<std::uint32_t>* lock_;
 };
 
+[[noreturn]] void refuse_words(const char* what) {
+    throw Failure(VELO_ERR_PROTOCOL,
+                  std::string("a store of boards has ") + what + " that no correct process writes there");
+}
+
 }  // namespace
 
 Store Store::create(const std::string& directory, std::uint32_t most, const Shape& shape) {
@@ -82,10 +87,27 @@ Place* Store::places() {
     return reinterpret_cast<Place*>(file_.data() + kPlacesAt);
 }
 
+// What others have written says where this process writes: nowhere but among the boards.
+std::uint64_t Store::end() {
+    const std::uint64_t end = header().end;
+    if (end < kBoardsAt || end > file_.bytes() || end % kPage != 0) refuse_words("an end");
+    return end;
+}
+
+std::span<std::byte> Store::memory_of(const Place& place, const Shape& shape) {
+    const std::uint64_t offset = place.offset, bytes = place.bytes, end = this->end();
+    if (offset < kBoardsAt || offset % kPage != 0 || bytes > end || offset > end - bytes ||
+        bytes < Offsets::of(shape).end)
+        refuse_words("a place of a board");
+    return {file_.data() + offset, bytes};
+}
+
 // The first one; null: there is none.
 template <typename Wanted>
 Place* Store::find(Wanted wanted) {
-    Place* const end = places() + std::min(header().used, StoreHeader::kPlaces);
+    const std::uint32_t used = header().used;
+    if (used > StoreHeader::kPlaces) refuse_words("a number of places");
+    Place* const end = places() + used;
     Place* const found = std::find_if(places(), end, wanted);
     return found == end ? nullptr : found;
 }
@@ -108,33 +130,37 @@ Place* Store::with_memory(const Shape& shape) {
     if (all.taken >= all.most) return nullptr;
     if (Place* same = find(
             [&](const Place& place) { return place.state == Place::kResting && place.shape == shape; })) {
-        lay_out(file_.data() + same->offset, shape, first_run_after(file_.data() + same->offset, shape));
+        std::byte* const memory = memory_of(*same, shape).data();
+        lay_out(memory, shape, first_run_after(memory, shape));
         return same;
     }
-    if (bytes <= file_.bytes() - all.end) {
+    const std::uint64_t end = this->end();
+    if (bytes <= file_.bytes() - end) {
         // Chunks come later, where failing would be an error.
         if (platform::SharedFile::room_in(file_.address().directory) < bytes) return nullptr;
         Place& fresh = free_place();
         try {
-            file_.provide(all.end, Offsets::of(shape).chunks);
+            file_.provide(end, Offsets::of(shape).chunks);
         } catch (const Failure&) {
             return nullptr;
         }
-        fresh.offset = std::exchange(all.end, all.end + bytes);
+        fresh.offset = end;
         fresh.bytes = bytes;
-        lay_out(file_.data() + fresh.offset, shape);
+        all.end = end + bytes;
+        lay_out(file_.data() + end, shape);
         return &fresh;
     }
     Place* const other =
         find([&](const Place& place) { return place.state == Place::kResting && place.bytes >= bytes; });
     if (other != nullptr) {
+        std::byte* const memory = memory_of(*other, shape).data();
         try {
-            file_.provide(other->offset, Offsets::of(shape).chunks);
+            file_.provide(static_cast<std::size_t>(memory - file_.data()), Offsets::of(shape).chunks);
         } catch (const Failure&) {
             return nullptr;
         }
-        std::memset(file_.data() + other->offset, 0, Offsets::of(shape).chunks);
-        lay_out(file_.data() + other->offset, shape);
+        std::memset(memory, 0, Offsets::of(shape).chunks);
+        lay_out(memory, shape);
     }
     return other;
 }
@@ -161,8 +187,7 @@ Store::Taken Store::take(const Key& key, const Shape& shape) {
     const auto index = static_cast<std::uint32_t>(&place - places());
     if (place.shape != shape) refuse();
     if (place.state == Place::kRefused) return {index, {}};
-    if (place.bytes > file_.bytes() || place.offset > file_.bytes() - place.bytes) refuse();
-    return {index, {file_.data() + place.offset, place.bytes}};
+    return {index, memory_of(place, shape)};
 }
 
 void Store::back(const std::byte* chunks, std::size_t bytes) {
@@ -173,6 +198,7 @@ void Store::leave(std::uint32_t index) {
     StoreHeader& all = header();
     const Locked locked(&all.lock);
     Place& place = places()[index];
+    if (place.left >= place.shape.members) refuse_words("a number of members");
     if (++place.left < place.shape.members) return;
     if (place.state == Place::kTaken) --all.taken;
     place.state = place.bytes > 0 ? Place::kResting : Place::kNone;

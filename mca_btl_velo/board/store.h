@@ -70,6 +70,8 @@ class Store {
     explicit Store(platform::SharedFile file) : file_(std::move(file)) {}
     StoreHeader& header() { return *reinterpret_cast<StoreHeader*>(file_.data()); }
     Place* places();
+    std::uint64_t end();
+    std::span<std::byte> memory_of(const Place& place, const Shape& shape);
     template <typename Wanted>
     Place* find(Wanted wanted);
     Place& free_place();

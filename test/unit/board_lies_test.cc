@@ -1,9 +1,14 @@
 // Boards: what no correct member writes is told.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
+#include <iterator>
+#include <random>
 #include <string>
 
+#include "../shared/temporary_directory.h"
+#include "board/store.h"
 #include "board_room.h"
 #include "platform/failure.h"
 
@@ -174,6 +179,85 @@ TEST(BoardLiesTest, a_board_of_another_shape_or_layout_is_refused) {
     EXPECT_THROW(Member(room.memory().first(1000), (Shape{2, 8, 8, 64}), 0, around), Failure);
     std::memset(room.memory().data(), 1, 8);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 0, around), Failure);
+}
+
+// A store with a board in use and two that rest, as it lies before who writes where it must not.
+struct Overwritten {
+    static constexpr Shape kShape{2, 8, 8, 64}, kOther{2, 8, 8, 128};
+    static constexpr std::size_t kPlacesAt = 4096;
+
+    Overwritten() {
+        const Store::Taken first = store.take({1, 0}, kShape);
+        memory = first.memory.data() - place(0).offset;
+        boards = first.memory.data();
+        for (std::uint64_t number = 1; number < 3; ++number) {
+            const std::uint32_t taken = store.take({1, number}, number == 1 ? kShape : kOther).place;
+            for (int member = 0; member < 2; ++member) store.leave(taken);
+        }
+    }
+    StoreHeader& header() { return *reinterpret_cast<StoreHeader*>(file.data()); }
+    Place& place(std::uint32_t index) { return reinterpret_cast<Place*>(file.data() + kPlacesAt)[index]; }
+    std::uint64_t& word(std::size_t at) { return *reinterpret_cast<std::uint64_t*>(file.data() + at); }
+    // Takes and leaves boards that are there, that rest, and new ones. What is refused is thrown.
+    void use() {
+        for (const std::uint64_t number : {1, 2, 3, 4, 5, 0}) {
+            const Store::Taken taken = store.take({1, number}, number % 3 == 2 ? kOther : kShape);
+            if (taken.memory.empty()) continue;
+            EXPECT_GE(taken.memory.data(), boards);
+            EXPECT_LE(taken.memory.data() + taken.memory.size(), memory + file.bytes());
+            (void)view(taken.memory.data(), taken.memory.size(), number % 3 == 2 ? kOther : kShape, 0);
+            for (int member = 0; member < 2; ++member) store.leave(taken.place);
+        }
+    }
+
+    test::TemporaryDirectory directory;
+    Store store = Store::create(directory.path(), 4, kShape);
+    platform::SharedFile file = platform::SharedFile::open(store.address(), 0);
+    std::byte *memory = nullptr, *boards = nullptr;
+};
+
+TEST(BoardLiesTest, a_place_of_a_board_outside_of_the_boards_is_told_and_nothing_is_written_there) {
+    const std::uint64_t bytes = Overwritten().place(1).bytes;
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{4096}, bytes + 1,
+                                       std::uint64_t{1} << 40, ~std::uint64_t{0} - bytes + 1}) {
+        Overwritten found;
+        found.place(1).offset = offset;
+        const std::string text = failure_of([&] { found.use(); });
+        EXPECT_NE(text.find("a place of a board"), std::string::npos) << offset << text;
+        EXPECT_EQ(found.header().magic, StoreHeader::kMagic);
+        EXPECT_EQ(found.place(1).offset, offset);
+    }
+    Overwritten short_of_one;
+    short_of_one.place(1).bytes = 64;
+    EXPECT_NE(failure_of([&] { short_of_one.use(); }).find("a place of a board"), std::string::npos);
+    Overwritten endless;
+    endless.header().end = ~std::uint64_t{0} - 4095;
+    EXPECT_NE(failure_of([&] { endless.use(); }).find("an end"), std::string::npos);
+}
+
+// All words but the lock, which nobody would give back.
+TEST(BoardLiesTest, whatever_one_word_of_a_store_is_nothing_is_written_outside_of_the_boards) {
+    constexpr std::size_t kFirst = offsetof(StoreHeader, taken), kOfPlaces = 3 * sizeof(Place);
+    static_assert(kFirst % 8 == 0 && sizeof(StoreHeader) - kFirst > 16);
+    std::mt19937_64 random(1);
+    std::uint32_t refused = 0;
+    for (int round = 0; round < 500; ++round) {
+        Overwritten found;
+        const std::size_t which = random() % (2 + kOfPlaces / 8);
+        std::uint64_t& word =
+            found.word(which < 2 ? kFirst + 8 * which : Overwritten::kPlacesAt + 8 * (which - 2));
+        const std::uint64_t values[] = {0,        ~std::uint64_t{0},
+                                        word + 1, word ^ std::uint64_t{1} << random() % 64,
+                                        random(), random() % 8 * 4096};
+        word = values[random() % std::size(values)];
+        try {
+            found.use();
+        } catch (const Failure&) {
+            ++refused;
+        }
+        EXPECT_EQ(found.header().magic, StoreHeader::kMagic);
+    }
+    EXPECT_GT(refused, 100U);
 }
 
 }  // namespace
