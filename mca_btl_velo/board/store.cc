@@ -116,9 +116,10 @@ Place& Store::free_place() {
     StoreHeader& all = header();
     if (Place* free = find([](const Place& place) { return place.state == Place::kNone; })) return *free;
     if (all.used >= StoreHeader::kPlaces)
-        throw Failure(VELO_ERR_RESOURCE,
-                      "rank 0 of this communicator is that of too many others and persistent requests. "
-                      "coll_velo_boards 0 does without boards");
+        throw Failure(
+            VELO_ERR_RESOURCE,
+            "rank 0 of this communicator is that of too many others. coll_velo_boards 0 does without "
+            "boards");
     if (all.used > 0 && all.used % kInPage == 0) file_.provide(kPlacesAt + all.used * sizeof(Place), kPage);
     return places()[all.used++];
 }
@@ -166,27 +167,45 @@ Place* Store::with_memory(const Shape& shape) {
 }
 
 Place& Store::begin(const Key& key, const Shape& shape) {
-    Place* place = with_memory(shape);
-    const bool refused = place == nullptr;
-    if (refused) place = &free_place();
+    Place* const place = with_memory(shape);
+    if (place == nullptr) return refuse_board(key, shape);
     place->key = key;
     place->shape = shape;
-    place->state = refused ? Place::kRefused : Place::kTaken;
+    place->state = Place::kTaken;
     place->left = 0;
-    header().taken += !refused;
+    ++header().taken;
     return *place;
+}
+
+// Where there are as many boards as there may be, a communicator's next ones are refused one after the other,
+// as many as its program likes: they share a place, which is short to look for.
+Place& Store::refuse_board(const Key& key, const Shape& shape) {
+    if (Place* before = find([&](const Place& place) {
+            return key.number > 0 && place.refuses({key.members, key.number - 1});
+        });
+        before != nullptr && before->more < UINT32_MAX) {
+        ++before->more;
+        return *before;
+    }
+    Place& place = free_place();
+    place.key = key;
+    place.shape = shape;
+    place.state = Place::kRefused;
+    place.more = 0;
+    place.left = 0;
+    return place;
 }
 
 Store::Taken Store::take(const Key& key, const Shape& shape) {
     if (!shape.plausible()) refuse_shape();
     const Locked locked(&header().lock);
     Place* const found = find([&](const Place& place) {
-        return (place.state == Place::kTaken || place.state == Place::kRefused) && place.key == key;
+        return (place.state == Place::kTaken && place.key == key) || place.refuses(key);
     });
     Place& place = found != nullptr ? *found : begin(key, shape);
     const auto index = static_cast<std::uint32_t>(&place - places());
-    if (place.shape != shape) refuse();
     if (place.state == Place::kRefused) return {index, {}};
+    if (place.shape != shape) refuse();
     return {index, memory_of(place, shape)};
 }
 
@@ -198,8 +217,10 @@ void Store::leave(std::uint32_t index) {
     StoreHeader& all = header();
     const Locked locked(&all.lock);
     Place& place = places()[index];
-    if (place.left >= place.shape.members) refuse_words("a number of members");
-    if (++place.left < place.shape.members) return;
+    const std::uint64_t boards = place.state == Place::kRefused ? std::uint64_t{place.more} + 1 : 1;
+    const std::uint64_t times = boards * place.shape.members;
+    if (place.left >= times) refuse_words("a number of members");
+    if (++place.left < times) return;
     if (place.state == Place::kTaken) --all.taken;
     place.state = place.bytes > 0 ? Place::kResting : Place::kNone;
 }

@@ -23,19 +23,25 @@ struct Key {
     bool operator==(const Key&) const = default;
 };
 
-// Of a board, or of one that there was no memory for, so that all members find that.
+// Of a board, or of those that there was no memory for, so that all members find that: they have the numbers
+// from that of the key on, `more` beside it.
 struct alignas(kLineBytes) Place {
     enum State : std::uint32_t { kNone, kTaken, kResting, kRefused };
 
     Key key;
     std::uint64_t offset, bytes;  // 0: it has none
-    Shape shape;
+    Shape shape;                  // of those that were refused, the first one's
     std::uint32_t state;
-    std::uint32_t left;  // members that will not come again
+    std::uint32_t more;
+    std::uint64_t left;  // how often a member will not come again
+
+    bool refuses(const Key& other) const {
+        return state == kRefused && key.members == other.members && other.number - key.number <= more;
+    }
 };
 
 struct alignas(kSpacing) StoreHeader {
-    static constexpr std::uint64_t kMagic = 0x313045524f5453;  // "STORE01": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x323045524f5453;  // "STORE02": changes with the layout
     static constexpr std::uint32_t kPlaces = 65536;
 
     std::uint64_t magic;
@@ -77,6 +83,7 @@ class Store {
     Place& free_place();
     Place* with_memory(const Shape& shape);
     Place& begin(const Key& key, const Shape& shape);
+    Place& refuse_board(const Key& key, const Shape& shape);
 
     platform::SharedFile file_;
 };

@@ -153,6 +153,30 @@ TEST(BoardInterfaceTest, boards_that_come_and_go_use_the_same_memory_and_find_no
     }
 }
 
+TEST(BoardInterfaceTest, those_that_are_refused_one_after_the_other_share_a_place_however_many_they_are) {
+    constexpr std::uint64_t kMany = StoreHeader::kPlaces + 1000;
+    test::TemporaryDirectory directory;
+    Opened o;
+    Access owner(directory.path().c_str(), 1, o), other(owner, o);
+    ASSERT_NE(owner.board(0, 0), nullptr);
+    for (std::uint64_t number = 1; number <= kMany; ++number) {
+        ASSERT_EQ(owner.board(0, number), nullptr);
+        ASSERT_LT(owner.all.back().place, 2U);
+    }
+    owner.close(0);
+    for (std::uint64_t number = kMany; number > 0; --number) {
+        ASSERT_EQ(other.board(1, number), nullptr) << "as the owner has found";
+        ASSERT_LT(other.all.back().place, 2U);
+    }
+    ASSERT_NE(other.board(1, 0), nullptr);
+    other.close(other.all.size() - 1);
+    for (Access* each : {&owner, &other})
+        while (!each->all.empty()) each->close(each->all.size() - 1);
+    ASSERT_NE(owner.board(0, kMany + 1), nullptr);
+    EXPECT_EQ(other.board(1, kMany + 2), nullptr);
+    EXPECT_EQ(other.all.back().place, 1U) << "that of those before, which all have left";
+}
+
 TEST(BoardInterfaceTest, where_no_memory_is_left_there_is_no_board) {
     test::TemporaryDirectory directory;
     Opened o;
