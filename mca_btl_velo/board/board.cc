@@ -1,6 +1,7 @@
 #include "board/board.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "platform/failure.h"
@@ -30,12 +31,18 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
         places(memory, shape).counters[i].arrived.store(0, std::memory_order_relaxed);
 }
 
-std::uint64_t first_run_after(std::byte* memory, const Shape& shape) {
+void lay_out_again(std::byte* memory, const Shape& shape) {
     std::uint64_t last = 0;
     for (std::uint32_t member = 0; member < shape.members; ++member)
         last =
             std::max(last, places(memory, shape).progress[member].finished.load(std::memory_order_relaxed));
-    return last + shape.window;  // that anybody may be ahead
+    std::uint64_t first = last + shape.window;  // that anybody may be ahead
+    if (first >= Word::kForget) {
+        const Offsets at = Offsets::of(shape);
+        std::memset(memory + at.lines, 0, at.chunks - at.lines);
+        first = 0;
+    }
+    lay_out(memory, shape, first);
 }
 
 void refuse() {

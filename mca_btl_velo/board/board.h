@@ -180,7 +180,11 @@ class BasicBoard {
     void finish() {
         ++run_;
         word_ += std::uint64_t{1} << Word::kRunAt;
-        line_ = line_ + 1 == shape_.window ? 0 : line_ + 1;
+        if (++line_ == shape_.window) {
+            line_ = 0;
+            if (run_ / Word::kForget != (run_ - shape_.window) / Word::kForget) [[unlikely]]
+                forget_old_lines();
+        }
         // release: nobody overwrites what this member is still reading.
         places_.progress[me_].finished.store(run_, std::memory_order_release);
     }
@@ -304,6 +308,21 @@ class BasicBoard {
     bool is_slip(std::uint32_t bytes) const { return bytes <= Shape::kSlipBytes && slips_ > 0; }
     std::uint32_t chunks_of_part() const { return (shape_.chunks + kOfChunks - 1) / kOfChunks; }
 
+    // Those that this member writes, and the first one those of the result, which it may not be the one to
+    // write, nor be alone with: what is no more the old word stays. Nobody is so far behind, or ahead.
+    void forget_old_lines() {
+        const std::uint32_t end = me_ == 0 && !shape_.exchanges() ? result() : me_;
+        for (std::uint32_t writer = me_; writer <= end; writer += std::max(end - me_, 1U))
+            for (std::size_t slot = 0; slot < shape_.lines(); ++slot) {
+                Atom<std::uint64_t>& at = places_.lines[writer * shape_.lines() + slot].word;
+                std::uint64_t word = at.load(std::memory_order_relaxed);
+                const std::uint64_t age = Word::age(word, run_);
+                if (word != 0 && age >= Word::kOld && age < Word::kRuns - kNear)
+                    (void)at.compare_exchange_strong(word, 0, std::memory_order_relaxed,
+                                                     std::memory_order_relaxed);
+            }
+    }
+
     // Of this run, or of one after it, up to `window` - 1.
     Line<Atom>& line(std::uint32_t writer, std::size_t ahead = 0) const {
         const std::size_t at = line_ + ahead;
@@ -356,9 +375,9 @@ using Board = BasicBoard<>;
 // In zeroed memory of Offsets::of(shape).end bytes, or in that of another one. Its creator calls `lay_out`
 // first.
 void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run = 0);
-// Of the next board of that shape in the memory of one that all members have left: lines that it has used
-// are old to it.
-std::uint64_t first_run_after(std::byte* memory, const Shape& shape);
+// The next board of that shape in the memory of one that all members have left: lines that it has used are
+// old to it, and where that could not be told any more, are forgotten.
+void lay_out_again(std::byte* memory, const Shape& shape);
 // Throws: it is of another build, or of another shape.
 [[noreturn]] void refuse();
 [[noreturn]] void refuse_shape();

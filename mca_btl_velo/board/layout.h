@@ -71,8 +71,10 @@ struct Word {
     static constexpr std::uint64_t kPublished = 1;
     static constexpr unsigned kKindAt = 1, kBytesAt = kKindAt + Signature::kKindBits, kBytesBits = 20,
                               kRunAt = kBytesAt + kBytesBits;
-    // A slot holds what is `window` runs old, or many times as much.
-    static constexpr std::uint64_t kRuns = std::uint64_t{1} << (64 - kRunAt);
+    // A slot holds what is `window` runs old, or many times as much, but less than kRuns: each time that
+    // kForget runs have passed, an hour at the earliest, lines that are older than kOld are forgotten.
+    static constexpr std::uint64_t kRuns = std::uint64_t{1} << (64 - kRunAt), kForget = kRuns / 4,
+                                   kOld = std::uint64_t{1} << 24;
 
     static constexpr std::uint64_t pack(std::uint64_t run, std::uint32_t bytes, std::uint32_t kind) {
         return kPublished | kind << kKindAt | static_cast<std::uint64_t>(bytes) << kBytesAt | run << kRunAt;
@@ -106,7 +108,7 @@ struct alignas(kLineBytes) Line {
 static_assert(sizeof(Line<>) == kLineBytes);
 
 // What a member has begun: all runs before `runs`, the last of them with that signature; and whether it has
-// ended there, with an error.
+// ended there, with an error. The number has 50 bits, for three years of runs of .1 us.
 struct Begun {
     static constexpr unsigned kRunsAt = Signature::kBits + 1;
     static constexpr std::uint64_t kEnded = std::uint64_t{1} << Signature::kBits;

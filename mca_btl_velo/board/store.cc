@@ -131,8 +131,7 @@ Place* Store::with_memory(const Shape& shape) {
     if (all.taken >= all.most) return nullptr;
     if (Place* same = find(
             [&](const Place& place) { return place.state == Place::kResting && place.shape == shape; })) {
-        std::byte* const memory = memory_of(*same, shape).data();
-        lay_out(memory, shape, first_run_after(memory, shape));
+        lay_out_again(memory_of(*same, shape).data(), shape);
         return same;
     }
     const std::uint64_t end = this->end();

@@ -354,6 +354,42 @@ TEST(BoardLimitsTest, a_line_that_nobody_has_written_for_as_long_as_numbers_go_i
     EXPECT_EQ(value, 0U);
 }
 
+// Of all writers, the result among them; who writes none forgets nothing of theirs.
+TEST(BoardLimitsTest, lines_are_forgotten_long_before_their_runs_come_again) {
+    constexpr std::uint32_t kWindow = 64;
+    constexpr std::uint64_t kEnd = 3 * Word::kForget, kOldRun = kEnd - Word::kForget + 20,
+                            kYoungRun = kEnd - kWindow + 30, kNextRun = kEnd + 40;
+    for (const std::uint32_t members : {2U, 3U, 9U}) {
+        Room room({members, kWindow, 8, 128}, kEnd - 3);
+        const auto writers = static_cast<std::uint32_t>(room.shape().writers());
+        for (std::uint32_t writer = 0; writer < writers; ++writer)
+            for (const std::uint64_t run : {kOldRun, kYoungRun, kNextRun})
+                room.line(writer, run % kWindow).word.store(word_of_bcast(run, 8));
+        room.all([](Member& member, std::uint32_t) {
+            for (int i = 0; i < 6; ++i) member.barrier();
+        });
+        for (std::uint32_t writer = 0; writer < writers; ++writer) {
+            EXPECT_EQ(room.line(writer, kOldRun % kWindow).word.load(), 0U) << writer << " of " << members;
+            for (const std::uint64_t run : {kYoungRun, kNextRun})
+                EXPECT_EQ(room.line(writer, run % kWindow).word.load(), word_of_bcast(run, 8));
+        }
+    }
+}
+
+TEST(BoardLimitsTest, boards_that_rest_before_their_runs_come_again_begin_anew) {
+    const Shape shape{2, 8, 8, 64};
+    for (const std::uint64_t first : {Word::kForget - 9, Word::kForget - 8}) {
+        Room room(shape, first);
+        room.line(1, 5).word.store(word_of_bcast(5, 8));
+        lay_out_again(room.memory().data(), shape);
+        const bool anew = first + shape.window >= Word::kForget;
+        EXPECT_EQ(view(room.memory().data(), room.memory().size(), shape, 0).run(),
+                  anew ? 0 : first + shape.window);
+        EXPECT_EQ(room.line(1, 5).word.load(), anew ? 0 : word_of_bcast(5, 8));
+        EXPECT_EQ(room.progress(1).finished.load(), anew ? 0 : first + shape.window);
+    }
+}
+
 TEST(BoardLimitsTest, a_long_wait_names_the_slowest) {
     Room room({3, 2, 2, 64});
     auto root = room.member(0, 1'000'000), fast = room.member(1), slow = room.member(2);
