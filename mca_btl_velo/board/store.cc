@@ -29,7 +29,7 @@ constexpr std::size_t in_pages(std::size_t bytes) {
 class Locked {
  public:
     explicit Locked(std::atomic<std::uint32_t>* lock) : lock_(lock) {
-        std::uint64_t began_ns = 0;
+        Patience patience(kPatienceNs);
         // acquire, release: what its last holder has written is there.
         for (std::uint32_t look = 1; lock_->exchange(1, std::memory_order_acquire) != 0; ++look) {
             if (look % kLooks != 0) {
@@ -37,9 +37,7 @@ class Locked {
                 continue;
             }
             (void)sched_yield();
-            const std::uint64_t now = platform::monotonic_ns();
-            if (began_ns == 0) began_ns = now;
-            if (now - began_ns > kPatienceNs)
+            if (patience.is_over(platform::monotonic_ns()))
                 throw Failure(
                     VELO_ERR_RESOURCE,
                     "another process has held a store of boards for 20 s: it has been stopped or killed");

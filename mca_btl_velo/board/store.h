@@ -3,6 +3,7 @@
 // takes memory there; when all have left it rests for the next one, with its pages. Nobody sends a message.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -51,6 +52,25 @@ struct alignas(kSpacing) StoreHeader {
     std::uint64_t end;                // of the memory that boards have had so far
 };
 static_assert(sizeof(Place) == 64);
+
+// Of a process that looks again and again. Time in which it did not look was none in which it waited: it has
+// been suspended, and whom it waits for perhaps with it.
+class Patience {
+ public:
+    explicit Patience(std::uint64_t ns) : left_ns_(ns) {}
+
+    bool is_over(std::uint64_t now_ns) {
+        const std::uint64_t since = looked_ns_ == 0 ? 0 : now_ns - looked_ns_;
+        looked_ns_ = now_ns;
+        left_ns_ -= std::min({since, kMost, left_ns_});
+        return left_ns_ == 0;
+    }
+
+ private:
+    static constexpr std::uint64_t kMost = 100'000'000;
+
+    std::uint64_t left_ns_, looked_ns_ = 0;
+};
 
 class Store {
  public:

@@ -118,6 +118,14 @@ TEST(BoardInterfaceTest, of_several_there_are_as_many_as_may_be_and_all_members_
     EXPECT_EQ(owner.board(0, 1), nullptr);
 }
 
+TEST(BoardInterfaceTest, who_was_suspended_has_not_waited_meanwhile) {
+    Patience patience(1'000'000'000);
+    std::uint64_t now = 5;
+    for (int look = 0; look < 90; ++look) EXPECT_FALSE(patience.is_over(now += 10'000'000));
+    EXPECT_FALSE(patience.is_over(now += 3'600'000'000'000));
+    EXPECT_TRUE(patience.is_over(now += 10'000'000));
+}
+
 TEST(BoardInterfaceTest, boards_that_come_and_go_use_the_same_memory_and_find_nothing_in_it) {
     test::TemporaryDirectory directory;
     Opened o;
