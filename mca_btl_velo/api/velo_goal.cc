@@ -424,11 +424,20 @@ uint64_t velo_performer_counter(velo_performer* performer, const char* name) {
 velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_t rank, uint32_t size,
                                  velo_goal_reach_fn reach, void* context, velo_goal_group** group) {
     *group = nullptr;
-    if (id >= 2 * VELO_GOAL_FIRST_FREE_ID || rank >= size) return VELO_ERR_PARAMETER;
+    if (id >= 2 * VELO_GOAL_FIRST_FREE_ID || rank >= size || size > 1U << velo::performing::kRankBits)
+        return VELO_ERR_PARAMETER;
     attempted([&] {
         *group = new velo_goal_group{performer, std::make_shared<Group>(id, rank, size, reach, context)};
     });
     return *group != nullptr ? VELO_OK : VELO_ERR_RESOURCE;
+}
+
+velo_status velo_goal_new_name(velo_performer* performer, uint64_t members, uint32_t id, uint64_t* name) {
+    return guarded(nullptr, 0, [&] { *name = performer->performer->new_name(members, id); });
+}
+
+void velo_goal_group_name(velo_goal_group* group, uint64_t name) {
+    attempted([&] { group->group->name = name; });
 }
 
 void velo_goal_group_close(velo_goal_group* group) {

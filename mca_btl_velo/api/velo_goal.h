@@ -77,7 +77,8 @@ void velo_performer_abandon(velo_performer* performer); /* velo_engine_abandon *
 /* Where the engine, which the process drives as well, sleeps when its mailbox stays empty, the performer does
  * so too, and both only if neither has anything. Before anything is sent; until either is closed. */
 void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine);
-/* Neither sleeps within the next few calls of progress: the process waits for something that would not wake it. */
+/* Neither sleeps within the next few calls of progress: the process waits for something that would not wake
+ * it. */
 void velo_performer_stay_awake(velo_performer* performer);
 
 /* What the others need in order to reach this process. Valid until close. */
@@ -113,6 +114,13 @@ uint64_t velo_performer_counter(velo_performer* performer, const char* name);
 #define VELO_GOAL_FIRST_FREE_ID 32768U
 velo_status velo_goal_group_open(velo_performer* performer, uint32_t id, uint32_t rank, uint32_t size,
                                  velo_goal_reach_fn reach, void* context, velo_goal_group** group);
+/* For a group: a name that no other one of the job ever has, as ids come again. `members`: a hash of the
+ * processes in the order of their ranks. Each member asks once for each such group, before the next one with
+ * the id begins, and all get the same. Two groups with ids of their own may share it but for its highest bit.
+ * VELO_ERR_RESOURCE. */
+velo_status velo_goal_new_name(velo_performer* performer, uint64_t members, uint32_t id, uint64_t* name);
+/* Before its first run; one that multicasts has to have one, and one that goes on after a failure. */
+void velo_goal_group_name(velo_goal_group* group, uint64_t name);
 /* No run may be started any more; those that are under way go on, and ask `reach` as long as they do. */
 void velo_goal_group_close(velo_goal_group* group);
 

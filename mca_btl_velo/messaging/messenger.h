@@ -127,6 +127,22 @@ class Messenger final : private endpoint::Listener {
     // What take has returned.
     void consume(Parked* message, velo_message_receive* receive);
     void forget(std::uint32_t context);
+    // Those of them that fit.
+    template <typename Fits>
+    void forget(std::uint32_t context, Fits fits) {
+        for (;;) {
+            Parked* message;
+            {
+                std::lock_guard lock(mutex_);
+                if (unexpected_.any_of(context) == nullptr) return;
+                message = static_cast<Parked*>(unexpected_.find_of(context, fits));
+                if (message == nullptr) return;
+                unexpected_.remove(message);
+            }
+            drop(message);
+        }
+    }
+    void drop(Parked* message);
     // The key of a message of the context that has come, fits, and has met no receive; looks at all messages.
     template <typename Fits>
     std::optional<matching::Key> unexpected(std::uint32_t context, Fits fits) {

@@ -118,10 +118,14 @@ void Messenger::forget(std::uint32_t context) {
             if (message == nullptr) return;
             unexpected_.remove(message);
         }
-        velo_message_receive nowhere{};
-        nowhere.done = [](velo_message_receive*, velo_status) {};
-        consume(message, &nowhere);
+        drop(message);
     }
+}
+
+void Messenger::drop(Parked* message) {
+    velo_message_receive nowhere{};
+    nowhere.done = [](velo_message_receive*, velo_status) {};
+    consume(message, &nowhere);
 }
 
 void Messenger::deliver(velo_message_receive* receive, matching::Key key, const std::byte* data,

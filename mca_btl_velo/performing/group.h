@@ -25,9 +25,15 @@ inline constexpr std::uint32_t kWindow = 32768;
 // taken before one is had again.
 inline constexpr std::uint32_t kLaneTag = 65536;
 
+// As the source of a message: the sender's rank, and above it a round, which keeps what comes late, of a run
+// that has failed here, from what looks like it. How often the numbers have come around, and how many groups
+// of these members have had the id, as far as these bits go. `kAny` asks for no source, and for no round.
+inline constexpr unsigned kRankBits = 21, kTurnBits = 3, kTimeBits = 7;
+static_assert(kRankBits + kTurnBits + kTimeBits < 32);
+
 struct Group {
     Group(std::uint32_t id, std::uint32_t rank, std::uint32_t size, velo_goal_reach_fn reach, void* context)
-        : id(id), rank(rank), size(size), peers_(size), reach_(reach), context_(context) {}
+        : id(id), rank(rank), size(size), name(id), peers_(size), reach_(reach), context_(context) {}
 
     // nullptr: nowhere.
     endpoint::Peer* peer(std::uint32_t of) {
@@ -58,6 +64,15 @@ struct Group {
                                         std::uint64_t* made);
 
     const std::uint32_t id, rank, size;
+    // What no other group ever has; its lowest bits are those of the round.
+    std::uint64_t name;
+    std::uint32_t time() const { return static_cast<std::uint32_t>(name) & ((1U << kTimeBits) - 1); }
+    std::uint32_t round(std::uint64_t number) const {
+        const auto turn = static_cast<std::uint32_t>(number / kWindow) & ((1U << kTurnBits) - 1);
+        return (time() << kTurnBits | turn) << kRankBits;
+    }
+    // Of what is told of it.
+    std::uint32_t told_as() const { return time() << 16 | id; }
     std::deque<LiveRun*> waiting;  // for may_begin
     bool shares = false;           // the performer's: has waited for a multicast
 

@@ -13,7 +13,7 @@ namespace {
 
 matching::Key key_of(const LiveRun& run, std::uint32_t source, std::uint32_t tag) {
     static_assert(goal::kAny == static_cast<std::uint32_t>(matching::kAnySource));
-    return {run.context, static_cast<std::int32_t>(source),
+    return {run.context, static_cast<std::int32_t>(source == goal::kAny ? source : source | run.round),
             tag == goal::kAny ? matching::kAnyTag : static_cast<std::int32_t>(run.first_tag | tag)};
 }
 

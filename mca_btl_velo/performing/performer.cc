@@ -171,6 +171,7 @@ void Performer::open(LiveRun& run) {
     run.begun = true;
     run.context = context_of(run.group->id, run.start.lane, run.number);
     run.first_tag = kLaneTag * (run.start.lane == 0 ? run.compiled->signature : run.start.lane / kWindow);
+    run.round = run.group->round(run.start.lane == 0 ? run.number : 0);
     activate(run);
     if (!spoiled_.empty() || !endings_.empty()) [[unlikely]]
         open_after_failures(run);
@@ -179,12 +180,33 @@ void Performer::open(LiveRun& run) {
 // What comes late for the n-th run of a lane looks like what comes early for the next one: a lane has ended
 // with its first run that failed anywhere.
 void Performer::open_after_failures(LiveRun& run) {
-    std::erase_if(spoiled_, [&](const Spoiled& s) { return s.context == run.context; });
+    std::erase_if(spoiled_, [&](const Spoiled& s) { return s.may_come_no_more(run); });
     const auto ending = std::ranges::find_if(endings_, [&](const Ending& e) { return e.concerns(run); });
     if (ending == endings_.end()) return;
     const velo_goal_result why = ending->result;
     if (run.start.lane == 0) endings_.erase(ending);
     stop(run, why);
+}
+
+// Of a lane: those of another one in the same context have other tags.
+bool Performer::Spoiled::is_of(const matching::Key& key) const {
+    return static_cast<std::uint32_t>(key.source) >> kRankBits == round >> kRankBits &&
+           (lane == 0 || static_cast<std::uint32_t>(key.tag) / kLaneTag == first_tag / kLaneTag);
+}
+
+// As that run begins. Before messages of half of all rounds have been sent, each member has taken part in
+// more runs, or groups, than memory has room for what it would not have taken of them.
+bool Performer::Spoiled::may_come_no_more(const LiveRun& run) const {
+    constexpr std::uint32_t kTimes = 1U << kTimeBits;
+    if ((run.group->told_as() ^ group) & 0xffff) return false;
+    const std::uint32_t later = (run.group->told_as() - group) >> 16 & (kTimes - 1);
+    if (later > 0) return later >= kTimes / 2;
+    if (lane != 0 || run.start.lane != 0) return lane == run.start.lane;
+    return run.number >= number + (std::uint64_t{kWindow} << kTurnBits) / 2;
+}
+
+void Performer::drop_late(const Spoiled& spoiled) {
+    messenger_.forget(spoiled.context, [&](const matching::Key& key) { return spoiled.is_of(key); });
 }
 
 velo_goal_result Performer::end(LiveRun* run) {
@@ -210,10 +232,29 @@ std::uint32_t Performer::take_lane(Group& group) {
     return group.take_lane();
 }
 
-// Another group may have the id.
+// Ids come again, and with them what looks like messages of the group before: what comes late after a
+// failure, or by multicast to a process that has long had it from its leader. Whoever is in one group of
+// these members, in this order, is in all of them, and they begin one after the other where they have the
+// same id, so that all count alike without a word. What is counted is not forgotten, 40 bytes for members and
+// id.
+std::uint64_t Performer::new_name(std::uint64_t members, std::uint32_t id) {
+    const auto mixed = [](std::uint64_t a, std::uint64_t b) {
+        const std::uint64_t product = (a ^ b) * 0x9e3779b97f4a7c15;  // one to one in each of both
+        return product ^ product >> 32;
+    };
+    constexpr std::uint64_t kTimes = (1U << kTimeBits) - 1;
+    const std::uint64_t group = mixed(mixed(members, id), members);
+    std::lock_guard lock(turn_);
+    const std::uint32_t before = named_[group]++;
+    return (mixed(group, before) & ~kTimes) | ((group + before) & kTimes);
+}
+
+// Another group may have the id. One without a name looks the same.
 void Performer::close(const Group& group) {
     std::lock_guard lock(turn_);
-    std::erase_if(endings_, [&](const Ending& e) { return e.group == group.id; });
+    if (group.name == group.id)
+        std::erase_if(spoiled_, [&](const Spoiled& s) { return s.group == group.told_as(); });
+    std::erase_if(endings_, [&](const Ending& e) { return (e.group & 0xffff) == group.id; });
 }
 
 std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
@@ -239,7 +280,7 @@ int Performer::progress() {
         std::unique_lock lock(turn_, std::try_to_lock);
         if (!lock.owns_lock()) return static_cast<int>(events);
         if (heard_.load(std::memory_order_acquire)) attend();
-        for (const Spoiled& spoiled : spoiled_) messenger_.forget(spoiled.context);
+        for (const Spoiled& spoiled : spoiled_) drop_late(spoiled);
         moved += perform(kMost);
         note_work();
     }
@@ -346,7 +387,7 @@ void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
 // The receives that still wait would do so for ever, here and at others; so would those whose messages nobody
 // receives here.
 void Performer::stop(LiveRun& run, const velo_goal_result& why) {
-    const Ending ending{run.number, run.group->id, run.start.lane, why};
+    const Ending ending{run.number, run.group->told_as(), run.start.lane, why};
     run.result = why;
     give_back_held(run);
     run.stop();
@@ -360,8 +401,8 @@ void Performer::stop(LiveRun& run, const velo_goal_result& why) {
         }
         slot = next;
     }
-    spoiled_.push_back({run.context, run.number});
-    messenger_.forget(run.context);
+    spoiled_.push_back({ending.group, ending.lane, ending.number, run.context, run.round, run.first_tag});
+    drop_late(spoiled_.back());
 }
 
 // Each member for whom the run had something yet, once: a packet each, whatever the schedule. They tell those
@@ -398,7 +439,7 @@ void Performer::attend() {
 }
 
 bool Performer::Ending::concerns(const LiveRun& run) const {
-    return group == run.group->id && lane == run.start.lane &&
+    return group == run.group->told_as() && lane == run.start.lane &&
            (lane == 0 ? number == run.number : number <= run.number);
 }
 
@@ -420,9 +461,9 @@ void Performer::heed(const Ending& ending) {
         stop(*run, ending.result);
         return touch(*run);
     }
-    const std::uint32_t context = context_of(ending.group, ending.lane, ending.number);
     const auto has_failed = [&](const Spoiled& s) {
-        return s.context == context && s.number >= ending.number;
+        return s.group == ending.group && s.lane == ending.lane &&
+               (s.lane == 0 ? s.number == ending.number : s.number >= ending.number);
     };
     if (std::ranges::none_of(spoiled_, has_failed)) keep(ending);
 }

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "endpoint/gate.h"
@@ -64,6 +65,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     velo_goal_result end(LiveRun* run);
     void skip(Group& group);
     std::uint32_t take_lane(Group& group);
+    std::uint64_t new_name(std::uint64_t members, std::uint32_t id);
     // No run of it is started any more.
     void close(const Group& group);
     std::shared_ptr<Compiled>* schedule(Group& group, const velo_goal_request& request);
@@ -90,15 +92,21 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     // whom, and by which number.
     struct Ending {
         std::uint64_t number;
-        std::uint32_t group, lane;
+        std::uint32_t group, lane;  // Group::told_as
         velo_goal_result result;
 
         bool concerns(const LiveRun& run) const;
     };
+    // A run that has failed: its messages are dropped, those of no other one.
     struct Spoiled {
-        std::uint32_t context;
+        std::uint32_t group, lane;  // Group::told_as
         std::uint64_t number;
+        std::uint32_t context, round, first_tag;
+
+        bool is_of(const matching::Key& key) const;
+        bool may_come_no_more(const LiveRun& run) const;
     };
+    void drop_late(const Spoiled& spoiled);
 
     // goal::Executor
     void send(goal::Run& run, goal::Vertex v, const goal::Operation& operation) override;
@@ -185,8 +193,8 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     std::deque<Slot> slots_;
     Slot* free_ = nullptr;
     std::deque<News> news_;
-    std::vector<Spoiled> spoiled_;  // failed runs: what still comes for them is dropped
-    std::vector<Ending> endings_;   // of runs that are not begun here, and of lanes
+    std::vector<Spoiled> spoiled_;
+    std::vector<Ending> endings_;  // of runs that are not begun here, and of lanes
     std::vector<endpoint::Peer*> departed_;
     std::atomic<bool> heard_{false};  // one of the following:
     std::mutex heard_mutex_;
@@ -197,7 +205,8 @@ class Performer final : private goal::Executor, private messaging::Hearer {
         std::uint32_t id;
         std::weak_ptr<Group> group;
     };
-    std::vector<Sharing> sharing_;  // groups that have waited for something by it
+    std::vector<Sharing> sharing_;                            // groups that have waited for something by it
+    std::unordered_map<std::uint64_t, std::uint32_t> named_;  // by members and id: groups with a name
     struct Held {
         LiveRun* run;
         goal::Vertex vertex;

@@ -47,6 +47,7 @@ struct LiveRun : goal::Run {
     std::uint64_t number = 0;
     std::uint32_t context = 0;  // of its messages
     std::uint32_t first_tag = 0;
+    std::uint32_t round = 0;  // Group::round
     velo_goal_result result{};
     // How what all leaders of nodes get goes to them; the first of them to send it decides.
     enum class Way : std::uint8_t { kOpen, kEach, kMulticast };

@@ -50,10 +50,11 @@ void Performer::look_for_stalls() {
 void Performer::compare(LiveRun& run) {
     if (run.start.lane != 0 || run.compiled->signature == 0) return;
     const auto other = messenger_.unexpected(run.context, [&](const matching::Key& key) {
-        return static_cast<std::uint32_t>(key.tag) / kLaneTag != run.compiled->signature;
+        return static_cast<std::uint32_t>(key.tag) / kLaneTag != run.compiled->signature &&
+               static_cast<std::uint32_t>(key.source) >> kRankBits == run.round >> kRankBits;
     });
     if (!other) return;
-    const auto rank = static_cast<std::uint32_t>(other->source);
+    const auto rank = static_cast<std::uint32_t>(other->source) & ((1U << kRankBits) - 1);
     const std::string text =
         "rank " + std::to_string(run.group->rank) + " of group " + std::to_string(run.group->id) + " is in " +
         in_words(run) + ", and rank " + std::to_string(rank) + " in " +

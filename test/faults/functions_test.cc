@@ -723,6 +723,11 @@ const Case kWithMemory[] = {
          EXPECT_EQ(status == VELO_OK, w.schedule != nullptr);
          return of(w, status);
      }},
+    {"velo_goal_new_name", "", groups,
+     [](World& w) {
+         std::uint64_t name = 0;
+         return of(w, velo_goal_new_name(w.us.performer, 1, 7, &name));
+     }},
     {"velo_performer_multicast", "", groups,
      [](World& w) {
          const std::uint32_t addresses[] = {htonl(INADDR_LOOPBACK), htonl(INADDR_LOOPBACK)}, ranks[] = {0, 1};
@@ -993,6 +998,11 @@ const Case kWithoutMemory[] = {
     {"velo_performer_stay_awake", "", groups,
      [](World& w) {
          velo_performer_stay_awake(w.us.performer);
+         return Outcome::kDone;
+     }},
+    {"velo_goal_group_name", "", groups,
+     [](World& w) {
+         velo_goal_group_name(w.us.group, 5);
          return Outcome::kDone;
      }},
     {"velo_goal_group_lane", "", groups, [](World& w) { return of(velo_goal_group_lane(w.us.group) > 0); }},

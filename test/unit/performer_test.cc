@@ -417,6 +417,24 @@ TEST_F(PerformerTest, runs_whose_messages_look_alike_do_not_meet) {
     EXPECT_EQ(received, sent);
 }
 
+TEST_F(PerformerTest, a_group_that_multicasts_has_a_name_that_no_other_one_has_and_all_members_find_it) {
+    PerformerParty party({});
+    std::set<std::uint64_t> names;
+    const auto new_name = [&](std::uint32_t rank, std::uint64_t members, std::uint32_t id) {
+        std::uint64_t name = 0;
+        EXPECT_EQ(velo_goal_new_name(party.at(rank), members, id, &name), VELO_OK);
+        return name;
+    };
+    for (std::uint32_t turn = 0; turn < 50; ++turn)
+        for (std::uint32_t id = 0; id < 3; ++id) {
+            const std::uint64_t both = new_name(0, 1, id);
+            EXPECT_TRUE(names.insert(both).second);
+            EXPECT_TRUE(names.insert(both ^ std::uint64_t{1} << 63).second) << "of its requests";
+            EXPECT_TRUE(names.insert(new_name(0, 2, id)).second) << "of which member 1 knows nothing";
+            EXPECT_EQ(new_name(1, 1, id), both);
+        }
+}
+
 TEST_F(PerformerTest, what_is_skipped_counts) {
     PerformerParty party({});
     const std::vector<Schedule> schedules = chain(1, 4);
@@ -1258,6 +1276,101 @@ TEST_F(PerformerTest, the_end_of_a_run_that_is_never_started_does_not_reach_a_la
     for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
     EXPECT_EQ(received, 9U);
     for (velo_goal_group* group : groups) velo_goal_group_close(group);
+}
+
+// Rank 0 fails in a run whose message is late, and then takes part in one whose message looks like it and
+// comes early.
+class AfterFailureTest : public ::testing::Test {
+ protected:
+    static velo_goal_start failing() {
+        velo_goal_start start{};
+        start.call = [](void*, std::uint32_t) { return VELO_ERR_UNSUPPORTED; };
+        return start;
+    }
+    void fail_at_first(velo_goal_group* group) {
+        const Graph graph = graph_of(0, 2);
+        velo_goal_receive(graph.get(), kReceived, 4, 1, 1);
+        velo_goal_call(graph.get(), 0);
+        std::uint32_t nothing = 0;
+        velo_goal_run* const run = started(group, compiled(graph), {nullptr, &nothing}, failing());
+        ASSERT_TRUE(party_.until([&] { return velo_goal_run_is_over(run); }));
+        EXPECT_EQ(velo_goal_run_end(run).status, VELO_ERR_UNSUPPORTED);
+    }
+    // Of both, with an id that other groups of theirs have had.
+    void open_both() {
+        for (const std::uint32_t rank : {0U, 1U}) {
+            std::uint64_t name = 0;
+            groups_[rank] = party_.group(rank, 5);
+            EXPECT_EQ(velo_goal_new_name(party_.at(rank), 1, 5, &name), VELO_OK);
+            velo_goal_group_name(groups_[rank], name);
+        }
+    }
+    void close(std::uint32_t rank) { velo_goal_group_close(groups_[rank]); }
+    void send(velo_goal_group* group, std::uint32_t word) {
+        velo_goal_run* const run = started(group, chain_[1], {&word});
+        ASSERT_TRUE(party_.until([&] { return velo_goal_run_is_over(run); }));
+        EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+        party_.settle();
+    }
+    void receive(velo_goal_group* group, std::uint32_t word) {
+        std::uint32_t received = 0;
+        velo_goal_run* const run = started(group, chain_[0], {nullptr, &received});
+        ASSERT_TRUE(party_.until([&] { return velo_goal_run_is_over(run); })) << word;
+        EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+        EXPECT_EQ(received, word);
+    }
+
+    PerformerParty party_{{}};
+    velo_goal_group* groups_[2] = {};
+    const std::vector<Schedule> chain_ = chain(1, 4);
+};
+
+TEST_F(AfterFailureTest, a_run_whose_number_looks_the_same_gets_what_is_its_own) {
+    for (std::uint32_t turn = 0; turn < 10; ++turn) {
+        fail_at_first(party_[0]);
+        send(party_[1], 100 + turn);
+        for (std::uint32_t rank = 0; rank < 2; ++rank)
+            for (std::uint32_t i = 1; i < 32768; ++i) velo_goal_run_skip(party_[rank]);
+        send(party_[1], 200 + turn);
+        receive(party_[0], 200 + turn);
+        for (std::uint32_t rank = 0; rank < 2; ++rank)
+            for (std::uint32_t i = 1; i < 32768; ++i) velo_goal_run_skip(party_[rank]);
+    }
+    EXPECT_EQ(party_.state(0).messages.pool_used_bytes, 0U);
+}
+
+TEST_F(AfterFailureTest, a_group_with_the_same_id_gets_what_is_its_own) {
+    for (std::uint32_t turn = 0; turn < 300; ++turn) {
+        open_both();
+        fail_at_first(groups_[0]);
+        close(0);
+        send(groups_[1], 100 + turn);
+        close(1);
+        open_both();
+        send(groups_[1], 200 + turn);
+        receive(groups_[0], 200 + turn);
+        for (const std::uint32_t rank : {0U, 1U}) close(rank);
+    }
+    EXPECT_EQ(party_.state(0).messages.pool_used_bytes, 0U);
+}
+
+TEST_F(AfterFailureTest, a_group_with_the_same_id_does_not_hear_late_that_a_run_has_ended) {
+    open_both();
+    close(0);
+    const Graph graph = graph_of(1, 2);
+    velo_goal_requires(graph.get(), velo_goal_send(graph.get(), kSent, 4, 0, 3),
+                       velo_goal_call(graph.get(), 0));
+    std::uint32_t nothing = 0;
+    velo_goal_run* const run = started(groups_[1], compiled(graph), {&nothing}, failing());
+    ASSERT_TRUE(party_.until([&] { return velo_goal_run_is_over(run); }));
+    EXPECT_EQ(velo_goal_run_end(run).status, VELO_ERR_UNSUPPORTED);
+    party_.settle();
+    EXPECT_EQ(party_.state(1).told, 1U);
+    close(1);
+    open_both();
+    send(groups_[1], 7);
+    receive(groups_[0], 7);
+    for (const std::uint32_t rank : {0U, 1U}) close(rank);
 }
 
 TEST_F(PerformerTest, a_member_out_of_reach_ends_the_run) {

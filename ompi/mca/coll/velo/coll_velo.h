@@ -53,6 +53,7 @@ typedef struct mca_coll_velo_module_t {
     bool knows_store;
     velo_board_store *store; /* where its boards are, once that is known. NULL: it has none */
     uint64_t among;          /* its members */
+    uint64_t name;           /* that no other communicator has */
     mca_coll_velo_board_t boards[MCA_COLL_VELO_SEQUENCES];
     uint32_t persistent; /* requests that have had a board each */
     ompi_group_t *members;

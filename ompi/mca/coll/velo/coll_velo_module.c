@@ -15,6 +15,7 @@ static void construct(mca_coll_velo_module_t *module)
     module->store = NULL;
     memset(module->boards, 0, sizeof(module->boards));
     module->persistent = 0;
+    module->name = 0;
     atomic_init(&module->under_way, 0);
 }
 
@@ -54,6 +55,18 @@ static bool serves(ompi_communicator_t *comm)
     return true;
 }
 
+static void name(mca_coll_velo_module_t *module)
+{
+    uint64_t members = 14695981039346656037u; /* FNV-1a */
+    for (uint32_t rank = 0; rank < module->size; ++rank) {
+        members = (members ^ ompi_group_get_proc_name(module->members, (int) rank).vpid) * 1099511628211u;
+    }
+    if (1 < module->size &&
+        VELO_OK != velo_goal_new_name(mca_coll_velo_component.performer, members, module->id, &module->name)) {
+        mca_common_velo_give_up("out of memory");
+    }
+}
+
 static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
     mca_coll_velo_module_t *module = (mca_coll_velo_module_t *) base;
@@ -63,6 +76,7 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     module->comm = comm;
     module->members = comm->c_local_group;
     OBJ_RETAIN(module->members);
+    name(module);
     mca_coll_velo_take_over(module, comm->c_coll);
     module->enabled = true;
     return OMPI_SUCCESS;
@@ -94,10 +108,12 @@ velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module, mca_coll_ve
 {
     velo_goal_group **group = &module->groups[sequence];
     const uint32_t id = MCA_COLL_VELO_SEQUENCES * module->id + sequence;
-    if (OPAL_UNLIKELY(NULL == *group) &&
-        VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, id, module->rank, module->size, mca_coll_velo_reach,
-                                        module, group)) {
-        mca_common_velo_give_up("out of memory");
+    if (OPAL_UNLIKELY(NULL == *group)) {
+        if (VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, id, module->rank, module->size, mca_coll_velo_reach,
+                                            module, group)) {
+            mca_common_velo_give_up("out of memory");
+        }
+        velo_goal_group_name(*group, module->name ^ (uint64_t) sequence << 63);
     }
     return *group;
 }
