@@ -149,7 +149,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
         return std::ranges::find(departed_, peer) != departed_.end();
     }
 
-    static fabric::udp::Name name_of(const LiveRun& run) { return {run.number, run.group->id}; }
+    static fabric::udp::Name name_of(const LiveRun& run) { return {run.number, run.group->name}; }
     void listen();
     bool may_share(const LiveRun& run) const;
     bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
@@ -202,7 +202,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     std::vector<Ending> ending_news_;             // under heard_mutex_
     std::unique_ptr<fabric::udp::Channel> channel_;
     struct Sharing {
-        std::uint32_t id;
+        std::uint64_t name;
         std::weak_ptr<Group> group;
     };
     std::vector<Sharing> sharing_;                            // groups that have waited for something by it

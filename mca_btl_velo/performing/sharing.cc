@@ -27,10 +27,10 @@ void Performer::listen() {
     if (!lock.owns_lock()) return;
     if (led_ != nullptr) mind_leader();
     if (channel_ == nullptr) return;
-    // What is left of groups that are no more, before the next one with that id is heard of.
+    // What is left of groups that are no more.
     std::erase_if(sharing_, [this](const Sharing& sharing) {
         const bool over = sharing.group.expired();
-        if (over) channel_->forget_group(sharing.id);
+        if (over) channel_->forget_group(sharing.name);
         return over;
     });
     channel_->poll();
@@ -51,7 +51,7 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
             if (channel_->send(name_of(run), run.memory().at({o.offset, o.space}), o.bytes))
                 run.way = LiveRun::Way::kMulticast;
             else  // a receive of a run so much older would take the message
-                while (run.number >= kWindow && channel_->owes(run.group->id, run.number - kWindow))
+                while (run.number >= kWindow && channel_->owes(run.group->name, run.number - kWindow))
                     channel_->poll();
         }
     }
@@ -98,7 +98,7 @@ void Performer::want(Slot& slot) {
     run.way = LiveRun::Way::kEach;
     if (run.compiled->led) return follow(slot);
     if (!may_share(run)) return;
-    if (!run.group->shares) sharing_.push_back({run.group->id, run.group});
+    if (!run.group->shares) sharing_.push_back({run.group->name, run.group});
     run.group->shares = true;
     slot.shared = true;
     channel_->want(name_of(run), slot.receive.buffer, slot.receive.capacity, &slot);
@@ -134,7 +134,7 @@ void Performer::follow(Slot& slot) {
 void Performer::want_led(Slot& slot) {
     LiveRun& run = *slot.run;
     if (!slot.led) return channel_->pass(name_of(run));
-    if (!run.group->shares) sharing_.push_back({run.group->id, run.group});
+    if (!run.group->shares) sharing_.push_back({run.group->name, run.group});
     run.group->shares = true;
     slot.shared = true;
     channel_->want(name_of(run), slot.receive.buffer, slot.receive.capacity, &slot);

@@ -171,6 +171,12 @@ def test_late_leaders_are_passed_by(begin):
     assert sum(counters["multicasts_overheard"] for counters in joined) > 0, str(result)
 
 
+def test_who_has_passed_a_late_leader_takes_nothing_of_a_communicator_that_was_freed(begin):
+    result = begin("again", 1000, nodes=2, slots=3, params={"coll_velo_multicast_attach_after": 1}).wait()
+    assert result.facts() == {"rounds": 1000}, str(result)
+    assert sum(counters["multicasts_overheard"] for counters in everybody(result)) > 0, str(result)
+
+
 @pytest.mark.slow
 def test_without_a_time_from_which_on_they_are_late_they_are_waited_for(begin):
     result = begin("late", 20, slots=2, params={"coll_velo_multicast_attach_after": 0}).wait()

@@ -102,7 +102,7 @@ Letter data_letter(std::span<const std::byte> payload) {
     letter.datagram.acks = 2;
     letter.datagram.ack[0] = {1, 2, 77, 9};
     letter.datagram.ack[1] = {0, 5, 78, 4};
-    letter.content = {1ULL << 40, 9, 5000, 1400, 0};
+    letter.content = {1ULL << 40, 9ULL << 40, 5000, 1400};
     letter.payload = payload;
     return letter;
 }

@@ -118,7 +118,7 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
     for (Sequence i = 0; i < datagrams; ++i) {
         const std::size_t at = std::size_t{i} * payload_;
         const Content content{name.run, name.group, static_cast<std::uint32_t>(bytes),
-                              static_cast<std::uint32_t>(at), 0};
+                              static_cast<std::uint32_t>(at)};
         put(config_.me, member_.next() + i, content,
             all.subspan(at, std::min<std::size_t>(payload_, bytes - at)));
     }
@@ -171,7 +171,7 @@ void Channel::pass(const Name& name) {
     });
 }
 
-void Channel::forget_group(std::uint32_t group) {
+void Channel::forget_group(std::uint64_t group) {
     newest_.erase(group);
     for (auto at = entries_.begin(); at != entries_.end();) {
         const auto next = std::next(at);
@@ -419,7 +419,7 @@ void Channel::log(int level, const std::string& text) const {
     if (config_.log != nullptr) config_.log(config_.context, level, text.c_str());
 }
 
-bool Channel::owes(std::uint32_t group, std::uint64_t run) {
+bool Channel::owes(std::uint64_t group, std::uint64_t run) {
     for (Sequence s = member_.freed(); s != member_.next(); ++s) {
         const Content& content = slot(config_.me, s).content;
         if (content.group == group && content.run <= run) return true;

@@ -33,10 +33,11 @@ struct ChannelConfig {
     void* context = nullptr;
 };
 
-// A broadcast: a group of processes, the number of its run.
+// A broadcast: a group of processes, the number of its run. No other group of the job ever has the name of
+// one: datagrams of a group that is no more may still come, and are nobody's.
 struct Name {
     std::uint64_t run = 0;
-    std::uint32_t group = 0;
+    std::uint64_t group = 0;
 
     friend bool operator==(const Name&, const Name&) = default;
 };
@@ -59,7 +60,7 @@ class Channel final : private multicast::Carrier {
     // That is not to be told to `who` any more.
     void forget(const Name& name, const void* who);
     // What has come for nobody who waits.
-    void forget_group(std::uint32_t group);
+    void forget_group(std::uint64_t group);
     struct Arrived {
         void* who;
         bool fits;
@@ -70,7 +71,7 @@ class Channel final : private multicast::Carrier {
     void poll();
 
     // A broadcast of that group, of this run or an older one, has not come everywhere yet.
-    bool owes(std::uint32_t group, std::uint64_t run);
+    bool owes(std::uint64_t group, std::uint64_t run);
 
     // All hear this process, as far as is known.
     bool usable() const { return state_ == State::kGood; }
@@ -146,7 +147,7 @@ class Channel final : private multicast::Carrier {
     std::vector<Ring> rings_;    // by stream
     std::vector<bool> repairs_;  // by stream: this member may be asked for its data
     Entries entries_;
-    std::unordered_map<std::uint32_t, std::uint64_t>
+    std::unordered_map<std::uint64_t, std::uint64_t>
         newest_;  // attached: run of a group that was wanted or passed
     std::uint64_t stored_ = 0, wanted_ = 0;
     std::vector<Arrived> arrived_;

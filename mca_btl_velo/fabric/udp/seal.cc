@@ -12,7 +12,7 @@ using multicast::Kind;
 // In the order of this machine: all processes of a job have the same.
 struct Header {
     static constexpr std::uint32_t kMagic = 0x4d4c4556;  // "VELM"
-    static constexpr std::uint8_t kVersion = 2;
+    static constexpr std::uint8_t kVersion = 3;
 
     std::uint32_t magic = kMagic;
     std::uint8_t version = kVersion;

@@ -24,10 +24,9 @@ enum class Call : std::uint8_t {
 // What a broadcast's data is of.
 struct Content {
     std::uint64_t run = 0;
-    std::uint32_t group = 0;
+    std::uint64_t group = 0;   // its name
     std::uint32_t total = 0;   // bytes of the broadcast
     std::uint32_t offset = 0;  // of this datagram's in it
-    std::uint32_t spare = 0;
 
     friend bool operator==(const Content&, const Content&) = default;
 };

@@ -2,6 +2,7 @@
  *
  *   broadcasts check ROUNDS        everything below, each time with other data
  *   broadcasts late ROUNDS         from rank 0, of 1000 bytes; ranks that lead a node, which has two, come 5 ms late
+ *   broadcasts again ROUNDS        of 1000 bytes, each in a communicator of its own, which has the id of the one before
  *   broadcasts steady SECONDS      8-byte and 20000-byte ones for so long; says "steady" when it has begun */
 #include "common.h"
 
@@ -104,6 +105,19 @@ static void late(long rounds) {
     if (my_rank == 0) printf("rounds=%ld\n", rounds);
 }
 
+static void again(long rounds) {
+    char data[1000];
+    for (long round = 0; round < rounds; ++round) {
+        MPI_Comm one;
+        MPI_Comm_dup(MPI_COMM_WORLD, &one);
+        fill(data, sizeof data, (uint64_t)round, my_rank == 0);
+        MPI_Bcast(data, sizeof data, MPI_BYTE, 0, one);
+        pattern_check(data, sizeof data, (uint64_t)round, "a broadcast in one of many communicators");
+        MPI_Comm_free(&one);
+    }
+    if (my_rank == 0) printf("rounds=%ld\n", rounds);
+}
+
 static void steady(double seconds) {
     char* data = allocate(20000);
     const double begin = MPI_Wtime();
@@ -133,6 +147,8 @@ int main(int argc, char** argv) {
         check(atol(argv[2]));
     else if (strcmp(argv[1], "late") == 0)
         late(atol(argv[2]));
+    else if (strcmp(argv[1], "again") == 0)
+        again(atol(argv[2]));
     else
         steady((double)atol(argv[2]));
     MPI_Finalize();
