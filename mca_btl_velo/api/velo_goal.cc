@@ -456,12 +456,14 @@ velo_status velo_goal_group_schedule(velo_goal_group* group, const velo_goal_req
     });
 }
 
-velo_status velo_goal_schedule_keep(velo_goal_schedule* schedule, velo_goal_schedule** kept) {
+velo_status velo_goal_group_keep(velo_goal_group* group, const velo_goal_request* request,
+                                 velo_goal_schedule** kept) {
     *kept = nullptr;
-    attempted([&] {
-        *kept = reinterpret_cast<velo_goal_schedule*>(new std::shared_ptr<Compiled>(*compiled_of(schedule)));
+    return guarded(nullptr, 0, [&] {
+        auto own = std::make_unique<std::shared_ptr<Compiled>>();
+        *own = group->performer->performer->keep(*group->group, *request);
+        *kept = reinterpret_cast<velo_goal_schedule*>(own.release());
     });
-    return *kept != nullptr ? VELO_OK : VELO_ERR_RESOURCE;
 }
 
 uint32_t velo_goal_group_lane(velo_goal_group* group) {

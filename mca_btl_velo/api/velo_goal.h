@@ -130,8 +130,10 @@ void velo_goal_group_close(velo_goal_group* group);
 velo_status velo_goal_group_schedule(velo_goal_group* group, const velo_goal_request* request,
                                      velo_goal_schedule** schedule);
 
-/* The same schedule for its own: free it when it is not to be started any more. */
-velo_status velo_goal_schedule_keep(velo_goal_schedule* schedule, velo_goal_schedule** kept);
+/* The same for its own, whoever calls for the group meanwhile, as another thread may: free it when it is not
+ * to be started any more. */
+velo_status velo_goal_group_keep(velo_goal_group* group, const velo_goal_request* request,
+                                 velo_goal_schedule** kept);
 /* The next lane of the group, from 1 on; all members take theirs in the same order. */
 uint32_t velo_goal_group_lane(velo_goal_group* group);
 

@@ -262,6 +262,11 @@ std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_req
     return group.schedule(request, choices_, schedules_, &state_.compiled);
 }
 
+std::shared_ptr<Compiled> Performer::keep(Group& group, const velo_goal_request& request) {
+    std::lock_guard lock(turn_);
+    return *group.schedule(request, choices_, schedules_, &state_.compiled);
+}
+
 int Performer::progress() {
     const Helper::StandBy stand_by(helper_);
     const auto events = static_cast<std::uint32_t>(engine_.progress());

@@ -69,6 +69,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     // No run of it is started any more.
     void close(const Group& group);
     std::shared_ptr<Compiled>* schedule(Group& group, const velo_goal_request& request);
+    std::shared_ptr<Compiled> keep(Group& group, const velo_goal_request& request);
     int progress();
     velo_performer_state observe();
     // What all leaders of nodes get goes to them at once from then on, where that can be.

@@ -163,14 +163,15 @@ class World {
     }
     void draw() { check(velo_goal_graph_new(0, 2, &graph)); }
     velo_status compile() { return velo_goal_compile(graph, &schedule, error.data(), error.size()); }
-    velo_status request(Process& process, velo_goal_schedule** made, const char* operation = "allreduce") {
+    velo_status request(Process& process, velo_goal_schedule** made, const char* operation = "allreduce",
+                        decltype(velo_goal_group_schedule)* way = velo_goal_group_schedule) {
         velo_goal_request asked{};
         asked.operation = operation;
         asked.bytes = kLarge;
         asked.op = VELO_GOAL_MAX;
         asked.type = VELO_GOAL_UINT;
         asked.width = 8;
-        return velo_goal_group_schedule(process.group, &asked, made);
+        return way(process.group, &asked, made);
     }
     velo_status run(Process& process, velo_goal_schedule* what, velo_goal_run** started) {
         void* const arguments[] = {process.out.data(), process.in.data()};
@@ -713,13 +714,9 @@ const Case kWithMemory[] = {
          World::check(w.compile());
      },
      start},
-    {"velo_goal_schedule_keep", "",
+    {"velo_goal_group_keep", "", groups,
      [](World& w) {
-         w.open_groups();
-         World::check(w.request(w.us, &w.made));
-     },
-     [](World& w) {
-         const velo_status status = velo_goal_schedule_keep(w.made, &w.schedule);
+         const velo_status status = w.request(w.us, &w.schedule, "allreduce", velo_goal_group_keep);
          EXPECT_EQ(status == VELO_OK, w.schedule != nullptr);
          return of(w, status);
      }},

@@ -505,11 +505,10 @@ TEST_F(PerformerTest, a_schedule_that_is_kept_stays_when_the_group_has_forgotten
     PerformerPartyConfig config;
     config.schedules = 1;
     PerformerParty party(config);
-    velo_goal_schedule *ours = nullptr, *kept = nullptr, *other = nullptr;
+    velo_goal_schedule *kept = nullptr, *other = nullptr;
     const std::vector<velo_goal_block> blocks = {{0, 0, 0, 4}, {1, 0, 4, 8}};
     const velo_goal_request request = gatherv_of(blocks);
-    ASSERT_EQ(velo_goal_group_schedule(party[0], &request, &ours), VELO_OK);
-    ASSERT_EQ(velo_goal_schedule_keep(ours, &kept), VELO_OK);
+    ASSERT_EQ(velo_goal_group_keep(party[0], &request, &kept), VELO_OK);
     const Schedule schedule(kept);
     velo_goal_request barrier{};
     barrier.operation = "barrier";

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coll_velo.h"
+#include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
 
 static int request_free(ompi_request_t **request)
@@ -42,8 +43,8 @@ static void construct(mca_coll_velo_request_t *request)
 
 OBJ_CLASS_INSTANCE(mca_coll_velo_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
 
-/* The schedule of a call. Without memory the job cannot go on. */
-static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group *group, mca_coll_velo_call_t *call)
+/* The schedule of a call; `is_kept`: its own. Without memory the job cannot go on. */
+static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group *group, mca_coll_velo_call_t *call, bool is_kept)
 {
     velo_goal_schedule *schedule;
     mca_coll_velo_lay_out(&call->send);
@@ -51,10 +52,24 @@ static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group 
     if (call->may_multicast && OPAL_UNLIKELY(0 < module->on_node)) {
         mca_coll_velo_multicast(module, &call->request);
     }
-    if (VELO_OK != velo_goal_group_schedule(group, &call->request, &schedule)) {
+    if (VELO_OK != (is_kept ? velo_goal_group_keep : velo_goal_group_schedule)(group, &call->request, &schedule)) {
         mca_common_velo_give_up("out of memory");
     }
     return schedule;
+}
+
+/* To be started now and forgotten. Where there are threads Open MPI itself may call for the communicator meanwhile, within the
+ * progress of another one (MPI_Comm_idup), and push the schedule out of those that the group keeps. */
+static velo_goal_schedule *plan_once(mca_coll_velo_module_t *module, velo_goal_group *group, mca_coll_velo_call_t *call)
+{
+    return plan(module, group, call, ompi_mpi_thread_multiple);
+}
+
+static void forget(velo_goal_schedule *schedule)
+{
+    if (OPAL_UNLIKELY(ompi_mpi_thread_multiple)) {
+        velo_goal_schedule_free(schedule);
+    }
 }
 
 static velo_goal_run *begin(velo_goal_group *group, velo_goal_schedule *schedule, mca_coll_velo_buffer_t *send,
@@ -109,9 +124,10 @@ int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call
         return run_on_board(board, call);
     }
     velo_goal_group *group = mca_coll_velo_group(module, MCA_COLL_VELO_WAITING);
-    velo_goal_schedule *schedule = plan(module, group, call);
+    velo_goal_schedule *schedule = plan_once(module, group, call);
     velo_goal_run *run = begin(group, schedule, &call->send, &call->receive,
                                (velo_goal_start){.combine = combine_for_call, .context = &call->operands, .awaited = true});
+    forget(schedule);
     for (unsigned looks = 0; !velo_goal_run_is_over(run); ++looks) {
         if (looks % LOOKS == LOOKS - 1) {
             opal_progress();
@@ -202,9 +218,10 @@ int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *ca
     if (NULL != *request) {
         return OMPI_SUCCESS;
     }
-    velo_goal_schedule *schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
+    velo_goal_schedule *schedule = plan_once(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call);
     mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, false);
     start(ours, schedule);
+    forget(schedule);
     *request = &ours->super.super;
     return OMPI_SUCCESS;
 }
@@ -216,11 +233,7 @@ int mca_coll_velo_init(mca_coll_velo_module_t *module, mca_coll_velo_call_t *cal
 {
     mca_coll_velo_request_t *ours = mca_coll_velo_request_of(module, call, comm, true);
     if (!mca_coll_velo_init_on_board(ours, call)) {
-        if (VELO_OK !=
-            velo_goal_schedule_keep(plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call),
-                                    &ours->schedule)) {
-            mca_common_velo_give_up("out of memory");
-        }
+        ours->schedule = plan(module, mca_coll_velo_group(module, MCA_COLL_VELO_REQUESTS), call, true);
         ours->send = call->send;
         ours->receive = call->receive;
         ours->lane = velo_goal_group_lane(module->groups[MCA_COLL_VELO_REQUESTS]);
