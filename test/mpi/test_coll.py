@@ -166,7 +166,10 @@ def test_collectives_beside_a_communicator_that_is_being_made(mpi):
 
 @pytest.mark.parametrize("count", [8, 300000])
 def test_lengths_that_differ_are_told_as_a_truncation(mpi, count):
-    assert run(mpi, "mismatch", count, np=2, params={**COLL, "coll_velo_boards": 0}).facts() == {"rounds": count}
+    result = run(mpi, "mismatch", count, np=2, params={**COLL, "coll_velo_boards": 0})
+    assert result.facts() == {"rounds": count}
+    # Twice, and said once: Open MPI tries some operations over and over.
+    assert result.stderr.count("a collective operation of communicator 0 has failed at rank 1") == 1, str(result)
 
 
 def test_operations_that_differ_are_an_error_that_names_both(mpi):
@@ -321,7 +324,8 @@ def test_an_operation_that_fails_at_one_rank_fails_at_all_who_wait_for_it(mpi):
     result = run(mpi, "shorter", np=4, params={"coll_velo_bcast_algorithm": "chain"})
     told = re.findall(r"rank (\d): a collective operation of communicator 0 has failed at rank 1 \(operation 0 of its schedule, with rank 0\): "
                       "the message was longer or shorter than its receive", result.stderr)
-    assert sorted(told) == ["1", "1", "2", "2", "3", "3"], str(result)
+    # Of two operations, and told once.
+    assert sorted(told) == ["1", "2", "3"], str(result)
 
 
 def test_a_rank_killed_in_the_middle_ends_the_job(start, private_shm):

@@ -56,6 +56,7 @@ typedef struct mca_coll_velo_module_t {
     uint64_t name;           /* that no other communicator has */
     mca_coll_velo_board_t boards[MCA_COLL_VELO_SEQUENCES];
     uint32_t persistent; /* requests that have had a board each */
+    velo_goal_result told; /* the last failure: Open MPI tries some operations over and over */
     ompi_group_t *members;
     velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
     atomic_int under_way;                             /* requests */
@@ -115,8 +116,8 @@ typedef struct mca_coll_velo_request_t {
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 
-/* component: logs a failure; a code of MPI, which the status of a request takes as it is */
-int mca_coll_velo_report(const mca_coll_velo_module_t *module, velo_goal_result result);
+/* component: logs a failure, once if it goes on; a code of MPI, which the status of a request takes as it is */
+int mca_coll_velo_report(mca_coll_velo_module_t *module, velo_goal_result result);
 
 /* module */
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);

@@ -15,6 +15,7 @@ static void construct(mca_coll_velo_module_t *module)
     module->store = NULL;
     memset(module->boards, 0, sizeof(module->boards));
     module->persistent = 0;
+    memset(&module->told, 0, sizeof(module->told));
     module->name = 0;
     atomic_init(&module->under_way, 0);
 }
