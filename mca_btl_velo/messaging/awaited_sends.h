@@ -2,6 +2,7 @@
 // names a send which does not wait for it is found out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace velo::messaging {
 
 class AwaitedSends {
  public:
+    // `generation`: that of each place when it is first used.
+    explicit AwaitedSends(std::uint32_t generation = 1) : first_(generation) {}
+
     // A receiver that does not know of the send yet, see tell.
     static constexpr std::uint32_t kNobody = UINT32_MAX;
 
@@ -18,7 +22,7 @@ class AwaitedSends {
     std::uint64_t add(velo_message_send* send, std::uint32_t peer) {
         if (free_.empty()) {
             free_.push_back(static_cast<std::uint32_t>(entries_.size()));
-            entries_.emplace_back();
+            entries_.push_back({nullptr, 0, first_});
         }
         const std::uint32_t place = free_.back();
         free_.pop_back();
@@ -37,7 +41,7 @@ class AwaitedSends {
         if (entry.send == nullptr || entry.peer != peer || entry.generation != id >> 32) return nullptr;
         velo_message_send* send = entry.send;
         entry.send = nullptr;
-        ++entry.generation;
+        entry.generation = std::max(entry.generation + 1, 1U);  // no id is 0, which says that nobody waits
         free_.push_back(place);
         return send;
     }
@@ -65,8 +69,10 @@ class AwaitedSends {
     struct Entry {
         velo_message_send* send = nullptr;
         std::uint32_t peer = 0;
-        std::uint32_t generation = 1;  // one more with each use, so that no id is 0
+        std::uint32_t generation = 0;  // one more with each use
     };
+
+    std::uint32_t first_;
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> free_;
 };

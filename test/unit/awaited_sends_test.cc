@@ -38,5 +38,18 @@ TEST(AwaitedSends, the_id_of_a_send_that_is_over_does_not_find_the_next_one_in_i
     EXPECT_EQ(sends.remove(id, kPeer), &send);
 }
 
+TEST(AwaitedSends, no_id_is_0_when_a_place_has_been_used_as_often_as_numbers_go) {
+    AwaitedSends sends(UINT32_MAX - 1);
+    velo_message_send send{};
+    std::uint64_t before = 0;
+    for (int i = 0; i < 4; ++i) {
+        const std::uint64_t id = sends.add(&send, kPeer);
+        EXPECT_NE(id, 0U);
+        EXPECT_EQ(sends.remove(before, kPeer), nullptr);
+        EXPECT_EQ(sends.remove(id, kPeer), &send);
+        before = id;
+    }
+}
+
 }  // namespace
 }  // namespace velo::messaging
