@@ -56,8 +56,10 @@ endif
 # For programs with schedules.
 SCHEDULES = libvelo-goal/libvelo-goal.la contrib/goal/velo-goal
 
+# Where ccache is installed and no other compiler is named it is used.
+CACHED = $(and $(filter default,$(origin CC)),$(filter default,$(origin CXX)),$(shell command -v ccache >/dev/null && echo "CC='ccache gcc' CXX='ccache g++'"))
 configured:
-	@test Makefile -nt $(SOURCE)/configure || $(SOURCE)/configure -q --enable-sanitizers
+	@test Makefile -nt $(SOURCE)/configure || $(SOURCE)/configure -q --enable-sanitizers $(CACHED)
 # What most others wait for. The plugin is compiled as users do.
 plugin: configured
 	$(call told,$(MAKE) stage-plugin MPI_NEEDS=mca_btl_velo.la && \
@@ -69,11 +71,11 @@ schedules-built: plugin
 programs: schedules-built
 	$(call told,$(MAKE) test-programs $(SIMPLE))
 threads-built: plugin
-	$(call told,mkdir -p threads && cd threads && { test Makefile -nt $(SOURCE)/configure || $(SOURCE)/configure --enable-sanitizers=thread; } && \
+	$(call told,mkdir -p threads && cd threads && { test Makefile -nt $(SOURCE)/configure || $(SOURCE)/configure --enable-sanitizers=thread $(CACHED); } && \
 		$(MAKE) mca_btl_velo/libvelo_checked.la $(OPTIMIZED) && $(MAKE) $(THREADED) $(SIMPLE))
 checked-built: plugin
 	$(call told,mkdir -p checked && cd checked && { test Makefile -nt $(SOURCE)/configure || \
-		$(SOURCE)/configure --enable-checked --disable-lto CFLAGS='-O1 -g1' $(OPTIMIZED); } && \
+		$(SOURCE)/configure --enable-checked --disable-lto $(CACHED) CFLAGS='-O1 -g1' $(OPTIMIZED); } && \
 		$(MAKE) stage-plugin MPI_NEEDS='mca_btl_velo.la $(SCHEDULES)')
 
 mpi: plugin
@@ -90,7 +92,7 @@ unit: tools-built programs
 	$(call told,$(AMOUNTS) $(MAKE) check AM_LOG_FLAGS='-k 5 1800' TESTS='$$(filter-out $(LONG),$$(check_PROGRAMS) $$(dist_check_SCRIPTS))' VERBOSE=1)
 cases: configured
 	$(call told,$(MAKE) $(PROGRAM) $(if $(filter $(LONG),$(PROGRAM)),$(OPTIMIZED),$(SIMPLE)) && for program in $(sort $(PROGRAM)); do \
-		$(AMOUNTS) timeout -k 5 1800 $$program --gtest_filter='$(patsubst :%,%,$(CASES))' || exit 1; done; ! grep 'Running 0 tests' $@.log)
+		$(AMOUNTS) timeout -k 5 1800 $$program --gtest_filter='$(patsubst :%,%,$(CASES))' || exit 1; done; ! grep -q 'Running 0 tests' $@.log)
 # UCX's hooks run in threads that ThreadSanitizer has taken leave of.
 threads: threads-built
 	$(call told,cd threads && export UCX_MEM_MMAP_HOOK_MODE=none && $(RUN_THREADED))
