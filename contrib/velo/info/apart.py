@@ -12,7 +12,11 @@ _POLL_SECONDS = 0.005
 
 
 class Refused(Exception):
-    """The text says why something does not work here."""
+    """The text says why something does not work here; `remedy` what helps, where that depends on it."""
+
+    def __init__(self, text, remedy=None):
+        super().__init__(text)
+        self.remedy = remedy
 
 
 def apart(question):

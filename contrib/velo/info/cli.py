@@ -75,12 +75,12 @@ def _run(options):
 def _job(options, mpi):
     """A job over Velo, and where it finds no plugin once more with the path of components spelt out: some mpirun replace it."""
     program = find_own("--bench", options.bench)
-    words = [mpi.mpirun, "-np", "2", *mca_words({"pml": "ob1", "btl": "velo", "btl_velo_report": "json"}), program, "-iter", "100",
+    words = [mpi.mpirun, "--oversubscribe", "-np", "2", *mca_words({"pml": "ob1", "btl": "velo", "btl_velo_report": "json"}), program, "-iter", "100",
              "-msglog", "0:3", "PingPong"]
     finished, failure = attempt(words, _TRY_SECONDS)
     path = None
     if failure and "requested component was not found" in " ".join(finished.stderr.split()):
-        path = ":".join(mpi.places)
+        path = mpi.component_path
         finished = run_limited(words, {**environment(), "OMPI_MCA_mca_base_component_path": path}, _TRY_SECONDS)
         failure = finished.failure(_TRY_SECONDS)
         path = None if failure else path

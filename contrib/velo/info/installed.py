@@ -23,6 +23,7 @@ class OpenMpi:
     version: str
     prefix: str
     places: list  # where it looks for components
+    component_path: str  # these, for its parameter of that name
     choices: dict  # what files and the environment choose of pml, btl, mtl and coll
 
 
@@ -52,8 +53,10 @@ def open_mpi(given):
         found = re.search(rf"^{key}:\"?(.*?)\"?$", told, re.MULTILINE)
         return found[1] if found else ""
 
-    return OpenMpi(mpirun, ompi_info, value("ompi:version:full"), value("path:prefix"),
-                   [place for place in value("mca:mca:base:param:mca_base_component_path:value").split(":") if place],
+    places = [place for place in value("mca:mca:base:param:mca_base_component_path:value").split(":") if place]
+    # PMIx takes the same parameter for its own: by these words it means its own directories, and looks into none of Open MPI's.
+    own = {value("path:pkglibdir"): "SYS_DEFAULT", str(Path.home() / ".openmpi/components"): "USER_DEFAULT"}
+    return OpenMpi(mpirun, ompi_info, value("ompi:version:full"), value("path:prefix"), places, ":".join(own.get(place, place) for place in places),
                    {name: chosen for name in ("pml", "btl", "mtl", "coll") if (chosen := value(f"mca:{name}:base:param:{name}:value"))})
 
 

@@ -1,9 +1,11 @@
 """What of this machine Velo can use: everything is tried, nothing is concluded from versions or settings."""
 
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
+import re
 import socket
 import struct
 import tempfile
@@ -35,8 +37,8 @@ def mechanisms(installed):
     """Those of `installed` on this machine."""
     tried = []
     for name, question, remedy in (
-            ("shared memory", lambda: _shared_memory(installed), "enlarge it, or name a directory of another tmpfs: --mca btl_velo_backing_directory DIR"),
-            ("CMA", _cma, "large messages are copied through the mailbox; containers: --cap-add SYS_PTRACE, or sysctl kernel.yama.ptrace_scope=0"),
+            ("shared memory", lambda: _shared_memory(installed), None),
+            ("CMA", _cma, None),
             ("XPMEM", lambda: _xpmem(installed), "not needed; with the kernel module: configure --with-xpmem=DIR, and let the user open /dev/xpmem"),
             ("UCX", lambda: _ucx(installed), "processes on other nodes: --mca btl_velo_network none --mca btl velo,tcp"),
             ("hwloc", lambda: _hwloc(installed), "not needed on one NUMA node; apt-get install libhwloc-dev, and configure again"),
@@ -45,24 +47,35 @@ def mechanisms(installed):
         try:
             tried.append(Mechanism(name, True, question()))
         except (Refused, OSError) as refusal:
-            tried.append(Mechanism(name, False, str(refusal), remedy))
+            tried.append(Mechanism(name, False, str(refusal), getattr(refusal, "remedy", None) or remedy))
     return tried
 
 
+_MAKE_ROOM = {errno.ENOENT: "mount a tmpfs there", errno.EROFS: "mount it writable", errno.EACCES: "let this user write there",
+              errno.EPERM: "let this user write there", errno.ENOSPC: "enlarge it", errno.EDQUOT: "raise the quota"}
+_OTHER_DIRECTORY = "name a directory of another tmpfs: --mca btl_velo_backing_directory DIR"
+
+
 def _shared_memory(installed):
+    if not os.path.exists("/proc/self/fd"):
+        raise Refused("there is no /proc, through which processes find each other's memory", "mount it: mount -t proc proc /proc")
     directory = installed.parameters.get("backing_directory") or "/dev/shm"
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             os.posix_fallocate(file.fileno(), 0, 1)
     except OSError as error:
-        raise Refused(f"{directory}: {error.strerror}") from None
+        first = _MAKE_ROOM.get(error.errno)
+        raise Refused(f"{directory}: {error.strerror}", f"{first}, or {_OTHER_DIRECTORY}" if first else _OTHER_DIRECTORY) from None
     room = os.statvfs(directory)
     free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
     each = MAILBOX_BYTES + int(installed.parameters.get("outbox") or 0)
     ranks = cores()
-    text = f"{directory}: {_size(free)} free of {_size(size)}; a process takes {_size(each)}"
+    with_coll = f", with coll velo {_size(2 * each)} and its boards" if "coll" in installed.components else ""
+    text = f"{directory}: {_size(free)} free of {_size(size)}; a process takes {_size(each)}{with_coll}"
     if free < ranks * each:
-        raise Refused(f"{text}, which is too little for {ranks}")
+        raise Refused(f"{text}: too little for {ranks} processes", f"enlarge it, or {_OTHER_DIRECTORY}")
+    if with_coll and free < ranks * 2 * each:
+        raise Refused(f"{text}: too little for {ranks} processes with coll velo", f"leave coll velo out, enlarge it, or {_OTHER_DIRECTORY}")
     return text
 
 
@@ -70,16 +83,21 @@ def _cma():
     try:
         read_memory_of_another()
     except (Refused, OSError) as refusal:
-        raise Refused(f"process_vm_readv: {refusal} ({_who_forbids()})") from refusal
+        scope, filtered = first_line("/proc/sys/kernel/yama/ptrace_scope"), _is_filtered()
+        found = (f"kernel.yama.ptrace_scope is {scope}" if scope else "no kernel.yama.ptrace_scope",
+                 "a seccomp filter is in force" if filtered else "no seccomp filter")
+        remedy = "large messages are copied through the mailbox; containers: --cap-add SYS_PTRACE"
+        if scope and scope != "0":
+            remedy += ", or sysctl kernel.yama.ptrace_scope=0"
+        raise Refused(f"process_vm_readv: {refusal} ({', '.join(found)})", remedy) from refusal
     return "one process reads another's memory"
 
 
-def _who_forbids():
-    scope = first_line("/proc/sys/kernel/yama/ptrace_scope")
-    status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines() if ":\t" in line)
-    filtered = status.get("Seccomp", "0") != "0"
-    return ", ".join((f"kernel.yama.ptrace_scope is {scope}" if scope else "no kernel.yama.ptrace_scope",
-                      "a seccomp filter is in force" if filtered else "no seccomp filter"))
+def _is_filtered():
+    try:
+        return re.search(r"^Seccomp:\t[^0]", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE) is not None
+    except OSError:
+        return False
 
 
 def _library(installed, name, feature):
