@@ -30,6 +30,7 @@
 #include "fabric/shm/segment.h"
 #include "flow/outbox.h"
 #include "flow/policies.h"
+#include "platform/doze.h"
 #include "platform/ticks.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
@@ -58,6 +59,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
  public:
     // Of checked builds; false in tests of peers that break the rules.
     static inline bool violations_abort = true;
+    // Tests say themselves whether somebody waits for the processor.
+    static inline bool (*processor_is_wanted)() = platform::processor_is_wanted;
     // Throws Failure.
     explicit Engine(const velo_config& config);
     ~Engine() override;

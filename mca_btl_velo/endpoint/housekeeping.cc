@@ -18,6 +18,10 @@ constexpr std::uint32_t kWorkPollsBetweenLooks = 16;
 void Engine::doze() {
     const std::uint32_t limit_us = platform::sleep_after(++idle_polls_, sleep_us_);
     if (limit_us == 0) return;
+    if (!processor_is_wanted()) {
+        idle_polls_ = 0;
+        return;
+    }
     std::atomic<std::uint32_t>& word = mailbox_.header().pointers.doze;
     if (companion_ == nullptr) {
         platform::doze(word, limit_us, [this] { return idle(); });

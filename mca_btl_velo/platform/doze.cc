@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +28,14 @@ static_assert(sizeof(Machine::Word) == sizeof(std::uint32_t) && Machine::Word::i
 constexpr std::uint64_t kStoresTakeNs = 1000;
 
 }  // namespace
+
+bool processor_is_wanted() {
+    rusage before, after;
+    getrusage(RUSAGE_THREAD, &before);
+    (void)sched_yield();
+    getrusage(RUSAGE_THREAD, &after);
+    return before.ru_nivcsw + before.ru_nvcsw != after.ru_nivcsw + after.ru_nvcsw;
+}
 
 void Machine::full_fence() {
     std::atomic_thread_fence(std::memory_order_seq_cst);

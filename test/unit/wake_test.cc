@@ -1,7 +1,9 @@
 // Whoever stores something into the mailbox of a process that sleeps wakes it.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -15,6 +17,9 @@
 
 namespace velo::test {
 namespace {
+
+// Where nothing else runs nobody would sleep.
+[[maybe_unused]] const bool kWanted = (endpoint::Engine::processor_is_wanted = [] { return true; }, true);
 
 // Says for a member that it sleeps, as it does itself before it does; nobody is asleep in these tests, so
 // that what counts is whether the word is taken back.
@@ -201,6 +206,42 @@ TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {
     EXPECT_EQ(sleeps, 20U);
     EXPECT_EQ(platform::sleep_after(platform::kPollsToSleep, 1), 1U);
     EXPECT_EQ(platform::sleep_after(0U - 96, 1'000'000), 1'000'000U);  // 50 divides it
+}
+
+TEST(WakeRules, who_finds_nothing_sleeps_only_where_somebody_waits_for_its_processor) {
+    PartyConfig config{.flow_control = "static"};
+    config.idle_sleep_us = 100;
+    Party party(config);
+    const auto sleeps_where = [&](bool (*wanted)()) {
+        endpoint::Engine::processor_is_wanted = wanted;
+        rusage before, after;
+        getrusage(RUSAGE_THREAD, &before);
+        for (unsigned i = 0; i < 2000; ++i) velo_progress(party[0].engine);
+        getrusage(RUSAGE_THREAD, &after);
+        return after.ru_nvcsw - before.ru_nvcsw;
+    };
+    EXPECT_LT(sleeps_where([] { return false; }), 5);
+    EXPECT_GE(sleeps_where([] { return true; }), 20);
+}
+
+TEST(WakeRules, a_processor_is_wanted_by_who_shares_it) {
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) GTEST_SKIP() << "no affinity permitted";
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        while (!done) {
+        }
+    });
+    bool wanted = false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!wanted && std::chrono::steady_clock::now() < end) wanted = platform::processor_is_wanted();
+    done = true;
+    other.join();
+    sched_setaffinity(0, sizeof all, &all);
+    EXPECT_TRUE(wanted);
 }
 
 // A process with nothing to do comes back from each poll; one with something to do does not sleep before.
