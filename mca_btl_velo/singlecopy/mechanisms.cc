@@ -30,7 +30,15 @@ std::unique_ptr<RemoteMemory> Mechanism::reach(const RemoteProcess& process, int
 Mechanisms::Mechanisms(std::string_view choice) : choice_(choice) {
     if (choice == "copy") return;
     if (choice != "cma") add_xpmem();
-    if (choice != "xpmem") candidates_.push_back(make_cma());
+    if (choice != "xpmem") add_cma();
+}
+
+void Mechanisms::add_cma() {
+    if (!cma_is_deadly()) return candidates_.push_back(make_cma());
+    if (choice_ == "auto") return;
+    throw Failure(VELO_ERR_PARAMETER, kParameter + choice_ +
+                                          ", but a seccomp filter kills who calls process_vm_readv or "
+                                          "process_vm_writev; set it to auto or copy");
 }
 
 void Mechanisms::add_xpmem() {

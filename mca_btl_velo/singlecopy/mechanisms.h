@@ -30,6 +30,7 @@ class Mechanisms {
 
  private:
     void add_xpmem();
+    void add_cma();
 
     std::string choice_;
     std::vector<std::unique_ptr<Mechanism>> candidates_;  // fastest first

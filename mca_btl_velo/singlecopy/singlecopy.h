@@ -47,5 +47,7 @@ class Mechanism {
 
 // Cross memory attach: process_vm_readv and process_vm_writev.
 std::unique_ptr<Mechanism> make_cma();
+// Whether a seccomp filter kills who calls these, as it may do instead of refusing them.
+bool cma_is_deadly();
 
 }  // namespace velo::singlecopy

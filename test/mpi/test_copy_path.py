@@ -20,6 +20,12 @@ def filtered(mpi):
     return [mpi.program("without_cma")]
 
 
+@pytest.fixture
+def deadly(mpi):
+    """Words before a program that the kernel kills when it tries."""
+    return [mpi.program("without_cma"), "--kill"]
+
+
 @pytest.fixture(scope="session")
 def user_namespace():
     """Words before a program that put it into a user namespace of its own."""
@@ -57,6 +63,19 @@ def test_rendezvous_incast_passes_where_the_kernel_refuses(mpi, flow, filtered):
 def test_a_hundred_megabytes_pass_where_the_kernel_refuses(mpi, flow, filtered):
     result = mpi.run("large", 100_000_001, params=flow.params, before=filtered)
     assert quiet(result) == {"received": 100_000_001}
+
+
+@flows(8)
+def test_messages_are_copied_where_the_kernel_kills(mpi, flow, deadly):
+    result = mpi.run("exchange", 5, 300_000, np=3, params=flow.params, before=deadly)
+    assert quiet(result) == {"rounds": 5, "received": 160}
+
+
+@flows(8)
+def test_cma_asked_for_where_the_kernel_kills_ends_with_the_parameter_named(mpi, flow, deadly):
+    result = mpi.run_any("exchange", 5, 300_000, np=3, params={**flow.params, **FORCED}, before=deadly)
+    assert result.returncode != 0
+    assert f"{PARAMETER} is cma, but a seccomp filter kills" in result.stderr, str(result)
 
 
 @pytest.mark.parametrize("first", [True, False])

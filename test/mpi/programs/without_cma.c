@@ -1,9 +1,11 @@
-/* Runs a command to which the kernel refuses access to other processes' memory, as in many containers.
- * without_cma COMMAND ARGUMENTS... */
+/* Runs a command to which the kernel refuses access to other processes' memory, as in many containers, or which it
+ * kills for it.
+ * without_cma [--kill] COMMAND ARGUMENTS... */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +14,13 @@
 #include <unistd.h>
 
 int main(int argc, char** argv) {
+    const bool kill = argc > 1 && strcmp(argv[1], "--kill") == 0;
+    argc -= kill, argv += kill;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, kill ? SECCOMP_RET_KILL : SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof code / sizeof *code, code};
