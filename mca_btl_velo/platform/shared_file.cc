@@ -270,9 +270,14 @@ void SharedFile::publish() {
     (void)::flock(fd_, LOCK_SH);
     remove_orphans(address_);
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        const int error = errno;
+        if (::access(self.c_str(), F_OK) != 0)
+            throw Failure(VELO_ERR_UNREACHABLE,
+                          "there is no /proc, through which the processes of a node find each other's shared "
+                          "memory. Mount it (mount -t proc proc /proc), in a container or chroot as well.");
         throw Failure(VELO_ERR_UNREACHABLE,
                       "cannot give the mailbox the name " + path +
-                          " for a process in another PID or user namespace: " + std::strerror(errno) +
+                          " for a process in another PID or user namespace: " + std::strerror(error) +
                           ". Let the containers of one job share these namespaces, or set " +
                           "btl_velo_backing_directory to a tmpfs that they share.");
     }

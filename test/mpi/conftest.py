@@ -113,6 +113,17 @@ def pid_namespace():
     return words
 
 
+@pytest.fixture(scope="session")
+def without_proc():
+    """Words before a program that take /proc away."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    words = ["unshare", *user, "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"no mounts permitted here: {tried.stderr.strip()}")
+    return words
+
+
 @pytest.fixture
 def private_shm():
     """Makes a /dev/shm of its own for one job: what is left in it can only be of that job."""

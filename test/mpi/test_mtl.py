@@ -247,3 +247,9 @@ def test_large_messages_pass_where_the_kernel_refuses_access_to_memory(mpi, flow
     result = mpi.run_parts(parts, params=flow.params)
     assert result.returncode == 0 and result.stderr == "", str(result)
     assert result.facts() == {"rounds": 5, "received": 80}
+
+
+def test_why_a_process_is_out_of_reach_is_told_and_nothing_else(mpi, without_proc):
+    result = mpi.run_any("exchange", 1, 100, np=2, before=without_proc)
+    assert result.returncode != 0 and "there is no /proc" in result.stderr, str(result)
+    assert "all use it" not in result.stderr, str(result)

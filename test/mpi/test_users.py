@@ -197,6 +197,13 @@ def test_processes_that_are_hidden_from_others(mpi, flow, hidden_processes, conc
     assert_exchanged(result, 3)
 
 
+def test_without_proc_the_error_says_so_and_nothing_else(mpi, without_proc):
+    result = mpi.run_any("exchange", 1, 100, np=2, before=without_proc)
+    assert result.returncode != 0
+    assert "there is no /proc" in result.stderr, str(result)
+    assert "namespace" not in result.stderr and "all use it" not in result.stderr, str(result)
+
+
 @pytest.fixture
 def only_children(mpi, without_rights):
     """Words before a program as under ptrace_scope 1: it may trace its children alone, and so copy from no other process."""

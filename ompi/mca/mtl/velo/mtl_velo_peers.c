@@ -39,7 +39,7 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
                  "mtl velo cannot reach process %s: it serves processes that all use it, those of one job on "
                  "other nodes through UCX. With others: --mca pml ob1 --mca btl velo,tcp",
                  OPAL_NAME_PRINT(proc->super.proc_name));
-        mca_common_velo_give_up(text);
+        mca_common_velo_give_up_process(text);
     }
     proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = endpoint;
     return endpoint;

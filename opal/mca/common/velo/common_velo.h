@@ -99,6 +99,8 @@ OPAL_DECLSPEC size_t mca_common_velo_max_message_bytes(void);
 OPAL_DECLSPEC bool mca_common_velo_expect(const opal_proc_t *proc, bool here_only, uint32_t *place);
 /* The peer, the same one each time; NULL if it is not within reach. */
 OPAL_DECLSPEC velo_peer *mca_common_velo_connect(const opal_proc_t *proc);
+/* Ends the job for a process that is not within reach, with that message if no better reason has been told. */
+OPAL_DECLSPEC void mca_common_velo_give_up_process(const char *text) __opal_attribute_noreturn__;
 
 END_C_DECLS
 

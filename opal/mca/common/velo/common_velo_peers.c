@@ -7,9 +7,10 @@
 
 /* Out of reach: another component may serve this peer, so say why, once for each process: with many peers it is mostly the
  * same reason. Anything else concerns the job as a whole. */
+static bool reported = false;
+
 static void report_failure(velo_status status, const char *reason)
 {
-    static bool reported = false;
     if (VELO_ERR_UNREACHABLE != status) {
         mca_common_velo_give_up(reason);
     }
@@ -77,6 +78,15 @@ velo_peer *mca_common_velo_connect(const opal_proc_t *proc)
 {
     uint32_t place;
     return mca_common_velo_expect(proc, false, &place) ? velo_peer_at(mca_common_velo.engine, place) : NULL;
+}
+
+void mca_common_velo_give_up_process(const char *text)
+{
+    if (!reported) {
+        mca_common_velo_give_up(text);
+    }
+    mca_common_velo_abort(1, text);
+    exit(1);
 }
 
 int mca_common_velo_publish(const mca_base_component_t *component, const void *data, size_t bytes)
