@@ -19,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -51,6 +52,57 @@ ProcPath owner_path(const FileAddress& address) {
     std::snprintf(path.data(), path.size(), "/proc/%" PRId32 "/fd/%" PRId32, address.pid, address.fd);
     return path;
 }
+
+// What peers' files are opened with, which may be long after MPI_Init: /proc, as the program may have another root
+// by then, and a descriptor to give up for a moment, as it may have taken all others. Either may be the program's
+// by then, who closes what it has not opened.
+class Reserve {
+ public:
+    static Reserve& of_process() {
+        static Reserve only;
+        return only;
+    }
+    ~Reserve() {
+        for (const int fd : {proc_, spare_})
+            if (is_own(fd)) ::close(fd);
+    }
+
+    // A file of /proc, for reading and writing.
+    int open(const ProcPath& path) {
+        std::lock_guard lock(mutex_);
+        int fd = try_open(path);
+        if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || !is_own(spare_)) return fd;
+        ::close(std::exchange(spare_, -1));
+        return try_open(path);
+    }
+    void close(int fd) {
+        std::lock_guard lock(mutex_);
+        ::close(fd);
+        if (spare_ < 0 && is_own(proc_)) spare_ = ::fcntl(proc_, F_DUPFD_CLOEXEC, 0);
+    }
+
+ private:
+    static constexpr const char* kProc = "/proc/";
+
+    Reserve() : proc_(::open(kProc, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+        if (proc_ < 0 || ::fstat(proc_, &identity_) != 0) return;
+        spare_ = ::fcntl(proc_, F_DUPFD_CLOEXEC, 0);
+    }
+    bool is_own(int fd) const {
+        struct stat status {};
+        return fd >= 0 && ::fstat(fd, &status) == 0 && status.st_dev == identity_.st_dev &&
+               status.st_ino == identity_.st_ino;
+    }
+    int try_open(const ProcPath& path) const {
+        constexpr int kFlags = O_RDWR | O_CLOEXEC;
+        if (!is_own(proc_)) return ::open(path.data(), kFlags);
+        return ::openat(proc_, path.data() + std::strlen(kProc), kFlags);
+    }
+
+    std::mutex mutex_;
+    int proc_, spare_ = -1;
+    struct stat identity_ {};
+};
 
 [[noreturn]] void fail_create(const std::string& directory, std::size_t bytes, int error) {
     std::string what = "cannot create a shared memory segment of " + std::to_string(bytes) + " bytes in \"" +
@@ -193,6 +245,7 @@ std::uint64_t SharedFile::room_in(const char* directory) {
 
 SharedFile SharedFile::create(const std::string& directory, std::size_t bytes, std::size_t backed) {
     SharedFile file;
+    (void)Reserve::of_process();
     if (directory.size() >= FileAddress::kDirectoryBytes) {
         throw Failure(VELO_ERR_PARAMETER, "btl_velo_backing_directory is longer than " +
                                               std::to_string(FileAddress::kDirectoryBytes - 1) +
@@ -226,10 +279,10 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes, s
 
 void SharedFile::provide(std::size_t offset, std::size_t bytes) {
     const auto path = owner_path(address_);
-    const int fd = fd_ >= 0 ? fd_ : ::open(path.data(), O_RDWR | O_CLOEXEC);
+    const int fd = fd_ >= 0 ? fd_ : Reserve::of_process().open(path);
     if (fd < 0) fail_open(address_, path.data(), errno);
     const int error = allocate(fd, offset, bytes);
-    if (fd != fd_) ::close(fd);
+    if (fd != fd_) Reserve::of_process().close(fd);
     if (error != 0) fail_create(address_.directory, bytes, error);
     touch(data_ + offset, bytes);
 }
@@ -239,7 +292,7 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
     bool by_pid = openable_by_pid(address);
-    int fd = by_pid ? ::open(owner_path(address).data(), O_RDWR | O_CLOEXEC)
+    int fd = by_pid ? Reserve::of_process().open(owner_path(address))
                     : open_by_name(file.address_, patience_ms);
     if (fd < 0)
         fail_open(file.address_, by_pid ? owner_path(address).data() : published_path(file.address_), errno);
@@ -248,7 +301,7 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
     file.data_ = map(fd, bytes);
     file.bytes_ = bytes;
-    ::close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
+    Reserve::of_process().close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
     return file;
 }
 

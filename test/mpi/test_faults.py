@@ -34,7 +34,7 @@ def test_a_program_that_forks_goes_on_and_its_children_keep_no_shared_memory(mpi
 
 
 @flows(8, policies=POLICIES)
-def test_a_descriptor_for_its_own_segment_is_all_that_a_rank_keeps(mpi, flow):
+def test_peers_cost_a_rank_no_descriptor(mpi, flow):
     """Peers' segments take none, once they are mapped: sixteen ranks need as many as two."""
     assert mpi.run("faults", "descriptors", 64, np=16, params=flow.params, time_limit=120).facts()["rounds"] == 20
 
@@ -42,12 +42,20 @@ def test_a_descriptor_for_its_own_segment_is_all_that_a_rank_keeps(mpi, flow):
 CRASHES = re.compile(r"signal (4|6|7|8|11)\b|Segmentation fault|Bus error|terminate called|Assertion")
 
 
-@pytest.mark.parametrize("whose, words", [("own", "cannot create a shared memory segment of"),
-                                          ("peers", "cannot open the mailbox of process")])
 @flows(8, policies=("dynamic", "lazy"))
-def test_no_descriptor_left_for_shared_memory_ends_in_an_error_that_names_it(mpi, flow, private_shm, whose, words):
+def test_no_descriptor_left_for_shared_memory_ends_in_an_error_that_names_it(mpi, flow, private_shm):
     shm = private_shm()
-    result = mpi.run_any("faults", "none_left", whose, np=2, params=flow.params, prefix=shm.enter)
+    result = mpi.run_any("faults", "none_left", np=2, params=flow.params, prefix=shm.enter)
     assert result.returncode != 0 and not CRASHES.search(result.output), str(result)
-    assert any(words in line and "Too many open files" in line for line in result.stderr.splitlines()), str(result)
+    assert any("cannot create a shared memory segment of" in line and "Too many open files" in line for line in result.stderr.splitlines()), str(result)
     assert_empty(shm)
+
+
+COLL = {"coll": "velo,basic,libnbc,inter,self"}
+
+
+@pytest.mark.parametrize("coll", [{}, COLL, {**COLL, "coll_velo_boards": 0}], ids=["no coll", "boards", "schedules"])
+@pytest.mark.parametrize("what", ["taken", pytest.param("jailed", marks=pytest.mark.skipif(os.geteuid() != 0, reason="chroot is for root"))])
+@flows(8, policies=("dynamic", "lazy"))
+def test_a_program_that_takes_all_descriptors_or_another_root_after_mpi_init_goes_on(mpi, flow, what, coll):
+    assert mpi.run("faults", what, np=3, params={**flow.params, **coll}).facts()["rounds"] == 9

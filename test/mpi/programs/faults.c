@@ -1,9 +1,11 @@
-/* What goes wrong around a program: faults rendezvous|fork|descriptors|none_left
+/* What goes wrong around a program: faults rendezvous|fork|descriptors|none_left|taken|jailed
  *   rendezvous        rank 0 sends messages of 8 MiB to rank 1 for ever; both tell their process numbers
  *   fork              between messages every rank forks a child that exits at once, one that runs a program, and one that
  *                     lives for a while after its parent's memory has changed
  *   descriptors N     all ranks talk with N descriptors at most
- *   none_left WHOSE   Velo finds no descriptor left when it opens the shared memory of this process (own) or of others (peers) */
+ *   none_left         Velo finds no descriptor left for the shared memory of this process
+ *   taken             after MPI_Init each rank takes all descriptors that are left, and only then they talk
+ *   jailed            likewise with an empty directory for its root */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +17,9 @@
 
 enum { kBytes = 8 << 20 };
 
-static int takes_flags; /* of open(): those of the calls that find no descriptor left */
+static bool none_left;
 
-/* In place of the C library's, for the calls of Velo's plugin: its own shared memory has no name (O_TMPFILE), that of peers is
- * opened for reading and writing. */
+/* In place of the C library's, for the calls of Velo's plugin: its own shared memory has no name (O_TMPFILE). */
 __attribute__((visibility("default"))) int open(const char* path, int flags, ...) {
     static int (*next)(const char*, int, ...);
     if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "open");
@@ -28,7 +29,7 @@ __attribute__((visibility("default"))) int open(const char* path, int flags, ...
     va_end(arguments);
     Dl_info caller;
     bool velo = dladdr(__builtin_return_address(0), &caller) != 0 && strstr(caller.dli_fname, "tl_velo.so") != NULL;
-    if (!velo || takes_flags == 0 || (flags & (O_TMPFILE | O_RDWR)) != takes_flags) return next(path, flags, mode);
+    if (!velo || !none_left || (flags & O_TMPFILE) != O_TMPFILE) return next(path, flags, mode);
     struct rlimit all, none;
     getrlimit(RLIMIT_NOFILE, &all);
     none = (struct rlimit){0, all.rlim_max};
@@ -94,19 +95,53 @@ static void few_descriptors(void) {
     if (my_rank == 0) printf("rounds=20\n");
 }
 
+static void take_descriptors(void) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 256;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit: %s", strerror(errno));
+    while (dup(0) >= 0) {
+    }
+    CHECK(errno == EMFILE, "dup: %s", strerror(errno));
+}
+
+static void enter_jail(void) {
+    char directory[] = "/tmp/velo-jail-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL && chdir(directory) == 0 && rmdir(directory) == 0 && chroot(".") == 0, "chroot: %s",
+          strerror(errno));
+}
+
+/* Nobody has talked before. */
+static void talk_late(void) {
+    static unsigned char data[4096];
+    for (int round = 0; round < 3 * ranks; ++round) {
+        const uint64_t seed = seed_of(round % ranks, (uint64_t)round, 0);
+        if (my_rank == round % ranks) pattern_fill(data, sizeof data, seed);
+        MPI_Bcast(data, sizeof data, MPI_BYTE, round % ranks, MPI_COMM_WORLD);
+        pattern_check(data, sizeof data, seed, "late");
+    }
+    static unsigned char out[100000], in[100000];
+    round_trip(out, in, 40, 0);
+    round_trip(out, in, (int)sizeof out, 1);
+    if (my_rank == 0) printf("rounds=%d\n", 3 * ranks);
+}
+
 int main(int argc, char** argv) {
     if (argc > 2 && strcmp(argv[1], "descriptors") == 0) {
         struct rlimit limit = {(rlim_t)atol(argv[2]), (rlim_t)atol(argv[2])};
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (argc > 2 && strcmp(argv[1], "none_left") == 0) {
-        takes_flags = strcmp(argv[2], "own") == 0 ? O_TMPFILE | O_RDWR : O_RDWR;
-    }
+    none_left = argc > 1 && strcmp(argv[1], "none_left") == 0;
     start(&argc, &argv);
     const char* what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "rendezvous") == 0) rendezvous();
     if (strcmp(what, "fork") == 0) forking();
     if (strcmp(what, "descriptors") == 0 || strcmp(what, "none_left") == 0) few_descriptors();
+    if (strcmp(what, "taken") == 0 || strcmp(what, "jailed") == 0) {
+        if (strcmp(what, "taken") == 0) take_descriptors();
+        else enter_jail();
+        talk_late();
+    }
     MPI_Finalize();
     return 0;
 }
