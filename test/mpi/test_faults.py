@@ -59,3 +59,9 @@ COLL = {"coll": "velo,basic,libnbc,inter,self"}
 @flows(8, policies=("dynamic", "lazy"))
 def test_a_program_that_takes_all_descriptors_or_another_root_after_mpi_init_goes_on(mpi, flow, what, coll):
     assert mpi.run("faults", what, np=3, params={**flow.params, **coll}).facts()["rounds"] == 9
+
+
+def test_where_the_mailbox_of_coll_velo_finds_no_room_the_error_says_whose_it_is(mpi, private_shm):
+    shm = private_shm("2m")
+    result = mpi.run_any("exchange", 1, 100, np=2, params=COLL, prefix=shm.enter)
+    assert result.returncode != 0 and "This is the second mailbox of each process, for coll velo" in result.stderr, str(result)

@@ -81,6 +81,10 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     if (VELO_OK != status && 0 != coll.slots_per_peer) {
         say_where_slots_were_set(error, error_bytes);
     }
+    if (VELO_ERR_RESOURCE == status) {
+        const size_t end = strlen(error);
+        snprintf(error + end, error_bytes - end, " This is the second mailbox of each process, for coll velo: without velo in --mca coll there is none.");
+    }
     return status;
 }
 
