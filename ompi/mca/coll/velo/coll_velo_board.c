@@ -228,11 +228,15 @@ void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_boa
     }
 }
 
+/* Of two members: what is longer goes faster as messages, near and far (mca_btl_velo/design/board.md, "Two members"). */
+enum { MOST_OF_TWO = 8192 };
+
 /* But for its form. */
-static bool is_for_board(const mca_coll_velo_call_t *call)
+static bool is_for_board(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
 {
+    const uint64_t bytes = call->request.bytes * call->blocks;
     return VELO_BOARD_NONE != call->on_board && NULL == call->request.algorithm &&
-           call->request.bytes * call->blocks <= mca_coll_velo_component.config.board_limit;
+           bytes <= mca_coll_velo_component.config.board_limit && (2 != module->size || bytes <= MOST_OF_TWO);
 }
 
 /* `most`: what it may need of a chunk for one run alone. Between two members a single copy takes less where that is
@@ -249,13 +253,13 @@ static uint64_t most_of_request(const mca_coll_velo_module_t *module, const mca_
 
 static bool is_for_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call, uint64_t most)
 {
-    return is_for_board(call) && velo_board_needs(call->on_board, &call->request, module->size) <= most;
+    return is_for_board(module, call) && velo_board_needs(call->on_board, &call->request, module->size) <= most;
 }
 
 velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
 {
     mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_WAITING];
-    if (!is_for_board(call)) {
+    if (!is_for_board(module, call)) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
