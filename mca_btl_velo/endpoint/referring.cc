@@ -19,8 +19,9 @@ constexpr std::size_t kPiece = 4096;
 
 }  // namespace
 
-// A process may end before its peer has read, and its outbox lives as long as a mapping: the peer, which is on
-// this node, must have one. What one was lent that has ended has come back, and nothing is lent to it any more.
+// A process may end before its peer has read, and its outbox lives as long as a mapping: the peer, which is
+// on this node, must have one. What one was lent that has ended has come back, and nothing is lent to it any
+// more.
 bool Engine::may_refer(Peer& peer) {
     if (peer.ending || peer.index >= remote_first_) return false;
     if (!peer.maps_us) peer.maps_us = mailbox_.reads(peer.index);
@@ -205,8 +206,7 @@ std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference
 void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const {
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
     peer.read_by_it.store(reference.read, std::memory_order_release);
-    if (config_.threads)
-        return;  // what others may be changing is not looked at
+    if (config_.threads) return;  // what others may be changing is not looked at
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);

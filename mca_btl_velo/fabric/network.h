@@ -25,7 +25,8 @@ struct NetworkConfig {
     bool limited;                 // the policy's Policy::limited()
     std::uint32_t refusal_limit;  // the policy's
     bool threads;
-    std::uint32_t patience_ms;  // how long a peer's kernel may answer nothing before the connection counts as lost
+    std::uint32_t
+        patience_ms;  // how long a peer's kernel may answer nothing before the connection counts as lost
 };
 
 // A burst of DATA packets that finds the mailbox empty, all that its sender sent before having been

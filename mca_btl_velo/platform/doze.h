@@ -23,8 +23,8 @@ constexpr std::uint32_t sleep_after(std::uint32_t empty_polls, std::uint32_t mos
     return std::min(kFirst << std::min(sleeps - std::min(sleeps, 1U), kMostDoublings), most);
 }
 
-// Whether somebody waits for the processor of this thread: it is offered. Where nobody does, to sleep helps none, and
-// whoever finds nothing because it works between its polls would lose the time.
+// Whether somebody waits for the processor of this thread: it is offered. Where nobody does, to sleep helps
+// none, and whoever finds nothing because it works between its polls would lose the time.
 bool processor_is_wanted();
 
 // What dozing takes besides loads and stores. A test that replays memory orders gives its own, with its Atom.

@@ -53,9 +53,9 @@ ProcPath owner_path(const FileAddress& address) {
     return path;
 }
 
-// What peers' files are opened with, which may be long after MPI_Init: /proc, as the program may have another root
-// by then, and a descriptor to give up for a moment, as it may have taken all others. Either may be the program's
-// by then, who closes what it has not opened.
+// What peers' files are opened with, which may be long after MPI_Init: /proc, as the program may have another
+// root by then, and a descriptor to give up for a moment, as it may have taken all others. Either may be the
+// program's by then, who closes what it has not opened.
 class Reserve {
  public:
     static Reserve& of_process() {
@@ -292,8 +292,8 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
     bool by_pid = openable_by_pid(address);
-    int fd = by_pid ? Reserve::of_process().open(owner_path(address))
-                    : open_by_name(file.address_, patience_ms);
+    int fd =
+        by_pid ? Reserve::of_process().open(owner_path(address)) : open_by_name(file.address_, patience_ms);
     if (fd < 0)
         fail_open(file.address_, by_pid ? owner_path(address).data() : published_path(file.address_), errno);
     file.fd_ = fd;
@@ -301,7 +301,8 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
     file.data_ = map(fd, bytes);
     file.bytes_ = bytes;
-    Reserve::of_process().close(std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
+    Reserve::of_process().close(
+        std::exchange(file.fd_, -1));  // the mapping is enough; the owner keeps its own descriptor
     return file;
 }
 

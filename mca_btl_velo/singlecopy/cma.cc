@@ -60,8 +60,8 @@ class Cma final : public Mechanism {
     }
 };
 
-// In a child without SIGCHLD, so that nobody else waits for it, and without a core file. Where no filter is in
-// force there is none.
+// In a child without SIGCHLD, so that nobody else waits for it, and without a core file. Where no filter is
+// in force there is none.
 bool kernel_kills() {
     constexpr int kFilter = 2;
     if (prctl(PR_GET_SECCOMP) != kFilter) return false;

@@ -283,7 +283,8 @@ TEST_F(SharedFileTest, a_limit_on_the_size_of_files_is_an_error_and_no_signal) {
     EXPECT_EQ(status, 0);
 }
 
-// In a child that has made a file of its own, and to which `action` happens then: twice, the file of another one.
+// In a child that has made a file of its own, and to which `action` happens then: twice, the file of another
+// one.
 template <typename Action>
 int opens_after(const std::string& directory, const FileAddress& address, Action action) {
     const pid_t child = fork();
@@ -306,19 +307,21 @@ int opens_after(const std::string& directory, const FileAddress& address, Action
 
 TEST_F(SharedFileTest, a_peer_is_opened_when_the_program_has_taken_all_descriptors) {
     Owner owner(directory_, true);
-    EXPECT_EQ(opens_after(directory_, owner.address(), [] {
-                  const rlimit limit{64, 64};
-                  setrlimit(RLIMIT_NOFILE, &limit);
-                  while (dup(0) >= 0) {
-                  }
-              }),
+    EXPECT_EQ(opens_after(directory_, owner.address(),
+                          [] {
+                              const rlimit limit{64, 64};
+                              setrlimit(RLIMIT_NOFILE, &limit);
+                              while (dup(0) >= 0) {
+                              }
+                          }),
               0);
 }
 
 TEST_F(SharedFileTest, a_peer_is_opened_when_the_program_has_another_root) {
     if (geteuid() != 0) GTEST_SKIP() << "chroot is for root";
     Owner owner(directory_, true);
-    EXPECT_EQ(opens_after(directory_, owner.address(), [this] { EXPECT_EQ(chroot(directory_.c_str()), 0); }), 0);
+    EXPECT_EQ(opens_after(directory_, owner.address(), [this] { EXPECT_EQ(chroot(directory_.c_str()), 0); }),
+              0);
 }
 
 TEST_F(SharedFileTest, a_full_or_missing_directory_is_named_together_with_the_size) {

@@ -1,6 +1,4 @@
 // Whether the other end of a connection still answers, by what its kernel tells.
-#include "fabric/ucx/connections.h"
-
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -9,6 +7,8 @@
 #include <unistd.h>
 
 #include <cstring>
+
+#include "fabric/ucx/connections.h"
 
 namespace velo::test {
 namespace {

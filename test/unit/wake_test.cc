@@ -19,7 +19,8 @@ namespace velo::test {
 namespace {
 
 // Where nothing else runs nobody would sleep.
-[[maybe_unused]] const bool kWanted = (endpoint::Engine::processor_is_wanted = [] { return true; }, true);
+[[maybe_unused]] const bool kWanted = (
+    endpoint::Engine::processor_is_wanted = [] { return true; }, true);
 
 // Says for a member that it sleeps, as it does itself before it does; nobody is asleep in these tests, so
 // that what counts is whether the word is taken back.

@@ -22,8 +22,8 @@ class Silence {
  public:
     using Time = std::chrono::milliseconds;
 
-    // `awaited`: at this look something is unacknowledged. `heard`: so long ago the last acknowledgement came.
-    // `gap`: since the last look.
+    // `awaited`: at this look something is unacknowledged. `heard`: so long ago the last acknowledgement
+    // came. `gap`: since the last look.
     void look(bool awaited, Time heard, Time gap) {
         lasted_ = awaited && heard >= gap ? lasted_ + std::min(gap, kMost) : Time{};
     }
@@ -41,8 +41,8 @@ class Connections {
     explicit Connections(Silence::Time patience) : patience_(patience) {}
 
     // Adds those of this process that UCX has made or accepted: the other end, or our own, has an IP address
-    // and a port that occur in the worker address of a peer, or in ours. `any_peer` tells whether the test that
-    // it is given holds for a known peer's address.
+    // and a port that occur in the worker address of a peer, or in ours. `any_peer` tells whether the test
+    // that it is given holds for a known peer's address.
     void find(WorkerAddress own,
               const std::function<bool(const std::function<bool(WorkerAddress)>&)>& any_peer);
 

@@ -172,8 +172,8 @@ class UcxNetwork final : public Network {
     } last_sender_;                 // of a parcel; a name stays whose it is, and UINT64_MAX is nobody's
     bool fragments_ = false;        // how data past the mailbox travels, see bulk.cc
     std::unique_ptr<Flight> next_;  // of a parcel of its own
-    std::vector<std::unique_ptr<Flight>> spares_;    // for the next sends
-    std::vector<Remote*> due_;                       // whose window has room again
+    std::vector<std::unique_ptr<Flight>> spares_;  // for the next sends
+    std::vector<Remote*> due_;                     // whose window has room again
     std::vector<Arrival> arrivals_;
     std::vector<Placed> placed_;
     std::vector<void*> sent_;

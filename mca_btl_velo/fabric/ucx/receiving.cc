@@ -167,11 +167,12 @@ void UcxNetwork::broke(Remote& remote, ucs_status_t status) {
 }
 
 std::string UcxNetwork::lost_text(const Remote& remote) const {
-    const std::string reason =
-        silent_ ? "it has answered nothing for " + std::to_string(config_.patience_ms / 1000) +
-                      " s (btl_velo_network_timeout)"
-                : ucs_status_string(static_cast<ucs_status_t>(remote.broken));
-    return "the connection to process " + process_text(remote.name) + " is lost: " + reason + ". The process or its node died, or the network between them failed";
+    const std::string reason = silent_ ? "it has answered nothing for " +
+                                             std::to_string(config_.patience_ms / 1000) +
+                                             " s (btl_velo_network_timeout)"
+                                       : ucs_status_string(static_cast<ucs_status_t>(remote.broken));
+    return "the connection to process " + process_text(remote.name) + " is lost: " + reason +
+           ". The process or its node died, or the network between them failed";
 }
 
 void UcxNetwork::check_lost() {
@@ -203,8 +204,7 @@ void UcxNetwork::look_at_connections() {
             });
         });
     }
-    silent_ |=
-        connections_.end_silent(std::chrono::duration_cast<Silence::Time>(now.time_since_epoch()));
+    silent_ |= connections_.end_silent(std::chrono::duration_cast<Silence::Time>(now.time_since_epoch()));
 }
 
 bool UcxNetwork::progress() {

@@ -467,7 +467,7 @@ _REFERENCE_ROWS = [
              "    if (here) outbox_.free_all(peer.lent);\n", "",
              _process("*ReaderTest.*", limit_s=30)),
     Mutation("an ended peer is lent chunks", _ENDPOINT + "referring.cc",
-             "    if (peer.ending) return false;\n", "", _process("*ReaderTest.*/limic", limit_s=30)),
+             "    if (peer.ending || peer.index >= remote_first_) return false;\n", "", _process("*ReaderTest.*/limic", limit_s=30)),
     Mutation("a message waits for a chunk", _ENDPOINT + "sending.cc",
              "            if (bytes) continue;\n", "            if (bytes) continue;\n            return false;\n",
              _unit("*ReferringTest.a_full_outbox_and_none_at_all_only_change_the_way/static", limit_s=60)),
