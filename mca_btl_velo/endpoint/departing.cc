@@ -87,6 +87,7 @@ bool Engine::bury(Peer& peer) {
         drop_queue(peer);
         assert_invariants();
     }
+    if (!transfers.empty()) tell_failed(peer, 0);
     for (const rma::Completion& transfer : transfers)
         transfer.done(transfer.argument, transfer.status, transfer.result);
     if (listener_ != nullptr) listener_->departed(peer);

@@ -150,6 +150,8 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     void reach(Peer& peer);
     // Stands for processes that have departed: what is sent to it is lost, and nothing comes of it.
     Peer& nobody() noexcept { return *nobody_; }
+    // Something with that peer has failed, by that errno or, 0, because it has ended.
+    void tell_failed(Peer& peer, int error) noexcept;
     bool threads() const { return config_.threads; }
     // Nothing moves any more; the upper layer has been told.
     bool failed() const { return failed_; }
@@ -371,6 +373,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
+    [[gnu::cold]] velo_status to_departed(Peer& peer) noexcept;
     velo_status single_copy(Peer& peer, rma::Direction direction, void* local, std::uint64_t remote,
                             std::size_t bytes, const rma::Completion& completion,
                             singlecopy::RemoteMemory& memory);
@@ -407,6 +410,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::vector<std::shared_ptr<void>> kept_;
     flow::PeerIndex arriving_ = 0;               // whose message the callback is given
     std::atomic<std::uint64_t> empty_polls_{0};  // written under the gate
+    std::atomic<bool> failures_told_{false};     // once
     std::uint32_t work_polls_ = 0;               // empty ones while something waits for room
     std::uint32_t slots_per_peer_ = 0, remote_slots_per_peer_ = 0;
     OptionalMutex mutex_;

@@ -1,9 +1,14 @@
 // RMA transfers: which way each takes, and the ones that two processes carry out together.
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
 
 #include "endpoint/engine.h"
 #include "platform/failure.h"
+#include "platform/process_identity.h"
 #include "platform/ticks.h"
 
 namespace velo::endpoint {
@@ -33,7 +38,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
                              std::size_t bytes, rma::Completion completion, By by) {
     std::unique_lock lock(mutex_);
     if (peer.departed) [[unlikely]]
-        return VELO_ERR_REMOTE;
+        return to_departed(peer);
     singlecopy::RemoteMemory* memory = rma_.memory_of(peer.index);
     if (memory == nullptr) {
         rma_.start(direction, peer.index, local, remote, bytes, completion);
@@ -69,9 +74,28 @@ velo_status Engine::single_copy(Peer& peer, rma::Direction direction, void* loca
         std::lock_guard lock(mutex_);
         --peer.copying;
     }
-    if (error != 0) return VELO_ERR_REMOTE;
+    if (error != 0) {
+        tell_failed(peer, error);
+        return VELO_ERR_REMOTE;
+    }
     completion.done(completion.argument, VELO_OK, 0);
     return VELO_OK;
+}
+
+// Whoever waits for it learns no more than that it has failed. Once: of a process that has ended, all fail.
+void Engine::tell_failed(Peer& peer, int error) noexcept {
+    if (failures_told_.exchange(true, std::memory_order_relaxed)) return;
+    std::array<char, 64> host{}, reason{};
+    (void)::gethostname(host.data(), host.size() - 1);
+    const bool ended = error == 0 || error == ESRCH || has_vanished(peer);
+    tell(config_, 0, "the transfer with process %s (rank %u of its job, on %s) has failed: %s",
+         platform::process_array(peer.name).data(), static_cast<unsigned>(peer.name), host.data(),
+         ended ? "it has ended" : ::strerror_r(error, reason.data(), reason.size()));
+}
+
+velo_status Engine::to_departed(Peer& peer) noexcept {
+    if (&peer != nobody_.get()) tell_failed(peer, 0);
+    return VELO_ERR_REMOTE;
 }
 
 velo_status Engine::get_together(std::unique_lock<OptionalMutex>& lock, Peer& peer, void* local,
@@ -221,6 +245,7 @@ void Engine::finish_shared_gets() {
             const bool complete = get.complete();
             if (!complete && !peers_.find(get.peer)->ending) return false;
             share_cells_.give_back(get.cell);
+            if (!complete || get.error != 0) tell_failed(*peers_.find(get.peer), get.error);
             done.push_back(get.completion);
             done.back().status = complete && get.error == 0 ? VELO_OK : VELO_ERR_REMOTE;
             return true;
@@ -287,7 +312,7 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
     bool late;
     {
         std::lock_guard lock(mutex_);
-        if (peer.departed) return VELO_ERR_REMOTE;
+        if (peer.departed) return to_departed(peer);
         late = peer.late;
         peer.crossing.got(bytes, peer.to_be_got > 0);
         if (number != 0) ++peer.copying;
@@ -309,7 +334,7 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
 velo_status Engine::atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                            std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion) {
     std::lock_guard lock(mutex_);
-    if (peer.departed) return VELO_ERR_REMOTE;
+    if (peer.departed) return to_departed(peer);
     return rma_.start_atomic(peer.index, operation, width, remote, operand, compare, completion);
 }
 

@@ -105,6 +105,7 @@ void Messenger::departed(Peer& peer) {
         share = Share();
         share.peeks = std::move(peeks);
     }
+    if (!unanswered.empty()) engine_.tell_failed(peer, 0);
     for (velo_message_send* send : unanswered) answered(send, VELO_ERR_REMOTE);
     if (hearer_ != nullptr) hearer_->departed(peer);
 }

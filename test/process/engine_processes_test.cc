@@ -62,6 +62,7 @@ class ProcessTest : public ::testing::Test {
         if (velo_progress(engine) == 0) sched_yield();
     }
 
+    static inline std::string last_line_;  // of the log
     struct Side {
         velo_engine* engine = nullptr;
         velo_peer* peer = nullptr;           // the first other one
@@ -111,7 +112,7 @@ class ProcessTest : public ::testing::Test {
         config.fatal = [](void* context, velo_status, const char*) {
             static_cast<Side*>(context)->broken = true;
         };
-        config.log = [](void*, int, const char*) {};
+        config.log = [](void*, int, const char* text) { last_line_ = text; };
         char error[512] = "";
         if (velo_engine_open(&config, &side.engine, error, sizeof error) != VELO_OK) die(error);
 
@@ -405,6 +406,7 @@ TEST_F(ProcessTest, a_get_ends_with_an_error_when_its_peer_is_killed_in_the_midd
     if (started < VELO_OK) outcome = started;
     for (int i = 0; i < 1'000'000 && outcome == VELO_QUEUED; ++i) progress(side.engine);
     EXPECT_EQ(outcome, VELO_ERR_REMOTE);
+    EXPECT_NE(last_line_.find("has failed: it has ended"), std::string::npos) << last_line_;
     EXPECT_EQ(std::count(target.begin(), target.end(), std::byte{7}), static_cast<std::ptrdiff_t>(stored));
     velo_engine_close(side.engine);
 }

@@ -1,6 +1,7 @@
 // RMA through the engine: by single copy and through the mailbox, any size, atomics, bad requests.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine_party.h"
@@ -114,6 +115,15 @@ TEST(SingleCopyTest, the_kernels_refusal_of_an_address_is_an_error_and_no_callba
     EXPECT_EQ(velo_get(party[0].engine, party[0].peers[1], local, 16, sizeof local, Outcome::done, &outcome),
               VELO_ERR_REMOTE);
     EXPECT_EQ(outcome.calls, 0);
+    const auto told = [&] {
+        return std::count_if(party[0].log.begin(), party[0].log.end(), [](const std::string& line) {
+            return line.find("(rank 101 of its job, on ") != std::string::npos &&
+                   line.find("has failed: ") != std::string::npos;
+        });
+    };
+    EXPECT_EQ(told(), 1);
+    velo_get(party[0].engine, party[0].peers[1], local, 16, sizeof local, Outcome::done, &outcome);
+    EXPECT_EQ(told(), 1) << "it is said once";
 }
 
 TEST(CloseTest, an_engine_with_transfers_under_way_closes_without_a_leak) {
