@@ -186,6 +186,18 @@ TEST_F(BoardDirectTest, blocks_are_read_from_their_giver_once_all_readers_have_t
     EXPECT_EQ(room.said(), "");
 }
 
+TEST_F(BoardDirectTest, unless_the_user_says_from_where_only_blocks_that_each_go_to_another_one_of_many_are) {
+    for (const std::uint32_t members : {2U, 3U}) {
+        const Direct direct({"cma", 0}, members);
+        const bool many = members == 3;
+        EXPECT_FALSE(direct.gives(VELO_BOARD_ALLTOALL, Direct::kLeast - 1));
+        EXPECT_EQ(direct.gives(VELO_BOARD_ALLTOALL, Direct::kLeast), many);
+        EXPECT_FALSE(direct.gives(VELO_BOARD_SCATTER, Direct::kLeastSpread - 1));
+        EXPECT_EQ(direct.gives(VELO_BOARD_SCATTER, Direct::kLeastSpread), many);
+        EXPECT_FALSE(direct.gives(VELO_BOARD_BCAST, 1U << 30));
+    }
+}
+
 TEST_F(BoardDirectTest, nothing_is_where_the_user_wants_no_single_copy_or_longer_blocks) {
     const Totals before = totals();
     for (const Direct::Choice& choice : {Direct::Choice{}, Direct::Choice{"cma", kBytes + 1}}) {
