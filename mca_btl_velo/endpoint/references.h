@@ -24,7 +24,6 @@ class References {
     // By reference goes what takes more packets than those allowed >> this: never, where all of them may go
     // in packets; where they would take more than half; always.
     unsigned shift() const { return shift_; }
-    bool by_half() const { return shift_ == kHalf; }
     // Bytes from which on a message goes by reference whatever the credits, where the table says so many.
     std::uint32_t from(std::size_t table) const {
         if (!possible_) return ~0U;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "endpoint/engine.h"
+#include "endpoint/telling.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
 #include "platform/ticks.h"
