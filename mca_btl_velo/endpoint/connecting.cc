@@ -120,7 +120,7 @@ void Engine::attach(Peer& peer, const fabric::shm::Address& address) {
         peer.link.open(peer.segment.limic_writer(), here - peer.segment.flow().total_peers());
     }
     peer.link.intercept(interceptor_);
-    peer.refer_from = references_.from(routes_.row(peer.distance.far()).reference_from);
+    peer.refer_from = routes_.reference_from(peer);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
                        !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
     peer.plain.store(plain, std::memory_order_relaxed);

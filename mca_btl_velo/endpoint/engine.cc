@@ -32,8 +32,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
       velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
             &statistics_.mailbox_high_water),
-      references_(config, outbox_.plan().chunks() > 0),
-      routes_(choose_routes(config, &routes_source_)),
+      routes_(config, outbox_.plan().chunks() > 0),
       peers_(mailbox_.directory_entries()),
       trace_(*velo_.policy),
       stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
@@ -77,7 +76,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
                    ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
                    ", single copy " + mechanisms_.description() + ", eager_limit " +
                    (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
-    description_ += ", routes " + routes_source_;
+    description_ += ", routes " + routes_.source();
     if (config.describe_locality) description_ += ", " + platform::describe_locality();
     if (remote_) {
         const flow::PolicyConfig& there = remote_->policy->config();
@@ -109,7 +108,7 @@ void Engine::sleep_with(Engine& other) {
 
 // Once for a node.
 void Engine::log_routes() const {
-    std::istringstream lines(routes_.ranges(routes::kUsualEagerBytes));
+    std::istringstream lines(routes_.table().ranges(routes::kUsualEagerBytes));
     for (std::string line; std::getline(lines, line);)
         config_.log(config_.context, 5, ("route " + line).c_str());
 }

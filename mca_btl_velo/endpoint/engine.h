@@ -21,7 +21,7 @@
 #include "endpoint/gate.h"
 #include "endpoint/incoming.h"
 #include "endpoint/peer_table.h"
-#include "endpoint/references.h"
+#include "endpoint/routes.h"
 #include "endpoint/stalls.h"
 #include "endpoint/telling.h"
 #include "endpoint/tracing.h"
@@ -34,8 +34,6 @@
 #include "platform/ticks.h"
 #include "rma/dual_copy.h"
 #include "rma/rma.h"
-#include "routes/sent_buffers.h"
-#include "routes/table.h"
 #include "types/engine.h"
 
 namespace velo::endpoint {
@@ -189,7 +187,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::uint32_t limic_peers() const { return limic_ ? config_.limic_peer_count : 0; }
     const Stalls<Peer>& stalls() const { return stalls_; }
     const Peer* known_peer(flow::PeerIndex index) const { return peers_.find(index); }
-    const routes::Table& routes() const { return routes_; }
+    const routes::Table& routes() const { return routes_.table(); }
     std::uint64_t peer_name(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
 
     static constexpr std::uint64_t kRestPolls = 3;
@@ -431,9 +429,7 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     std::vector<std::byte> copied_;  // once there is one
     std::size_t most_enclosed_;  // bytes of several messages that one REF stands for
     Domain velo_;
-    References references_;
-    std::string routes_source_;  // of routes_, for the log
-    routes::Table routes_;
+    Routes routes_;
     std::optional<Domain> limic_;
     // Peers on other nodes, if there are any; their indices follow those of the directory.
     std::optional<Domain> remote_;
@@ -464,7 +460,6 @@ class Engine final : private rma::Poster, private fabric::Receiver {
     rma::ShareCells share_cells_;
     std::vector<rma::SharedGet> shared_gets_;  // whose own part is done
     Deposits deposits_;
-    routes::SentBuffers sent_buffers_;
     std::deque<rma::Help> helps_;  // that peers have asked for
     BufferPool buffers_;
     std::vector<Peer*> stalled_;

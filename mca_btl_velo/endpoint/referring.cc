@@ -37,7 +37,7 @@ void Engine::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    peer.refer_from = references_.from(routes_.row(peer.distance.far()).reference_from);
+    peer.refer_from = routes_.reference_from(peer);
     tell(config_, 20, "process %s is %s", platform::process_array(peer.name).data(),
          peer.distance.far() ? "far: it shares no cache with this one" : "near");
 }
@@ -48,7 +48,7 @@ flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
     if (!may_refer(peer)) return {};
     if (peer.has_read_all()) outbox_.free_all(peer.lent);
     flow::Outbox::Chunk chunk;
-    if (References::rotates(peer, bytes, deposits_.is_provided())) chunk = take_in_turn(peer, bytes);
+    if (Routes::rotates(peer, bytes, deposits_.is_provided())) chunk = take_in_turn(peer, bytes);
     if (chunk.room == 0)
         chunk = outbox_.take(peer.lent, bytes, flow::Outbox::Reading::kInOrder,
                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -109,7 +109,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
         peer.kept =
-            References::rotates(peer, total, deposits_.is_provided()) ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
+            Routes::rotates(peer, total, deposits_.is_provided()) ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
         if (peer.kept.room == 0)
             peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
                                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -153,7 +153,7 @@ bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
         packets += wire::packets_in_run(total);
         ++count;
     }
-    if (allowed == 0 || count < 2 || packets <= references_.most_in_packets(peer, allowed)) return false;
+    if (allowed == 0 || count < 2 || packets <= routes_.most_in_packets(peer, allowed)) return false;
     const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
     if (chunk.room == 0) return false;
     const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);

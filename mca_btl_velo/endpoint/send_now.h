@@ -58,7 +58,7 @@ inline bool Engine::send_longer_if_plain(Peer& peer, std::uint8_t tag,
     if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
         !peer.queue.empty())
         return false;
-    if (References::takes(peer, total)) return send_referred_if_plain(peer, tag, message);
+    if (Routes::takes(peer, total)) return send_referred_if_plain(peer, tag, message);
     return send_run_if_plain(peer, tag, message);
 }
 
@@ -70,7 +70,7 @@ inline bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag,
     const auto count = static_cast<std::uint32_t>(packets);
     if (packets > (waited_for ? kLatencyFraming : kRateFraming).whole_packets ||
         !peer.link.direct().holds(count) || !peer.distance.passes() ||
-        !peer.ledger().take_if_plain(peer, count, references_.shift()))
+        !peer.ledger().take_if_plain(peer, count, routes_.shift()))
         return false;
     peer.link.direct().carry_plain_run(message, tag, count, waited_for);
     left_plainly(peer, count);

@@ -62,7 +62,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         const Manner manner = manner_of(peer, total);
         const std::uint64_t needed = manner.framing.packets_for(rest);
         if (needed > 1 && peer.distance.due()) look_at_distance(peer);
-        if (needed > 1 && references_.prefers(peer, rest, needed, packets_allowed(peer))) {
+        if (needed > 1 && routes_.prefers(peer, rest, needed, packets_allowed(peer))) {
             const auto bytes = refer(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
             send.sent += bytes.value_or(0);
             if (bytes) continue;
@@ -105,7 +105,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const Manner manner = manner_of(peer, total);
     const std::uint64_t needed = manner.framing.packets_for(total);
     if (peer.distance.due()) look_at_distance(peer);
-    if (references_.prefers(peer, total, needed, packets_allowed(peer)) &&
+    if (routes_.prefers(peer, total, needed, packets_allowed(peer)) &&
         refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
         return count_sent();
     if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;

@@ -49,8 +49,7 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     ++peer.copying;
     // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
     if (direction == rma::Direction::kGet && by == By::kFastest && !single_copy_only_ &&
-        routes_.row(peer.distance.far()).large(peer.crossing.bytes() > 0).both_copy(bytes) &&
-        !is_getting(peer) && peer.queue.empty() && peer.ledger().credits(peer) > 0)
+        routes_.both_copy(peer, bytes) && !is_getting(peer) && peer.queue.empty() && peer.ledger().credits(peer) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
@@ -287,11 +286,7 @@ std::uint64_t Engine::begin_deposit(Peer& peer, const void* data, std::size_t by
     deposits_.announce(peer);
     if (peer.index >= remote_first_ || single_copy_only_ || peer.departed || !may_refer(peer)) return 0;
     if (peer.distance.due()) look_at_distance(peer);
-    const bool cold = !sent_buffers_.again(data), both_ways = peer.crossing.bytes() > 0;
-    peer.crossing.pass();
-    if (!routes_.row(peer.distance.far()).large(both_ways).stages(bytes, cold) &&
-        rma_.memory_of(peer.index) != nullptr)
-        return 0;
+    if (!routes_.stages(peer, data, bytes) && rma_.memory_of(peer.index) != nullptr) return 0;
     return deposits_.begin(peer, data, bytes);
 }
 

@@ -203,24 +203,34 @@ unsigned again(std::size_t buffers, std::size_t bytes) {
     for (std::size_t i = 0; i < buffers; ++i)
         all.push_back(reinterpret_cast<const void*>(0x7f0000001040 + i * bytes));
     SentBuffers sent;
-    for (const void* buffer : all) sent.again(buffer);
+    for (const void* buffer : all) sent.again(buffer, bytes);
     unsigned found = 0;
-    for (const void* buffer : all) found += sent.again(buffer);
+    for (const void* buffer : all) found += sent.again(buffer, bytes);
     return found;
 }
 
 TEST(SentBuffersTest, one_is_new_once) {
     SentBuffers sent;
     int buffer[2]{};
-    EXPECT_FALSE(sent.again(&buffer[0]));
-    EXPECT_TRUE(sent.again(&buffer[0]));
-    EXPECT_FALSE(sent.again(&buffer[1])) << "another address in the same line";
+    EXPECT_FALSE(sent.again(&buffer[0], 1));
+    EXPECT_TRUE(sent.again(&buffer[0], 1));
+    EXPECT_FALSE(sent.again(&buffer[1], 1)) << "another address in the same line";
 }
 
 TEST(SentBuffersTest, sixteen_in_turn_are_found_again_and_hundreds_are_not) {
-    for (const std::size_t bytes : {64U, 4096U, 12'288U, 65'536U, 100'032U, 1U << 20, 4U << 20}) {
-        EXPECT_GE(again(16, bytes), 10U) << bytes;
-        EXPECT_LE(again(512, bytes), 3U) << bytes;
+    for (const std::size_t bytes : {64U, 4096U, 12'288U, 65'536U, 100'032U}) {
+        EXPECT_GE(again(16, bytes), 12U) << bytes;
+        EXPECT_LE(again(1024, bytes), 10U) << bytes;
+    }
+}
+
+TEST(SentBuffersTest, one_is_new_again_when_much_was_sent_from_others) {
+    const int one = 0, other = 0;
+    for (const bool more : {false, true}) {
+        SentBuffers sent;
+        sent.again(&one, 1);
+        sent.again(&other, SentBuffers::kLately + more);
+        EXPECT_EQ(sent.again(&one, 1), !more);
     }
 }
 

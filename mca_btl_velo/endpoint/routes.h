@@ -1,36 +1,47 @@
-// Which messages go by reference (flow/outbox.h): what would take more packets than credits allow, and of
-// what they allow the lengths that the table of routes says.
+// How a message to a process on this node goes: what the table of routes says for that process, and what has
+// to go by reference (flow/outbox.h) whatever it says, since it would take more packets than credits allow.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "endpoint/filling.h"
 #include "endpoint/peer.h"
+#include "endpoint/sizing.h"
+#include "routes/sent_buffers.h"
+#include "routes/table.h"
 #include "types/engine.h"
 #include "wire/packet.h"
 
 namespace velo::endpoint {
 
-class References {
+class Routes {
  public:
-    // `outbox`: there is one.
-    References(const velo_config& config, bool outbox)
-        : shift_(shift_of(config)), possible_(shift_ > 0 && outbox) {}
+    // `outbox`: there is one. Throws Failure.
+    Routes(const velo_config& config, bool outbox)
+        : shift_(shift_of(config)),
+          possible_(shift_ > 0 && outbox),
+          table_(choose_routes(config, &source_)) {}
 
-    bool possible() const { return possible_; }
+    const routes::Table& table() const { return table_; }
+    // Where the table comes from, for the log.
+    const std::string& source() const { return source_; }
+
+    // Of what goes at once.
+
     // By reference goes what takes more packets than those allowed >> this: never, where all of them may go
     // in packets; where they would take more than half; always.
     unsigned shift() const { return shift_; }
-    // Bytes from which on a message goes by reference whatever the credits, where the table says so many.
-    std::uint32_t from(std::size_t table) const {
+    // Bytes from which on a message to that peer goes by reference whatever the credits.
+    std::uint32_t reference_from(const Peer& peer) const {
         if (!possible_) return ~0U;
         if (shift_ == kAlways) return wire::kPayloadBytes + 1;
-        return static_cast<std::uint32_t>(std::min<std::size_t>(table, ~0U));
+        return static_cast<std::uint32_t>(
+            std::min<std::size_t>(table_.row(peer.distance.far()).reference_from, ~0U));
     }
-
     // Packets of several messages or one, with so many allowed.
     std::uint32_t most_in_packets(const Peer& peer, std::uint32_t allowed) const {
         return std::max(allowed >> shift_, peer.domain.always_in_packets);
@@ -48,7 +59,22 @@ class References {
         return bytes >= kLeastInTurn && peer.lent.chunks >= (provided ? kSomeUnread : kManyUnread);
     }
 
+    // Of what goes by rendezvous.
+
+    // Asked once for a message, by its sender.
+    bool stages(Peer& peer, const void* data, std::size_t bytes) {
+        const bool cold = !sent_buffers_.again(data, bytes);
+        const bool stages = large(peer).stages(bytes, cold);
+        peer.crossing.pass();
+        return stages;
+    }
+    // Where it is not staged, by its receiver.
+    bool both_copy(const Peer& peer, std::size_t bytes) const { return large(peer).both_copy(bytes); }
+
  private:
+    const routes::LargeLimits& large(const Peer& peer) const {
+        return table_.row(peer.distance.far()).large(peer.crossing.bytes() > 0);
+    }
     static constexpr unsigned kNever = 0, kHalf = 1, kAlways = 31;
     static unsigned shift_of(const velo_config& config) {
         const std::string_view choice = config.by_reference;
@@ -59,6 +85,9 @@ class References {
     static constexpr std::uint32_t kSomeUnread = 2, kManyUnread = 8;
     unsigned shift_;
     bool possible_;
+    std::string source_;  // before table_, which it is of
+    routes::Table table_;
+    routes::SentBuffers sent_buffers_;
 };
 
 }  // namespace velo::endpoint
