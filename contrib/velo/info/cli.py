@@ -18,11 +18,11 @@ _HERE = Path(sys.argv[0]).absolute().parent
 _OTHER_COMMANDS = ("velo-compare", "velo-goal", "velo-lab", "velo-mpi-bench", "velo-phases", "velo-pvars", "velo-sim", "velo-sim-plot",
                    "velo-trace", "velo-versus")
 EPILOG = """examples:
-  velo-info             what is there, what works, and what to put on the command line
-  velo-info --try       runs a job of two processes, too
-  velo-info --routes    how messages of each length go on this machine
-  velo-info --calibrate measures that, and keeps it for all later jobs
-  velo-info --json      the same for programs
+  velo-info               what is there, what works, and what to put on the command line
+  velo-info --try         runs a job of two processes, too
+  velo-info --routes      how messages of each length go on this machine
+  velo-info --calibrate   measures that, and keeps it for all later jobs
+  velo-info --json        the same for programs
 
 Everything is tried: one process reads another's memory, UCX is opened, a datagram goes to a group. Run it where the
 job will run: on a compute node, in the container. The exit status is 0 if the plugin can be used, and the job of --try,
