@@ -4,7 +4,7 @@
  *
  * prints the bytes and the microseconds of a message for each power of two. latency, bw and bibw do as OSU's programs of those
  * names, sendrecv and exchange as IMB's; touched: ping-pong of data that is written before and read behind; cold: windows of 16
- * from buffers of 32 MiB in turn; mixed: ping-pong of sizes up to twice as long. Repetitions are OSU's. */
+ * from buffers of 32 MiB in turn; mixed: ping-pong of half to one and a half times the size. Warm-up and repetitions are OSU's, a tenth above 256 KiB. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +116,8 @@ static int cold(int bytes, int repetition)
 {
     (void) repetition;
     static size_t at;
-    for (int i = 0; i < COLD_WINDOW; ++i) {
+    const int all = COLD_BYTES / bytes / 2, count = all < COLD_WINDOW ? all : COLD_WINDOW;
+    for (int i = 0; i < count; ++i) {
         if (0 == rank) {
             MPI_Isend(out + at, bytes, MPI_CHAR, other, 1, MPI_COMM_WORLD, &requests[i]);
         } else {
@@ -124,9 +125,9 @@ static int cold(int bytes, int repetition)
         }
         at = at + 2 * (size_t) bytes > COLD_BYTES ? 0 : at + bytes;
     }
-    MPI_Waitall(COLD_WINDOW, requests, statuses);
+    MPI_Waitall(count, requests, statuses);
     answer(1 == rank);
-    return COLD_WINDOW;
+    return count;
 }
 
 static int mixed(int bytes, int repetition)
@@ -158,7 +159,7 @@ int main(int count, char **words)
     while (count == 4 && pattern < sizeof(patterns) / sizeof(patterns[0]) && 0 != strcmp(patterns[pattern].name, words[1])) {
         ++pattern;
     }
-    if (4 != count || 2 != ranks || pattern == sizeof(patterns) / sizeof(patterns[0])) {
+    if (4 != count || 2 != ranks || atoi(words[2]) < 1 || pattern == sizeof(patterns) / sizeof(patterns[0])) {
         fprintf(stderr, "usage: two ranks of short_runs PATTERN SMALLEST LARGEST\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }

@@ -274,18 +274,23 @@ void velo_deposit_end(velo_peer* peer, uint64_t deposit) {
 }
 
 size_t velo_routes_text(const char* choice, char* text, size_t room) {
-    std::string told;
-    try {
-        std::string source;
-        const std::string processor = velo::routes::processor_name();
-        const auto table =
-            velo::routes::Table::choose(choice, velo::routes::calibration_file(), processor, &source);
-        told = source + "\n" + processor + "\n" + table.ranges(velo::routes::kUsualEagerBytes) + "\n" + table.text();
-    } catch (const std::exception& objection) {
-        told = objection.what();
-    }
-    if (room > 0) text[told.copy(text, room - 1)] = '\0';
-    return told.size();
+    std::size_t bytes = 0;
+    const auto tell = [&](std::string_view told) {
+        bytes = told.size();
+        if (room > 0) text[told.copy(text, room - 1)] = '\0';
+    };
+    (void)velo::contained(
+        [&] {
+            std::string source;
+            const std::string processor = velo::routes::processor_name();
+            const auto table =
+                velo::routes::Table::choose(choice, velo::routes::calibration_file(), processor, &source);
+            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::kUsualEagerBytes) + "\n" +
+                 table.text());
+            return VELO_OK;
+        },
+        [&](velo_status, const char* objection) { tell(objection); });
+    return bytes;
 }
 
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,

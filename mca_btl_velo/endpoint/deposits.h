@@ -71,7 +71,7 @@ class Deposits {
     };
     using Place = std::vector<UnderWay>::iterator;
 
-    static constexpr std::size_t kLeastDeposited = 8449, kMost = 64UL * 1024 * 1024;
+    static constexpr std::size_t kLeastDeposited = 4097, kMost = 64UL * 1024 * 1024;
 
     flow::DepositRings::Ring take(std::size_t bytes);
     std::size_t store(const UnderWay& deposit) const;

@@ -3,9 +3,9 @@
 //
 // Between cores that share a cache such a look takes 25 to 60 ns on some processors, 60 to 120 on others,
 // between cores that do not 110 and more, the reading of the clock included (design/by-reference.md): what
-// lies between changes nothing, and those who store try the other distance's way, too. Much can make a look
-// long, nothing makes one short: the shortest of a few counts. The system may move a process at any time, so
-// that the looks go on; a change is believed when it shows twice.
+// lies between changes nothing. Much can make a look long, nothing makes one short: the shortest of a few
+// counts. The system may move a process at any time, so that the looks go on; a change is believed when it
+// shows twice.
 //
 // Pure: the line, the clock and what follows from the answer are the user's.
 #pragma once

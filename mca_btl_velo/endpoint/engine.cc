@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "endpoint/sizing.h"
 #include "parameters/table.h"
@@ -108,9 +107,20 @@ void Engine::sleep_with(Engine& other) {
 
 // Once for a node.
 void Engine::log_routes() const {
-    std::istringstream lines(routes_.table().ranges(routes::kUsualEagerBytes));
-    for (std::string line; std::getline(lines, line);)
-        config_.log(config_.context, 5, ("route " + line).c_str());
+    if (routes_.source().find("is ignored") != std::string::npos)
+        config_.log(config_.context, 0, ("routes: " + routes_.source()).c_str());
+    if (single_copy_only_)
+        config_.log(config_.context, 5,
+                    "route: the reader copies long messages, as btl_velo_single_copy_mechanism names who, or as "
+                    "there are more processes than processors; the table is not asked for them");
+    if (outbox_.plan().chunks() == 0)
+        config_.log(config_.context, 5, "route: without an outbox nothing goes by reference or is staged");
+    const std::string ranges = routes_.table().ranges(routes::kUsualEagerBytes);
+    for (std::size_t at = 0; at < ranges.size();) {
+        const std::size_t end = ranges.find('\n', at);
+        config_.log(config_.context, 5, ("route " + ranges.substr(at, end - at)).c_str());
+        at = end + 1;
+    }
 }
 
 void Engine::open_nowhere() {

@@ -16,11 +16,11 @@ class SentBuffers {
     // as many as the largest second-level cache that was met.
     static constexpr std::uint64_t kLately = std::uint64_t{8} << 20;
 
-    // Whether a message was sent from there lately. One of so many bytes is now. A program with some 16
-    // buffers finds nearly all of them again.
+    // Whether a message was sent from there lately. One of so many bytes is now. Of 16
+    // buffers nearly all are found again.
     bool again(const void* buffer, std::size_t bytes) {
         const auto address = reinterpret_cast<std::uintptr_t>(buffer);
-        Place& place = places_[address / kGrain * kMix >> kShift];
+        Place& place = places_[(address ^ address >> kFold) / kGrain * kMix >> kShift];
         const bool known = place.address == address && sent_ - place.sent <= kLately;
         sent_ += bytes;
         place = {address, sent_};
@@ -33,6 +33,7 @@ class SentBuffers {
         std::uint64_t sent;  // by all messages up to that one
     };
     static constexpr unsigned kBits = 7, kShift = 64 - kBits;
+    static constexpr unsigned kFold = 13;  // strides of powers of two differ in the lower bits, too
     static constexpr std::uint64_t kGrain = 64, kMix = 0x9E3779B97F4A7C15;  // Fibonacci hashing
     std::array<Place, 1U << kBits> places_{};
     std::uint64_t sent_ = 0;

@@ -1,12 +1,14 @@
 #include "routes/table.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
-#include <vector>
+#include <system_error>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -38,13 +40,47 @@ bool is_zen(std::string_view processor) {
     return false;
 }
 
+// What ends before `end` of a text, which begins behind it from then on.
+std::string_view cut(std::string_view* text, std::string_view ends) {
+    const std::size_t end = text->find_first_of(ends);
+    const std::string_view first = text->substr(0, end);
+    text->remove_prefix(end == std::string_view::npos ? text->size() : end + 1);
+    return first;
+}
+
+// The next of the words between blanks; "" behind the last one.
+std::string_view next_word(std::string_view* text) {
+    while (!text->empty())
+        if (const std::string_view word = cut(text, " \t\r\n"); !word.empty()) return word;
+    return {};
+}
+
+// The file, or as much of it as no table has. Returns 0 or an errno.
+int read_file(const std::string& path, std::string* text) {
+    constexpr std::size_t kMost = 4096;
+    const int fd = path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return path.empty() ? ENOENT : errno;
+    text->resize(kMost);
+    const ssize_t bytes = read(fd, text->data(), kMost);
+    const int error = bytes < 0 ? errno : 0;
+    close(fd);
+    text->resize(bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
+    return error;
+}
+
+// As it is quoted in a message.
+std::string quoted(std::string_view word) {
+    constexpr std::size_t kMost = 40;
+    return "\"" + std::string(word.substr(0, kMost)) + (word.size() > kMost ? "...\"" : "\"");
+}
+
 std::size_t bytes_of(std::string_view word, std::string_view what) {
     if (word == "never") return kNever;
     std::size_t bytes = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), bytes);
     if (error != std::errc() || end != word.data() + word.size())
-        throw std::invalid_argument("\"" + std::string(what) + "\" is followed by \"" + std::string(word) +
-                                    "\" instead of a number of bytes or \"never\"");
+        throw std::invalid_argument(quoted(what) + " is followed by " + quoted(word) +
+                                    " instead of a number of bytes or \"never\"");
     return bytes;
 }
 
@@ -67,19 +103,20 @@ std::string row_text(const Row& row) {
            large(row.both_ways);
 }
 
-// Ranges of a message by rendezvous, each with who copies it.
-std::string large_ranges(const LargeLimits& its, std::size_t from, bool cold) {
+// Ranges of a message by rendezvous, which is longer than `eager_limit`, each with who copies it.
+std::string large_ranges(const LargeLimits& its, std::size_t eager_limit, bool cold) {
     std::string text;
-    const auto add = [&](std::size_t begin, std::size_t end, const char* route) {
-        if (begin >= end) return;
-        text += (text.empty() ? "" : ", ") + size_text(begin) +
-                (end == kNever ? " and more " : " to " + size_text(end) + " ") + route;
+    const auto add = [&text](const std::string& range, const char* route) {
+        text += (text.empty() ? "" : ", ") + range + " " + route;
     };
-    const std::size_t staged = cold ? its.cold_to : its.staged_to;
-    const std::size_t rest = std::max(from, staged == kNever ? kNever : staged == 0 ? 0 : staged);
-    add(from, std::max(from, staged), "staged");
-    add(rest, std::max(rest, its.both_from), "the reader copies");
-    if (its.both_from != kNever) add(std::max(rest, its.both_from), kNever, "both copy");
+    const std::size_t staged = std::max(eager_limit, cold ? its.cold_to : its.staged_to);
+    if (staged > eager_limit) add("up to " + size_text(staged), "staged");
+    if (its.both_from == kNever) {
+        add("longer", "the reader copies");
+        return text;
+    }
+    if (its.both_from > staged + 1) add("below " + size_text(its.both_from), "the reader copies");
+    add("longer", "both copy");
     return text;
 }
 
@@ -100,45 +137,49 @@ Table Table::built_in(std::string_view processor) {
 }
 
 // A word chooses what the numbers behind it are of: near or far, one way or both ways; without such a word
-// they are of all.
-Table Table::parse(std::string_view text) {
-    Table table = safe();
-    std::vector<Row*> rows{&table.near_, &table.far_};
-    bool one_way = true, both_ways = true;
-    std::istringstream words{std::string(text)};
-    const auto next = [&](const std::string& what) {
-        std::string word;
-        if (!(words >> word)) throw std::invalid_argument("nothing follows \"" + what + "\"");
+// they are of all. What is not named stays as in `base`.
+Table Table::parse(std::string_view text, const Table& base) {
+    Table table = base;
+    bool near = true, far = true, one_way = true, both_ways = true;
+    const auto next = [&](std::string_view what) {
+        const std::string_view word = next_word(&text);
+        if (word.empty()) throw std::invalid_argument("nothing follows " + quoted(what));
         return bytes_of(word, what);
     };
+    const auto most = [](std::size_t bytes) { return bytes == kNever ? 0 : bytes; };
+    const auto each_row = [&](auto&& change) {
+        if (near) change(table.near_);
+        if (far) change(table.far_);
+    };
     const auto set = [&](std::size_t LargeLimits::*limit, std::size_t bytes) {
-        for (Row* row : rows) {
-            if (one_way) row->one_way.*limit = bytes;
-            if (both_ways) row->both_ways.*limit = bytes;
-        }
+        each_row([&](Row& row) {
+            if (one_way) row.one_way.*limit = bytes;
+            if (both_ways) row.both_ways.*limit = bytes;
+        });
     };
     bool any = false;
-    for (std::string word; words >> word; any = true) {
+    for (std::string_view word; !(word = next_word(&text)).empty(); any = true) {
         if (word == "near" || word == "far") {
-            rows = {word == "near" ? &table.near_ : &table.far_};
+            near = word == "near";
+            far = !near;
             one_way = both_ways = true;
         } else if (word == "one-way" || word == "both-ways") {
             one_way = word == "one-way";
             both_ways = !one_way;
         } else if (word == "reference") {
             const std::size_t bytes = next(word);
-            for (Row* row : rows) row->reference_from = bytes;
+            each_row([bytes](Row& row) { row.reference_from = bytes; });
         } else if (word == "staged") {
-            const std::size_t bytes = next(word);
+            const std::size_t bytes = most(next(word));
             set(&LargeLimits::staged_to, bytes);
             set(&LargeLimits::cold_to, bytes);
         } else if (word == "cold") {
-            set(&LargeLimits::cold_to, next(word));
+            set(&LargeLimits::cold_to, most(next(word)));
         } else if (word == "both") {
             set(&LargeLimits::both_from, next(word));
         } else {
-            throw std::invalid_argument("\"" + word +
-                                        "\" is none of near, far, one-way, both-ways, reference, staged, "
+            throw std::invalid_argument(quoted(word) +
+                                        " is none of near, far, one-way, both-ways, reference, staged, "
                                         "cold, both");
         }
     }
@@ -154,25 +195,28 @@ Table Table::choose(std::string_view choice, const std::string& file, std::strin
     }
     if (choice != "auto") {
         *source = "btl_velo_routes";
-        return parse(choice);
+        return parse(choice, safe());
     }
     const bool known = is_zen(processor);
     *source = known ? "built in for this processor" : "safe values, this processor was not measured";
-    std::ifstream in(file);
-    if (file.empty() || !in) return built_in(processor);
     const auto ignored = [&](const std::string& why) {
         *source += "; \"" + file + "\" is ignored: " + why;
         return built_in(processor);
     };
-    std::string title, of;
-    if (!std::getline(in, title) || title != kCalibrationTitle || !std::getline(in, of) ||
-        !of.starts_with("processor "))
+    std::string text;
+    const int error = read_file(file, &text);
+    if (error == ENOENT) return built_in(processor);
+    if (error != 0) return ignored("it cannot be read, " + std::generic_category().message(error));
+    constexpr std::string_view kProcessor = "processor ", kEnd = "\nend\n";
+    std::string_view rest = text;
+    const std::string_view title = cut(&rest, "\n"), of = cut(&rest, "\n");
+    if (title != kCalibrationTitle || !of.starts_with(kProcessor) || !rest.ends_with(kEnd))
         return ignored("it is damaged, run velo-info --calibrate again");
-    if (of.substr(of.find(' ') + 1) != processor || processor.empty())
+    rest.remove_suffix(kEnd.size());
+    if (of.substr(kProcessor.size()) != processor || processor.empty())
         return ignored("it is of another processor, run velo-info --calibrate here");
     try {
-        const std::string rest{std::istreambuf_iterator<char>(in), {}};
-        const Table table = parse(rest);
+        const Table table = parse(rest, built_in(processor));
         *source = "calibrated, \"" + file + "\"";
         return table;
     } catch (const std::invalid_argument& damage) {
@@ -188,19 +232,20 @@ std::string Table::ranges(std::size_t eager_limit) const {
     std::string text;
     for (const bool far : {false, true}) {
         const Row& its = row(far);
-        const std::size_t reference = std::min(its.reference_from, eager_limit);
-        text += far ? "far, " : "near, ";
-        text += "up to " + size_text(reference) + " packets";
-        if (reference < eager_limit)
-            text += ", " + size_text(reference) + " to " + size_text(eager_limit) + " by reference";
-        text += "\n";
-        const char* const where = far ? "far, " : "near, ";
-        text += where + ("one way: " + large_ranges(its.one_way, eager_limit, false)) + "\n";
-        if (its.one_way.cold_to != its.one_way.staged_to)
-            text += where + ("one way, from buffers not sent from lately: " +
-                             large_ranges(its.one_way, eager_limit, true)) +
-                    "\n";
-        text += where + ("both ways at once: " + large_ranges(its.both_ways, eager_limit, false)) + "\n";
+        const std::string where = far ? "far" : "near";
+        const bool refers = its.reference_from <= eager_limit;
+        text += where + ", at once: " +
+                (refers ? "below " + size_text(its.reference_from) + " packets, up to " +
+                              size_text(eager_limit) + " by reference"
+                        : "up to " + size_text(eager_limit) + " packets") +
+                "\n";
+        for (const bool both : {false, true}) {
+            const LargeLimits& large = its.large(both);
+            const std::string how = where + (both ? ", both ways" : ", one way");
+            text += how + ": " + large_ranges(large, eager_limit, false) + "\n";
+            if (large.cold_to != large.staged_to)
+                text += how + ", buffers not sent from lately: " + large_ranges(large, eager_limit, true) + "\n";
+        }
     }
     return text;
 }

@@ -2,7 +2,7 @@
 // core is, and by whether both send to each other at the same time. It is computed once, when the engine
 // opens, and no message's time changes it; what changes in a run is which of its rows and columns is asked.
 //
-// Pure, but for `load`, which reads a file.
+// Pure, but for `choose`, which reads a file.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,9 @@ class Table {
     static Table safe();
     // Of a processor that was measured, by its name; else safe().
     static Table built_in(std::string_view processor);
-    // `text`: the lines of a table, see text(). Throws std::invalid_argument, which says what is wrong.
-    static Table parse(std::string_view text);
+    // `text`: the lines of a table, see text(); of what it does not name `base` says how it goes. Throws
+    // std::invalid_argument, which says what is wrong.
+    static Table parse(std::string_view text, const Table& base);
     // As a user chooses: "auto" (the calibration in `file` if it is of `processor`, else built_in), "safe", or
     // a text for parse. An unusable file is not an error; `source` says what was taken, and why.
     static Table choose(std::string_view choice, const std::string& file, std::string_view processor,
@@ -55,7 +56,7 @@ class Table {
     const Row& row(bool far) const { return far ? far_ : near_; }
     // As parse reads it: words and numbers of bytes, one line for each distance.
     std::string text() const;
-    // As a user reads it: ranges of bytes in words, one line for each distance and direction. eager_limit:
+    // As a user reads it: ranges of bytes in words, a line for each row and column. eager_limit:
     // bytes from which on a message goes by rendezvous.
     std::string ranges(std::size_t eager_limit) const;
 
@@ -63,7 +64,7 @@ class Table {
     Row near_, far_;
 };
 
-// First line of a calibration file, behind which stand "processor <name>" and a table.
+// First line of a calibration file; the next are "processor <name>", a table, and "end".
 inline constexpr std::string_view kCalibrationTitle = "velo routes 1";
 
 // What a calibration is good for: this processor, by maker, family and model. "" where that cannot be told.

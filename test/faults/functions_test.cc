@@ -865,6 +865,11 @@ const Case kWithoutMemory[] = {
          }
          return of(w.far);
      }},
+    {"velo_routes_text", "", nothing,
+     [](World&) {
+         char text[4096];
+         return of(velo_routes_text("auto", text, sizeof text) > 0 && std::strchr(text, '\n') != nullptr);
+     }},
     {"velo_deposit_begin", "", with_outbox,
      [](World& w) {
          w.begin_deposit();

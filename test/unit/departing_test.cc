@@ -28,17 +28,18 @@ void kill_and_wait(pid_t process) {
 
 }  // namespace
 
-// In place of the C library's, for the calls of the engine in this program.
-extern "C" int open(const char* path, int flags, ...) {
-    static const auto next = reinterpret_cast<int (*)(const char*, int, ...)>(dlsym(RTLD_NEXT, "open"));
+// In place of the C library's, for the calls of the engine in this program, which opens files of others below /proc.
+extern "C" int openat(int directory, const char* path, int flags, ...) {
+    static const auto next =
+        reinterpret_cast<int (*)(int, const char*, int, ...)>(dlsym(RTLD_NEXT, "openat"));
     va_list arguments;
     va_start(arguments, flags);
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    const std::string files = "/proc/" + std::to_string(ends_when_opened) + "/fd/";
+    const std::string files = std::to_string(ends_when_opened) + "/fd/";
     if (ends_when_opened != 0 && std::string_view(path).starts_with(files))
         kill_and_wait(std::exchange(ends_when_opened, 0));
-    return next(path, flags, mode);
+    return next(directory, path, flags, mode);
 }
 
 namespace velo::test {

@@ -526,6 +526,7 @@ TEST(EngineSetupTest, locality_is_shown_on_request_and_for_each_connection) {
     EXPECT_TRUE(text.find(", processor") != std::string::npos ||
                 text.find(", locality unknown") != std::string::npos)
         << text;
+    std::erase_if(party[0].log, [](const std::string& line) { return line.find("route ") == 0; });
     ASSERT_EQ(party[0].log.size(), 1U);
     EXPECT_NE(party[0].log[0].find("connected to process [0,101]: NUMA node "), std::string::npos)
         << party[0].log[0];

@@ -349,15 +349,15 @@ TEST(Referring, whatever_the_distance_the_data_arrive) {
     }
 }
 
-TEST(Referring, behind_four_that_have_not_been_read_the_next_lies_in_memory_that_goes_round) {
+TEST(Referring, behind_eight_that_have_not_been_read_the_next_lies_in_memory_that_goes_round) {
     PartyConfig config = config_of("static");
     config.slots_per_peer = 1000;
     Party party(config);
     for (unsigned i = 0; i < 40; ++i) party.send(0, 1, 1, pattern(2048, i));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 40U);
-    EXPECT_EQ(counter(party[0], "outbox_high_water"), 4 * kSmallest);
+    EXPECT_EQ(counter(party[0], "outbox_high_water"), 8 * kSmallest);
     party.send(0, 1, 1, pattern(2047, 40));
-    EXPECT_EQ(counter(party[0], "outbox_high_water"), 5 * kSmallest) << "too short";
+    EXPECT_EQ(counter(party[0], "outbox_high_water"), 9 * kSmallest) << "too short";
     party.settle();
     ASSERT_EQ(party[1].received.size(), 41U);
     for (unsigned i = 0; i < 41; ++i)

@@ -34,15 +34,15 @@ TEST(RoutesTable, a_word_says_what_the_numbers_behind_it_are_of) {
         {"far staged 7 cold 9", safe, row("never", "7 cold 9 both 65536", "7 cold 9 both never")},
         {"near both-ways both 5", row("never", "0 cold 131072 both 65536", "0 cold 0 both 5"), safe},
         {"one-way cold never both-ways both 0",
-         row("never", "0 cold never both 65536", "0 cold 0 both 0"),
-         row("never", "0 cold never both 65536", "0 cold 0 both 0")},
+         row("never", "0 cold 0 both 65536", "0 cold 0 both 0"),
+         row("never", "0 cold 0 both 65536", "0 cold 0 both 0")},
         {"near one-way cold 1 far both 2 reference 3",
          row("never", "0 cold 1 both 65536", "0 cold 0 both never"),
          row("3", "0 cold 131072 both 2", "0 cold 0 both 2")},
         {" near\n\treference   8\n", row("8", "0 cold 131072 both 65536", "0 cold 0 both never"), safe},
     };
     for (const auto& [text, near, far] : cases)
-        EXPECT_EQ(Table::parse(text).text(), "near " + near + "far " + far) << text;
+        EXPECT_EQ(Table::parse(text, Table::safe()).text(), "near " + near + "far " + far) << text;
 }
 
 TEST(RoutesTable, an_objection_names_the_word) {
@@ -58,9 +58,12 @@ TEST(RoutesTable, an_objection_names_the_word) {
         {"cold -1", "\"cold\" is followed by \"-1\" instead of a number of bytes or \"never\""},
         {"staged 99999999999999999999",
          "\"staged\" is followed by \"99999999999999999999\" instead of a number of bytes or \"never\""},
+        {"nearnearnearnearnearnearnearnearnearnearnear 5",
+         "\"nearnearnearnearnearnearnearnearnearnear...\" is none of near, far, one-way, both-ways, reference, "
+         "staged, cold, both"},
     };
     for (const auto& [text, objection] : cases) try {
-            Table::parse(text);
+            Table::parse(text, Table::safe());
             ADD_FAILURE() << text;
         } catch (const std::invalid_argument& caught) {
             EXPECT_STREQ(caught.what(), objection);
@@ -69,8 +72,8 @@ TEST(RoutesTable, an_objection_names_the_word) {
 
 TEST(RoutesTable, what_it_says_of_itself_it_reads_again) {
     for (const Table& table :
-         {Table::safe(), Table::built_in(kZen), Table::parse("near one-way both 7 far staged 9")})
-        EXPECT_EQ(Table::parse(table.text()).text(), table.text());
+         {Table::safe(), Table::built_in(kZen), Table::parse("near one-way both 7 far staged 9", Table::safe())})
+        EXPECT_EQ(Table::parse(table.text(), Table::safe()).text(), table.text());
 }
 
 TEST(RoutesTable, only_processors_that_were_measured_have_one_of_their_own) {
@@ -94,30 +97,28 @@ TEST(RoutesTable, limits_say_who_copies) {
 
 TEST(RoutesTable, ranges_are_told_in_words) {
     EXPECT_EQ(Table::safe().ranges(8448),
-              "near, up to 8448 B packets\n"
-              "near, one way: 8448 B to 64 KiB the reader copies, 64 KiB and more both copy\n"
-              "near, one way, from buffers not sent from lately: 8448 B to 128 KiB staged, 128 KiB and more "
-              "both copy\n"
-              "near, both ways at once: 8448 B and more the reader copies\n"
-              "far, up to 8448 B packets\n"
-              "far, one way: 8448 B to 64 KiB the reader copies, 64 KiB and more both copy\n"
-              "far, one way, from buffers not sent from lately: 8448 B to 128 KiB staged, 128 KiB and more "
-              "both copy\n"
-              "far, both ways at once: 8448 B and more the reader copies\n");
-    EXPECT_EQ(
-        Table::parse(
-            "near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways staged never "
-            "far reference 100 staged 5 both never")
-            .ranges(8192),
-        "near, up to 2 KiB packets, 2 KiB to 8 KiB by reference\n"
-        "near, one way: 8 KiB to 128 KiB staged, 128 KiB to 2 MiB the reader copies, 2 MiB and more both "
-        "copy\n"
-        "near, one way, from buffers not sent from lately: 8 KiB to 1 MiB staged, 1 MiB to 2 MiB the reader "
-        "copies, 2 MiB and more both copy\n"
-        "near, both ways at once: 8 KiB and more staged\n"
-        "far, up to 100 B packets, 100 B to 8 KiB by reference\n"
-        "far, one way: 8 KiB and more the reader copies\n"
-        "far, both ways at once: 8 KiB and more the reader copies\n");
+              "near, at once: up to 8448 B packets\n"
+              "near, one way: below 64 KiB the reader copies, longer both copy\n"
+              "near, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
+              "near, both ways: longer the reader copies\n"
+              "far, at once: up to 8448 B packets\n"
+              "far, one way: below 64 KiB the reader copies, longer both copy\n"
+              "far, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
+              "far, both ways: longer the reader copies\n");
+    EXPECT_EQ(Table::parse("near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways "
+                           "staged 67108864 far reference 100 staged 5 cold 9000 both never",
+                           Table::safe())
+                  .ranges(8192),
+              "near, at once: below 2 KiB packets, up to 8 KiB by reference\n"
+              "near, one way: up to 128 KiB staged, below 2 MiB the reader copies, longer both copy\n"
+              "near, one way, buffers not sent from lately: up to 1 MiB staged, below 2 MiB the reader "
+              "copies, longer both copy\n"
+              "near, both ways: up to 64 MiB staged, longer the reader copies\n"
+              "far, at once: below 100 B packets, up to 8 KiB by reference\n"
+              "far, one way: longer the reader copies\n"
+              "far, one way, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n"
+              "far, both ways: longer the reader copies\n"
+              "far, both ways, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n");
 }
 
 class RoutesChoiceTest : public ::testing::Test {
@@ -128,8 +129,8 @@ class RoutesChoiceTest : public ::testing::Test {
     void write(const std::string& text) { std::ofstream(file_) << text; }
 
     test::TemporaryDirectory directory_;
-    const std::string file_ = directory_.path() + "/routes", calibrated_ = Table::parse("staged 77").text();
-    const std::string good_ = std::string(kCalibrationTitle) + "\nprocessor " + kZen + "\n" + calibrated_;
+    const std::string file_ = directory_.path() + "/routes", calibrated_ = Table::parse("staged 77", Table::safe()).text();
+    const std::string good_ = std::string(kCalibrationTitle) + "\nprocessor " + kZen + "\n" + calibrated_ + "end\n";
     const std::string ignored_ = "built in for this processor; \"" + file_ + "\" is ignored: ";
     std::string source_;
 };
@@ -152,7 +153,7 @@ TEST_F(RoutesChoiceTest, what_the_user_says_comes_before_a_file) {
     write(good_);
     EXPECT_EQ(chosen("safe"), Table::safe().text());
     EXPECT_EQ(source_, "safe values");
-    EXPECT_EQ(chosen("far reference 5"), Table::parse("far reference 5").text());
+    EXPECT_EQ(chosen("far reference 5"), Table::parse("far reference 5", Table::safe()).text());
     EXPECT_EQ(source_, "btl_velo_routes");
     EXPECT_THROW(chosen("fast"), std::invalid_argument);
 }
@@ -165,14 +166,24 @@ TEST_F(RoutesChoiceTest, a_damaged_file_is_ignored_and_that_is_told) {
         EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
         EXPECT_EQ(source_, ignored_ + "it is damaged" + again) << damaged;
     }
-    write(good_ + "far");
-    EXPECT_EQ(chosen("auto"), calibrated_) << "a word without numbers says nothing";
-    write(good_ + " staged");
+    for (const std::size_t missing : {1U, 5U, 20U}) {
+        write(good_.substr(0, good_.size() - missing));
+        EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text()) << missing;
+        EXPECT_EQ(source_, ignored_ + "it is damaged" + again) << missing;
+    }
+    write(good_.substr(0, good_.size() - 4) + "staged\nend\n");
     EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
     EXPECT_EQ(source_, ignored_ + "nothing follows \"staged\"" + again);
-    write(good_.substr(0, good_.size() - calibrated_.size()));
-    EXPECT_EQ(chosen("auto"), Table::built_in(kZen).text());
-    EXPECT_EQ(source_, ignored_ + "it is empty" + again);
+}
+
+TEST_F(RoutesChoiceTest, of_what_a_file_does_not_name_the_processors_own_row_holds) {
+    write(std::string(kCalibrationTitle) + "\nprocessor " + kZen + "\nnear staged 77\nend\n");
+    EXPECT_EQ(chosen("auto"), Table::parse("near staged 77", Table::built_in(kZen)).text());
+}
+
+TEST_F(RoutesChoiceTest, a_file_that_cannot_be_read_is_told) {
+    EXPECT_EQ(Table::choose("auto", directory_.path(), kZen, &source_).text(), Table::built_in(kZen).text());
+    EXPECT_NE(source_.find("is ignored: it cannot be read, Is a directory"), std::string::npos) << source_;
 }
 
 TEST_F(RoutesChoiceTest, a_file_of_another_processor_is_ignored_and_that_is_told) {

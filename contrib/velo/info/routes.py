@@ -26,9 +26,10 @@ _LONG = {"staged": "staged 67108864 both never", "reader": "staged 0 both never"
 
 def file_path():
     """Where the plugin looks for the calibration. Raises Trouble."""
-    if named := os.environ.get("VELO_ROUTES_FILE"):
+    named = os.environ.get("VELO_ROUTES_FILE")
+    if named:
         return Path(named)
-    if not os.environ.get("HOME"):
+    if named == "" or not os.environ.get("HOME"):
         raise Trouble("there is neither HOME nor VELO_ROUTES_FILE: name a file for the calibration with one of them")
     return Path(os.environ["HOME"]) / ".velo" / "routes"
 
@@ -37,11 +38,8 @@ def file_text():
     return "VELO_ROUTES_FILE, or ~/.velo/routes"
 
 
-def _ask(plugin, choice, calibrated=True):
+def _ask(plugin, choice):
     def ask():
-        if not calibrated:
-            os.environ["VELO_ROUTES_FILE"] = ""
-            ctypes.CDLL(None).setenv(b"VELO_ROUTES_FILE", b"", 1)
         # What the component needs of Open MPI is loaded first, as mpirun's processes have it.
         for library in ("libopen-pal.so", "libopen-rte.so", "libmpi.so"):
             if found := next((path for name, path in plugin.libraries.items() if name.startswith(library)), None):
@@ -50,8 +48,8 @@ def _ask(plugin, choice, calibrated=True):
         told.restype = ctypes.c_size_t
         told.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
         room = ctypes.create_string_buffer(65536)
-        told(choice.encode(), room, len(room))
-        return room.value.decode()
+        told(os.fsencode(choice), room, len(room))
+        return room.value.decode(errors="replace")
 
     try:
         return apart(ask)
@@ -83,18 +81,20 @@ def calibrate(mpi, plugin):
     mpicc = beside(mpi.mpirun, "mpicc")
     if mpicc is None:
         raise Trouble(f"--calibrate needs mpicc beside {mpi.mpirun}; on Debian 12: apt-get install libopenmpi-dev")
-    with tempfile.TemporaryDirectory(prefix="velo-info-") as directory:
-        program = Compiler(directory).built(mpicc, _SOURCE)
-        run = _Runs(mpi.mpirun, program)
-        distance = "far" if run.is_far() else "near"
-        row = f"{distance} {_row(run)}"
-    # Of the other distance, which was not measured, what is built in.
-    built_in = _ask(plugin, "auto", calibrated=False).rpartition("\n\n")[2].splitlines()
-    table = "\n".join(row if line.startswith(distance + " ") else line for line in built_in)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + f".{os.getpid()}")
-    partial.write_text(f"{_TITLE}\nprocessor {processor}\n{table}\n", encoding="ascii")
-    partial.replace(path)
+    partial.touch()  # whatever is in its way shows before two minutes have passed
+    for name in [name for name in os.environ if name.startswith("OMPI_MCA_btl_velo_")]:
+        del os.environ[name]
+    try:
+        with tempfile.TemporaryDirectory(prefix="velo-info-") as directory:
+            run = _Runs(mpi.mpirun, Compiler(directory).built(mpicc, _SOURCE))
+            distance = "far" if run.is_far() else "near"
+            # Of the other distance, which is not measured, what is built in holds.
+            partial.write_text(f"{_TITLE}\nprocessor {processor}\n{distance} {_row(run)}\nend\n", encoding="ascii")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 class _Runs:

@@ -25,7 +25,6 @@ _OWN = ("latency", "bw", "bibw", "sendrecv", "exchange", "touched", "cold", "mix
 _OSU = ("osu_latency", "osu_bw", "osu_bibw")
 _IMB = ("PingPong", "Sendrecv", "Exchange")
 _COLUMN = {"PingPong": 2, "Sendrecv": 4, "Exchange": 4}
-# A difference of so much, or of so many microseconds, is none.
 REGRET_GOAL, REGRET_MEAN_GOAL, LEAD_GOAL, LEAD_MEAN_GOAL = 1.05, 1.02, 1.00, 0.75
 
 
@@ -43,7 +42,7 @@ class Bench:
         """Microseconds of a message by its bytes."""
         rows = [list(map(float, line.split())) for line in text.splitlines() if re.fullmatch(r"[\d.\s]+", line) and line.strip()]
         column = _COLUMN.get(self.name, 1)
-        found = {int(row[0]): row[column] for row in rows if len(row) > column and row[0] > 0}
+        found = {int(row[0]): row[column] for row in rows if len(row) > column and row[0] > 0 and row[column] > 0}
         return {size: size / value for size, value in found.items()} if self.name in ("osu_bw", "osu_bibw") else found
 
 

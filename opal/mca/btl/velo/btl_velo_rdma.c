@@ -73,7 +73,8 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
 {
     (void) btl;
     /* ob1 registers, then sends the message that tells of it: the data is stored behind that message. */
-    const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && NULL != endpoint->peer;
+    const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && !mca_btl_velo_is_own(endpoint) &&
+                         NULL != mca_btl_velo_peer(endpoint);
     mca_btl_base_registration_handle_t *handle =
         is_told && NULL == atomic_load(&endpoint->untold) ? malloc(sizeof(*handle)) : NULL;
     if (NULL == handle) {
