@@ -392,6 +392,11 @@ const Case kWithMemory[] = {
          velo_parameter_objection(velo_parameter_at(0), "bananas", w.error.data(), w.error.size());
          return of(std::strstr(w.error.data(), "must be") != nullptr);
      }},
+    {"velo_routes_text", "", nothing,
+     [](World&) {
+         char text[4096];
+         return of(velo_routes_text("auto", text, sizeof text) > 0 && std::strchr(text, '\n') != nullptr);
+     }},
     {"velo_engine_open", "", nothing,
      [](World& w) {
          const velo_config config = w.config_of(0);
@@ -786,6 +791,8 @@ const Case kWithMemory[] = {
 // and in these it asks for none.
 const Case kWithoutMemory[] = {
     {"velo_policy_name", "", nothing, [](World&) { return of(velo_policy_name(0) != nullptr); }},
+    {"velo_parameter_like", "", nothing,
+     [](World&) { return of(velo_parameter_like("btl_velo_slot_per_peer") != nullptr); }},
     {"velo_parameter_at", "", nothing, [](World&) { return of(velo_parameter_at(0) != nullptr); }},
     {"velo_parameter_permits", "", nothing,
      [](World&) { return of(velo_parameter_permits(velo_parameter_at(1), "0")); }},
@@ -864,11 +871,6 @@ const Case kWithoutMemory[] = {
              World::check(velo_send_now(w.us.other, 7, w.us.out.data(), 100, nullptr, 0));
          }
          return of(w.far);
-     }},
-    {"velo_routes_text", "", nothing,
-     [](World&) {
-         char text[4096];
-         return of(velo_routes_text("auto", text, sizeof text) > 0 && std::strchr(text, '\n') != nullptr);
      }},
     {"velo_deposit_begin", "", with_outbox,
      [](World& w) {
