@@ -115,7 +115,8 @@ void Engine::log_routes() const {
                     "there are more processes than processors; the table is not asked for them");
     if (outbox_.plan().chunks() == 0)
         config_.log(config_.context, 5, "route: without an outbox nothing goes by reference or is staged");
-    const std::string ranges = routes_.table().ranges(routes::kUsualEagerBytes);
+    const std::string ranges = routes_.table().ranges(
+        config_.eager_limit == 0 ? routes::kUsualEagerBytes : static_cast<std::size_t>(config_.eager_limit));
     for (std::size_t at = 0; at < ranges.size();) {
         const std::size_t end = ranges.find('\n', at);
         config_.log(config_.context, 5, ("route " + ranges.substr(at, end - at)).c_str());
