@@ -10,6 +10,8 @@ from .process import attempt, shell_line
 
 # Beside this package, in contrib/ as in share/velo.
 SOURCES = Path(__file__).resolve().parents[1] / "benchmark"
+# Messages as common benchmarks send them: few of each size.
+SHORT_RUNS = SOURCES.parent / "versus" / "short_runs.c"
 # -O3: loops that touch a message should cost what they cost in a tuned application. C++ through mpicc, which every MPI has.
 FLAGS = ("-x", "c++", "-std=c++20", "-O3", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", f"-I{SOURCES}")
 LIBRARIES = ("-lstdc++",)

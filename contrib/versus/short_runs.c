@@ -4,7 +4,8 @@
  *
  * prints the bytes and the microseconds of a message for each power of two. latency, bw and bibw do as OSU's programs of those
  * names, sendrecv and exchange as IMB's; touched: ping-pong of data that is written before and read behind; cold: windows of 16
- * from buffers of 32 MiB in turn; mixed: ping-pong of half to one and a half times the size. Warm-up and repetitions are OSU's, a tenth above 256 KiB. */
+ * from buffers of 32 MiB in turn; mixed: ping-pong of half to one and a half times the size. Warm-up and repetitions are OSU's, a
+ * tenth above 256 KiB. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

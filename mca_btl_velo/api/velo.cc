@@ -40,10 +40,13 @@ bool all_final(const std::vector<const velo::fabric::shm::SegmentHeader*>& segme
 
 void print_report(const Engine& engine) {
     const velo::flow::Policy& policy = engine.policy();
-    velo::report::Input input{engine.node_segments(), engine.slots_per_peer(),
+    velo::report::Input input{engine.node_segments(),
+                              engine.slots_per_peer(),
                               velo::flow::parameters_text(policy.name(), policy.config()),
-                              velo::parameters::values_json(engine.config()), engine.unmet_peer_bytes(),
-                              engine.config().remote_peer_count, velo::platform::host_name()};
+                              velo::parameters::values_json(engine.config()),
+                              engine.unmet_peer_bytes(),
+                              engine.config().remote_peer_count,
+                              velo::platform::host_name()};
     bool leader = input.segments.front()->owner == engine.name();
     if (!engine.asked_for_report() || !leader) return;
     auto deadline = std::chrono::steady_clock::now() + kReportPatience;

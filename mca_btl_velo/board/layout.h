@@ -130,8 +130,8 @@ struct Memory {
 
 // Of a member, written by nobody else. finished: all runs before that one, release, so that what it has read
 // may be overwritten. begun: Begun::pack, for those who ask whom they wait for, and what he is in. reads: a
-// bit for each member whose memory it can read, as it has tried. memory: of this one, from before it has published
-// anything.
+// bit for each member whose memory it can read, as it has tried. memory: of this one, from before it has
+// published anything.
 template <template <class> class Atom = std::atomic>
 struct alignas(kSpacing) Progress {
     Atom<std::uint64_t> finished;

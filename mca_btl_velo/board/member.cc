@@ -9,7 +9,6 @@
 #include "goal/combine.h"
 #include "platform/copy.h"
 #include "platform/failure.h"
-#include "platform/ticks.h"
 
 namespace velo::board {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "endpoint/telling.h"
 #include "platform/copy.h"
-#include "platform/ticks.h"
 
 namespace velo::endpoint {
 namespace {

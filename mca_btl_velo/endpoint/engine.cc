@@ -110,9 +110,10 @@ void Engine::log_routes() const {
     if (routes_.source().find("is ignored") != std::string::npos)
         config_.log(config_.context, 0, ("routes: " + routes_.source()).c_str());
     if (single_copy_only_)
-        config_.log(config_.context, 5,
-                    "route: the reader copies long messages, as btl_velo_single_copy_mechanism names who, or as "
-                    "there are more processes than processors; the table is not asked for them");
+        config_.log(
+            config_.context, 5,
+            "route: the reader copies long messages, as btl_velo_single_copy_mechanism names who, or as "
+            "there are more processes than processors; the table is not asked for them");
     if (outbox_.plan().chunks() == 0)
         config_.log(config_.context, 5, "route: without an outbox nothing goes by reference or is staged");
     const std::string ranges = routes_.table().ranges(

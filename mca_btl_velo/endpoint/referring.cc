@@ -108,8 +108,8 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     const bool again = all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
-        peer.kept =
-            Routes::rotates(peer, total, deposits_.is_provided()) ? take_in_turn(peer, total) : flow::Outbox::Chunk{};
+        peer.kept = Routes::rotates(peer, total, deposits_.is_provided()) ? take_in_turn(peer, total)
+                                                                          : flow::Outbox::Chunk{};
         if (peer.kept.room == 0)
             peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
                                              [this](std::uint32_t place) { return mailbox_.is_read(place); });

@@ -73,7 +73,7 @@ class Routes {
 
  private:
     const routes::LargeLimits& large(const Peer& peer) const {
-        return table_.row(peer.distance.far()).large(peer.crossing.bytes() > 0);
+        return table_.row(peer.distance.far()).large(peer.crossing.crosses());
     }
     static constexpr unsigned kNever = 0, kHalf = 1, kAlways = 31;
     static unsigned shift_of(const velo_config& config) {

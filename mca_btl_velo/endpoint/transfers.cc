@@ -10,7 +10,6 @@
 #include "endpoint/telling.h"
 #include "platform/failure.h"
 #include "platform/process_identity.h"
-#include "platform/ticks.h"
 
 namespace velo::endpoint {
 namespace {
@@ -49,7 +48,8 @@ velo_status Engine::transfer(Peer& peer, rma::Direction direction, void* local, 
     ++peer.copying;
     // Whose own get is under way does not help: each copies for itself then, and no line changes hands twice.
     if (direction == rma::Direction::kGet && by == By::kFastest && !single_copy_only_ &&
-        routes_.both_copy(peer, bytes) && !is_getting(peer) && peer.queue.empty() && peer.ledger().credits(peer) > 0)
+        routes_.both_copy(peer, bytes) && !is_getting(peer) && peer.queue.empty() &&
+        peer.ledger().credits(peer) > 0)
         return get_together(lock, peer, local, remote, bytes, completion, *memory);
     lock.unlock();
     await_shared_gets();
@@ -310,7 +310,7 @@ velo_status Engine::transfer_deposited(Peer& peer, std::uint32_t deposit, void* 
         std::lock_guard lock(mutex_);
         if (peer.departed) return to_departed(peer);
         late = peer.late;
-        peer.crossing.got(bytes, peer.to_be_got > 0);
+        peer.crossing.got(peer.to_be_got > 0);
         if (number != 0) ++peer.copying;
     }
     if (number != 0) {

@@ -244,7 +244,8 @@ std::string Table::ranges(std::size_t eager_limit) const {
             const std::string how = where + (both ? ", both ways" : ", one way");
             text += how + ": " + large_ranges(large, eager_limit, false) + "\n";
             if (large.cold_to != large.staged_to)
-                text += how + ", buffers not sent from lately: " + large_ranges(large, eager_limit, true) + "\n";
+                text +=
+                    how + ", buffers not sent from lately: " + large_ranges(large, eager_limit, true) + "\n";
         }
     }
     return text;

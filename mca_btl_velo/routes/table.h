@@ -48,8 +48,8 @@ class Table {
     // `text`: the lines of a table, see text(); of what it does not name `base` says how it goes. Throws
     // std::invalid_argument, which says what is wrong.
     static Table parse(std::string_view text, const Table& base);
-    // As a user chooses: "auto" (the calibration in `file` if it is of `processor`, else built_in), "safe", or
-    // a text for parse. An unusable file is not an error; `source` says what was taken, and why.
+    // As a user chooses: "auto" (the calibration in `file` if it is of `processor`, else built_in), "safe",
+    // or a text for parse. An unusable file is not an error; `source` says what was taken, and why.
     static Table choose(std::string_view choice, const std::string& file, std::string_view processor,
                         std::string* source);
 

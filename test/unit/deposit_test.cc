@@ -358,7 +358,7 @@ class RoutesOfDataTest : public ::testing::Test {
         for (const std::size_t rank : {0U, 1U})
             if (limits.far) move_far(party[rank], 1 - rank);
         for (const std::size_t rank : {0U, 1U})
-            if (limits.both_ways) party[rank].peers[1 - rank]->crossing.got(9000, true);
+            if (limits.both_ways) party[rank].peers[1 - rank]->crossing.got(true);
     }
     static bool is_staged(Party& party, const char* data, std::size_t bytes) {
         const std::uint64_t deposit = velo_deposit_begin(party[0].peers[1], data, bytes);

@@ -33,8 +33,7 @@ TEST(RoutesTable, a_word_says_what_the_numbers_behind_it_are_of) {
          row("never", "7 cold 7 both 65536", "7 cold 7 both never")},
         {"far staged 7 cold 9", safe, row("never", "7 cold 9 both 65536", "7 cold 9 both never")},
         {"near both-ways both 5", row("never", "0 cold 131072 both 65536", "0 cold 0 both 5"), safe},
-        {"one-way cold never both-ways both 0",
-         row("never", "0 cold 0 both 65536", "0 cold 0 both 0"),
+        {"one-way cold never both-ways both 0", row("never", "0 cold 0 both 65536", "0 cold 0 both 0"),
          row("never", "0 cold 0 both 65536", "0 cold 0 both 0")},
         {"near one-way cold 1 far both 2 reference 3",
          row("never", "0 cold 1 both 65536", "0 cold 0 both never"),
@@ -59,7 +58,8 @@ TEST(RoutesTable, an_objection_names_the_word) {
         {"staged 99999999999999999999",
          "\"staged\" is followed by \"99999999999999999999\" instead of a number of bytes or \"never\""},
         {"nearnearnearnearnearnearnearnearnearnearnear 5",
-         "\"nearnearnearnearnearnearnearnearnearnear...\" is none of near, far, one-way, both-ways, reference, "
+         "\"nearnearnearnearnearnearnearnearnearnear...\" is none of near, far, one-way, both-ways, "
+         "reference, "
          "staged, cold, both"},
     };
     for (const auto& [text, objection] : cases) try {
@@ -71,8 +71,8 @@ TEST(RoutesTable, an_objection_names_the_word) {
 }
 
 TEST(RoutesTable, what_it_says_of_itself_it_reads_again) {
-    for (const Table& table :
-         {Table::safe(), Table::built_in(kZen), Table::parse("near one-way both 7 far staged 9", Table::safe())})
+    for (const Table& table : {Table::safe(), Table::built_in(kZen),
+                               Table::parse("near one-way both 7 far staged 9", Table::safe())})
         EXPECT_EQ(Table::parse(table.text(), Table::safe()).text(), table.text());
 }
 
@@ -105,20 +105,21 @@ TEST(RoutesTable, ranges_are_told_in_words) {
               "far, one way: below 64 KiB the reader copies, longer both copy\n"
               "far, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
               "far, both ways: longer the reader copies\n");
-    EXPECT_EQ(Table::parse("near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways "
-                           "staged 67108864 far reference 100 staged 5 cold 9000 both never",
-                           Table::safe())
-                  .ranges(8192),
-              "near, at once: below 2 KiB packets, up to 8 KiB by reference\n"
-              "near, one way: up to 128 KiB staged, below 2 MiB the reader copies, longer both copy\n"
-              "near, one way, buffers not sent from lately: up to 1 MiB staged, below 2 MiB the reader "
-              "copies, longer both copy\n"
-              "near, both ways: up to 64 MiB staged, longer the reader copies\n"
-              "far, at once: below 100 B packets, up to 8 KiB by reference\n"
-              "far, one way: longer the reader copies\n"
-              "far, one way, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n"
-              "far, both ways: longer the reader copies\n"
-              "far, both ways, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n");
+    EXPECT_EQ(
+        Table::parse("near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways "
+                     "staged 67108864 far reference 100 staged 5 cold 9000 both never",
+                     Table::safe())
+            .ranges(8192),
+        "near, at once: below 2 KiB packets, up to 8 KiB by reference\n"
+        "near, one way: up to 128 KiB staged, below 2 MiB the reader copies, longer both copy\n"
+        "near, one way, buffers not sent from lately: up to 1 MiB staged, below 2 MiB the reader "
+        "copies, longer both copy\n"
+        "near, both ways: up to 64 MiB staged, longer the reader copies\n"
+        "far, at once: below 100 B packets, up to 8 KiB by reference\n"
+        "far, one way: longer the reader copies\n"
+        "far, one way, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n"
+        "far, both ways: longer the reader copies\n"
+        "far, both ways, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n");
 }
 
 class RoutesChoiceTest : public ::testing::Test {
@@ -129,8 +130,10 @@ class RoutesChoiceTest : public ::testing::Test {
     void write(const std::string& text) { std::ofstream(file_) << text; }
 
     test::TemporaryDirectory directory_;
-    const std::string file_ = directory_.path() + "/routes", calibrated_ = Table::parse("staged 77", Table::safe()).text();
-    const std::string good_ = std::string(kCalibrationTitle) + "\nprocessor " + kZen + "\n" + calibrated_ + "end\n";
+    const std::string file_ = directory_.path() + "/routes",
+                      calibrated_ = Table::parse("staged 77", Table::safe()).text();
+    const std::string good_ =
+        std::string(kCalibrationTitle) + "\nprocessor " + kZen + "\n" + calibrated_ + "end\n";
     const std::string ignored_ = "built in for this processor; \"" + file_ + "\" is ignored: ";
     std::string source_;
 };

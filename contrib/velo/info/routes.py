@@ -8,12 +8,11 @@ import tempfile
 from pathlib import Path
 
 from ..command import Trouble
-from ..measuring import Compiler
+from ..measuring import SHORT_RUNS, Compiler
 from ..process import attempt, mca_words
 from ..programs import beside
 from .apart import Refused, apart
 
-_SOURCE = Path(__file__).resolve().parents[2] / "versus" / "short_runs.c"
 _TITLE = "velo routes 1"
 _SECONDS, _ROUNDS = 60, 3
 _EAGER = (512, 8192)
@@ -88,7 +87,7 @@ def calibrate(mpi, plugin):
         del os.environ[name]
     try:
         with tempfile.TemporaryDirectory(prefix="velo-info-") as directory:
-            run = _Runs(mpi.mpirun, Compiler(directory).built(mpicc, _SOURCE))
+            run = _Runs(mpi.mpirun, Compiler(directory).built(mpicc, SHORT_RUNS))
             distance = "far" if run.is_far() else "near"
             # Of the other distance, which is not measured, what is built in holds.
             partial.write_text(f"{_TITLE}\nprocessor {processor}\n{distance} {_row(run)}\nend\n", encoding="ascii")

@@ -5,14 +5,13 @@ import re
 import shutil
 import statistics
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ..grid import grid_text
+from ..measuring import SHORT_RUNS
 from ..process import attempt
 from ..progress import Progress
 from ..rounds import interleaved
 
-_SOURCE = Path(__file__).resolve().parents[2] / "versus" / "short_runs.c"
 _SMALLEST, _LARGEST = 8, 1 << 22
 # Settings that send each message of a length the same way. --regret holds the default against the best of them.
 FIXED = {
@@ -82,7 +81,7 @@ def measure(contestants, rounds, compiler, timeout):
             progress.starting(f"{run.setup.name}, {run.case.name}, round {run.round + 1}")
             if (run.setup.name, run.case.name) in failures:
                 continue
-            finished, failure = attempt(run.case.command(run.setup, compiler.built(run.setup.mpicc, _SOURCE)), timeout)
+            finished, failure = attempt(run.case.command(run.setup, compiler.built(run.setup.mpicc, SHORT_RUNS)), timeout)
             if failure:
                 failures[run.setup.name, run.case.name] = f"{failure}\n{finished.tail()}"
                 continue

@@ -185,7 +185,7 @@ _ENGINE_ROWS = [
              "cold = !sent_buffers_.again(data, bytes)", "cold = false && !sent_buffers_.again(data, bytes)",
              _unit("RoutesOfDataTest.what_is_staged*")),
     Mutation("what crosses goes as what does not", _ENDPOINT + "routes.h",
-             "large(peer.crossing.bytes() > 0)", "large(false)", _unit("RoutesOfDataTest.what_is_staged*")),
+             "large(peer.crossing.crosses())", "large(false)", _unit("RoutesOfDataTest.what_is_staged*")),
     Mutation("what nobody reads out of its owner's memory is not staged", _ENDPOINT + "transfers.cc",
              "bytes) && rma_.memory_of(peer.index) != nullptr) return 0;", "bytes)) return 0;",
              _unit("RoutesOfDataTest.everything_is_staged*")),
