@@ -1,6 +1,7 @@
 /* The coll component "velo": thin glue between MPI's collective operations and schedules behind
- * api/velo_goal.h, in communicators whose processes are one group of one job. One file per concern: component, module, peers, multicast, calls (the operations),
- * neighbours, buffers (data types), types (reductions), board, request. */
+ * api/velo_goal.h, in communicators whose processes are one group of one job. One file per concern,
+ * none of which calls one that calls it: component, module, calls (the operations), run, board, multicast, request, peers, types
+ * (reductions), buffers (data types), neighbours, state. */
 #ifndef MCA_COLL_VELO_H
 #define MCA_COLL_VELO_H
 
@@ -16,24 +17,26 @@
 
 BEGIN_C_DECLS
 
-typedef struct mca_coll_velo_component_t {
-    mca_coll_base_component_t super;
-    velo_coll_config config;    /* the parameters */
-    velo_performer *performer;  /* NULL: not in use */
+OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_velo_component;
+
+/* While the component is open. */
+typedef struct mca_coll_velo_t {
+    velo_coll_config config;           /* the parameters; since they were registered */
+    velo_performer *performer;         /* NULL: not in use */
+    const mca_base_component_t *names; /* of the component */
     opal_free_list_t requests;
-} mca_coll_velo_component_t;
+} mca_coll_velo_t;
+extern mca_coll_velo_t mca_coll_velo;
 
-OMPI_DECLSPEC extern mca_coll_velo_component_t mca_coll_velo_component;
-
-/* Calls that wait and those that give a request count their runs apart: Open MPI itself asks for requests
- * within progress (MPI_Comm_idup), at some members before a call that waits and at others after it. */
+/* Blocking calls and requests count their runs apart: Open MPI starts requests of its own within progress
+ * (MPI_Comm_idup), before a blocking call at some members and after it at others. */
 typedef enum mca_coll_velo_sequence_t {
     MCA_COLL_VELO_WAITING,
     MCA_COLL_VELO_REQUESTS,
     MCA_COLL_VELO_SEQUENCES,
 } mca_coll_velo_sequence_t;
 
-/* Of a communicator: for its calls that wait, for its requests, or for a persistent one alone. */
+/* A board of a communicator: for its blocking calls, for its requests, or for one persistent request. */
 typedef struct mca_coll_velo_board_t {
     bool is_open;      /* it was asked for */
     bool has_place;    /* in the communicator's store: this one, board or not */
@@ -46,7 +49,8 @@ typedef struct mca_coll_velo_board_t {
 /* Of a communicator. Requests that are under way keep it. */
 typedef struct mca_coll_velo_module_t {
     mca_coll_base_module_t super;
-    mca_coll_base_comm_coll_t previous; /* what serves the communicator without this module; we keep the modules that we use */
+    /* the functions that this module has replaced; it keeps a reference to their modules */
+    mca_coll_base_comm_coll_t previous;
     bool enabled;
     uint32_t id, rank, size;
     ompi_communicator_t* comm;
@@ -61,7 +65,7 @@ typedef struct mca_coll_velo_module_t {
     velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
     atomic_int under_way;                             /* requests */
     uint32_t
-        on_node; /* ranks of a node, of a communicator whose nodes are reached by multicast; 0: it has none */
+        on_node; /* ranks per node if the communicator multicasts between nodes; 0: it does not */
 } mca_coll_velo_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_module_t);
 
@@ -84,7 +88,7 @@ typedef struct mca_coll_velo_buffer_t {
     size_t length;                        /* of ours */
 } mca_coll_velo_buffer_t;
 
-/* Of a reduction that MPI's own function for the operation and type computes, or the user's. */
+/* Operator and type of a reduction that MPI, or a function of the user, computes. */
 typedef struct mca_coll_velo_operands_t {
     ompi_op_t *op;
     ompi_datatype_t *type;
@@ -116,12 +120,11 @@ typedef struct mca_coll_velo_request_t {
 } mca_coll_velo_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_request_t);
 
-/* component: logs a failure, once if it goes on; a code of MPI, which the status of a request takes as it is */
+/* state: logs a failure, once if the operation goes on. Returns an MPI error code for the status of a request. */
 int mca_coll_velo_report(mca_coll_velo_module_t *module, velo_goal_result result);
 
 /* module */
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
-velo_goal_group* mca_coll_velo_group(mca_coll_velo_module_t* module, mca_coll_velo_sequence_t sequence);
 
 /* multicast */
 #define MCA_COLL_VELO_MULTICAST_UNKNOWN UINT32_MAX
@@ -139,9 +142,9 @@ void mca_coll_velo_forget_multicast(void);
 void mca_coll_velo_multicast(mca_coll_velo_module_t* module, velo_goal_request* request);
 
 /* peers */
-void mca_coll_velo_publish(void);
+void mca_coll_velo_publish(const mca_coll_velo_place_t *place);
 void mca_coll_velo_place_of(uint32_t process, mca_coll_velo_place_t* place);
-velo_peer *mca_coll_velo_reach(void *module, uint32_t rank);
+velo_goal_group* mca_coll_velo_group(mca_coll_velo_module_t* module, mca_coll_velo_sequence_t sequence);
 
 /* calls */
 void mca_coll_velo_offer(mca_coll_base_module_t *module);
@@ -152,14 +155,14 @@ void mca_coll_velo_drop_previous(mca_coll_velo_module_t *module);
 
 /* neighbours: how many send to this process, and are sent to */
 void mca_coll_velo_neighbours(ompi_communicator_t* comm, uint32_t* sources, uint32_t* targets);
-/* The peers and tags of so many blocks, and no part for those that are nobody. */
+/* Sets peer and tag of each block; MPI_PROC_NULL gets no part. */
 void mca_coll_velo_address(ompi_communicator_t* comm, mca_coll_velo_buffer_t* buffer, bool to_targets);
 
 /* buffers: first so many parts, to be filled in */
 bool mca_coll_velo_divide(mca_coll_velo_buffer_t* buffer, uint32_t count);
 /* Where each block will be. */
 void mca_coll_velo_lay_out(mca_coll_velo_buffer_t* buffer);
-/* That it is used as it is: it has one part, without gaps. True: `bytes` is set, and nothing else has to be done with it. */
+/* True: the buffer is used in place (one part, no gaps), `bytes` is set, and nothing else is to be done. */
 static inline bool mca_coll_velo_is_plain(mca_coll_velo_buffer_t* buffer)
 {
     const uint32_t plain = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
@@ -175,10 +178,11 @@ static inline bool mca_coll_velo_is_plain(mca_coll_velo_buffer_t* buffer)
     buffer->bytes = buffer->user + buffer->whole.type->super.true_lb;
     return true;
 }
-/* Before a run and after it. Not whole: the run has failed, and what it has not written in `ours` is nobody's data. */
+/* Before a run and after it. is_whole false: the run has failed, and what it has not written into `ours` must not
+ * reach the user. */
 bool mca_coll_velo_fill(mca_coll_velo_buffer_t* buffer);
 void mca_coll_velo_empty(mca_coll_velo_buffer_t* buffer, bool is_whole);
-/* Elements that lie as their type says, from `user` on, and so many bytes that lie together. */
+/* Converts between elements laid out by their type, from `user` on, and `length` packed bytes. */
 void mca_coll_velo_convert(ompi_datatype_t* type, size_t count, char* user, char* bytes, size_t length, bool pack);
 /* The types that are needed for that, until the end. */
 void mca_coll_velo_keep_types(mca_coll_velo_buffer_t* buffer);
@@ -187,12 +191,12 @@ void mca_coll_velo_drop(mca_coll_velo_buffer_t* buffer);
 /* board: what a process publishes of its own */
 void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place);
 void mca_coll_velo_forget_boards(void);
-/* For a call that waits, NULL: it does not go over one. All members ask alike, for this and what follows. */
+/* The board of a blocking call; NULL: it runs as a schedule. All members decide alike, here and below. */
 velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call);
 /* A request; NULL: it does not go over one. */
 ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call,
                                              ompi_communicator_t *comm);
-/* Whether a persistent request, which has its buffers, goes over one; it has its own. */
+/* True: the persistent request, whose buffers are set, has a board of its own. */
 bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_coll_velo_call_t *call);
 void mca_coll_velo_restart_on_board(mca_coll_velo_request_t *request);
 void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_board_t *board);
@@ -201,19 +205,23 @@ int mca_coll_velo_error_of_board(velo_status status);
 
 /* types */
 void mca_coll_velo_reduction(mca_coll_velo_call_t* call, ompi_op_t* op, ompi_datatype_t* type);
-/* velo_goal_start.combine, of mca_coll_velo_operands_t: in the thread that is in MPI, as users' functions are theirs */
+/* velo_goal_start.combine for mca_coll_velo_operands_t. Called in a thread that is in MPI, since functions of the
+ * user are. */
 void mca_coll_velo_combine(const mca_coll_velo_operands_t* operands, const void* first, const void* second, void* result,
                            size_t bytes);
 
-/* request */
-int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
-int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
-                        ompi_request_t **request);
-/* Of a call, whose buffers it keeps. */
+/* request: of a call, whose buffers it keeps */
 mca_coll_velo_request_t* mca_coll_velo_request_of(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
                                                   bool persistent);
 void mca_coll_velo_activate(mca_coll_velo_request_t* request);
 void mca_coll_velo_end(mca_coll_velo_request_t* request, int error);
+/* req_free for a request without memory of its own; MPI_ERR_REQUEST while it is under way. */
+int mca_coll_velo_free(ompi_request_t **request);
+
+/* run: waited for, or as a request */
+int mca_coll_velo_run(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call);
+int mca_coll_velo_start(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm,
+                        ompi_request_t **request);
 int mca_coll_velo_init(mca_coll_velo_module_t* module, mca_coll_velo_call_t* call, ompi_communicator_t* comm,
                        ompi_request_t** request);
 

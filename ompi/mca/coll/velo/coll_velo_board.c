@@ -1,7 +1,6 @@
-/* The boards of a communicator whose members are all on one node: one for calls that wait, one for requests,
- * and one for each persistent request, each opened when it is first needed. They lie in the store of the
- * process that is rank 0. Nothing is sent: whoever comes first makes one, and what decides whether there is
- * one is known to all members alike. */
+/* The boards of a communicator on one node: one for blocking calls, one for requests, one for each persistent
+ * request. A board is opened when it is first needed, in the store of rank 0. No message is sent: the first member
+ * creates it, and all members know alike whether there is one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +11,18 @@
 
 enum {
     LINE = 64,
+    CHUNK = 8192, /* bytes that a member publishes at once */
     LEAST = 8 /* bytes of a chunk for each member */
 };
 
-/* What a board is for: runs that a member may be ahead, and chunks that it has, at most. Requests are waited for soon. */
+/* What a board is for: runs that a member may be ahead, and how many of these may carry more than a line. Requests
+ * are completed soon, and need fewer. */
 typedef struct purpose_t {
     const char *name;
     uint32_t window, chunks;
     bool waits; /* for those who read its memory */
 } purpose_t;
-static const purpose_t for_calls = {"", UINT32_MAX, UINT32_MAX, true}, for_requests = {", requests", 64, 8, false},
+static const purpose_t for_calls = {"", 256, 32, true}, for_requests = {", requests", 64, 8, false},
                        for_persistent = {", persistent", 4, 2, false};
 
 /* Of this process, and what it knows of the others of its job. */
@@ -35,7 +36,7 @@ static struct {
     uint32_t count;
 } stores = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/* Guards requests that are under way, and this list of the boards that have some. */
+/* Guards the requests under way and this list of the boards that have some. */
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static mca_coll_velo_board_t *volatile with_requests;
 static bool makes_progress;
@@ -43,7 +44,7 @@ static bool makes_progress;
 static void serve_others(void *context)
 {
     (void) context;
-    velo_performer_stay_awake(mca_coll_velo_component.performer);
+    velo_performer_stay_awake(mca_coll_velo.performer);
     opal_progress();
 }
 
@@ -64,46 +65,41 @@ static void trace(void *context, const velo_board_event *event)
     mca_common_velo_trace_board(&told);
 }
 
-static uint32_t lesser(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+static bool has_ended(void *context, uint32_t rank);
 
 /* `chunk`: bytes that a member gives at once. */
 static velo_board_config config_of(mca_coll_velo_module_t *module, const purpose_t *purpose, uint32_t chunk)
 {
-    const velo_coll_config *chosen = &mca_coll_velo_component.config;
     const velo_config engine = mca_common_velo_config();
-    velo_board_config config = {
+    return (velo_board_config){
         .rank = module->rank,
         .size = module->size,
         .members = module->among,
-        .window = lesser(chosen->board_window, purpose->window),
+        .window = purpose->window,
+        .chunks = purpose->chunks,
         .chunk = (chunk + LINE - 1) / LINE * LINE,
         .single_copy = purpose->waits ? engine.single_copy_mechanism : NULL,
-        .direct_bytes = chosen->board_direct_bytes,
         .stall_warning = engine.stall_warning,
         .progress = serve_others,
         .log = log_line,
         .trace = '\0' == engine.trace[0] ? NULL : trace,
+        .has_ended = has_ended,
         .context = module,
     };
-    config.chunks = lesser(lesser(chosen->board_chunks, purpose->chunks), config.window);
-    return config;
 }
 
 void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place)
 {
-    const velo_coll_config *chosen = &mca_coll_velo_component.config;
+    const uint32_t boards = mca_coll_velo.config.boards;
     /* The largest that there may be. */
-    const uint32_t here = opal_process_info.num_local_peers + 1;
-    mca_coll_velo_module_t all = {.size = lesser(here, chosen->board_chunk / LEAST)};
-    const velo_board_config config = config_of(&all, &for_calls, chosen->board_chunk);
+    const uint32_t here = opal_process_info.num_local_peers + 1, most = CHUNK / LEAST;
+    mca_coll_velo_module_t all = {.size = here < most ? here : most};
+    const velo_board_config config = config_of(&all, &for_calls, CHUNK);
     char error[512];
-    if (0 == chosen->boards || here < 2) {
+    if (0 == boards || here < 2) {
         return;
     }
-    if (VELO_OK == velo_board_store_create(mca_common_velo_config().backing_directory, chosen->boards,
+    if (VELO_OK == velo_board_store_create(mca_common_velo_config().backing_directory, boards,
                                            &config, &stores.own, error, sizeof(error))) {
         velo_board_store_address(stores.own, place->boards);
     } else {
@@ -114,6 +110,13 @@ void mca_coll_velo_describe_boards(mca_coll_velo_place_t *place)
 static uint32_t process_of(const mca_coll_velo_module_t *module, uint32_t rank)
 {
     return ompi_group_get_proc_name(module->members, (int) rank).vpid;
+}
+
+static bool has_ended(void *context, uint32_t rank)
+{
+    mca_coll_velo_place_t place;
+    mca_coll_velo_place_of(process_of((const mca_coll_velo_module_t *) context, rank), &place);
+    return velo_board_store_is_closed(place.boards);
 }
 
 static bool all_are_here(const mca_coll_velo_module_t *module)
@@ -166,7 +169,7 @@ static velo_board_store *store_of(uint32_t process)
 static void find_store(mca_coll_velo_module_t *module)
 {
     if (module->size < 2 || VELO_BOARD_MOST_MEMBERS < module->size ||
-        mca_coll_velo_component.config.board_chunk < LEAST * module->size || NULL == stores.own ||
+        CHUNK < LEAST * module->size || NULL == stores.own ||
         !all_are_here(module)) {
         return;
     }
@@ -180,9 +183,9 @@ static void find_store(mca_coll_velo_module_t *module)
     if (all_are_visible(module)) {
         module->store = store_of(process_of(module, 0));
     }
-    module->among = 14695981039346656037u; /* FNV-1a */
+    module->among = MCA_COMMON_VELO_DIGEST;
     for (uint32_t rank = 0; rank < module->size; ++rank) {
-        module->among = (module->among ^ process_of(module, rank)) * 1099511628211u;
+        module->among = mca_common_velo_digest(module->among, process_of(module, rank));
     }
 }
 
@@ -228,23 +231,29 @@ void mca_coll_velo_close_board(mca_coll_velo_module_t *module, mca_coll_velo_boa
     }
 }
 
-/* Of two members: what is longer goes faster as messages, near and far (mca_btl_velo/design/board.md, "Two members"). */
-enum { MOST_OF_TWO = 8192 };
+/* Between two members longer blocks are faster as messages (mca_btl_velo/design/board.md, "Two members"). */
+enum { MOST_OF_TWO = 8192, MOST_OF_ALL = 1048576 };
 
 /* But for its form. */
 static bool is_for_board(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
 {
     const uint64_t bytes = call->request.bytes * call->blocks;
-    return VELO_BOARD_NONE != call->on_board && NULL == call->request.algorithm &&
-           bytes <= mca_coll_velo_component.config.board_limit && (2 != module->size || bytes <= MOST_OF_TWO);
+    return VELO_BOARD_NONE != call->on_board && bytes <= (2 == module->size ? MOST_OF_TWO : MOST_OF_ALL);
 }
 
-/* `most`: what it may need of a chunk for one run alone. Between two members a single copy takes less where that is
- * more than half of the chunks, and among more where each has something else for each; what else many have a schedule
- * passes on from hand to hand. */
+/* NULL: none that has memory for it. */
+static velo_board *with_memory(const mca_coll_velo_board_t *board, const mca_coll_velo_call_t *call)
+{
+    return NULL != board->board && velo_board_has_memory(board->board, call->on_board, &call->request) ? board->board
+                                                                                                        : NULL;
+}
+
+/* Bytes of a chunk that a request may need for one run. Between two members a single copy is faster above half of
+ * the chunks. Among more, Alltoall may use all of them; anything else is unbounded, since a schedule would forward
+ * it. */
 static uint64_t most_of_request(const mca_coll_velo_module_t *module, const mca_coll_velo_call_t *call)
 {
-    const uint64_t chunks = (uint64_t) for_requests.chunks * mca_coll_velo_component.config.board_chunk;
+    const uint64_t chunks = (uint64_t) for_requests.chunks * CHUNK;
     if (2 == module->size) {
         return chunks / 2;
     }
@@ -263,9 +272,9 @@ velo_board *mca_coll_velo_board(mca_coll_velo_module_t *module, const mca_coll_v
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
-        open_board(module, board, MCA_COLL_VELO_WAITING, &for_calls, mca_coll_velo_component.config.board_chunk);
+        open_board(module, board, MCA_COLL_VELO_WAITING, &for_calls, CHUNK);
     }
-    return board->board;
+    return with_memory(board, call);
 }
 
 int mca_coll_velo_error_of_board(velo_status status)
@@ -274,7 +283,7 @@ int mca_coll_velo_error_of_board(velo_status status)
     return VELO_OK == status ? MPI_SUCCESS : VELO_ERR_MISMATCH == status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
 }
 
-/* Those that are over, in a list: whoever hears of it may start others. */
+/* Returns the completed requests as a list: completing one may start others. */
 static mca_coll_velo_request_t *advance_all(void)
 {
     mca_coll_velo_request_t *over = NULL;
@@ -320,7 +329,7 @@ static int progress_requests(void)
     const bool waits = NULL != with_requests;
     OPAL_THREAD_UNLOCK(&lock);
     if (waits) {
-        velo_performer_stay_awake(mca_coll_velo_component.performer);
+        velo_performer_stay_awake(mca_coll_velo.performer);
     }
     return end_all(over);
 }
@@ -344,7 +353,7 @@ static void **begin(mca_coll_velo_board_t *board, velo_board_operation operation
     return context;
 }
 
-/* What is over as soon as it has begun is no request of ours, unless it has memory of ours. */
+/* An operation that completes at once needs no request of ours, unless it has a temporary buffer. */
 ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca_coll_velo_call_t *call, ompi_communicator_t *comm)
 {
     mca_coll_velo_board_t *board = &module->boards[MCA_COLL_VELO_REQUESTS];
@@ -353,9 +362,9 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
         return NULL;
     }
     if (OPAL_UNLIKELY(!board->is_open)) {
-        open_board(module, board, MCA_COLL_VELO_REQUESTS, &for_requests, mca_coll_velo_component.config.board_chunk);
+        open_board(module, board, MCA_COLL_VELO_REQUESTS, &for_requests, CHUNK);
     }
-    if (NULL == board->board) {
+    if (NULL == with_memory(board, call)) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!mca_coll_velo_is_plain(&call->send) || !mca_coll_velo_is_plain(&call->receive))) {
@@ -392,17 +401,17 @@ ompi_request_t *mca_coll_velo_start_on_board(mca_coll_velo_module_t *module, mca
 bool mca_coll_velo_init_on_board(mca_coll_velo_request_t *request, const mca_coll_velo_call_t *call)
 {
     mca_coll_velo_module_t *module = request->module;
-    if (!is_for_request(module, call, mca_coll_velo_component.config.board_chunk)) {
+    if (!is_for_request(module, call, CHUNK)) {
         return false;
     }
-    /* No more than its operation needs, which is for a request: no more than a chunk. */
+    /* A chunk as large as the operation needs, which is at most CHUNK for a request. */
     const uint32_t needs = (uint32_t) velo_board_needs(call->on_board, &call->request, module->size);
     const uint32_t least = LEAST * module->size;
     open_board(module, &request->on, MCA_COLL_VELO_SEQUENCES + module->persistent++, &for_persistent,
                needs < least ? least : needs);
     request->on_board = call->on_board;
     request->asked = call->request;
-    if (NULL == request->on.board) {
+    if (NULL == with_memory(&request->on, call)) {
         return false;
     }
     mca_coll_velo_lay_out(&request->send);

@@ -1,4 +1,5 @@
-/* Buffers: schedules move bytes that lie together. If a part of a buffer does not, the whole is gathered in memory of ours. */
+/* Buffers: schedules move contiguous bytes. If a part of a buffer is not contiguous, the whole buffer is packed into
+ * memory of ours. */
 #include "coll_velo.h"
 
 #include <stdlib.h>

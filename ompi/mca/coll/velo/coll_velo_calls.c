@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Every operation that is served: name, parameters, arguments, without what a form adds. */
+/* Each operation: name, parameters, arguments, without what blocking, non-blocking or persistent form adds. */
 #define FROM const void *from, mca_coll_velo_count_t from_count, ompi_datatype_t *from_type
 #define FROM_EACH \
     const void *from, mca_coll_velo_counts_t from_counts, mca_coll_velo_offsets_t from_offsets, ompi_datatype_t *from_type
@@ -49,18 +49,15 @@
 
 #define LIST(...) __VA_ARGS__
 
-static void begin(mca_coll_velo_call_t *call, const char *operation, const char *algorithm)
+static void begin(mca_coll_velo_call_t *call, const char *operation)
 {
     memset(call, 0, sizeof(*call));
     call->request.operation = operation;
-    /* Without a call: all their names are as long. */
-    call->request.algorithm = NULL == algorithm || 0 == memcmp("auto", algorithm, sizeof("auto")) ? NULL : algorithm;
 }
-#define BEGIN(call, name) begin(call, #name, mca_coll_velo_component.config.name##_algorithm)
 /* One that boards know: so many blocks. */
 #define BEGIN_ON_BOARD(call, name, NAME, count) \
     {                                           \
-        BEGIN(call, name);                      \
+        begin(call, #name);                     \
         (call)->on_board = VELO_BOARD_##NAME;   \
         (call)->blocks = (uint32_t) (count);    \
     }
@@ -266,7 +263,7 @@ static void describe_gather(mca_coll_velo_call_t *call, FROM, TO, int root, COMM
 
 static void describe_gatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, int root, COMM)
 {
-    begin(call, "gatherv", NULL);
+    begin(call, "gatherv");
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
         describe_sender(call, GIVE_FROM);
@@ -308,7 +305,7 @@ static void describe_scatter(mca_coll_velo_call_t *call, FROM, TO, int root, COM
 
 static void describe_scatterv(mca_coll_velo_call_t *call, FROM_EACH, TO, int root, COMM)
 {
-    begin(call, "scatterv", NULL);
+    begin(call, "scatterv");
     call->request.root = (uint32_t) root;
     if (ompi_comm_rank(comm) != root) {
         describe_receiver(call, GIVE_TO);
@@ -329,7 +326,7 @@ static void describe_allgather(mca_coll_velo_call_t *call, FROM, TO, COMM)
 static void describe_allgatherv(mca_coll_velo_call_t *call, FROM, TO_EACH, COMM)
 {
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
-    BEGIN(call, allgatherv);
+    begin(call, "allgatherv");
     divide_as(&call->receive, to, ranks, to_counts, to_offsets, to_type);
     for (uint32_t i = 0; i < ranks; ++i) {
         call->request.bytes += MCA_COLL_VELO_COUNT(to_counts, i) * size_of(to_type);
@@ -353,7 +350,7 @@ static void describe_alltoall(mca_coll_velo_call_t *call, FROM, TO, COMM)
 static void describe_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, COMM)
 {
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
-    BEGIN(call, alltoallv);
+    begin(call, "alltoallv");
     call->request.in_place = MPI_IN_PLACE == from;
     if (!call->request.in_place) {
         divide_as(&call->send, from, ranks, from_counts, from_offsets, from_type);
@@ -365,7 +362,7 @@ static void describe_alltoallv(mca_coll_velo_call_t *call, FROM_EACH, TO_EACH, C
 static void describe_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_coll_velo_offsets_t), COMM)
 {
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
-    BEGIN(call, alltoallv);
+    begin(call, "alltoallv");
     call->request.in_place = MPI_IN_PLACE == from;
     if (!call->request.in_place) {
         divide_by_types(&call->send, from, ranks, from_counts, from_types);
@@ -384,7 +381,7 @@ static void describe_alltoallw(mca_coll_velo_call_t *call, EACH_OF_ITS_TYPE(mca_
 
 static void begin_exchange(mca_coll_velo_call_t *call, COMM, uint32_t *sources, uint32_t *targets)
 {
-    begin(call, "exchange", NULL);
+    begin(call, "exchange");
     mca_coll_velo_neighbours(comm, sources, targets);
 }
 

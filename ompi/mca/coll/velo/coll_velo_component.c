@@ -11,36 +11,34 @@ static int component_open(void);
 static int component_close(void);
 static int component_init(bool enable_progress_threads, bool enable_mpi_threads);
 
-mca_coll_velo_component_t mca_coll_velo_component = {
-    .super = {
-        .collm_version = {
-            MCA_COLL_VELO_API,
-            .mca_component_name = "velo",
-            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
-            .mca_open_component = component_open,
-            .mca_close_component = component_close,
-            .mca_register_component_params = component_register,
-        },
-        .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
-        .collm_init_query = component_init,
-        .collm_comm_query = mca_coll_velo_comm_query,
+mca_coll_base_component_t mca_coll_velo_component = {
+    .collm_version = {
+        MCA_COLL_VELO_API,
+        .mca_component_name = "velo",
+        MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+        .mca_open_component = component_open,
+        .mca_close_component = component_close,
+        .mca_register_component_params = component_register,
     },
+    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .collm_init_query = component_init,
+    .collm_comm_query = mca_coll_velo_comm_query,
 };
 
 static int component_register(void)
 {
-    const mca_base_component_t *names = &mca_coll_velo_component.super.collm_version;
+    const mca_base_component_t *names = &mca_coll_velo_component.collm_version;
     (void) mca_base_var_group_component_register(names, "Collective operations as schedules over a mailbox of their own");
-    mca_coll_velo_component.config = velo_default_coll_config();
-    int rc = mca_common_velo_register_rows(names, VELO_PARAMETER_OF_COLL, &mca_coll_velo_component.config);
+    mca_coll_velo.config = velo_default_coll_config();
+    int rc = mca_common_velo_register_rows(names, VELO_PARAMETER_OF_COLL, &mca_coll_velo.config);
     return OMPI_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
-/* Who names it gets it, or gives it a priority. The address has to be there before processes exchange theirs, so that the
- * engine opens here. */
+/* The component is in use if the user names it or gives it a priority. The engine opens here, because its address
+ * must be published before processes exchange theirs. */
 static int component_open(void)
 {
-    mca_coll_velo_component_t *component = &mca_coll_velo_component;
+    mca_coll_velo_t *component = &mca_coll_velo;
     const bool named = mca_common_velo_is_named(&ompi_coll_base_framework);
     if (!mca_common_velo_serves()) {
         return named ? mca_common_velo_check_version() : OMPI_ERR_NOT_AVAILABLE; /* the BTL says so, too */
@@ -58,7 +56,11 @@ static int component_open(void)
     if (NULL == component->performer) {
         mca_common_velo_give_up(error);
     }
-    mca_coll_velo_publish();
+    mca_coll_velo_place_t place;
+    component->names = &mca_coll_velo_component.collm_version;
+    mca_coll_velo_describe_multicast(&place);
+    mca_coll_velo_describe_boards(&place);
+    mca_coll_velo_publish(&place);
     OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
     int rc = opal_free_list_init(&component->requests, sizeof(mca_coll_velo_request_t), opal_cache_line_size,
                              OBJ_CLASS(mca_coll_velo_request_t), 0, 0, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
@@ -81,7 +83,7 @@ static void log_boards(void)
 
 static int component_close(void)
 {
-    mca_coll_velo_component_t *component = &mca_coll_velo_component;
+    mca_coll_velo_t *component = &mca_coll_velo;
     if (NULL != component->performer) {
         component->performer = NULL;
         mca_coll_velo_forget_multicast();
@@ -93,35 +95,9 @@ static int component_close(void)
     return OMPI_SUCCESS;
 }
 
-/* Not in use: Open MPI closes it, and does not ask for any communicator. */
+/* Not in use: Open MPI closes the component and does not query it for communicators. */
 static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 {
     (void) enable_progress_threads, (void) enable_mpi_threads;
-    return NULL != mca_coll_velo_component.performer ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
-}
-
-static bool is_told(const mca_coll_velo_module_t *module, velo_goal_result result)
-{
-    return result.status == module->told.status && result.rank == module->told.rank && result.peer == module->told.peer;
-}
-
-int mca_coll_velo_report(mca_coll_velo_module_t *module, velo_goal_result result)
-{
-    char text[240], peer[40] = "";
-    if (VELO_OK == result.status) {
-        return OMPI_SUCCESS;
-    }
-    const int error = VELO_ERR_MISMATCH == result.status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
-    if (is_told(module, result)) {
-        return error;
-    }
-    module->told = result;
-    if (VELO_GOAL_ANY != result.peer) {
-        snprintf(peer, sizeof(peer), ", with rank %u", result.peer);
-    }
-    snprintf(text, sizeof(text),
-             "rank %u: a collective operation of communicator %u has failed at rank %u (operation %u of its schedule%s): %s",
-             module->rank, module->id, result.rank, result.vertex, peer, velo_goal_reason(result.status));
-    mca_common_velo_log(0, text);
-    return error;
+    return NULL != mca_coll_velo.performer ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

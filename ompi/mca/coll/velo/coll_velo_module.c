@@ -1,4 +1,4 @@
-/* The module of a communicator: whether it is served, its group. */
+/* The module of a communicator: whether it is served. */
 #include "coll_velo.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static void construct(mca_coll_velo_module_t *module)
     atomic_init(&module->under_way, 0);
 }
 
-/* A communicator that comes later may have the same id: what is under way ends before. */
+/* A later communicator may get the same id, so operations under way must end first. */
 static void destruct(mca_coll_velo_module_t *module)
 {
     while (0 < atomic_load(&module->under_way)) {
@@ -58,12 +58,12 @@ static bool serves(ompi_communicator_t *comm)
 
 static void name(mca_coll_velo_module_t *module)
 {
-    uint64_t members = 14695981039346656037u; /* FNV-1a */
+    uint64_t members = MCA_COMMON_VELO_DIGEST;
     for (uint32_t rank = 0; rank < module->size; ++rank) {
-        members = (members ^ ompi_group_get_proc_name(module->members, (int) rank).vpid) * 1099511628211u;
+        members = mca_common_velo_digest(members, ompi_group_get_proc_name(module->members, (int) rank).vpid);
     }
     if (1 < module->size &&
-        VELO_OK != velo_goal_new_name(mca_coll_velo_component.performer, members, module->id, &module->name)) {
+        VELO_OK != velo_goal_new_name(mca_coll_velo.performer, members, module->id, &module->name)) {
         mca_common_velo_give_up("out of memory");
     }
 }
@@ -101,20 +101,6 @@ mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int 
     module->super.coll_module_enable = enable;
     module->super.coll_module_disable = MCA_COLL_VELO_ENTERS_ITSELF ? disable : NULL;
     mca_coll_velo_offer(&module->super);
-    *priority = (int) mca_coll_velo_component.config.priority;
+    *priority = (int) mca_coll_velo.config.priority;
     return &module->super;
-}
-
-velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module, mca_coll_velo_sequence_t sequence)
-{
-    velo_goal_group **group = &module->groups[sequence];
-    const uint32_t id = MCA_COLL_VELO_SEQUENCES * module->id + sequence;
-    if (OPAL_UNLIKELY(NULL == *group)) {
-        if (VELO_OK != velo_goal_group_open(mca_coll_velo_component.performer, id, module->rank, module->size, mca_coll_velo_reach,
-                                            module, group)) {
-            mca_common_velo_give_up("out of memory");
-        }
-        velo_goal_group_name(*group, module->name ^ (uint64_t) sequence << 63);
-    }
-    return *group;
 }

@@ -1,5 +1,5 @@
-/* Multicast between nodes: the processes that lead them, what they have to know of each other, and which communicators use
- * it. All processes decide alike: by what each has published. */
+/* Multicast between nodes: which process leads each node, what leaders publish, and which communicators multicast.
+ * All processes decide alike, from what each has published. */
 #include "coll_velo.h"
 
 #include <pthread.h>
@@ -28,10 +28,10 @@ void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place)
         }
     }
     free(ranks);
-    if (0 == strcmp("off", mca_coll_velo_component.config.multicast) || place->leader != OPAL_PROC_MY_NAME.vpid) {
+    if (0 == strcmp("off", mca_coll_velo.config.multicast) || place->leader != OPAL_PROC_MY_NAME.vpid) {
         return;
     }
-    (void) velo_multicast_interface(mca_coll_velo_component.config.multicast_interface, &place->address, &place->mtu);
+    (void) velo_multicast_interface(mca_coll_velo.config.multicast_interface, &place->address, &place->mtu);
     if (!velo_multicast_new_key(place->key)) {
         place->address = 0;
     }
@@ -40,7 +40,7 @@ void mca_coll_velo_describe_multicast(mca_coll_velo_place_t *place)
 /* The first process says it for all. */
 static void report_no_interface(uint32_t rank)
 {
-    const char *name = mca_coll_velo_component.config.multicast_interface;
+    const char *name = mca_coll_velo.config.multicast_interface;
     char text[512];
     if (0 == OPAL_PROC_MY_NAME.vpid) {
         snprintf(text, sizeof(text), "the node of rank %u has no interface %s that is up and multicasts: broadcasts go without "
@@ -49,16 +49,17 @@ static void report_no_interface(uint32_t rank)
     }
 }
 
-/* What those who lead have published; false if one of them cannot multicast. */
+/* Opens the channel between the leaders; false if one of them cannot multicast. */
 static bool open_channel(void)
 {
+    enum { LATE_US = 800 }; /* design/multicast.md */
     const uint32_t leader = job.leader[OPAL_PROC_MY_NAME.vpid];
     velo_multicast_config config = {.count = job.leaders,
                                     .me = UINT32_MAX,
                                     .mtu = UINT32_MAX,
                                     .led = leader != OPAL_PROC_MY_NAME.vpid,
-                                    .static_shares = 0 == strcmp("static", mca_coll_velo_component.config.multicast_shares),
-                                    .attach_after_us = mca_coll_velo_component.config.multicast_attach_after,
+                                    .static_shares = 0 == strcmp("static", mca_coll_velo.config.multicast_shares),
+                                    .attach_after_us = LATE_US,
                                     .stall_warning = mca_common_velo_config().stall_warning};
     uint32_t *addresses = calloc(job.leaders, sizeof(*addresses)), *ranks = calloc(job.leaders, sizeof(*ranks)), next = 0;
     char error[512] = "out of memory";
@@ -85,9 +86,9 @@ static bool open_channel(void)
     }
     config.addresses = addresses;
     config.ranks = ranks;
-    /* One that cannot open its sockets does not answer: the others find that out. */
+    /* A leader that cannot open its sockets does not answer, and the others notice. */
     if (possible && UINT32_MAX != config.me &&
-        VELO_OK != velo_performer_multicast(mca_coll_velo_component.performer, &config, error, sizeof(error))) {
+        VELO_OK != velo_performer_multicast(mca_coll_velo.performer, &config, error, sizeof(error))) {
         mca_common_velo_log(1, error);
     }
     free(addresses);
@@ -131,8 +132,8 @@ static uint32_t leader_of(const mca_coll_velo_module_t *module, uint32_t rank, b
     return process < job.size ? job.leader[process] : UINT32_MAX;
 }
 
-/* A communicator has all nodes of the job, with those who lead them. Its ranks lie on one after the other, led by the first,
- * and there are as many on each, but fewer perhaps on the last one: how many. 0: it does not. */
+/* Ranks per node of a communicator that spans all nodes of the job: ranks are consecutive on each node, the leader
+ * is the first, and only the last node may have fewer. 0: it is no such communicator. */
 static uint32_t ranks_of_a_node(const mca_coll_velo_module_t *module)
 {
     uint32_t nodes = 0, each = module->size, leader = UINT32_MAX;
@@ -155,8 +156,11 @@ static uint32_t ranks_of_a_node(const mca_coll_velo_module_t *module)
 
 void mca_coll_velo_multicast(mca_coll_velo_module_t *module, velo_goal_request *request)
 {
-    enum { LEAST_NODES = 3 }; /* to one other node there is nothing to multiply */
-    const velo_coll_config *config = &mca_coll_velo_component.config;
+    enum {
+        LEAST_NODES = 3, /* to one other node there is nothing to multiply */
+        MOST_BYTES = 65536 /* longer ones go from node to node */
+    };
+    const velo_coll_config *config = &mca_coll_velo.config;
     if (MCA_COLL_VELO_MULTICAST_UNKNOWN == module->on_node) {
         module->on_node = 0;
         if (0 != strcmp("off", config->multicast) && look_at_job() &&
@@ -164,7 +168,7 @@ void mca_coll_velo_multicast(mca_coll_velo_module_t *module, velo_goal_request *
             module->on_node = ranks_of_a_node(module);
         }
     }
-    if (0 < module->on_node && 0 < request->bytes && request->bytes <= config->multicast_limit && NULL == request->algorithm) {
+    if (0 < module->on_node && 0 < request->bytes && request->bytes <= MOST_BYTES) {
         request->algorithm = "leaders";
         request->on_node = module->on_node;
         request->multicast = true;

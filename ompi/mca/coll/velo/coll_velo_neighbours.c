@@ -18,8 +18,8 @@ void mca_coll_velo_neighbours(ompi_communicator_t *comm, uint32_t *sources, uint
     }
 }
 
-/* Along each dimension the one below and the one above, which may be the same process: what goes up has another tag than what
- * goes down, and so arrives at the other end's side of it. */
+/* Along each dimension the lower and the upper neighbour, which may be the same process. Messages upward and
+ * downward have different tags, so each arrives at its own side. */
 static int along_dimensions(ompi_communicator_t *comm, uint32_t i, bool to_target, uint32_t *tag)
 {
     int below, above;

@@ -1,12 +1,12 @@
-/* The way to the members of a communicator: what each process publishes is its values of the parameters that have to be the same,
- * a line for each, and where its mailbox is. */
+/* Addresses: each process publishes its mailbox and its values of the parameters that must be the same, one line for
+ * each. */
 #include "coll_velo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 1408, LINE = 80 };
+enum { VALUES = 256, LINE = 80 };
 
 /* "coll_velo_priority 100\n..." of this process. */
 static char ours[VALUES];
@@ -17,8 +17,8 @@ static int write_value(char *text, size_t room, const velo_parameter *parameter,
     switch (parameter->type) {
     case VELO_PARAMETER_CHOICE:
         return snprintf(text, room, "%s %s\n", parameter->name, *(const char *const *) value);
-    case VELO_PARAMETER_TEXT: /* coll_velo_choices: what the file says */
-        velo_performer_observe(mca_coll_velo_component.performer, &state);
+    case VELO_PARAMETER_TEXT: /* coll_velo_choices: what it says */
+        velo_performer_observe(mca_coll_velo.performer, &state);
         return snprintf(text, room, "%s of digest %016llx\n", parameter->name, (unsigned long long) state.choices);
     default:
         return snprintf(text, room, "%s %u\n", parameter->name, *(const uint32_t *) value);
@@ -27,7 +27,7 @@ static int write_value(char *text, size_t room, const velo_parameter *parameter,
 
 static void write_values(void)
 {
-    const char *config = (const char *) &mca_coll_velo_component.config;
+    const char *config = (const char *) &mca_coll_velo.config;
     size_t used = 0;
     for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
         const velo_parameter *parameter = velo_parameter_at(i);
@@ -41,22 +41,19 @@ static void write_values(void)
     }
 }
 
-void mca_coll_velo_publish(void)
+void mca_coll_velo_publish(const mca_coll_velo_place_t *place)
 {
     size_t bytes;
-    const void *address = velo_performer_address(mca_coll_velo_component.performer, &bytes);
+    const void *address = velo_performer_address(mca_coll_velo.performer, &bytes);
     const size_t before = VALUES + sizeof(mca_coll_velo_place_t);
     char *all = calloc(1, before + bytes);
     int rc = OPAL_ERR_OUT_OF_RESOURCE;
-    mca_coll_velo_place_t place;
     if (NULL != all) {
         write_values();
         memcpy(all, ours, VALUES);
-        mca_coll_velo_describe_multicast(&place);
-        mca_coll_velo_describe_boards(&place);
-        memcpy(all + VALUES, &place, sizeof(place));
+        memcpy(all + VALUES, place, sizeof(*place));
         memcpy(all + before, address, bytes);
-        rc = mca_common_velo_publish(&mca_coll_velo_component.super.collm_version, all, before + bytes);
+        rc = mca_common_velo_publish(mca_coll_velo.names, all, before + bytes);
         free(all);
     }
     if (OPAL_SUCCESS != rc) {
@@ -71,8 +68,8 @@ static void compare(const char *theirs, const opal_process_name_t *process)
         const int length = (int) strcspn(a, "\n"), their_length = (int) strcspn(b, "\n");
         if (length != their_length || 0 != memcmp(a, b, (size_t) length)) {
             snprintf(text, sizeof(text),
-                     "%.*s here, %.*s in process %s: it must be the same in all processes", length, a,
-                     their_length, b, OPAL_NAME_PRINT(*process));
+                     "%.*s here, %.*s in rank %u: it must be the same in all processes", length, a,
+                     their_length, b, (unsigned) process->vpid);
             mca_common_velo_give_up(text);
         }
     }
@@ -82,7 +79,7 @@ static void compare(const char *theirs, const opal_process_name_t *process)
 static char *published(const opal_process_name_t *process, size_t *bytes)
 {
     char *all = NULL;
-    int rc = mca_common_velo_published(&mca_coll_velo_component.super.collm_version, process, (void **) &all, bytes);
+    int rc = mca_common_velo_published(mca_coll_velo.names, process, (void **) &all, bytes);
     if (OPAL_SUCCESS != rc || *bytes < VALUES + sizeof(mca_coll_velo_place_t)) {
         mca_common_velo_give_up("a process does not use the collectives of velo, and another one does: name velo in --mca coll for "
                                 "all");
@@ -101,7 +98,7 @@ void mca_coll_velo_place_of(uint32_t process, mca_coll_velo_place_t *place)
     free(all);
 }
 
-velo_peer *mca_coll_velo_reach(void *context, uint32_t rank)
+static velo_peer *reach(void *context, uint32_t rank)
 {
     const mca_coll_velo_module_t *module = (const mca_coll_velo_module_t *) context;
     ompi_proc_t *proc = ompi_group_peer_lookup(module->members, (int) rank);
@@ -110,10 +107,24 @@ velo_peer *mca_coll_velo_reach(void *context, uint32_t rank)
     char error[512];
     size_t bytes;
     char *all = published(&proc->super.proc_name, &bytes);
-    if (VELO_OK != velo_performer_connect(mca_coll_velo_component.performer, all + before, bytes - before, &peer, error,
+    if (VELO_OK != velo_performer_connect(mca_coll_velo.performer, all + before, bytes - before, &peer, error,
                                           sizeof(error))) {
         mca_common_velo_give_up(error);
     }
     free(all);
     return peer;
+}
+
+velo_goal_group *mca_coll_velo_group(mca_coll_velo_module_t *module, mca_coll_velo_sequence_t sequence)
+{
+    velo_goal_group **group = &module->groups[sequence];
+    const uint32_t id = MCA_COLL_VELO_SEQUENCES * module->id + sequence;
+    if (OPAL_UNLIKELY(NULL == *group)) {
+        if (VELO_OK != velo_goal_group_open(mca_coll_velo.performer, id, module->rank, module->size, reach, module,
+                                            group)) {
+            mca_common_velo_give_up("out of memory");
+        }
+        velo_goal_group_name(*group, module->name ^ (uint64_t) sequence << 63);
+    }
+    return *group;
 }

@@ -1,4 +1,4 @@
-/* Reductions: which of MPI's operations and types schedules know, and how they have MPI compute the others. */
+/* Reductions: the operators and types that schedules compute themselves; MPI computes the others. */
 #include "coll_velo.h"
 
 #include <stdlib.h>

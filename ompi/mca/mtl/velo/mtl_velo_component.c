@@ -1,12 +1,26 @@
 /* The component: parameters, the decision whether it is used, start-up. */
 #include "mtl_velo.h"
 
+#include <limits.h>
+
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
 static int component_register(void);
 static int component_query(mca_base_module_t **module, int *priority);
+/* A peer that is there no more: it was met before it has died. */
+static bool is_dead(void *nothing, uint32_t context, int32_t source)
+{
+    (void) nothing;
+    ompi_communicator_t *comm = INT_MAX < context ? NULL : ompi_comm_lookup(context);
+    if (NULL == comm || source >= (OMPI_COMM_IS_INTER(comm) ? ompi_comm_remote_size(comm) : ompi_comm_size(comm))) {
+        return false;
+    }
+    void *endpoint = ompi_comm_peer_lookup(comm, source)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    return NULL != endpoint && endpoint != &mca_mtl_velo_self && velo_peer_has_died(endpoint);
+}
+
 static mca_mtl_base_module_t *component_init(MCA_MTL_VELO_INIT_ARGUMENTS);
 
 mca_mtl_velo_component_t mca_mtl_velo_component = {
@@ -50,7 +64,7 @@ static int component_query(mca_base_module_t **module, int *priority)
     return OMPI_SUCCESS;
 }
 
-/* How many processes may send to this one: those of the job, and those of others that the mailbox has room for. */
+/* Processes that may send to this one: those of the job, and spare ones of other jobs. */
 static uint32_t senders(void)
 {
     uint32_t size = mca_common_velo_job_size();
@@ -73,13 +87,14 @@ static mca_mtl_base_module_t *component_init(MCA_MTL_VELO_INIT_ARGUMENTS)
     mca_mtl_velo_module_t *module = &mca_mtl_velo_module;
     module->engine = mca_common_velo_acquire(&mca_mtl_velo_user, enable_mpi_threads);
     velo_messenger_config config = mca_mtl_velo_component.config;
-    config.everywhere = 0 != config.eager_limit || !mca_common_velo_is_default("eager_limit");
-    config.eager_limit = 0 != config.eager_limit ? config.eager_limit : mca_common_velo_eager_limit() - MCA_COMMON_VELO_EAGER_HEADER;
+    config.everywhere = !mca_common_velo_is_default("eager_limit");
+    config.eager_limit = mca_common_velo_eager_limit() - MCA_COMMON_VELO_EAGER_HEADER;
     config.sharers = senders();
     char error[512];
     if (VELO_OK != velo_messenger_open(module->engine, &config, &module->messenger, error, sizeof(error))) {
         mca_common_velo_give_up(error);
     }
+    velo_messenger_watch(module->messenger, is_dead, NULL);
     if (OMPI_SUCCESS != mca_mtl_velo_publish(module->messenger)) {
         mca_common_velo_give_up("cannot publish the share of the pool");
     }

@@ -36,9 +36,9 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
     if (NULL == endpoint) {
         char text[240];
         snprintf(text, sizeof(text),
-                 "mtl velo cannot reach process %s: it serves processes that all use it, those of one job on "
+                 "mtl velo cannot reach rank %u: it serves processes that all use it, those of one job on "
                  "other nodes through UCX. With others: --mca pml ob1 --mca btl velo,tcp",
-                 OPAL_NAME_PRINT(proc->super.proc_name));
+                 (unsigned) proc->super.proc_name.vpid);
         mca_common_velo_give_up_process(text);
     }
     proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = endpoint;

@@ -1,4 +1,4 @@
-/* MTL verbs iprobe and improbe. What is not there is looked for once more after some progress. */
+/* MTL verbs iprobe and improbe. If nothing matches, they make progress and look once more. */
 #include "mtl_velo.h"
 
 #include "ompi/message/message.h"

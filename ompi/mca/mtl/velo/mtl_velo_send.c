@@ -29,7 +29,7 @@ static int pack(opal_convertor_t *convertor, data_t *data)
 static inline bool in_place(opal_convertor_t *convertor, data_t *data)
 {
     data->packed = NULL;
-    /* What cm has put together by hand: contiguous data, without the preparation that sets this flag. */
+    /* Contiguous data for which cm has not prepared a convertor, so that this flag is not set. */
     if (!(convertor->flags & CONVERTOR_SEND)) {
         data->at = convertor->pBaseBuf;
         data->bytes = convertor->local_size;
@@ -59,7 +59,7 @@ static inline velo_send_mode mode_of(mca_pml_base_send_mode_t mode)
                                                  : VELO_SEND_STANDARD;
 }
 
-/* The way of nearly all small messages; false: nothing has happened. */
+/* Fast path of small messages; false: no effect. */
 static inline bool sent_now(ompi_communicator_t *comm, int dest, int tag, opal_convertor_t *convertor,
                             mca_pml_base_send_mode_t mode)
 {

@@ -37,9 +37,9 @@ struct mca_btl_base_endpoint_t {
     struct mca_btl_base_endpoint_t *next;
     mca_btl_base_module_t *btl; /* that ob1 knows it by */
     uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
-    /* Registered, and its data is stored once a message to this peer has left; NULL: nothing. */
+    /* registered data, staged once a message to this peer has left; NULL: none */
     mca_btl_base_registration_handle_t *_Atomic untold;
-    uint32_t refused; /* sends, since something that waited left for it; not counted where there are threads */
+    uint32_t refused; /* sends since a queued message has left for this peer; not counted with threads */
 };
 
 #define MCA_BTL_VELO_NOWHERE (UINT32_MAX - 1)
@@ -75,7 +75,7 @@ static inline bool mca_btl_velo_is_own(const struct mca_btl_base_endpoint_t *end
     return OPAL_UNLIKELY(NULL == endpoint->peer) && MCA_BTL_VELO_OWN_PLACE == endpoint->place;
 }
 
-/* For whatever sends to another process: the peer exists from now on. */
+/* Called before sending: creates the peer. */
 static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpoint)
 {
     if (OPAL_UNLIKELY(NULL == endpoint->peer)) {
@@ -114,9 +114,9 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_velo_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints);
-/* The module's endpoint of the peer in that place, if add_procs has made one, or NULL. */
+/* The module's endpoint of the peer at this index; NULL: add_procs has not made one. */
 struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const mca_btl_base_module_t *btl, uint32_t place);
-/* velo_config.gone: the endpoint, which r2 may still name, leads nowhere from now on. */
+/* velo_config.gone: sends to the endpoint, which r2 may still use, go to the null peer from now on. */
 void mca_btl_velo_gone(uint32_t place, uint64_t process_name);
 void mca_btl_velo_free_endpoints(mca_btl_velo_module_t *module);
 
@@ -132,8 +132,8 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
                                                               struct mca_btl_base_endpoint_t *endpoint, void *base,
                                                               size_t size, uint32_t flags);
 int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
-enum { MCA_BTL_VELO_HANDLE_BYTES = 4 };
-/* After a message to that peer has been sent: what was registered before, which a message tells of. */
+enum { MCA_BTL_VELO_HANDLE_BYTES = 8 };
+/* After a message to the peer: stages the data registered before it, which the message announces. */
 void mca_btl_velo_store_deposit(struct mca_btl_base_endpoint_t *endpoint);
 int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                      uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
@@ -144,7 +144,7 @@ int mca_btl_velo_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
 
-/* What the engine does not know about an operation that it carries out. */
+/* State of an operation that the engine does not keep. */
 typedef struct mca_btl_velo_operation_t {
     opal_free_list_item_t super;
     struct mca_btl_base_endpoint_t *endpoint;

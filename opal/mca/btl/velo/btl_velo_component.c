@@ -60,8 +60,9 @@ static void failed(const char *text)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
     if (NULL != module->error_callback) {
-        opal_output(0, "btl:velo: %s", text);
-        module->error_callback(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, NULL, (char *) "velo transport failure");
+        mca_common_velo_complain(text);
+        /* Without a text of its own, so that the line above is the last one. */
+        module->error_callback(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, NULL, NULL);
     }
 }
 

@@ -53,9 +53,9 @@ int mca_btl_velo_operation_started(mca_btl_velo_operation_t *operation, velo_sta
     return VELO_ERR_UNSUPPORTED == status ? OPAL_ERR_NOT_AVAILABLE : OPAL_ERROR;
 }
 
-/* What ob1 sends the peer of a registration is its beginning, the number of a deposit. */
+/* ob1 sends the peer the beginning of a registration: the number of a staged get. */
 struct mca_btl_base_registration_handle_t {
-    uint32_t told; /* the number of the deposit */
+    uint64_t told; /* the number of the deposit */
     uint64_t deposit;
     atomic_int users; /* ob1, and whoever stores the data; the last one ends the deposit */
     velo_peer *peer;
@@ -64,6 +64,9 @@ struct mca_btl_base_registration_handle_t {
 _Static_assert(0 == offsetof(mca_btl_base_registration_handle_t, told) &&
                    MCA_BTL_VELO_HANDLE_BYTES == sizeof(((mca_btl_base_registration_handle_t *) NULL)->told),
                "what is sent of it");
+/* osc/rdma lays the states of a window's ranks out by this size: each begins with words that are changed atomically. Where
+ * such a word lies across two cache lines, an atomic takes microseconds, or the kernel ends the process. */
+_Static_assert(0 == MCA_BTL_VELO_HANDLE_BYTES % sizeof(uint64_t), "the words of osc/rdma are aligned");
 
 static mca_btl_base_registration_handle_t no_deposit;
 
@@ -72,7 +75,7 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
                                                               size_t size, uint32_t flags)
 {
     (void) btl;
-    /* ob1 registers, then sends the message that tells of it: the data is stored behind that message. */
+    /* ob1 registers, then sends the message that announces it: the data is staged behind that message. */
     const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && !mca_btl_velo_is_own(endpoint) &&
                          NULL != mca_btl_velo_peer(endpoint);
     mca_btl_base_registration_handle_t *handle =
@@ -121,7 +124,7 @@ int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registr
     if (0 != handle->told && atomic_compare_exchange_strong(&handle->endpoint->untold, &its, NULL)) {
         leave(handle);
     }
-    /* Another thread may be storing the data, which are the program's again behind this call: one copy of what a ring holds. */
+    /* The data is the program's again after this call, so wait for a thread that stages it: for one ring at most. */
     while (1 != atomic_load(&handle->users)) {
         sched_yield();
     }
@@ -131,11 +134,11 @@ int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registr
 
 static uint32_t deposit_of(const mca_btl_base_registration_handle_t *handle)
 {
-    uint32_t deposit = 0;
+    uint64_t deposit = 0;
     if (NULL != handle) {
         memcpy(&deposit, handle, sizeof(deposit));
     }
-    return deposit;
+    return deposit > UINT32_MAX ? 0 : (uint32_t) deposit;
 }
 
 enum direction { GET, PUT };

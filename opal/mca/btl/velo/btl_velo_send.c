@@ -6,7 +6,7 @@ static mca_btl_velo_descriptor_t *descriptor_of(velo_send *send)
     return (mca_btl_velo_descriptor_t *) ((char *) send - offsetof(mca_btl_velo_descriptor_t, send));
 }
 
-/* Calls back if the upper layer asked for it, and takes the descriptor back if it is ours. */
+/* Completes the descriptor: calls back if asked to, and frees it if the BTL owns it. */
 static void complete(mca_btl_velo_descriptor_t *descriptor, int status)
 {
     /* The upper layer may free the descriptor in its callback if it owns it. */
@@ -163,7 +163,7 @@ RARE static int sendi_to_unmet(mca_btl_base_module_t *btl, struct mca_btl_base_e
                : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-/* The rare ways are jumps to functions with the same arguments, so that little is saved on the stack. */
+/* The slow paths are tail calls with the same arguments, so the fast path saves few registers. */
 int mca_btl_velo_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
                        uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)

@@ -1,6 +1,7 @@
 /* What the components "velo" share: one engine in a process, its parameters btl_velo_* and its counters, the job around it,
  * the way to a peer. A component is a user of the engine. It sees this header and the engine's C interfaces, and no other
- * component. One file per concern: engine, performer, parameters, pvars, peers, waits. */
+ * component. One file per concern, each of which calls those before it only: log, pvars, waits, parameters, job,
+ * peers, engine, performer. */
 #ifndef MCA_COMMON_VELO_H
 #define MCA_COMMON_VELO_H
 
@@ -14,16 +15,23 @@
 
 BEGIN_C_DECLS
 
-/* --- the engine: whoever needs it first opens it, whoever leaves last closes it */
+/* FNV-1a: of nothing yet, and with one value more. */
+#define MCA_COMMON_VELO_DIGEST UINT64_C(14695981039346656037)
+static inline uint64_t mca_common_velo_digest(uint64_t digest, uint64_t value)
+{
+    return (digest ^ value) * UINT64_C(1099511628211);
+}
+
+/* --- the engine: the first user opens it, the last one closes it */
 
 typedef struct mca_common_velo_user_t {
     velo_message_fn message; /* takes the engine's messages; NULL: takes none */
-    /* Something is broken for good, and the job ends when this returns. NULL is allowed. */
+    /* An unrecoverable error: the job ends when this returns. NULL is allowed. */
     void (*failed)(const char *text);
     /* velo_config.gone. Called after release too, as long as there is an engine, if there is `closed`. */
     void (*gone)(uint32_t place, uint64_t process_name);
-    /* The engine is closed, possibly long after release: what it points to, such as messages that wait, has to live until
-     * then, and so has the user. NULL is allowed: nothing of the user is touched after release. */
+    /* The engine has closed, possibly long after release. The user, and memory that the engine points to (queued
+     * messages), must live until then. NULL: the engine touches nothing of the user after release. */
     void (*closed)(void);
     struct mca_common_velo_user_t *next; /* the shared glue's */
 } mca_common_velo_user_t;
@@ -34,13 +42,13 @@ OPAL_DECLSPEC void mca_common_velo_release(mca_common_velo_user_t *user);
 /* velo_engine_trace_board, of the engine if it is open. */
 OPAL_DECLSPEC void mca_common_velo_trace_board(const velo_board_event *event);
 
-/* --- the performer: executes schedules with an engine of its own, which whoever needs it first opens, whoever leaves last
- * closes; the collectives as they are opened, programs with schedules of their own when they ask for it */
+/* --- the performer: executes schedules, with an engine of its own. The first user opens it, the last one closes it:
+ * coll velo when it opens, programs of goal.h when they ask */
 
 /* NULL: it cannot be had, `error` says why. Makes progress within opal_progress from then on. */
 OPAL_DECLSPEC velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, size_t error_bytes);
 OPAL_DECLSPEC void mca_common_velo_performer_release(void);
-/* The component that has the parameters coll_velo_*: what they are. */
+/* coll velo passes its parameters. */
 OPAL_DECLSPEC void mca_common_velo_performer_config(const velo_coll_config *config);
 
 /* For mca_open_component: OPAL_SUCCESS if this is the Open MPI that the components were built for. */
@@ -54,7 +62,8 @@ OPAL_DECLSPEC uint32_t mca_common_velo_job_size(void);
 /* The ranks of this job on this node, such as "0,1,2"; NULL if the process manager does not tell. The caller frees
  * it. */
 OPAL_DECLSPEC char *mca_common_velo_local_ranks(void);
-/* What a component tells all processes about this one, and what it has told about `process`, which the caller frees; OPAL_SUCCESS. */
+/* Publishes data of this process for a component, and reads what `process` has published, which the caller frees.
+ * OPAL_SUCCESS. */
 OPAL_DECLSPEC int mca_common_velo_publish(const mca_base_component_t *component, const void *data, size_t bytes);
 OPAL_DECLSPEC int mca_common_velo_published(const mca_base_component_t *component, const opal_process_name_t *process,
                                             void **data, size_t *bytes);
@@ -62,6 +71,8 @@ OPAL_DECLSPEC void mca_common_velo_log(int level, const char *text);
 /* At verbosity 1 rank 0 says that messages go over `component` ("btl", "mtl"). Open MPI adds processes again and again: *said
  * keeps it to once. */
 OPAL_DECLSPEC void mca_common_velo_say_in_use(const char *component, bool *said);
+/* Once a node, whoever finds it. */
+OPAL_DECLSPEC void mca_common_velo_complain(const char *text);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
  * transport, or letting Open MPI report unreachable processes, would hide the reason. */
 OPAL_DECLSPEC void mca_common_velo_give_up(const char *text) __opal_attribute_noreturn__;
@@ -73,7 +84,7 @@ OPAL_DECLSPEC int mca_common_velo_register(void);
 /* Registers the rows of the table that have this owner, with `config`, at its defaults, as their storage. */
 OPAL_DECLSPEC int mca_common_velo_register_rows(const mca_base_component_t *component, velo_parameter_owner owner,
                                                 void *config);
-/* The words that are set for those of them that are one of some words. */
+/* Sets the CHOICE parameters of this owner to their words. */
 OPAL_DECLSPEC void mca_common_velo_choices(velo_parameter_owner owner, void *config);
 /* The parameters as they are set, everything else 0. */
 OPAL_DECLSPEC velo_config mca_common_velo_config(void);
@@ -82,24 +93,24 @@ OPAL_DECLSPEC bool mca_common_velo_is_default(const char *key);
 /* Whether processes on other nodes are to be served. */
 OPAL_DECLSPEC bool mca_common_velo_spans_nodes(void);
 
-/* What is sent without a rendezvous in a large job, in whose mailboxes a peer has few slots, by a process without an outbox,
- * where the user has not set btl_velo_eager_limit: 4 KiB and ob1's header. */
+/* Eager limit where peers have few slots and there is no outbox, unless the user sets btl_velo_eager_limit: 4 KiB
+ * and ob1's header. */
 #define MCA_COMMON_VELO_EAGER_HEADER ((size_t) 64)
 #define MCA_COMMON_VELO_SMALL_EAGER_LIMIT ((size_t) 4096 + MCA_COMMON_VELO_EAGER_HEADER)
 
-/* Bytes, ob1's header included, that are sent without a rendezvous. The engine is open. */
+/* Eager limit in bytes, ob1's header included. The engine must be open. */
 OPAL_DECLSPEC size_t mca_common_velo_eager_limit(void);
-/* Of a fragment of ob1's, and of anything that is sent. The parameters are registered. */
+/* Largest fragment of ob1, and largest message. The parameters must be registered. */
 OPAL_DECLSPEC size_t mca_common_velo_fragment_bytes(void);
 OPAL_DECLSPEC size_t mca_common_velo_max_message_bytes(void);
 
 /* --- peers */
 
-/* The place of a process in the engine; false if velo cannot reach it, or `here_only` and it is on another node. */
+/* Registers a process with the engine: *place is its index. False: out of reach, or here_only and on another node. */
 OPAL_DECLSPEC bool mca_common_velo_expect(const opal_proc_t *proc, bool here_only, uint32_t *place);
-/* The peer, the same one each time; NULL if it is not within reach. */
+/* Connects to a process: the same peer each time; NULL: out of reach. */
 OPAL_DECLSPEC velo_peer *mca_common_velo_connect(const opal_proc_t *proc);
-/* Ends the job for a process that is not within reach, with that message if no better reason has been told. */
+/* Ends the job because a process is out of reach, with this message unless a better one has been logged. */
 OPAL_DECLSPEC void mca_common_velo_give_up_process(const char *text) __opal_attribute_noreturn__;
 
 END_C_DECLS

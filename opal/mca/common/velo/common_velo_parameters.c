@@ -9,16 +9,13 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
-const mca_base_component_t mca_common_velo_names = {
-    .mca_project_name = "opal", .mca_type_name = "btl", .mca_component_name = "velo"};
-
-/* Open MPI's numbers for the words of parameters with enumerators, by row. */
+/* Enumerator values that Open MPI has set for CHOICE parameters, by row. */
 static int chosen[VELO_PARAMETERS];
 
 /* What is wrong with a value that Open MPI has refused; NULL if it took them all. */
 static const char *refused;
 
-/* The text that mpirun was given for a parameter of Velo's, NULL if it came in another way. */
+/* Value of a parameter in the environment, where mpirun puts its command line; NULL: not there. */
 static const char *getenv_parameter(const velo_parameter *parameter)
 {
     char variable[128];
@@ -45,10 +42,10 @@ static int add(const mca_base_component_t *component, const velo_parameter *para
     if (index >= 0) {
         return OPAL_SUCCESS;
     }
-    /* Open MPI has refused the value and said so, but its message may get lost on the way to mpirun. It drops the component;
-     * another one that needs the parameter would find the default. */
+    /* Open MPI has refused the value, but its message may not reach mpirun. It drops the component, and another one
+     * that needs the parameter would use the default. */
     refused = objection(parameter, getenv_parameter(parameter));
-    opal_output(0, "btl:velo: %s", refused);
+    mca_common_velo_complain(refused);
     return index;
 }
 
@@ -105,35 +102,14 @@ void mca_common_velo_choices(velo_parameter_owner owner, void *config)
     }
 }
 
-velo_config mca_common_velo_config(void)
-{
-    mca_common_velo_keep_parameters();
-    velo_config config = mca_common_velo.config;
-    mca_common_velo_choices(VELO_PARAMETER_OF_ENGINE, &config);
-    return config;
-}
-
-bool mca_common_velo_spans_nodes(void)
-{
-    return 0 != strcmp("none", mca_common_velo_config().network);
-}
-
-bool mca_common_velo_is_default(const char *name)
-{
-    mca_base_var_source_t source;
-    int index = mca_base_var_find("opal", "btl", "velo", name);
-    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
-           MCA_BASE_VAR_SOURCE_DEFAULT == source;
-}
-
 static bool registered;
 
-bool mca_common_velo_registered(void)
+static bool are_registered(void)
 {
     return registered && mca_base_var_find("opal", "btl", "velo", "slots_per_peer") >= 0;
 }
 
-void mca_common_velo_deregister(void)
+static void deregister(void)
 {
     int group = mca_base_var_group_find("opal", "btl", "velo");
     if (group >= 0) {
@@ -154,7 +130,8 @@ int mca_common_velo_register(void)
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
 }
 
-int mca_common_velo_register_all(void)
+/* The engine's, where the BTL does not register them, and those that every BTL has. */
+static int register_all(void)
 {
     static size_t values[VELO_PARAMETERS];
     int rc = mca_common_velo_register();
@@ -166,6 +143,67 @@ int mca_common_velo_register_all(void)
         }
     }
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
+}
+
+static unsigned parameters_needed; /* by engines that are open */
+static bool registered_here;       /* the parameters are there because of this alone */
+
+/* Where the BTL is not used, Open MPI has not asked it for its parameters, or has dropped them already; or it drops them after
+ * an engine has been opened, as 5.0 does with pml/ucx. */
+static bool parameters_are_there(void)
+{
+    if (!are_registered()) {
+        registered_here = true;
+        return OPAL_SUCCESS == register_all();
+    }
+    return true;
+}
+
+bool mca_common_velo_need_parameters(void)
+{
+    if (!parameters_are_there()) {
+        return false;
+    }
+    ++parameters_needed;
+    return true;
+}
+
+/* They are there again where Open MPI has dropped them although somebody needs them. */
+static void keep_parameters(void)
+{
+    if (0 < parameters_needed && !parameters_are_there()) {
+        mca_common_velo_give_up("the parameters btl_velo_* cannot be registered");
+    }
+}
+
+/* Nobody else takes them away before this library goes. */
+void mca_common_velo_leave_parameters(void)
+{
+    if (0 == --parameters_needed && registered_here) {
+        registered_here = false;
+        deregister();
+    }
+}
+
+velo_config mca_common_velo_config(void)
+{
+    keep_parameters();
+    velo_config config = mca_common_velo.config;
+    mca_common_velo_choices(VELO_PARAMETER_OF_ENGINE, &config);
+    return config;
+}
+
+bool mca_common_velo_spans_nodes(void)
+{
+    return 0 != strcmp("none", mca_common_velo_config().network);
+}
+
+bool mca_common_velo_is_default(const char *name)
+{
+    mca_base_var_source_t source;
+    int index = mca_base_var_find("opal", "btl", "velo", name);
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
+           MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
 size_t mca_common_velo_of_base(const char *key)
@@ -191,8 +229,8 @@ size_t mca_common_velo_max_message_bytes(void)
     return larger(mca_common_velo_fragment_bytes(), VELO_MOST_NETWORK_EAGER_BYTES);
 }
 
-/* Open MPI takes a text that is no number for 0, and cuts one that is too large. mpirun hands its command line on in the
- * environment, where the text can still be seen. */
+/* Open MPI reads a text that is no number as 0 and truncates one that is too large. The environment still has the
+ * text. */
 static const char *wrong_text(void)
 {
     for (unsigned i = 0; i < VELO_PARAMETERS; ++i) {
@@ -233,7 +271,10 @@ static void warn_of_name(const char *name)
         OPAL_SUCCESS == mca_base_var_find_by_name(name, &index)) {
         return;
     }
-    if (NULL != like) {
+    const char *instead = velo_parameter_instead_of(name);
+    if (NULL != instead) {
+        opal_output(0, "btl:velo: the parameter %s is gone, and it is ignored: %s", name, instead);
+    } else if (NULL != like) {
         opal_output(0, "btl:velo: there is no parameter %s, and it is ignored: did you mean %s?", name, like->name);
     } else {
         opal_output(0, "btl:velo: there is no parameter %s, and it is ignored", name);

@@ -5,8 +5,8 @@
 
 #include "opal/mca/hwloc/base/base.h"
 
-/* Out of reach: another component may serve this peer, so say why, once for each process: with many peers it is mostly the
- * same reason. Anything else concerns the job as a whole. */
+/* Out of reach: another component may serve this peer. Logged once for each process, since the reason is mostly the
+ * same for all peers. Any other status ends the job. */
 static bool reported = false;
 
 static void report_failure(velo_status status, const char *reason)
@@ -23,14 +23,14 @@ static bool is_of_this_job(const opal_proc_t *proc)
     return proc->proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
 }
 
-/* The launcher says where the processes of this job are; it may not know those of another one, whose addresses tell. */
+/* The launcher knows the nodes of this job's processes. Processes of another job are located by their addresses. */
 static bool is_here(const opal_proc_t *proc, const void *address, size_t bytes)
 {
     return OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || (!is_of_this_job(proc) && velo_address_is_here(address, bytes));
 }
 
-/* A job on one node has opened no network: those that it spawns elsewhere, or connects to, do not meet with that otherwise. Another
- * component may serve them. */
+/* A job on one node opens no network, so processes of other jobs on other nodes cannot be reached. Another component
+ * may serve them. */
 static void report_unserved(const opal_proc_t *proc, const char *reason)
 {
     static bool reported = false;

@@ -1,5 +1,5 @@
-/* The performer that collectives and programs with schedules of their own share: opened with what the BTL's engine is
- * opened with, but for what its parameters coll_velo_* say otherwise. */
+/* The performer that collectives and programs with schedules of their own share, opened with what the BTL's engine is
+ * opened with. */
 #include "common_velo_internal.h"
 
 #include <sched.h>
@@ -35,24 +35,11 @@ static bool has_processor_for_helper(const velo_config *config)
            sysconf(_SC_NPROCESSORS_ONLN) >= 2 * processes;
 }
 
-/* What is wrong with slots is told as the engine's own. */
-static void say_where_slots_were_set(char *error, size_t error_bytes)
-{
-    static const char engines[] = "btl_velo_slots_per_peer", own[] = "coll_velo_slots_per_peer";
-    char *at = strstr(error, engines);
-    if (NULL != at && strlen(error) + sizeof(own) - sizeof(engines) < error_bytes) {
-        char *rest = at + sizeof(engines) - 1;
-        memmove(at + sizeof(own) - 1, rest, strlen(rest) + 1);
-        memcpy(at, own, sizeof(own) - 1);
-    }
-}
-
 static velo_status open_performer(const mca_common_velo_job_t *job, char *error, size_t error_bytes)
 {
     const velo_coll_config coll = is_chosen ? chosen : velo_default_coll_config();
     velo_performer_config config = velo_default_performer_config();
     config.engine = job->config;
-    config.schedules = coll.schedules;
     config.choices = coll.choices;
     has_helper = 0 < coll.helper && has_processor_for_helper(&job->config);
     if (has_helper) {
@@ -60,14 +47,8 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     } else if (0 < coll.helper) {
         mca_common_velo_log(5, "no helper thread: it needs two processors for this process, and two for each process on the node");
     }
-    if (0 != strcmp("btl", coll.flow_control)) {
-        config.engine.flow_control = coll.flow_control;
-    }
-    if (0 != coll.slots_per_peer) {
-        config.engine.slots_per_peer = coll.slots_per_peer;
-    }
-    /* It serves the processes of this job, and sleeps with the other engine or not at all: who carries the messages of
-     * the process beside it would not wake it. */
+    /* The engine serves this job only. It sleeps when the other engine does, or never: a message by another
+     * component would not wake it. */
     config.engine.spare_peers = 0;
     config.engine.network = "ucx";
     config.engine.idle_sleep = 0;
@@ -78,21 +59,11 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.messages.everywhere = !mca_common_velo_is_default("eager_limit");
     config.messages.sharers = mca_common_velo_job_size();
     const velo_status status = velo_performer_open(&config, &mca_common_velo.performer, error, error_bytes);
-    if (VELO_OK != status && 0 != coll.slots_per_peer) {
-        say_where_slots_were_set(error, error_bytes);
-    }
     if (VELO_ERR_RESOURCE == status) {
         const size_t end = strlen(error);
         snprintf(error + end, error_bytes - end, " This is the second mailbox of each process, for coll velo: without velo in --mca coll there is none.");
     }
     return status;
-}
-
-void mca_common_velo_sleep_together(void)
-{
-    if (NULL != mca_common_velo.performer && NULL != mca_common_velo.engine) {
-        velo_performer_sleep_with(mca_common_velo.performer, mca_common_velo.engine);
-    }
 }
 
 velo_performer *mca_common_velo_performer_acquire(bool threads, char *error, size_t error_bytes)

@@ -63,7 +63,7 @@ static int progress_during(wait_t *wait)
     if (0 != refused) {
         return wait->call(wait); /* as Open MPI does by itself */
     }
-    /* What takes this long takes milliseconds, and those who have to bring it about may need the processor. */
+    /* Such a wait takes milliseconds, and the processes waited for may need this processor. */
     enum { FIRST_POLLS = 1000 };
     const struct timespec nap = {.tv_nsec = 50 * 1000};
     for (unsigned polls = 0; !atomic_load_explicit(&wait->done, memory_order_acquire); ++polls) {

@@ -1,0 +1,32 @@
+/* What the files of the component share, and the words for what has failed. */
+#include "coll_velo.h"
+
+#include <stdio.h>
+
+mca_coll_velo_t mca_coll_velo;
+
+static bool is_told(const mca_coll_velo_module_t *module, velo_goal_result result)
+{
+    return result.status == module->told.status && result.rank == module->told.rank && result.peer == module->told.peer;
+}
+
+int mca_coll_velo_report(mca_coll_velo_module_t *module, velo_goal_result result)
+{
+    char text[240], peer[40] = "";
+    if (VELO_OK == result.status) {
+        return OMPI_SUCCESS;
+    }
+    const int error = VELO_ERR_MISMATCH == result.status ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+    if (is_told(module, result)) {
+        return error;
+    }
+    module->told = result;
+    if (VELO_GOAL_ANY != result.peer) {
+        snprintf(peer, sizeof(peer), ", with rank %u", result.peer);
+    }
+    snprintf(text, sizeof(text),
+             "rank %u: a collective operation of communicator %u has failed at rank %u (operation %u of its schedule%s): %s",
+             module->rank, module->id, result.rank, result.vertex, peer, velo_goal_reason(result.status));
+    mca_common_velo_log(0, text);
+    return error;
+}
