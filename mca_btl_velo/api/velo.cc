@@ -24,6 +24,7 @@ using velo::Failure;
 using velo::api::attempted;
 using velo::api::guarded;
 using velo::endpoint::Engine;
+using velo::endpoint::engine_of;
 using velo::platform::check_layout;
 
 namespace {
@@ -40,15 +41,15 @@ bool all_final(const std::vector<const velo::fabric::shm::SegmentHeader*>& segme
 
 void print_report(const Engine& engine) {
     const velo::flow::Policy& policy = engine.policy();
-    velo::report::Input input{engine.node_segments(),
+    velo::report::Input input{engine.peers().segments(),
                               engine.slots_per_peer(),
                               velo::flow::parameters_text(policy.name(), policy.config()),
                               velo::parameters::values_json(engine.config()),
-                              engine.unmet_peer_bytes(),
+                              engine.observer().unmet_peer_bytes(),
                               engine.config().remote_peer_count,
                               velo::platform::host_name()};
-    bool leader = input.segments.front()->owner == engine.name();
-    if (!engine.asked_for_report() || !leader) return;
+    bool leader = input.segments.front()->owner == engine.config().process_name;
+    if (engine.config().report == std::string_view("none") || !leader) return;
     auto deadline = std::chrono::steady_clock::now() + kReportPatience;
     while (!all_final(input.segments) && std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -68,7 +69,7 @@ velo::fabric::MessageView view_of(const void* header, size_t header_bytes, const
 
 [[gnu::noinline]] velo_status send_slowly(velo_peer* peer, uint8_t tag, const void* header,
                                           size_t header_bytes, const void* payload, size_t payload_bytes) {
-    velo::endpoint::Engine& engine = peer->domain.engine;
+    velo::endpoint::Engine& engine = engine_of(*peer);
     return guarded(engine, [&] {
         return engine.send_now(*peer, tag, view_of(header, header_bytes, payload, payload_bytes));
     });
@@ -77,7 +78,8 @@ velo::fabric::MessageView view_of(const void* header, size_t header_bytes, const
 [[gnu::noinline]] velo_status send_other(velo_peer* peer, uint8_t tag, const void* header,
                                          size_t header_bytes, const void* payload, size_t payload_bytes) {
     const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
-    if (peer->domain.engine.send_longer_if_plain(*peer, tag, message)) return VELO_OK;
+    if (engine_of(*peer).send_longer_if_plain(*peer, tag, message)) return VELO_OK;
+    if (engine_of(*peer).append_if_plain(*peer, tag, message)) return VELO_OK;
     return send_slowly(peer, tag, header, header_bytes, payload, payload_bytes);
 }
 
@@ -98,6 +100,11 @@ const velo_parameter* velo_parameter_at(unsigned index) {
 const velo_parameter* velo_parameter_like(const char* name) {
     static_assert(noexcept(velo::parameters::like(name)));
     return velo::parameters::like(name);
+}
+
+const char* velo_parameter_instead_of(const char* name) {
+    static_assert(noexcept(velo::parameters::instead_of(name)));
+    return velo::parameters::instead_of(name);
 }
 
 void velo_parameter_help(const velo_parameter* parameter, char* text, size_t text_bytes) {
@@ -154,18 +161,18 @@ void velo_engine_abandon(velo_engine* engine) {
 }
 
 void velo_engine_trace_board(velo_engine* engine, const velo_board_event* event) {
-    attempted([&] { engine->engine.trace_board(*event); });
+    attempted([&] { engine->engine.observer().board(*event); });
 }
 
 const void* velo_engine_address(const velo_engine* engine, size_t* bytes) {
-    static_assert(noexcept(engine->engine.address().data()));
-    *bytes = engine->engine.address().size();
-    return engine->engine.address().data();
+    static_assert(noexcept(engine->engine.peers().address().data()));
+    *bytes = engine->engine.peers().address().size();
+    return engine->engine.peers().address().data();
 }
 
 const char* velo_engine_description(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.description().c_str()));
-    return engine->engine.description().c_str();
+    static_assert(noexcept(engine->engine.observer().description().c_str()));
+    return engine->engine.observer().description().c_str();
 }
 
 bool velo_engine_is_short(const velo_engine* engine) {
@@ -174,8 +181,8 @@ bool velo_engine_is_short(const velo_engine* engine) {
 }
 
 size_t velo_engine_network_eager_limit(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.network_eager_limit()));
-    return engine->engine.network_eager_limit();
+    static_assert(noexcept(engine->engine.remote().eager_limit()));
+    return engine->engine.remote().eager_limit();
 }
 
 bool velo_address_is_here(const void* address, size_t bytes) {
@@ -193,7 +200,7 @@ velo_status velo_peer_expect(velo_engine* engine, const void* address, size_t by
         velo::fabric::shm::Address copy;
         check_layout({static_cast<const std::byte*>(address), bytes}, copy.kMagic, sizeof copy);
         std::memcpy(&copy, address, sizeof copy);
-        *place = engine->engine.expect(copy);
+        *place = engine->engine.peers().expect(copy);
     });
 }
 
@@ -204,17 +211,17 @@ velo_status velo_peer_expect_remote(velo_engine* engine, const void* address, si
         constexpr std::size_t kLocalPart = sizeof(Local);
         auto* first = static_cast<const std::byte*>(address);
         check_layout({first, bytes}, Local::kMagic, kLocalPart);
-        *place = engine->engine.expect_remote({first + kLocalPart, bytes - kLocalPart});
+        *place = engine->engine.remote().expect({first + kLocalPart, bytes - kLocalPart});
     });
 }
 
 velo_peer* velo_peer_at(velo_engine* engine, uint32_t place) {
-    return guarded(engine, [&] { return engine->engine.peer(place); });
+    return guarded(engine, [&] { return engine->engine.peers().get(place); });
 }
 
 velo_peer* velo_peer_nobody(velo_engine* engine) {
-    static_assert(noexcept(&engine->engine.nobody()));
-    return &engine->engine.nobody();
+    static_assert(noexcept(&engine->engine.departures().null_peer()));
+    return &engine->engine.departures().null_peer();
 }
 
 velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t bytes, velo_peer** peer,
@@ -223,7 +230,7 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
     *peer = nullptr;
     const velo_status status = velo_peer_expect(engine, address, bytes, &place, error, error_bytes);
     if (status != VELO_OK) return status;
-    return guarded(error, error_bytes, [&] { *peer = engine->engine.peer(place); });
+    return guarded(error, error_bytes, [&] { *peer = engine->engine.peers().get(place); });
 }
 
 // No more arguments than registers, and a jump to what is seldom needed, so that nothing is saved on the
@@ -231,14 +238,25 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
 velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
                           const void* payload, size_t payload_bytes) {
     const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
-    static_assert(noexcept(peer->domain.engine.send_if_plain(*peer, tag, message)));
-    if (peer->domain.engine.send_if_plain(*peer, tag, message)) [[likely]]
+    static_assert(noexcept(engine_of(*peer).send_if_plain(*peer, tag, message)));
+    if (engine_of(*peer).send_if_plain(*peer, tag, message)) [[likely]]
         return VELO_OK;
     return send_other(peer, tag, header, header_bytes, payload, payload_bytes);
 }
 
 velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send) {
-    return guarded(engine, [&] { return engine->engine.send_start(*peer, send); });
+    return guarded(engine, [&] {
+        if (peer->died.load(std::memory_order_relaxed)) [[unlikely]] {
+            engine->engine.large().failed(*peer, 0);
+            return VELO_ERR_REMOTE;
+        }
+        return engine->engine.send_start(*peer, send);
+    });
+}
+
+bool velo_peer_has_died(const velo_peer* peer) {
+    static_assert(noexcept(peer->died.load(std::memory_order_relaxed)));
+    return peer->died.load(std::memory_order_relaxed);
 }
 
 size_t velo_peer_queued_bytes(const velo_peer* peer) {
@@ -249,31 +267,30 @@ size_t velo_peer_queued_bytes(const velo_peer* peer) {
 velo_status velo_get(velo_engine* engine, velo_peer* peer, void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument) {
     return guarded(engine, [&] {
-        return engine->engine.transfer(*peer, velo::rma::Direction::kGet, local, remote, bytes,
-                                       {done, argument});
+        return engine->engine.large().get(*peer, {local, remote, bytes, {done, argument}});
     });
 }
 
 velo_status velo_get_deposited(velo_engine* engine, velo_peer* peer, uint32_t deposit, void* local,
                                uint64_t remote, size_t bytes, velo_rma_done_fn done, void* argument) {
     return guarded(engine, [&] {
-        return engine->engine.transfer_deposited(*peer, deposit, local, remote, bytes, {done, argument});
+        return engine->engine.large().get_deposited(*peer, deposit, {local, remote, bytes, {done, argument}});
     });
 }
 
 uint64_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes) {
-    static_assert(noexcept(peer->domain.engine.begin_deposit(*peer, data, bytes)));
-    return peer->domain.engine.begin_deposit(*peer, data, bytes);
+    static_assert(noexcept(engine_of(*peer).large().begin_deposit(*peer, data, bytes)));
+    return engine_of(*peer).large().begin_deposit(*peer, data, bytes);
 }
 
 void velo_deposit_store(velo_peer* peer, uint64_t deposit) {
-    static_assert(noexcept(peer->domain.engine.store_deposit(deposit)));
-    peer->domain.engine.store_deposit(deposit);
+    static_assert(noexcept(engine_of(*peer).large().store_deposit(deposit)));
+    engine_of(*peer).large().store_deposit(deposit);
 }
 
 void velo_deposit_end(velo_peer* peer, uint64_t deposit) {
-    static_assert(noexcept(peer->domain.engine.end_deposit(*peer, deposit)));
-    peer->domain.engine.end_deposit(*peer, deposit);
+    static_assert(noexcept(engine_of(*peer).large().end_deposit(*peer, deposit)));
+    engine_of(*peer).large().end_deposit(*peer, deposit);
 }
 
 size_t velo_routes_text(const char* choice, char* text, size_t room) {
@@ -298,10 +315,8 @@ size_t velo_routes_text(const char* choice, char* text, size_t room) {
 
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument) {
-    auto* source = const_cast<void*>(local);  // a put only reads it
     return guarded(engine, [&] {
-        return engine->engine.transfer(*peer, velo::rma::Direction::kPut, source, remote, bytes,
-                                       {done, argument});
+        return engine->engine.large().put(*peer, local, remote, bytes, {done, argument});
     });
 }
 
@@ -309,7 +324,8 @@ velo_status velo_atomic_start(velo_engine* engine, velo_peer* peer, velo_atomic 
                               uint64_t remote, uint64_t operand, uint64_t compare, velo_rma_done_fn done,
                               void* argument) {
     return guarded(engine, [&] {
-        return engine->engine.atomic(*peer, operation, width, remote, operand, compare, {done, argument});
+        return engine->engine.large().atomic(*peer, operation, width, remote, operand, compare,
+                                             {done, argument});
     });
 }
 
@@ -328,8 +344,8 @@ uint32_t velo_message_source(const velo_engine* engine) {
 }
 
 bool velo_message_is_remote(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.is_remote(engine->engine.arriving())));
-    return engine->engine.is_remote(engine->engine.arriving());
+    static_assert(noexcept(engine->engine.remote().has(engine->engine.arriving())));
+    return engine->engine.remote().has(engine->engine.arriving());
 }
 
 int velo_progress(velo_engine* engine) {
@@ -363,7 +379,7 @@ void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* 
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {
-    attempted([&] { engine->engine.dump(peer, level); });
+    attempted([&] { engine->engine.observer().dump(peer, level); });
 }
 
 }  // extern "C"

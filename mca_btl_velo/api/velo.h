@@ -22,6 +22,8 @@ const char* velo_policy_name(unsigned index);
 const velo_parameter* velo_parameter_at(unsigned index);
 /* The one of that name, or of the name that is most like it; NULL if none is. */
 const velo_parameter* velo_parameter_like(const char* name);
+/* What does the work of a parameter that is gone; NULL: there was none of that name. */
+const char* velo_parameter_instead_of(const char* name);
 /* What a user has to know of it: what it is for, what it may be, its default. */
 void velo_parameter_help(const velo_parameter* parameter, char* text, size_t text_bytes);
 /* Whether a value is permitted, written as users write it. */
@@ -101,6 +103,10 @@ velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size
  * one that leaves for another node with later ones, or when the network has sent what it holds. Messages to
  * one peer stay in order. */
 velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* send);
+
+/* It was killed, or has exited without closing its engine, and all that it has sent has come: what is sent to
+ * it by velo_send_start is refused with VELO_ERR_REMOTE. */
+bool velo_peer_has_died(const velo_peer* peer);
 
 /* Bytes of messages that wait in the queue of this peer. */
 size_t velo_peer_queued_bytes(const velo_peer* peer);

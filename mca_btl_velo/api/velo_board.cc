@@ -20,6 +20,8 @@ using velo::board::Reduction;
 using velo::board::Shape;
 using velo::board::Step;
 using velo::board::Store;
+using velo::board::Stores;
+using velo::board::Writers;
 using velo::platform::FileAddress;
 
 namespace {
@@ -48,7 +50,8 @@ velo::board::Surroundings surroundings(const velo_board_config& config) {
             config.context,
             config.name,
             std::uint64_t{config.stall_warning} * 1'000'000'000,
-            velo::board::are_crowded(config.size)};
+            velo::board::are_crowded(config.size),
+            config.has_ended};
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ struct velo_board_store {
 struct velo_board {
     velo_board(Store* store, const Store::Taken& taken, const Shape& shape, const velo_board_config& config)
         : member(taken.memory, shape, config.rank, surroundings(config), store,
-                 {config.single_copy != nullptr ? config.single_copy : "copy", config.direct_bytes}),
+                 {config.single_copy != nullptr ? config.single_copy : "copy", 0}),
           requests(&member),
           log(config.log),
           trace(config.trace),
@@ -225,6 +228,39 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
     return step;
 }
 
+// Whose places it stores in.
+Stores stores_of(const Member& member, velo_board_operation operation, const velo_goal_request& request) {
+    const std::uint64_t bytes = request.bytes;
+    switch (operation) {
+        case VELO_BOARD_NONE:
+        case VELO_BOARD_BARRIER:
+            break;
+        case VELO_BOARD_BCAST:
+            return {bytes, Writers::kRoot, Giving::kOne, request.root};
+        case VELO_BOARD_SCATTER: {
+            const Giving giving = member.giving_of_scatter(bytes);
+            return {bytes, giving == Giving::kSpread ? Writers::kAllButRoot : Writers::kRoot, giving,
+                    request.root};
+        }
+        case VELO_BOARD_REDUCE:
+        case VELO_BOARD_GATHER:
+            return {bytes, Writers::kAllButRoot, Giving::kOne, request.root};
+        case VELO_BOARD_ALLREDUCE:
+            return {bytes, Writers::kAllAndResult};
+        case VELO_BOARD_SCAN:
+        case VELO_BOARD_EXSCAN:
+        case VELO_BOARD_ALLGATHER:
+            return {bytes, Writers::kAll};
+        case VELO_BOARD_ALLTOALL:
+            return {bytes, Writers::kAll, Giving::kBlocks};
+        case VELO_BOARD_REDUCE_SCATTER:
+            return {share_of(request, member.me()).bytes, Writers::kAll};
+        case VELO_BOARD_REDUCE_SCATTER_BLOCK:
+            return {bytes * member.shape().members, Writers::kAll};
+    }
+    return {0, Writers::kAll};
+}
+
 // Of a chunk, for one run alone.
 std::uint64_t needs_of(velo_board_operation operation, const velo_goal_request& request,
                        std::uint32_t size) noexcept {
@@ -276,6 +312,16 @@ bool velo_board_store_visible(const char address[VELO_BOARD_ADDRESS]) {
     return visible;
 }
 
+bool velo_board_store_is_closed(const char address[VELO_BOARD_ADDRESS]) {
+    bool closed = false;
+    attempted([&] {
+        FileAddress file;
+        std::memcpy(&file, address, sizeof file);
+        closed = velo::platform::closed_by_owner(file);
+    });
+    return closed;
+}
+
 velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store,
                                   char* error, size_t error_bytes) {
     *store = nullptr;
@@ -313,6 +359,14 @@ velo_board_counts velo_board_count(void) {
     attempted([&] { sum = velo::board::totals(); });
     return {sum.boards,     sum.published, sum.picked_up, sum.credit_waits,
             sum.long_waits, sum.requests,  sum.direct};
+}
+
+bool velo_board_has_memory(velo_board* board, velo_board_operation operation,
+                           const velo_goal_request* request) {
+    bool has_memory = true;  // with an error the operation ends, too
+    (void)guarded(
+        board, [&] { has_memory = board->member.has_memory(stores_of(board->member, operation, *request)); });
+    return has_memory;
 }
 
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,

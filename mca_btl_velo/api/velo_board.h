@@ -33,11 +33,9 @@ typedef struct velo_board_config {
     uint32_t window; /* runs that a member may be ahead of another one */
     uint32_t chunks; /* of them, those of more than 56 bytes, at most: fewer with many members */
     uint32_t chunk;  /* bytes that a member publishes at once, a multiple of 64 */
-    /* Blocks of 16 KiB and more may be read from the giver's memory: by which mechanism of
-     * btl_velo_single_copy_mechanism (NULL: none), and from how many bytes on (0: where that is faster, as
-     * the operations show). */
+    /* By which mechanism of btl_velo_single_copy_mechanism long blocks are read from the giver's memory, where
+     * that is faster; NULL: none. */
     const char* single_copy;
-    uint64_t direct_bytes;
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */
     const char* name;       /* in messages; copied */
     /* Serves whatever else this process owes to others; called while it waits. */
@@ -45,6 +43,8 @@ typedef struct velo_board_config {
     void (*log)(void* context, const char* line);
     /* Told of each operation; its communicator is for the caller to fill in. NULL: not told. */
     void (*trace)(void* context, const velo_board_event* event);
+    /* Whether a member has ended, which ends the waits for it with VELO_ERR_REMOTE. NULL: not known. */
+    bool (*has_ended)(void* context, uint32_t rank);
     void* context;
 } velo_board_config;
 
@@ -57,6 +57,8 @@ void velo_board_store_address(const velo_board_store* store, char address[VELO_B
 /* Whether the process that has made this store and this process can open each other's. Among all members of a
  * group, or not among all: each finds the same. */
 bool velo_board_store_visible(const char address[VELO_BOARD_ADDRESS]);
+/* Whether that process, which is visible, has closed its store, or has ended. */
+bool velo_board_store_is_closed(const char address[VELO_BOARD_ADDRESS]);
 velo_status velo_board_store_open(const char address[VELO_BOARD_ADDRESS], velo_board_store** store,
                                   char* error, size_t error_bytes);
 /* After its boards. The others keep what they have of it. NULL is allowed. */
@@ -80,9 +82,15 @@ typedef struct velo_board_counts {
 } velo_board_counts;
 velo_board_counts velo_board_count(void);
 
+/* Before each operation, or before the first one of a persistent request, and at all members alike: there is
+ * memory for what it publishes. False: it has to go another way, at all members, and the board goes on. */
+bool velo_board_has_memory(velo_board* board, velo_board_operation operation,
+                           const velo_goal_request* request);
+
 /* An operation, from one buffer to another one, without gaps; bcast: `to` alone. VELO_ERR_MISMATCH: a member
  * has another number of bytes; VELO_ERR_PROTOCOL: it is in another operation, or has done what no correct one
- * does. The log says what, the board is of no use any more, and who waits for this member finds that. */
+ * does; VELO_ERR_REMOTE: a member has ended, or found an error. The log says what, the board is of no use any
+ * more, and who waits for this member finds that. */
 velo_status velo_board_run(velo_board* board, velo_board_operation operation,
                            const velo_goal_request* request, const void* from, void* to);
 

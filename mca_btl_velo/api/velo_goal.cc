@@ -282,7 +282,7 @@ velo_coll_config velo_default_coll_config(void) {
 velo_performer_config velo_default_performer_config(void) {
     static_assert(noexcept(velo::parameters::engine_defaults()));
     static_assert(noexcept(velo::parameters::messenger_defaults()));
-    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), 64, nullptr, 0};
+    return {velo::parameters::engine_defaults(), velo::parameters::messenger_defaults(), nullptr, 0};
 }
 
 velo_status velo_performer_open(const velo_performer_config* config, velo_performer** performer, char* error,
@@ -311,7 +311,7 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
         if (status != VELO_OK) throw Failure(status, std::string(error));
         opened->performer =
             std::make_unique<Performer>(opened->engine->engine, velo::api::messenger_of(opened->messenger),
-                                        config->schedules, std::move(*choices));
+                                        std::move(*choices));
         if (opened->helper != nullptr) opened->performer->have_help(*opened->helper, config->helper);
         AddressHeader header{AddressHeader::kMagic, 0};
         std::size_t messenger_bytes = 0;
@@ -340,12 +340,12 @@ void velo_performer_abandon(velo_performer* performer) {
 }
 
 void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine) {
-    attempted([&] { performer->engine->engine.sleep_with(engine->engine); });
+    attempted([&] { performer->engine->engine.idle().pair_with(engine->engine.idle()); });
 }
 
 void velo_performer_stay_awake(velo_performer* performer) {
-    static_assert(noexcept(performer->engine->engine.stay_awake()));
-    performer->engine->engine.stay_awake();
+    static_assert(noexcept(performer->engine->engine.idle().reset()));
+    performer->engine->engine.idle().reset();
 }
 
 const void* velo_performer_address(const velo_performer* performer, size_t* bytes) {

@@ -62,6 +62,12 @@ velo_status velo_messenger_open(velo_engine* engine, const velo_messenger_config
     });
 }
 
+void velo_messenger_watch(velo_messenger* messenger,
+                          bool (*is_dead)(void* of_caller, uint32_t context, int32_t source),
+                          void* of_caller) {
+    attempted([&] { messenger->messenger.watch(is_dead, of_caller); });
+}
+
 void velo_messenger_close(velo_messenger* messenger) {
     static_assert(std::is_nothrow_destructible_v<velo_messenger>);
     delete messenger;

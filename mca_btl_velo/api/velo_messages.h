@@ -29,6 +29,13 @@ const void* velo_messenger_address(const velo_messenger* messenger, size_t* byte
 velo_status velo_messenger_connect(velo_messenger* messenger, velo_peer* peer, const void* address,
                                    size_t bytes);
 
+/* From now on receives from a process that was killed end with VELO_ERR_REMOTE when all that it has sent has
+ * been received. is_dead says whether one is from such a process (velo_peer_has_died); it may be called
+ * whenever the engine or the messenger is, and calls neither. Receives from any source wait on. */
+void velo_messenger_watch(velo_messenger* messenger,
+                          bool (*is_dead)(void* of_caller, uint32_t context, int32_t source),
+                          void* of_caller);
+
 /* A small message that is not synchronous to another process, if it can leave at once; false: nothing has
  * happened. The short way of velo_message_start. */
 bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,

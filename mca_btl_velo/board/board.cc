@@ -25,6 +25,10 @@ void lay_out(std::byte* memory, const Shape& shape, std::uint64_t first_run) {
         progress.finished.store(first_run, std::memory_order_relaxed);
         progress.begun.store(Begun::pack(first_run, 0), std::memory_order_relaxed);
         progress.reads.store(0, std::memory_order_relaxed);
+        // What has memory keeps it; what was refused is asked for anew.
+        for (auto* backing : {&progress.own, &progress.result})
+            backing->store(Backing::granted(backing->load(std::memory_order_relaxed)),
+                           std::memory_order_relaxed);
     }
     // Who has found an error may have left some behind.
     for (std::uint32_t i = 0; i <= groups_of(shape.members); ++i)
@@ -48,8 +52,8 @@ void lay_out_again(std::byte* memory, const Shape& shape) {
 void refuse() {
     throw Failure(
         VELO_ERR_MISMATCH,
-        "the board that another process has made is of another build of Velo, or of another shape, as "
-        "with other coll_velo_board_* parameters or, of a persistent operation, another number of bytes");
+        "the board that another process has made is of another build of Velo or, for a "
+        "persistent operation, of another number of bytes");
 }
 
 void refuse_shape() {

@@ -81,26 +81,19 @@ class BasicBoard {
         const std::uint64_t chunk = (run_ + ahead) % shape_.chunks;
         return places_.chunks + (std::size_t{writer} * shape_.chunks + chunk) * shape_.chunk;
     }
-    // The chunks of a writer in four parts, and its slips: which one the place of this run is in, or of one
-    // after it; the part.
-    static constexpr std::uint32_t kOfChunks = 4;
-    // Those that so many bytes may be in: bits.
-    std::uint32_t parts_for(std::uint32_t bytes) const {
-        return is_slip(bytes) ? 1U << kOfChunks : (1U << kOfChunks) - 1;
+    // The kind of place that so many bytes are stored in, but for lines, which always have memory: Backing.
+    std::uint32_t kind_of(std::uint32_t bytes) const {
+        return bytes <= kInLine ? 0 : is_slip(bytes) ? Backing::kSlips : Backing::kChunks;
     }
-    std::uint32_t part_of(std::uint32_t bytes, std::uint32_t ahead) const {
-        if (is_slip(bytes)) return kOfChunks;
-        return static_cast<std::uint32_t>((run_ + ahead) % shape_.chunks) / chunks_of_part();
+    // All places of a writer of one kind.
+    std::span<std::byte> places_of(std::uint32_t writer, std::uint32_t kind) const {
+        const bool are_slips = kind == Backing::kSlips;
+        const std::size_t bytes =
+            are_slips ? std::size_t{slips_} * Shape::kSlipBytes : std::size_t{shape_.chunks} * shape_.chunk;
+        return {(are_slips ? places_.slips : places_.chunks) + writer * bytes, bytes};
     }
-    std::span<std::byte> places_in(std::uint32_t writer, std::uint32_t part) const {
-        if (part == kOfChunks) {
-            const std::size_t bytes = std::size_t{slips_} * Shape::kSlipBytes;
-            return {places_.slips + writer * bytes, bytes};
-        }
-        const std::uint32_t first = part * chunks_of_part(),
-                            count = std::min(chunks_of_part(), shape_.chunks - first);
-        return {places_.chunks + (std::size_t{writer} * shape_.chunks + first) * shape_.chunk,
-                std::size_t{count} * shape_.chunk};
+    Atom<std::uint32_t>& backing_of(std::uint32_t writer) const {
+        return writer == result() ? places_.progress[0].result : places_.progress[writer].own;
     }
     // The same, to be stored in: this member's, or that of the reader whom alone it is for. Readers have its
     // lines from when it was used before: all are asked back at once, instead of one after the other by the
@@ -284,7 +277,8 @@ class BasicBoard {
     }
     static bool has_ended(std::uint64_t begun) { return (begun & Begun::kEnded) != 0; }
     static Failure ended(std::uint32_t member, std::uint64_t runs) {
-        return wrong(rank(member) + " has found an error in run " + std::to_string(runs - 1));
+        return Failure(VELO_ERR_REMOTE, rank(member) + " has found an error in run " +
+                                            std::to_string(runs - 1) + ", and a line of it says which");
     }
 
     // The writer, if it has finished this run; of the result anybody who has.
@@ -306,7 +300,6 @@ class BasicBoard {
     }
 
     bool is_slip(std::uint32_t bytes) const { return bytes <= Shape::kSlipBytes && slips_ > 0; }
-    std::uint32_t chunks_of_part() const { return (shape_.chunks + kOfChunks - 1) / kOfChunks; }
 
     // Those that this member writes, and the first one those of the result, which it may not be the one to
     // write, nor be alone with: what is no more the old word stays. Nobody is so far behind, or ahead.

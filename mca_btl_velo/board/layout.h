@@ -58,7 +58,7 @@ struct Shape {
 };
 
 struct alignas(kSpacing) Header {
-    static constexpr std::uint64_t kMagic = 0x38304452414f42;  // "BOARD08": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x39304452414f42;  // "BOARD09": changes with the layout
 
     std::uint64_t magic;
     Shape shape;
@@ -112,6 +112,7 @@ static_assert(sizeof(Line<>) == kLineBytes);
 struct Begun {
     static constexpr unsigned kRunsAt = Signature::kBits + 1;
     static constexpr std::uint64_t kEnded = std::uint64_t{1} << Signature::kBits;
+    static_assert(64 - kRunsAt >= 50);
 
     static constexpr std::uint64_t pack(std::uint64_t runs, std::uint32_t signature) {
         return runs << kRunsAt | signature;
@@ -131,13 +132,25 @@ struct Memory {
 // Of a member, written by nobody else. finished: all runs before that one, release, so that what it has read
 // may be overwritten. begun: Begun::pack, for those who ask whom they wait for, and what he is in. reads: a
 // bit for each member whose memory it can read, as it has tried. memory: of this one, from before it has
-// published anything.
+// published anything. own, result: whether its places have memory, and in the first member those of the
+// result; Backing, written under the lock of the store by whoever needs them first.
 template <template <class> class Atom = std::atomic>
 struct alignas(kSpacing) Progress {
     Atom<std::uint64_t> finished;
     Atom<std::uint64_t> begun;
     Atom<std::uint64_t> reads;
     Memory memory;
+    Atom<std::uint32_t> own, result;
+};
+
+// The places of a writer beside its lines are of two kinds, a bit for each in what is asked for. Whether they
+// have memory is decided once, for all members: granted, or by the same bit shifted refused.
+struct Backing {
+    static constexpr std::uint32_t kSlips = 1, kChunks = 2, kAll = kSlips | kChunks;
+    static constexpr unsigned kRefused = 2;
+
+    static constexpr std::uint32_t granted(std::uint32_t word) { return word & kAll; }
+    static constexpr std::uint32_t decided(std::uint32_t word) { return (word | word >> kRefused) & kAll; }
 };
 
 // Arrivals in a run in which everybody waits for everybody. One for each eight members, who so take it from

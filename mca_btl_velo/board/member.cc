@@ -58,7 +58,8 @@ Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
       store_(store),
-      backed_(shape.writers(), store == nullptr ? UINT32_MAX : 0),
+      backed_(shape.writers(), 0),
+      backed_everywhere_(store == nullptr ? Backing::kAll : 0),
       scratch_(std::make_unique_for_overwrite<std::byte[]>(shape.chunk)),
       choice_(choice) {
     board_.introduce(Direct::memory(choice));
@@ -74,8 +75,16 @@ Member::~Member() {
 
 void Member::fail(const Failure& fault, const char* advice) {
     board_.end();
-    throw Failure(fault.status(), "the board of " + waiting_.name() + ", run " +
-                                      std::to_string(board_.run()) + ": " + fault.what() + ". " + advice);
+    std::string text =
+        "the board of " + waiting_.name() + ", run " + std::to_string(board_.run()) + ": " + fault.what();
+    if (fault.status() != VELO_ERR_REMOTE) text += std::string(". ") + advice;
+    throw Failure(fault.status(), text);
+}
+
+std::optional<Failure> Member::fault_of_ended() {
+    const auto ended = waiting_.ended(board_.members(), board_.me());
+    if (!ended) return {};
+    return Failure(VELO_ERR_REMOTE, "rank " + std::to_string(*ended) + " has ended, as one that is killed");
 }
 
 // Until `ready`. What `fault` finds counts if that is so no more. An operation that nobody waits for finds
@@ -88,7 +97,9 @@ template <typename Ready, typename Fault, typename Slowest>
     waiting_.until(
         ready,
         [&] {
-            if (auto found = fault(); found && !ready()) fail(*found);
+            auto found = fault();
+            if (!found) found = fault_of_ended();
+            if (found && !ready()) fail(*found);
         },
         slowest);
 }
@@ -117,26 +128,25 @@ template <typename Run>
 // Where this member may store what it gives.
 inline std::byte* Member::own_place(std::uint32_t bytes, std::uint32_t ahead) {
     wait_for_place(bytes, ahead);
-    back(board_.me(), bytes, ahead);
     return board_.place_to_store(board_.me(), bytes, ahead);
 }
 
-// Before this member stores in a chunk or slip of `writer`.
-inline void Member::back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead) {
-    if (bytes <= kInLine) return;
-    std::uint32_t& backed = backed_[writer];
-    if (const std::uint32_t parts = board_.parts_for(bytes); (backed & parts) == parts) [[likely]]
-        return;
-    const std::uint32_t part = board_.part_of(bytes, ahead);
-    if ((backed & 1U << part) != 0) return;
-    const std::span<std::byte> places = board_.places_in(writer, part);
-    try {
-        store_->back(places.data(), places.size());
-    } catch (const Failure& failure) {
-        board_.end();
-        throw Failure(failure.status(), "the board of " + waiting_.name() + ": " + failure.what());
+// What all members find alike, as they ask for the same in the same order.
+bool Member::back(const Stores& what, std::uint32_t kinds) {
+    const std::uint32_t end = what.writers == Writers::kAllAndResult
+                                  ? static_cast<std::uint32_t>(backed_.size())
+                                  : board_.members();
+    for (std::uint32_t writer = 0; writer < end; ++writer) {
+        const bool is_root = writer == what.root;
+        if ((what.writers == Writers::kRoot && !is_root) || (what.writers == Writers::kAllButRoot && is_root))
+            continue;
+        std::uint32_t& backed = backed_[writer];
+        if ((backed & kinds) == kinds) continue;
+        if (!store_->back(board_, writer, kinds)) return false;
+        backed |= kinds;
     }
-    backed |= 1U << part;
+    if (end == backed_.size() && what.writers >= Writers::kAll) backed_everywhere_ |= kinds;
+    return true;
 }
 
 inline void Member::publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead) {
@@ -173,7 +183,6 @@ void Member::spread(const std::byte* blocks, std::uint64_t block, std::uint32_t 
     wait_for_place(bytes, ahead);
     for (std::uint32_t i = 0; i < board_.members(); ++i) {
         if (i == board_.me()) continue;
-        back(i, bytes, ahead);
         platform::copy(board_.place_to_store(i, bytes, ahead), blocks + i * block, bytes);
     }
     board_.publish(board_.me(), bytes, ahead);
@@ -337,7 +346,7 @@ inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t blo
         fail(Failure(VELO_ERR_RESOURCE, "the block of " + rank() + " cannot be read out of its memory (" +
                                             std::generic_category().message(refusal) + ")"),
              "Where processes give up rights, or send memory that the kernel keeps from others: --mca "
-             "coll_velo_board_direct_bytes 1073741824");
+             "btl_velo_single_copy_mechanism copy");
     direct_blocks_ += 1;
     ways->taken |= std::uint64_t{1} << giver;
     return true;
@@ -407,8 +416,9 @@ bool Member::has_all(const Step& step) {
 }
 
 void Member::check(const Step& step) {
-    const auto fault = given_ ? board_.fault_of(step.meets ? board_.result() : seen_, bytes_of(step))
-                              : board_.fault_of_progress();
+    auto fault = given_ ? board_.fault_of(step.meets ? board_.result() : seen_, bytes_of(step))
+                        : board_.fault_of_progress();
+    if (!fault) fault = fault_of_ended();
     if (fault && !(given_ ? has_all(step) : board_.may_publish(bytes_of(step)))) fail(*fault);
 }
 
@@ -472,7 +482,6 @@ void Member::allreduce(const Reduction& by, const std::byte* from, std::byte* to
         board_.begin(signature);
         give(offset, part, 0);
         if (arrive()) {
-            back(board_.result(), part, 0);
             std::byte* const result = board_.place(board_.result(), part);
             fold_all(result, offset, part);
             board_.publish(board_.result(), part);

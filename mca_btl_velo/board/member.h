@@ -55,6 +55,15 @@ Totals totals();
 // or each block in the place of its reader, as nobody else gives anything.
 enum class Giving : std::uint8_t { kOne, kBlocks, kSpread };
 
+// In whose places an operation stores: blocks of so many bytes.
+enum class Writers : std::uint8_t { kRoot, kAllButRoot, kAll, kAllAndResult };
+struct Stores {
+    std::uint64_t bytes;
+    Writers writers;
+    Giving giving = Giving::kOne;
+    std::uint32_t root = 0;
+};
+
 // What an operation asks of a member that does not wait in it. Of whom it takes something all publish as many
 // bytes.
 struct Step {
@@ -97,6 +106,13 @@ class Member {
     // Of the sum of vectors of `bytes` each what lies from `begin` to `end`; these are not alike.
     void reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,
                         std::uint64_t begin, std::uint64_t end);
+
+    // Before an operation, and at all members alike: the places that its writers store in have memory. Where
+    // not, none of it may be called. Throws Failure.
+    bool has_memory(const Stores& what) {
+        const std::uint32_t kinds = kinds_of(what);
+        return (backed_everywhere_ & kinds) == kinds || back(what, kinds);
+    }
 
     // --- without waiting: first `give` until it says yes, then `has_all` until it does, then the operation
     // itself, which finds everything there and does one run; all of that again until `is_over`.
@@ -167,7 +183,14 @@ class Member {
 
     void wait_for_place(std::uint32_t bytes, std::uint32_t ahead);
     std::byte* own_place(std::uint32_t bytes, std::uint32_t ahead);
-    void back(std::uint32_t writer, std::uint32_t bytes, std::uint32_t ahead);
+    std::uint32_t kinds_of(const Stores& what) const {
+        const std::uint32_t most = most_of(what.giving);
+        const auto kind_of = [&](std::uint64_t part) {
+            return board_.kind_of(published_of(static_cast<std::uint32_t>(part), what.giving));
+        };
+        return what.bytes <= most ? kind_of(what.bytes) : kind_of(most) | kind_of(what.bytes % most);
+    }
+    bool back(const Stores& what, std::uint32_t kinds);
     void publish(const std::byte* data, std::uint32_t bytes, std::uint32_t ahead = 0);
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead);
@@ -211,7 +234,8 @@ class Member {
     static std::size_t slot(std::uint32_t member, std::uint32_t writer) { return member - (member > writer); }
     template <typename Ready, typename Fault, typename Slowest>
     void wait(Ready ready, Fault fault, Slowest slowest);
-    // `advice`: what to do.
+    std::optional<Failure> fault_of_ended();
+    // `advice`: what to do, unless the fault is another one's.
     [[noreturn]] void fail(const Failure& fault, const char* advice = kSameOperations);
     static constexpr const char* kSameOperations =
         "All ranks have to call the same collective operations with the same number of bytes";
@@ -219,7 +243,9 @@ class Member {
     Board board_;
     Waiting waiting_;
     Store* store_;
-    std::vector<std::uint32_t> backed_;  // of each writer's places, and of those of the result, parts: bits
+    std::vector<std::uint32_t>
+        backed_;  // of each writer, and of the result: kinds of places that have memory
+    std::uint32_t backed_everywhere_ = 0;
     std::unique_ptr<std::byte[]> scratch_;  // of a chunk
     Count published_, picked_up_, credit_waits_, requests_, direct_blocks_;
     Direct::Choice choice_;

@@ -7,7 +7,6 @@
 #include <new>
 #include <utility>
 
-#include "board/board.h"
 #include "platform/failure.h"
 #include "platform/monotonic.h"
 #include "platform/ticks.h"
@@ -110,16 +109,18 @@ Place* Store::find(Wanted wanted) {
     return found == end ? nullptr : found;
 }
 
-Place& Store::free_place() {
+// Null: there is none, and no memory for more. From then on nobody makes a board here: who comes to a board
+// later than others would else find place for what they have been refused.
+Place* Store::free_place() {
     StoreHeader& all = header();
-    if (Place* free = find([](const Place& place) { return place.state == Place::kNone; })) return *free;
-    if (all.used >= StoreHeader::kPlaces)
-        throw Failure(
-            VELO_ERR_RESOURCE,
-            "rank 0 of this communicator is that of too many others. coll_velo_boards 0 does without "
-            "boards");
-    if (all.used > 0 && all.used % kInPage == 0) file_.provide(kPlacesAt + all.used * sizeof(Place), kPage);
-    return places()[all.used++];
+    if (Place* free = find([](const Place& place) { return place.state == Place::kNone; })) return free;
+    const bool is_in_page = all.used % kInPage != 0 || all.used == 0;
+    if (all.used >= StoreHeader::kPlaces ||
+        (!is_in_page && !provide({reinterpret_cast<std::byte*>(places() + all.used), kPage}))) {
+        all.is_closed = 1;
+        return nullptr;
+    }
+    return &places()[all.used++];
 }
 
 // One for a board of that shape, laid out; null: there is no memory for it.
@@ -134,36 +135,27 @@ Place* Store::with_memory(const Shape& shape) {
     }
     const std::uint64_t end = this->end();
     if (bytes <= file_.bytes() - end) {
-        // Chunks come later, where failing would be an error.
-        if (platform::SharedFile::room_in(file_.address().directory) < bytes) return nullptr;
-        Place& fresh = free_place();
-        try {
-            file_.provide(end, Offsets::of(shape).chunks);
-        } catch (const Failure&) {
-            return nullptr;
-        }
-        fresh.offset = end;
-        fresh.bytes = bytes;
+        Place* const fresh = free_place();
+        if (fresh == nullptr || !provide({file_.data() + end, Offsets::of(shape).chunks})) return nullptr;
+        fresh->offset = end;
+        fresh->bytes = bytes;
         all.end = end + bytes;
         lay_out(file_.data() + end, shape);
-        return &fresh;
+        return fresh;
     }
     Place* const other =
         find([&](const Place& place) { return place.state == Place::kResting && place.bytes >= bytes; });
     if (other != nullptr) {
         std::byte* const memory = memory_of(*other, shape).data();
-        try {
-            file_.provide(static_cast<std::size_t>(memory - file_.data()), Offsets::of(shape).chunks);
-        } catch (const Failure&) {
-            return nullptr;
-        }
+        if (!provide({memory, Offsets::of(shape).chunks})) return nullptr;
         std::memset(memory, 0, Offsets::of(shape).chunks);
         lay_out(memory, shape);
     }
     return other;
 }
 
-Place& Store::begin(const Key& key, const Shape& shape) {
+// Null: it has none.
+Place* Store::begin(const Key& key, const Shape& shape) {
     Place* const place = with_memory(shape);
     if (place == nullptr) return refuse_board(key, shape);
     place->key = key;
@@ -171,46 +163,69 @@ Place& Store::begin(const Key& key, const Shape& shape) {
     place->state = Place::kTaken;
     place->left = 0;
     ++header().taken;
-    return *place;
+    return place;
 }
 
 // Where there are as many boards as there may be, a communicator's next ones are refused one after the other,
 // as many as its program likes: they share a place, which is short to look for.
-Place& Store::refuse_board(const Key& key, const Shape& shape) {
+Place* Store::refuse_board(const Key& key, const Shape& shape) {
     if (Place* before = find([&](const Place& place) {
             return key.number > 0 && place.refuses({key.members, key.number - 1});
         });
         before != nullptr && before->more < UINT32_MAX) {
         ++before->more;
-        return *before;
+        return before;
     }
-    Place& place = free_place();
-    place.key = key;
-    place.shape = shape;
-    place.state = Place::kRefused;
-    place.more = 0;
-    place.left = 0;
+    Place* const place = free_place();
+    if (place == nullptr) return nullptr;
+    place->key = key;
+    place->shape = shape;
+    place->state = Place::kRefused;
+    place->more = 0;
+    place->left = 0;
     return place;
 }
 
 Store::Taken Store::take(const Key& key, const Shape& shape) {
     if (!shape.plausible()) refuse_shape();
     const Locked locked(&header().lock);
-    Place* const found = find([&](const Place& place) {
+    Place* place = find([&](const Place& place) {
         return (place.state == Place::kTaken && place.key == key) || place.refuses(key);
     });
-    Place& place = found != nullptr ? *found : begin(key, shape);
-    const auto index = static_cast<std::uint32_t>(&place - places());
-    if (place.state == Place::kRefused) return {index, {}};
-    if (place.shape != shape) refuse();
-    return {index, memory_of(place, shape)};
+    if (place == nullptr && header().is_closed == 0) place = begin(key, shape);
+    if (place == nullptr) return {kNowhere, {}};
+    const auto index = static_cast<std::uint32_t>(place - places());
+    if (place->state == Place::kRefused) return {index, {}};
+    if (place->shape != shape) refuse();
+    return {index, memory_of(*place, shape)};
 }
 
-void Store::back(const std::byte* chunks, std::size_t bytes) {
-    file_.provide(static_cast<std::size_t>(chunks - file_.data()), bytes);
+bool Store::provide(std::span<std::byte> memory) {
+    try {
+        file_.provide(static_cast<std::size_t>(memory.data() - file_.data()), memory.size());
+        return true;
+    } catch (const Failure&) {
+        return false;
+    }
+}
+
+bool Store::back(const Board& board, std::uint32_t writer, std::uint32_t kinds) {
+    std::atomic<std::uint32_t>& word = board.backing_of(writer);
+    const auto undecided = [&] { return kinds & ~Backing::decided(word.load(std::memory_order_acquire)); };
+    if (undecided() != 0) {
+        const Locked locked(&header().lock);
+        for (const std::uint32_t kind : {Backing::kSlips, Backing::kChunks})
+            if ((undecided() & kind) != 0) {
+                const bool granted = provide(board.places_of(writer, kind));
+                // release: who finds this finds the memory.
+                word.fetch_or(granted ? kind : kind << Backing::kRefused, std::memory_order_release);
+            }
+    }
+    return (kinds & ~Backing::granted(word.load(std::memory_order_relaxed))) == 0;
 }
 
 void Store::leave(std::uint32_t index) {
+    if (index == kNowhere) return;
     StoreHeader& all = header();
     const Locked locked(&all.lock);
     Place& place = places()[index];

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "board/board.h"
 #include "board/layout.h"
 #include "platform/shared_file.h"
 
@@ -42,13 +43,14 @@ struct alignas(kLineBytes) Place {
 };
 
 struct alignas(kSpacing) StoreHeader {
-    static constexpr std::uint64_t kMagic = 0x323045524f5453;  // "STORE02": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x333045524f5453;  // "STORE03": changes with the layout
     static constexpr std::uint32_t kPlaces = 65536;
 
     std::uint64_t magic;
     std::atomic<std::uint32_t> lock;  // of all that follows
     std::uint32_t most, taken;        // boards
     std::uint32_t used;               // places
+    std::uint32_t is_closed;          // there are no places for more boards, and never will be
     std::uint64_t end;                // of the memory that boards have had so far
 };
 static_assert(sizeof(Place) == 64);
@@ -81,29 +83,31 @@ class Store {
 
     const platform::FileAddress& address() const { return file_.address(); }
 
+    static constexpr std::uint32_t kNowhere = UINT32_MAX;
     struct Taken {
-        std::uint32_t place;
+        std::uint32_t place;          // kNowhere: the store is closed
         std::span<std::byte> memory;  // laid out; empty: there is none for this board, at any member
     };
     // The same for all members, which each say once that they have left. Throws Failure.
     Taken take(const Key& key, const Shape& shape);
     void leave(std::uint32_t place);
-    // Of what was taken chunks have no memory until their writer has asked for it, which costs little where
-    // they have. Throws Failure.
-    void back(const std::byte* chunks, std::size_t bytes);
+    // Places of `writer` of these kinds have memory: Backing. What was not decided yet is decided now, for
+    // all members. Throws Failure if the store cannot be locked.
+    bool back(const Board& board, std::uint32_t writer, std::uint32_t kinds);
 
  private:
     explicit Store(platform::SharedFile file) : file_(std::move(file)) {}
     StoreHeader& header() { return *reinterpret_cast<StoreHeader*>(file_.data()); }
     Place* places();
     std::uint64_t end();
+    bool provide(std::span<std::byte> memory);
     std::span<std::byte> memory_of(const Place& place, const Shape& shape);
     template <typename Wanted>
     Place* find(Wanted wanted);
-    Place& free_place();
+    Place* free_place();
     Place* with_memory(const Shape& shape);
-    Place& begin(const Key& key, const Shape& shape);
-    Place& refuse_board(const Key& key, const Shape& shape);
+    Place* begin(const Key& key, const Shape& shape);
+    Place* refuse_board(const Key& key, const Shape& shape);
 
     platform::SharedFile file_;
 };

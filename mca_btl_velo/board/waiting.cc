@@ -22,6 +22,16 @@ void Waiting::give_up_core() {
     (void)sched_yield();
 }
 
+std::optional<std::uint32_t> Waiting::ended(std::uint32_t members, std::uint32_t me) {
+    constexpr std::uint64_t kBetweenLooksNs = 100'000'000;
+    const std::uint64_t now = platform::monotonic_ns();
+    if (around_.has_ended == nullptr || now < looks_for_ended_ns_) return {};
+    looks_for_ended_ns_ = now + kBetweenLooksNs;
+    for (std::uint32_t member = 0; member < members; ++member)
+        if (member != me && around_.has_ended(around_.context, member)) return member;
+    return {};
+}
+
 // After the time of a warning, twice, four times as much, ...; counted from the first look at the clock.
 bool Waiting::is_due(std::uint64_t* began_ns, std::uint64_t* due_ns) {
     const std::uint64_t now = platform::monotonic_ns();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "platform/ticks.h"
@@ -28,6 +29,7 @@ struct Surroundings {
     std::string name;          // of the board, in messages
     std::uint64_t warning_ns;  // how long a wait takes until it is told; 0: for ever
     bool crowded;              // there are more members than processors
+    bool (*has_ended)(void* context, std::uint32_t member) = nullptr;  // null: not known
 };
 
 // Whether so many members have no processor each.
@@ -39,6 +41,9 @@ class Waiting {
         : around_(around),
           looks_(around.crowded ? kFew : kMany),
           rounds_of_progress_(around.crowded ? kFewRounds : 1) {}
+
+    // Of those members that are not `me`; looked for ten times a second.
+    [[gnu::cold]] std::optional<std::uint32_t> ended(std::uint32_t members, std::uint32_t me);
 
     const std::string& name() const { return around_.name; }
     std::uint64_t long_waits() const { return long_waits_.load(std::memory_order_relaxed); }
@@ -112,6 +117,7 @@ class Waiting {
 
     Surroundings around_;
     std::uint32_t looks_, rounds_of_progress_;
+    std::uint64_t looks_for_ended_ns_ = 0;      // next
     std::atomic<std::uint64_t> long_waits_{0};  // another thread may read it
 };
 

@@ -19,27 +19,27 @@ std::uint64_t sum_over_peers(const Engine& engine, Value value) {
 
 // Of the rows VELO_PEER_COUNTER.
 std::uint64_t peer_names(const Engine& engine, flow::PeerIndex index) {
-    return engine.peer_name(index);
+    return engine.peers().name_at(index);
 }
 std::uint64_t peer_credits(const Engine& engine, flow::PeerIndex index) {
-    const Peer* peer = engine.known_peer(index);
+    const Peer* peer = engine.peers().find(index);
     return peer != nullptr && peer->policy().limited() ? peer->ledger().credits(*peer) : 0;
 }
 std::uint64_t peer_queued_bytes(const Engine& engine, flow::PeerIndex index) {
-    const Peer* peer = engine.known_peer(index);
+    const Peer* peer = engine.peers().find(index);
     return peer != nullptr ? peer->queue.bytes() : 0;
 }
 std::uint64_t peer_stalls(const Engine& engine, flow::PeerIndex index) {
-    const Peer* peer = engine.known_peer(index);
+    const Peer* peer = engine.peers().find(index);
     return peer != nullptr ? peer->stall.count : 0;
 }
 std::uint64_t peer_stalled_time(const Engine& engine, flow::PeerIndex index) {
-    const Peer* peer = engine.known_peer(index);
+    const Peer* peer = engine.peers().find(index);
     return peer != nullptr && peer->stall.count > 0 ? peer->stall.ns_until(platform::monotonic_ns()) : 0;
 }
 
 std::uint64_t peer_far(const Engine& engine, flow::PeerIndex index) {
-    const Peer* peer = engine.known_peer(index);
+    const Peer* peer = engine.peers().find(index);
     return peer != nullptr && peer->distance.far();
 }
 
@@ -81,12 +81,12 @@ std::uint64_t board_long_waits(const Engine&) {
 
 template <auto Member>
 std::uint64_t statistic(const Engine& engine) {
-    return engine.statistics().*Member;
+    return engine.observer().counts.*Member;
 }
 template <auto Member>
 std::uint64_t flow_count(const Engine& engine) {
-    const flow::Policy* remote = engine.remote_policy();
-    return engine.policy().counters().*Member + (remote != nullptr ? remote->counters().*Member : 0);
+    const auto& remote = engine.remote().domain();
+    return engine.policy().counters().*Member + (remote ? remote->policy->counters().*Member : 0);
 }
 
 struct Counter {
@@ -135,7 +135,7 @@ std::uint64_t counter_value(const Engine& engine, unsigned index) {
 std::uint32_t counter_peers(const Engine& engine) {
     const flow::PolicyConfig& flow = engine.policy().config();
     std::uint32_t spares = flow.spare_peers;
-    while (spares > 0 && engine.known_peer(flow.peers + spares - 1) == nullptr) --spares;
+    while (spares > 0 && engine.peers().find(flow.peers + spares - 1) == nullptr) --spares;
     return flow.peers + engine.limic_peers() + spares;
 }
 

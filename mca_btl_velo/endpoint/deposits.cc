@@ -29,12 +29,13 @@ rma::Deposit words_of(fabric::shm::DepositHeader& header, std::size_t ring, cons
 }  // namespace
 
 Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn,
-                   flow::Outbox& outbox, const velo_config& config)
+                   flow::Outbox& outbox, const velo_config& config, Idle& idle)
     : mutex_(mutex),
       mailbox_(mailbox),
       outbox_(outbox),
       rings_(mailbox.deposit_plan(), in_turn),
-      config_(config) {
+      config_(config),
+      idle_(idle) {
     if (rings_.plan().none()) return;
     under_way_.reserve(flow::DepositPlan::kRings);
     waiting_.reserve(flow::DepositPlan::kRings);
@@ -69,6 +70,7 @@ std::uint32_t Deposits::await_room(const Peer& peer) {
 void Deposits::open(const UnderWay& deposit) const {
     fabric::shm::DepositHeader& header = mailbox_.deposit_header(deposit.ring);
     const flow::DepositRings::Ring& ring = rings_.ring(deposit.ring);
+    mailbox_.fault_in_turn(ring.place + std::size_t{ring.bytes});
     // Published with the number.
     header.address = reinterpret_cast<std::uint64_t>(deposit.data);
     header.place = ring.place;
@@ -78,36 +80,40 @@ void Deposits::open(const UnderWay& deposit) const {
 
 std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes < kLeastDeposited || bytes > kMost || !has_memory()) return 0;
-    flow::DepositRings::Ring ring = take(bytes);
-    if (ring.none() && end_read()) ring = take(bytes);
+    const Storing by = storing_for(peer.distance.far());
+    flow::DepositRings::Ring ring = take(bytes, by);
+    if (ring.none() && end_read()) ring = take(bytes, by);
     const bool waits = ring.none();
     const std::uint32_t number = waits ? await_room(peer) : flow::DepositPlan::number_of(ring.index);
     if (number == 0) return 0;
     const std::uint64_t name = ++begun_ << kNumberBits | number;
     std::vector<UnderWay>& list = waits ? waiting_ : under_way_;
-    list.push_back({&peer, name, flow::DepositPlan::ring_of(number), storing_for(peer.distance.far()), false,
+    list.push_back({&peer, name, flow::DepositPlan::ring_of(number), by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
-    if (waits)
+    if (waits) {
         ++feeding_;
-    else
+        idle_.want();
+    } else {
         open(list.back());
+    }
     return name;
 }
 
-flow::DepositRings::Ring Deposits::take(std::size_t bytes) {
+flow::DepositRings::Ring Deposits::take(std::size_t bytes, Storing by) {
     const std::uint32_t index = rings_.reserve();
     if (index == flow::DepositPlan::kRings) return {};
-    if (cut(index, bytes)) return rings_.ring(index);
+    if (cut(index, bytes, by)) return rings_.ring(index);
     rings_.give_back(index);
     return {};
 }
 
 // The outbox hears of what has been read when it needs a chunk itself.
-bool Deposits::cut(std::uint32_t ring, std::size_t bytes) {
-    const bool first = rings_.cut(ring, bytes);
+bool Deposits::cut(std::uint32_t ring, std::size_t bytes, Storing by) {
+    const bool streams = by == Storing::kPastCaches;
+    const bool first = rings_.cut(ring, bytes, streams);
     if (first && rings_.ring(ring).place >= std::exchange(last_place_, rings_.ring(ring).place)) return true;
     outbox_.sweep([this](std::uint32_t place) { return mailbox_.is_read(place); });
-    return first || rings_.cut(ring, bytes);
+    return first || rings_.cut(ring, bytes, streams);
 }
 
 std::size_t Deposits::store(const UnderWay& deposit) const {
@@ -141,6 +147,7 @@ void Deposits::store(std::uint64_t name) {
     if (found->stored < found->bytes && !config_.threads) {
         ++feeding_;
         found->feeds = true;
+        idle_.want();
     }
 }
 
@@ -174,7 +181,7 @@ void Deposits::forget(Place deposit) {
 }
 
 void Deposits::give_room() {
-    while (!waiting_.empty() && cut(waiting_.front().ring, waiting_.front().bytes)) {
+    while (!waiting_.empty() && cut(waiting_.front().ring, waiting_.front().bytes, waiting_.front().by)) {
         under_way_.push_back(waiting_.front());
         open(under_way_.back());
         waiting_.erase(waiting_.begin());
@@ -218,7 +225,12 @@ bool Deposits::end_read() {
     });
 }
 
-void Deposits::end_all_of(const Peer& peer) {
+void Deposits::vacated(Peer& peer) {
+    peer.to_be_got = 0;
+    peer.late = false;
+}
+
+void Deposits::ended(Peer& peer) {
     const auto its = [&](const UnderWay& deposit) { return deposit.peer == &peer; };
     end_waiting(its);
     end_if(its);
@@ -238,7 +250,7 @@ std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t nu
     }
     const std::uint32_t place = header.place, ring = header.ring;
     if (!plan.holds(place, ring)) return 0;
-    segment.fault_in_turn();
+    segment.fault_in_turn(place + std::size_t{ring});
     const std::byte* const data = segment.ring_data(place);
     rma::Deposit words = words_of(header, ring, data);
     // A deposit is read once: what was behind its beginning may lie there now.
@@ -276,6 +288,11 @@ const char* Deposits::violation() const {
 void Deposits::feed_others() {
     std::lock_guard lock(mutex_);
     feed();
+}
+
+int Deposits::run(bool) {
+    feed_others();
+    return 0;
 }
 
 }  // namespace velo::endpoint

@@ -8,7 +8,9 @@
 
 #include "endpoint/filling.h"
 #include "endpoint/gate.h"
+#include "endpoint/idle.h"
 #include "endpoint/peer.h"
+#include "endpoint/peer_events.h"
 #include "fabric/shm/segment.h"
 #include "flow/deposit_rings.h"
 #include "flow/outbox.h"
@@ -17,11 +19,11 @@
 
 namespace velo::endpoint {
 
-class Deposits {
+class Deposits final : public Work, public PeerEvents {
  public:
     // `mutex`, `mailbox`, `in_turn` and `outbox`, which is cut from that, too: the engine's.
     Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, flow::Outbox& outbox,
-             const velo_config& config);
+             const velo_config& config, Idle& idle);
 
     // Under the mutex.
 
@@ -37,17 +39,20 @@ class Deposits {
     // The get is over. Of a deposit that its peer has read, and whose ring serves another since, nothing is
     // left.
     void end(Peer& peer, std::uint64_t name);
-    // The peer has ended.
-    void end_all_of(const Peer& peer);
+    void ended(Peer& peer) override;
+    void vacated(Peer& peer) override;
     // What is to be stored yet, as far as there is room: first, a ring that its peer has read goes to the
     // deposit that waits for it.
     void feed();
-    bool feeds() const { return feeding_ > 0; }
+    // Nobody may ever take it.
+    bool any() const override { return feeding_ > 0; }
+    bool lets_sleep() const override { return true; }
     // What is wrong with the lists, or the empty string. For checked builds and tests.
     const char* violation() const;
 
     // Without the mutex.
 
+    int run(bool busy) override;
     // After the peer has been told: as much as there is room for. The rest is stored by `feed`, as the peer
     // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
     void store(std::uint64_t name);
@@ -72,9 +77,9 @@ class Deposits {
 
     static constexpr std::size_t kLeastDeposited = 4097, kMost = 64UL * 1024 * 1024;
 
-    flow::DepositRings::Ring take(std::size_t bytes);
+    flow::DepositRings::Ring take(std::size_t bytes, Storing by);
     std::size_t store(const UnderWay& deposit) const;
-    bool cut(std::uint32_t ring, std::size_t bytes);
+    bool cut(std::uint32_t ring, std::size_t bytes, Storing by);
     std::uint32_t await_room(const Peer& peer);
     void give_room();
     void open(const UnderWay& deposit) const;
@@ -95,6 +100,7 @@ class Deposits {
     flow::DepositRings rings_;
     std::uint32_t last_place_ = 0;  // of a ring in turn
     const velo_config& config_;
+    Idle& idle_;
     enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_ = Memory::kNotYet;
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay> waiting_;    // for room, of the same peer; in the order in which it was told

@@ -11,17 +11,38 @@
 #include "flow/refusal.h"
 #include "mailbox/reader.h"
 
+struct velo_peer;
+
 namespace velo::endpoint {
 
-class Engine;
+using Peer = ::velo_peer;
+
+// What a domain asks of whoever moves its packets. Under the mutex of that.
+class DomainHost {
+ public:
+    virtual Peer& peer_at(flow::PeerIndex index) = 0;
+    virtual void carry_control(Peer& to, wire::PacketKind kind, std::uint32_t value) = 0;
+    // The accounts hold what a packet has told.
+    virtual void control_entered(const Peer& from, wire::PacketKind kind, std::uint32_t value) = 0;
+    // Sends what waits for the peer, as far as credits allow. True: something is left.
+    virtual bool send_queued(Peer& to) = 0;
+
+ protected:
+    ~DomainHost() = default;
+};
 
 class Domain final : public flow::Carrier {
  public:
+    // Of its peers: on this node by the VELO or the LiMIC-like path, on other nodes, or those that have
+    // departed.
+    enum class Kind : std::uint8_t { kVelo, kLimic, kRemote, kNull };
+
     // `first`: the directory index of the policy's peer 0. `sent`, `fullest`: what is sent here, in packets,
     // and the fullest that the mailbox was, in slots.
-    Domain(Engine& in, std::unique_ptr<flow::Policy> rules, bool delay_credits, mailbox::Reader<> box,
-           flow::PeerIndex first, std::uint64_t* sent, std::uint64_t* fullest)
-        : engine(in),
+    Domain(DomainHost& in, Kind of, std::unique_ptr<flow::Policy> rules, bool delay_credits,
+           mailbox::Reader<> box, flow::PeerIndex first, std::uint64_t* sent, std::uint64_t* fullest)
+        : host(in),
+          kind(of),
           policy(std::move(rules)),
           ledger(*policy, *this, delay_credits),
           reader(std::move(box)),
@@ -35,7 +56,8 @@ class Domain final : public flow::Carrier {
           senders(policy->config().total_peers()),
           limited(policy->limited()) {}
 
-    Engine& engine;
+    DomainHost& host;
+    const Kind kind;
     std::unique_ptr<flow::Policy> policy;
     flow::Ledger ledger;
     mailbox::Reader<> reader;

@@ -1,15 +1,18 @@
 // Set-up: the mailbox, the policies, and what all of the engine needs.
 #include "endpoint/engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <mutex>
+#include <utility>
 
+#include "endpoint/description.h"
 #include "endpoint/sizing.h"
 #include "parameters/table.h"
 #include "platform/failure.h"
-#include "platform/locality.h"
 
 namespace velo::endpoint {
 
@@ -22,117 +25,95 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       slots_per_peer_(slots_for_each(config, Nodes::kOwn)),
       mutex_(config.threads),
       gate_(config.threads),
-      sleep_us_(longest_sleep(config)),
       probe_(std::make_unique<std::uint64_t>(0)),
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
-      in_turn_(mailbox_.outbox_plan().in_turn_bytes(), least_in_turn()),
+      idle_(*this, mutex_, mailbox_.header(), longest_sleep(config), config.idle_sleep != 0),
+      in_turn_(mailbox_.outbox_plan().in_turn_bytes(), least_in_turn(), mailbox_.has_slow_pages()),
       outbox_(mailbox_.outbox_plan(), &in_turn_),
-      most_enclosed_(std::min<std::size_t>(config.max_message_bytes, outbox_.plan().size(1).room())),
-      velo_(*this, std::move(policy), config.delay_credits, mailbox_.reader(), 0, &statistics_.data_packets,
-            &statistics_.mailbox_high_water),
+      remote_({*this, mutex_, idle_, units_, peers_, large_, departures_, observer_, config_, mailbox_}),
+      peers_(*this, mutex_, idle_, units_, config_, mailbox_, mechanisms_.forced()),
+      velo_(*this, Domain::Kind::kVelo, std::move(policy), config.delay_credits, mailbox_.reader(), 0,
+            &observer_.counts.data_packets, &observer_.counts.mailbox_high_water),
       routes_(config, outbox_.plan().chunks() > 0),
-      peers_(mailbox_.directory_entries()),
-      trace_(*velo_.policy),
-      stalls_(std::uint64_t{config.stall_warning} * 1'000'000'000),
-      rma_(mechanisms_, mailbox_.directory_entries(), *this),
-      share_cells_(mailbox_.header().shares),
-      deposits_(mutex_, mailbox_, in_turn_, outbox_, config_),
-      buffers_(config.max_message_bytes),
-      first_node_peer_(config.node_peer_count > 0 ? config.node_peers[0] : config.process_name),
-      single_copy_only_(shares_processors(config) || mechanisms_.forced()) {
-    mailbox_.header().may_doze = sleep_us_ > 0;
+      large_({*this, mutex_, idle_, gate_, peers_, routes_, config_, mechanisms_, mailbox_, in_turn_, outbox_,
+              observer_.counts}),
+      buffers_(config.max_message_bytes) {
+    platform::know_own_job(config.process_name);
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (velo_.ledger.on_demand()) {
-        doorbell_ = mailbox_.doorbell();
-        housekeeping_ = Housekeeping::kListen;
+        contact_.emplace(mutex_, idle_, mailbox_.doorbell(), velo_, remote_.domain());
+        idle_.always(*contact_);
     }
     if (config.limic_peer_count > 0) {
         flow::PolicyConfig local{};
         local.peers = config.limic_peer_count;
         local.data_slots = mailbox_.limic_slots();
-        limic_.emplace(*this, flow::make_policy("none", local, nullptr), false, mailbox_.limic_reader(),
-                       flow.total_peers(), &statistics_.limic_packets, &statistics_.limic_high_water);
+        limic_.emplace(*this, Domain::Kind::kLimic, flow::make_policy("none", local, nullptr), false,
+                       mailbox_.limic_reader(), flow.total_peers(), &observer_.counts.limic_packets,
+                       &observer_.counts.limic_high_water);
         sends_are_followed_ = true;
     }
-    const fabric::shm::Address& own = mailbox_.address();
-    address_.resize(sizeof own);
-    std::memcpy(address_.data(), &own, sizeof own);
-    open_remote(flow_config(config, Nodes::kOther));
-    open_nowhere();
-    if (remote_) {
-        remote_slots_per_peer_ = slots_for_each(config, Nodes::kOther);
-        remote_->always_in_packets = UINT32_MAX;
-    }
-    description_ = "flow_control " + std::string(velo_.policy->name()) + ", slots_per_peer " +
-                   std::to_string(slots_per_peer_) + (config.slots_per_peer == 0 ? " (automatic)" : "") +
-                   ", delay_credits " + (velo_.ledger.delays() ? "true" : "false") + ", peers " +
-                   std::to_string(flow.peers) + " + " + std::to_string(flow.spare_peers) +
-                   " spare, mailbox " + std::to_string(velo_.reader.capacity()) + " slots, limic " +
-                   (limic_ ? std::to_string(config.limic_peer_count) + " peers with " +
-                                 std::to_string(mailbox_.limic_slots()) + " slots"
-                           : std::string("off")) +
-                   ", segment " + std::to_string(mailbox_.bytes()) + " bytes in " + config.backing_directory +
-                   ", single copy " + mechanisms_.description() + ", eager_limit " +
-                   (config.eager_limit == 0 ? "automatic" : std::to_string(config.eager_limit));
-    description_ += ", routes " + routes_.source();
-    if (config.describe_locality) description_ += ", " + platform::describe_locality();
-    if (remote_) {
-        const flow::PolicyConfig& there = remote_->policy->config();
-        description_ += ", other nodes: " + std::to_string(there.peers) + " peers, mailbox " +
-                        std::to_string(remote_->reader.capacity()) + " slots, through UCX";
-    }
-    description_ += "; set: " + parameters::values_text(config);
-    if (config.process_name <= first_node_peer_) log_routes();
-    open_trace();
+    remote_.open(*this);
+    if (remote_.domain()) sends_are_followed_ = true;
+    departures_.open_null_peer(*this, mailbox_.reader(), static_cast<flow::PeerIndex>(peers_.table().size()));
+    const Described described{config_,
+                              mailbox_,
+                              velo_,
+                              remote_.domain(),
+                              mechanisms_,
+                              routes_,
+                              slots_per_peer_,
+                              large_.single_copy_only(),
+                              peers_.is_first_on_node()};
+    observer_.describe(description_of(described));
+    if (described.first_on_node) log_routes(described);
+    units_.add(large_);
+    units_.add(batches_);
+    if (contact_) units_.add(*contact_);
+    units_.add(peers_);
+    units_.add(*this);
+    idle_.when_wanted(batches_);
+    idle_.when_wanted(peers_);
+    idle_.when_wanted(*this);
+    if (observer_.open_trace(slots_per_peer_)) sends_are_followed_ = true;
 }
 
 Engine::~Engine() {
-    if (companion_ != nullptr) {
-        if (companion_->config_.idle_sleep == 0) companion_->sleep_us_ = 0;
-        companion_->companion_ = nullptr;
-    }
     if (interceptor_.active())
         config_.log(config_.context, 1, ("intercepted: " + interceptor_.text()).c_str());
 }
 
-void Engine::sleep_with(Engine& other) {
-    sleep_us_ = config_.threads ? 0 : other.sleep_us_;
-    other.sleep_us_ = sleep_us_;
-    mailbox_.header().may_doze = sleep_us_ > 0;
-    if (sleep_us_ == 0) return;
-    companion_ = &other;
-    other.companion_ = this;
+Domain& Engine::domain_of(flow::PeerIndex index) {
+    if (remote_.has(index)) return *remote_.domain();
+    return limic_ && index >= limic_->first_peer ? *limic_ : velo_;
 }
 
-// Once for a node.
-void Engine::log_routes() const {
-    if (routes_.source().find("is ignored") != std::string::npos)
-        config_.log(config_.context, 0, ("routes: " + routes_.source()).c_str());
-    if (single_copy_only_)
-        config_.log(
-            config_.context, 5,
-            "route: the reader copies long messages, as btl_velo_single_copy_mechanism names who, or as "
-            "there are more processes than processors; the table is not asked for them");
-    if (outbox_.plan().chunks() == 0)
-        config_.log(config_.context, 5, "route: without an outbox nothing goes by reference or is staged");
-    const std::string ranges = routes_.table().ranges(
-        config_.eager_limit == 0 ? routes::kUsualEagerBytes : static_cast<std::size_t>(config_.eager_limit));
-    for (std::size_t at = 0; at < ranges.size();) {
-        const std::size_t end = ranges.find('\n', at);
-        config_.log(config_.context, 5, ("route " + ranges.substr(at, end - at)).c_str());
-        at = end + 1;
-    }
+void Engine::look_for_departed() {
+    if (!gate_.try_enter()) return;
+    departures_.look_at_all();
+    gate_.leave();
 }
 
-void Engine::open_nowhere() {
-    flow::PolicyConfig one{};
-    one.peers = one.data_slots = 1;
-    const auto index = static_cast<flow::PeerIndex>(peers_.size());
-    nowhere_.emplace(*this, flow::make_policy("none", one, nullptr), false, mailbox_.reader(), index,
-                     &lost_packets_, &lost_packets_);
-    nobody_ = std::make_unique<Peer>(index, *nowhere_);
-    nobody_->departed = true;
+// In a process that fork has made the mutex may be held for ever, by a thread that is not there, and the
+// buffer of the trace is its parent's.
+void Engine::abandon() {
+    if (getpid() != mailbox_.address().file.pid) return;
+    std::lock_guard lock(mutex_);
+    observer_.flush_trace();
+    mailbox_.file().unpublish();
+}
+
+void Engine::look_around() {
+    departures_.look();
+    if (Peer* const killed = departures_.killed()) large_.died(*killed);
+    if (!observer_.looks()) return;
+    std::lock_guard lock(mutex_);
+    observer_.look();
+}
+
+void Engine::publish_statistics() {
+    observer_.publish(mailbox_, sizeof(Engine) + buffers_.bytes());
 }
 
 void Engine::fail(velo_status status, const char* text) {
@@ -152,8 +133,8 @@ void Engine::abort_on_violation() {
         violation = "I4: more packets than slots in the mailbox";
     }
     if (violation.empty()) violation = outbox_.violation();
-    if (violation.empty()) violation = deposits_.violation();
-    if (violation.empty() && remote_) violation = remote_->policy->violation();
+    if (violation.empty()) violation = large_.deposits().violation();
+    if (violation.empty() && remote_.domain()) violation = remote_.domain()->policy->violation();
     if (violation.empty()) return;
     std::fprintf(stderr, "velo: flow control invariant violated: %s\n", violation.c_str());
     std::abort();

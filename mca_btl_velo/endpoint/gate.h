@@ -10,6 +10,7 @@ namespace velo::endpoint {
 class OptionalMutex {
  public:
     explicit OptionalMutex(bool threads) : threads_(threads) {}
+    bool is_real() const { return threads_; }
     void lock() {
         if (threads_) mutex_.lock();
     }
@@ -35,6 +36,7 @@ class BasicGate {
         busy_.store(true, std::memory_order_relaxed);
         return true;
     }
+    bool is_entered() const { return busy_.load(std::memory_order_relaxed); }
     void leave() { busy_.store(false, std::memory_order_release); }
 
  private:

@@ -46,8 +46,8 @@ struct Payload {
 };
 
 struct Incoming {
-    // What of the sender's is being put together; kept with the peer's hot members.
-    enum class State : std::uint8_t { kIdle, kMessage, kRma };
+    // What of the sender's is being put together, or followed; kept with the peer's hot members.
+    enum class State : std::uint8_t { kIdle, kMessage, kRma, kBatch };
 
     std::uint8_t tag = 0;
     std::byte* to = nullptr;  // where the next bytes go

@@ -17,17 +17,19 @@
 #include "flow/ledger.h"
 #include "flow/outbox.h"
 #include "platform/doze.h"
-
-namespace velo::endpoint {
-class Engine;
-}
+#include "wire/batch.h"
 
 // The account is that of the ledger of its domain. What a message of one packet needs, in either direction,
 // is in the first two cache lines.
 struct alignas(64) velo_peer : velo::flow::Account {
     velo_peer(velo::flow::PeerIndex at, velo::endpoint::Domain& in)
-        : Account(in.ledger.account_of(at - in.first_peer)), domain(in), index(at) {}
+        : Account(in.ledger.account_of(at - in.first_peer)),
+          domain(in),
+          index(at),
+          stranger(in.kind == velo::endpoint::Domain::Kind::kVelo && at >= in.policy->config().peers) {}
 
+    bool is_local() const { return domain.kind <= velo::endpoint::Domain::Kind::kLimic; }
+    bool is_remote() const { return domain.kind == velo::endpoint::Domain::Kind::kRemote; }
     // Of its packets in the mailbox of this process.
     velo::flow::PeerIndex source() const { return peer; }
     velo::flow::Ledger& ledger() const { return domain.ledger; }
@@ -72,8 +74,10 @@ struct alignas(64) velo_peer : velo::flow::Account {
 
     velo::endpoint::Way link;  // closed until connected
 
-    bool left = false;    // it has ended, and was never connected to
-    bool ending = false;  // it has ended; in Engine::ending_ or departed, but if LiMIC's
+    const bool stranger;            // on this node, of another job
+    std::atomic<bool> died{false};  // departed, and has not closed before: it was killed
+    bool left = false;              // it has ended, and was never connected to
+    bool ending = false;            // it has ended
     // To another node: a message of each look at the network leaves at once, and so do some more; the others
     // of the burst wait in the queue for the next look. `collects`: nothing in the queue waits for credits.
     std::uint64_t burst_look = 0;
@@ -84,7 +88,8 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint64_t name = 0;             // of the process, once connected
     velo::endpoint::Incoming incoming;
     velo::endpoint::Stall stall;
-    std::atomic<std::uint32_t> generation{0};  // how many processes have departed from this place
+    // How many processes have departed from this place; 2^32 would take weeks of nothing but starting them.
+    std::atomic<std::uint32_t> generation{0};
     std::uint32_t copying = 0;                 // copies to or from its memory that are under way
     std::uint32_t to_be_got = 0;               // of our data by it: begun and not ended, see begin_deposit
     velo::endpoint::Crossing crossing;
@@ -98,13 +103,16 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
     velo::endpoint::Distance distance;              // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
+    bool may_be_plain = false;           // when no batch for it is open
+    velo::wire::BatchWriter to_it;       // open: what is sent to it is appended there
+    velo::wire::BatchReader from_it;     // open: what comes next from it is read there
+    velo::wire::Reference followed{};    // from_it's chunk
     bool maps_us = false;                // it can read there
     std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one
     velo::fabric::shm::Segment segment;  // none on another node
 };
 
 namespace velo::endpoint {
-using Peer = ::velo_peer;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 static_assert(offsetof(Peer, departed) < 64 && offsetof(Peer, link) == 64 && Way::kHotBytes <= 64);

@@ -13,6 +13,8 @@ namespace velo::endpoint {
 
 class PeerTable {
  public:
+    static constexpr std::size_t kEntryBytes = sizeof(Peer*);
+
     explicit PeerTable(std::size_t entries) : peers_(entries) {}
     ~PeerTable() {
         for_each([](Peer& peer) { delete &peer; });

@@ -40,7 +40,11 @@ Payload payload_of(mailbox::Reader<>& reader, const wire::Header& header) {
 }  // namespace
 
 int Engine::progress() {
-    if (failed_ || !gate_.try_enter()) return 0;
+    if (failed_) return 0;
+    if (!gate_.try_enter()) {
+        idle_.turned_away();
+        return 0;
+    }
     int handled = 0;
     (void)contained([&] { handled = look(); },
                     [this](velo_status status, const char* text) { fail(status, text); });
@@ -55,13 +59,13 @@ inline int Engine::look() {
     }
     int handled = drain(velo_);
     if (limic_) handled += drain_other(*limic_);
-    if (housekeeping_.load(std::memory_order_relaxed) != Housekeeping::kNone) {
-        handled = housekeep(handled);
-    } else if (handled == 0 && sleep_us_ > 0) {
-        doze();
+    if (idle_.has_work()) {
+        handled = idle_.run(handled);
+    } else if (handled == 0 && idle_.sleeps()) {
+        idle_.sleep();
     }
     if (handled > 0) {
-        idle_polls_ = 0;
+        idle_.found_some();
     } else if (count_empty_poll() % kPollsBetweenLooks == 0) [[unlikely]] {
         look_around();
     }
@@ -127,9 +131,27 @@ int Engine::retrieve_other(Domain& domain, std::uint64_t word) {
     return packets;
 }
 
-bool Engine::idle() const {
-    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0) &&
-           (!remote_ || remote_->reader.poll() == 0) && (!doorbell_ || !doorbell_->rung());
+// CREDITs at the head of the mailbox: whoever sends without an end needs them before it polls, and nobody is
+// called back for one. Under the mutex; not from within a callback, nor while another thread polls. What they
+// let go is pushed here: so nothing may be queued for the peer whose message the caller is about to send,
+// unless the caller is in the gate.
+void Engine::take_credits() {
+    if (interceptor_.active() || !velo_.limited || !gate_.try_enter()) return;
+    struct Leaving {
+        Gate& gate;
+        ~Leaving() { gate.leave(); }
+    } const leaving{gate_};
+    for (;;) {
+        const wire::Header header = wire::Header::unpack(velo_.reader.poll());
+        if (header.kind != wire::PacketKind::kCredit || !header.plausible(velo_.senders)) break;
+        velo_.ledger.look();
+        retrieve_control(peers_.at(velo_.first_peer + header.source), header);
+    }
+}
+
+bool Engine::is_quiet() const {
+    return velo_.reader.poll() == 0 && (!limic_ || limic_->reader.poll() == 0) && remote_.is_quiet() &&
+           (!contact_ || !contact_->has_rung()) && batches_.is_quiet();
 }
 
 // The senders' pointer is looked at only now and then: looking takes its line away from them.
@@ -145,7 +167,7 @@ void Engine::sample(Domain& domain) {
 int Engine::handle(Domain& domain, std::uint64_t word) {
     wire::Header header = wire::Header::unpack(word);
     if (!header.plausible(domain.senders)) refuse("an impossible packet is in the mailbox", header);
-    Peer& peer = sender_at(domain.first_peer + header.source);
+    Peer& peer = peers_.sender(domain.first_peer + header.source);
     if (header.kind == wire::PacketKind::kData) return retrieve_data<wire::PacketKind::kData>(peer, header);
     return handle_rarity(peer, header);
 }
@@ -155,14 +177,19 @@ int Engine::handle_rarity(Peer& peer, const wire::Header& header) {
     if (header.kind == wire::PacketKind::kBackloggedData)
         return retrieve_data<wire::PacketKind::kBackloggedData>(peer, header);
 
-    auto value = read_payload<std::uint32_t>(peer.domain.reader.payload());
-    peer.domain.reader.advance(1);
     std::lock_guard lock(mutex_);
+    retrieve_control(peer, header);
+    return 1;
+}
+
+// Under the mutex.
+void Engine::retrieve_control(Peer& peer, const wire::Header& header) {
+    const auto value = read_payload<std::uint32_t>(peer.domain.reader.payload());
+    peer.domain.reader.advance(1);
     if (!peer.ledger().control_retrieved(peer, header.kind, value))
         refuse("a control packet that no correct peer sends", header);
-    if (peer.ledger().contact_pending()) want_housekeeping();
+    if (peer.ledger().contact_pending()) idle_.want();
     assert_invariants();
-    return 1;
 }
 
 // The sender of a run that is plain, if it is known and nothing else is due; nullptr: look closer.
@@ -239,6 +266,11 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
+    if (peer.from_it.is_open()) [[unlikely]] {
+        if (const int messages = batches_.read(peer, batch_); messages > 0) return messages;
+        if (batch_ <= 0) return 0;
+        if (peer.from_it.is_open()) refuse("a packet comes before the end of the batch before it", header);
+    }
     await_retrieval(peer, packets);
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header)))
         refuse("a packet does not belong to a message", header);
@@ -251,7 +283,7 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
         std::lock_guard lock(mutex_);
         count_retrieved(peer, packets);
     }
-    if (peer.arriving != Incoming::State::kIdle) {
+    if (peer.arriving == Incoming::State::kMessage || peer.arriving == Incoming::State::kRma) {
         release_delayed_credit(peer.domain);  // the rest of the message needs it
         packets += gather(peer);
     }
@@ -259,22 +291,17 @@ inline int Engine::retrieve_data(Peer& peer, const wire::Header& header) {
 }
 
 // As retrieve_data, for packets that have not been in the mailbox.
-const char* Engine::take(const fabric::Delivery& delivery) {
-    Peer& peer = sender_at(remote_first_ + delivery.from);
+bool Engine::arrived(Peer& peer, const fabric::Delivery& delivery) {
     const bool limited = peer.policy().limited();
     const wire::Header header{delivery.kind, delivery.flags, delivery.tag, 0, 0, peer.source()};
-    if (!deliver(peer, header, {delivery.data, delivery.bytes, nullptr, 0}))
-        return "a packet that does not belong to a message";
-    taken_ += static_cast<int>(delivery.packets);
-    *peer.domain.high_water = std::max<std::uint64_t>(*peer.domain.high_water, delivery.packets);
+    if (!deliver(peer, header, {delivery.data, delivery.bytes, nullptr, 0})) return false;
     peer.awaits_answer.store(false, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
-    if (!limited) {
-        if (peer.domain.refusal != nullptr) count_retrieved(peer, delivery.packets);
-        return nullptr;
-    }
-    account(peer, delivery.packets, delivery.kind == wire::PacketKind::kBackloggedData, delivery.credits);
-    return nullptr;
+    if (limited)
+        account(peer, delivery.packets, delivery.kind == wire::PacketKind::kBackloggedData, delivery.credits);
+    else if (peer.domain.refusal != nullptr)
+        count_retrieved(peer, delivery.packets);
+    return true;
 }
 
 // Under the mutex.
@@ -287,7 +314,7 @@ inline void Engine::account(Peer& peer, std::uint32_t packets, bool waited, std:
 
 // Under a policy that refuses by sender.
 void Engine::count_retrieved(Peer& peer, std::uint32_t packets) {
-    if (peer.index >= remote_first_) return network_->retrieved(peer.source(), packets);
+    if (peer.is_remote()) return remote_.retrieved(peer, packets);
     fabric::shm::Acceptance::count(mailbox_.retrieved(peer.source()), packets);
 }
 
@@ -344,12 +371,16 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
         if (payload.bytes != sizeof(wire::Reference) || payload.more_bytes != 0) return false;
         const auto reference = read_payload<wire::Reference>(payload.data);
         std::byte* const data = referenced(peer, reference);
+        if (header.flags & wire::kBatch) {
+            if (reference.bytes < wire::batch_bytes(0)) return false;
+            peer.read_by_it.store(reference.read, std::memory_order_release);
+            batches_.follow(peer, reference, data);
+            return true;
+        }
         fetch_lines(peer, data, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
-        const bool taken = header.flags & wire::kSeveral
-                               ? deliver_several(peer, data, reference.bytes)
-                               : deliver(peer, plain, {data, reference.bytes, nullptr, 0});
+        const bool taken = deliver(peer, plain, {data, reference.bytes, nullptr, 0});
         release(peer, reference);
         return taken;
     }
@@ -360,27 +391,23 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
 
     bool rma = peer.arriving == Incoming::State::kRma;
     peer.arriving = Incoming::State::kIdle;
-    if (rma) return incoming.room == 0 && deliver_rma(peer, incoming.rma);
+    if (rma) {
+        if (incoming.room != 0) return false;
+        large_.finish(peer, incoming.rma);
+        return true;
+    }
     hand_up(peer, incoming.tag, incoming.buffer.get(), buffers_.buffer_bytes() - incoming.room);
     buffers_.give_back(std::move(incoming.buffer));
     return true;
 }
 
-// Each whole.
-bool Engine::deliver_several(Peer& peer, std::byte* data, std::size_t bytes) {
-    while (bytes > 0) {
-        wire::Enclosed enclosed;
-        if (bytes < sizeof enclosed) return false;
-        std::memcpy(&enclosed, data, sizeof enclosed);
-        const std::size_t all = wire::enclosed_bytes(enclosed.bytes);
-        if (all > bytes) return false;
-        wire::Header header{wire::PacketKind::kData, wire::kFirst | wire::kLast, enclosed.tag, 0, 0, 0};
-        header.flags |= enclosed.flags & wire::kInternal;
-        if (!deliver(peer, header, {data + sizeof enclosed, enclosed.bytes, nullptr, 0})) return false;
-        data += all;
-        bytes -= all;
-    }
-    return true;
+// Of a batch: whole.
+bool Engine::take_enclosed(Peer& peer, const wire::Enclosed& message, std::byte* data) {
+    --batch_;
+    peer.awaits_answer.store(false, std::memory_order_relaxed);
+    wire::Header header{wire::PacketKind::kData, wire::kFirst | wire::kLast, message.tag, 0, 0, 0};
+    header.flags |= message.flags & wire::kInternal;
+    return deliver(peer, header, {data, message.bytes, nullptr, 0});
 }
 
 bool Engine::begin_message(Peer& peer, const wire::Header& header, Payload payload) {
@@ -399,7 +426,7 @@ bool Engine::begin_message(Peer& peer, const wire::Header& header, Payload paylo
     rma::Placement placement;
     {
         std::lock_guard lock(mutex_);
-        if (!rma_.begin(peer.index, incoming.rma, &placement)) return false;
+        if (!large_.begin(peer.index, incoming.rma, &placement)) return false;
     }
     peer.arriving = Incoming::State::kRma;
     incoming.to = placement.data;
@@ -407,17 +434,6 @@ bool Engine::begin_message(Peer& peer, const wire::Header& header, Payload paylo
     payload.data += sizeof incoming.rma;
     payload.bytes -= sizeof incoming.rma;
     return incoming.append(payload);
-}
-
-bool Engine::deliver_rma(Peer& peer, const rma::MessageHeader& header) {
-    rma::Completion completion;
-    {
-        std::lock_guard lock(mutex_);
-        completion = rma_.finish(peer.index, header);
-    }
-    if (completion.done != nullptr)
-        completion.done(completion.argument, completion.status, completion.result);
-    return true;
 }
 
 }  // namespace velo::endpoint

@@ -6,6 +6,7 @@
 
 #include "endpoint/filling.h"
 #include "endpoint/send_now.h"
+#include "flow/batching.h"
 #include "platform/cache.h"
 #include "platform/copy.h"
 #include "platform/failure.h"
@@ -17,13 +18,19 @@ namespace {
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
 
+// Of a chunk that is cut in turn the pages come many at once, and not each with its first use.
+void fault_in(const fabric::shm::Segment& segment, std::uint32_t place, std::size_t bytes) {
+    const std::uint32_t begin = segment.outbox_plan().in_turn_begin();
+    if (place >= begin) segment.fault_in_turn(place - begin + bytes);
+}
+
 }  // namespace
 
 // A process may end before its peer has read, and its outbox lives as long as a mapping: the peer, which is
 // on this node, must have one. What one was lent that has ended has come back, and nothing is lent to it any
 // more.
 bool Engine::may_refer(Peer& peer) {
-    if (peer.ending || peer.index >= remote_first_) return false;
+    if (peer.ending || !peer.is_local()) return false;
     if (!peer.maps_us) peer.maps_us = mailbox_.reads(peer.index);
     return peer.maps_us;
 }
@@ -32,31 +39,30 @@ bool Engine::may_refer(Peer& peer) {
 void Engine::look_at_distance(Peer& peer) noexcept {
     if (peer.segment.bytes() == 0) return;
     const fabric::shm::SegmentHeader& its = peer.segment.header();
-    const auto& line = (&peer.domain == &velo_ ? its.pointers : its.limic_pointers).read;
+    const auto& line = (peer.domain.kind == Domain::Kind::kVelo ? its.pointers : its.limic_pointers).read;
     std::uint64_t position = 0;
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
     peer.refer_from = routes_.reference_from(peer);
-    tell(config_, 20, "process %s is %s", platform::process_array(peer.name).data(),
+    tell(config_, 20, "%s is %s", platform::process_array(peer.name).data(),
          peer.distance.far() ? "far: it shares no cache with this one" : "near");
 }
 
 // Under the mutex, as all that sends. A chunk for the peer, and a place for its REF, which is the next that
-// leaves; without room if there is none. `whole`: for all of the bytes, or none.
-flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, bool whole) {
+// leaves; without room if there is none of `least` bytes.
+flow::Outbox::Chunk Engine::lend(Peer& peer, std::size_t bytes, std::size_t least) {
     if (!may_refer(peer)) return {};
     if (peer.has_read_all()) outbox_.free_all(peer.lent);
     flow::Outbox::Chunk chunk;
-    if (Routes::rotates(peer, bytes, deposits_.is_provided())) chunk = take_in_turn(peer, bytes);
+    if (Routes::rotates(peer, bytes, large_.deposits().is_provided())) chunk = take_in_turn(peer, bytes);
     if (chunk.room == 0)
-        chunk = outbox_.take(peer.lent, bytes, flow::Outbox::Reading::kInOrder,
-                             [this](std::uint32_t place) { return mailbox_.is_read(place); });
-    statistics_.outbox_high_water = outbox_.counters().high_water;
-    statistics_.outbox_full = outbox_.counters().full;
+        chunk =
+            outbox_.take(peer.lent, bytes, [this](std::uint32_t place) { return mailbox_.is_read(place); });
+    observer_.counts.outbox_high_water = outbox_.counters().high_water;
+    observer_.counts.outbox_full = outbox_.counters().full;
     if (chunk.room == 0) return {};
-    if ((!whole || bytes <= chunk.room) && peer.link.begin_reference(peer.policy().limited()))
-        return peer.kept = chunk;
+    if (least <= chunk.room && peer.link.begin_reference(peer.policy().limited())) return peer.kept = chunk;
     outbox_.give_back(chunk);
     return {};
 }
@@ -80,7 +86,7 @@ void Engine::send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::s
 std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const std::size_t rest = what.message.total() - what.offset;
     const std::size_t most = (what.flags & wire::kInternal) != 0 ? std::min(rest, kPiece) : rest;
-    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole);
+    const flow::Outbox::Chunk chunk = lend(peer, most, what.whole ? most : 1);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
     fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes,
@@ -89,15 +95,18 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
     send_reference(peer, chunk, bytes, what.kind, what.tag, flags);
-    statistics_.messages_by_reference += bytes == rest;
+    observer_.counts.messages_by_reference += bytes == rest;
     return bytes;
 }
 
 // For a peer of this node; without room if there is none.
 flow::Outbox::Chunk Engine::take_in_turn(Peer& peer, std::size_t bytes) {
-    if (!deposits_.has_memory()) return {};
-    return outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes), flow::Outbox::Reading::kInOrder,
-                                [this](std::uint32_t place) { return mailbox_.is_read(place); });
+    if (!large_.deposits().has_memory()) return {};
+    const flow::Outbox::Chunk chunk =
+        outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes),
+                             [this](std::uint32_t place) { return mailbox_.is_read(place); });
+    if (chunk.room > 0) fault_in(mailbox_, chunk.place, chunk.room);
+    return chunk;
 }
 
 // All of it, to a plain peer of this node: where the last lay if it has read all that was referred to.
@@ -108,13 +117,13 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     const bool again = all_read && total <= peer.kept.room && outbox_.is_lent(peer.kept, peer.lent);
     if (!again) {
         if (all_read) outbox_.free_all(peer.lent);
-        peer.kept = Routes::rotates(peer, total, deposits_.is_provided()) ? take_in_turn(peer, total)
-                                                                          : flow::Outbox::Chunk{};
+        peer.kept = Routes::rotates(peer, total, large_.deposits().is_provided()) ? take_in_turn(peer, total)
+                                                                                  : flow::Outbox::Chunk{};
         if (peer.kept.room == 0)
-            peer.kept = outbox_.take_at_hand(peer.lent, total, flow::Outbox::Reading::kInOrder,
+            peer.kept = outbox_.take_at_hand(peer.lent, total,
                                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
         if (peer.kept.room == 0) return false;
-        statistics_.outbox_high_water = outbox_.counters().high_water;
+        observer_.counts.outbox_high_water = outbox_.counters().high_water;
     }
     if (total > peer.kept.room || !peer.ledger().take_if_plain(peer, 1)) {
         if (!again) outbox_.give_back(peer.kept);
@@ -128,7 +137,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
                      peer.references_read.load(std::memory_order_acquire)};
     ++peer.references_sent;
     peer.link.direct().carry_plain_reference(at, peer.referred, tag);
-    ++statistics_.messages_by_reference;
+    ++observer_.counts.messages_by_reference;
     left_plainly(peer, 1);
     return true;
 }
@@ -140,46 +149,35 @@ bool Engine::send_referred_if_plain(Peer& peer, std::uint8_t tag, fabric::Messag
     return message.total() < kLeastSought && send_run_if_plain(peer, tag, message);
 }
 
-// Messages that have waited, as many as a chunk takes, leave by one REF: so many small ones need no more
-// credits than a long one. False: there are not several, or they may go in packets, or have to.
-bool Engine::refer_several(Peer& peer, wire::PacketKind kind) {
-    const std::uint32_t allowed = packets_allowed(peer);
-    std::size_t bytes = 0, count = 0;
-    std::uint64_t packets = 0;
-    for (const velo_send* send = peer.queue.front(); send != nullptr && send->sent == 0; send = send->next) {
-        const std::size_t total = send->bytes[0] + send->bytes[1], with = bytes + wire::enclosed_bytes(total);
-        if (with > most_enclosed_) break;
-        bytes = with;
-        packets += wire::packets_in_run(total);
-        ++count;
+// Appends a message to the batch that is open for the peer, or to a new one (flow/batching.h). False: it goes
+// another way, or waits, and no batch is open.
+bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
+                           const fabric::MessageView& message, wire::PacketKind kind) {
+    const std::size_t total = message.total();
+    if (peer.to_it.is_open()) {
+        if (!rested(peer) && peer.to_it.holds(total)) {
+            append(peer, tag, flags, message);
+            peer.wake();
+            return true;
+        }
+        batches_.close(peer);
     }
-    if (allowed == 0 || count < 2 || packets <= routes_.most_in_packets(peer, allowed)) return false;
-    const flow::Outbox::Chunk chunk = lend(peer, bytes, true);
+    if (total > flow::kMostBatchedBytes || !routes_.has_batches() || !peer.is_local()) return false;
+    if (packets_allowed(peer) == 0 && &peer.domain == &velo_) take_credits();
+    const bool bursts = !rested(peer) && peer.awaits_answer.load(std::memory_order_relaxed);
+    if (!flow::opens_batch({.packets = wire::packets_in_run(total),
+                            .allowed = packets_allowed(peer),
+                            .counted = peer.policy().limited(),
+                            .bursts = bursts,
+                            .others_wait = peer.queue.holds_several()}))
+        return false;
+    const flow::Outbox::Chunk chunk = lend(peer, flow::batch_chunk_bytes(total), wire::batch_bytes(total));
     if (chunk.room == 0) return false;
-    const fabric::shm::OutboxChunk there = mailbox_.chunk(chunk.place);
-    const bool streams = peer.distance.far() && bytes >= kLeastStreamed;
-    if (streams && staging_.empty()) staging_.resize(most_enclosed_);
-    std::byte* to = streams ? staging_.data() : there.data;
-    const velo_send* send = peer.queue.front();
-    for (std::size_t left = count; left > 0; --left, send = send->next) {
-        const fabric::MessageView message = view_of(*send);
-        const wire::Enclosed enclosed{static_cast<std::uint32_t>(message.total()), send->tag, send->flags, 0};
-        std::memcpy(to, &enclosed, sizeof enclosed);
-        message.copy_to(to + sizeof enclosed, 0, enclosed.bytes);
-        to += wire::enclosed_bytes(enclosed.bytes);
-    }
-    if (streams) fill(there.data, {{staging_.data(), nullptr}, {bytes, 0}}, 0, bytes, Storing::kPastCaches);
-    send_reference(peer, chunk, bytes, kind, 0, wire::kFirst | wire::kLast | wire::kSeveral);
-    statistics_.messages_by_reference += count;
+    batches_.open(peer, mailbox_.chunk(chunk.place).data, chunk.room);
+    append(peer, tag, flags, message);
+    send_reference(peer, chunk, chunk.room, kind, 0, wire::kFirst | wire::kLast | wire::kBatch);
+    ++observer_.counts.batches;
     peer.lent.missed = false;
-    peer.stall.moved = true;
-    for (; count > 0; --count) {
-        velo_send* const gone = peer.queue.front();
-        peer.queue.sent(gone->bytes[0] + gone->bytes[1]);
-        peer.queue.pop();
-        if (peer.queue.empty()) emptied(peer);
-        report_sent(gone);
-    }
     return true;
 }
 
@@ -192,11 +190,11 @@ bool Engine::is_lent(const fabric::shm::Segment& segment, const wire::Reference&
 std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference) {
     const fabric::shm::Segment& segment = peer.segment;
     if (!is_lent(segment, reference))
-        throw Failure(VELO_ERR_PROTOCOL, "process " + platform::process_text(peer_name(peer.index)) +
-                                             " refers to " + std::to_string(reference.bytes) +
-                                             " bytes at offset " + std::to_string(reference.place) +
+        throw Failure(VELO_ERR_PROTOCOL, platform::process_here(peers_.name_at(peer.index)) + " refers to " +
+                                             std::to_string(reference.bytes) + " bytes at offset " +
+                                             std::to_string(reference.place) +
                                              " of its outbox, where it has stored none");
-    if (reference.place >= segment.outbox_plan().in_turn_begin()) segment.fault_in_turn();
+    fault_in(segment, reference.place, reference.bytes);
     return segment.chunk(reference.place).data;
 }
 

@@ -1,12 +1,13 @@
-// Peers on other nodes: a domain of its own, whose packets a network brings, and data that goes past the
-// mailbox.
-#include <algorithm>
+#include "endpoint/remote.h"
+
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "endpoint/engine.h"
 #include "endpoint/sizing.h"
+#include "endpoint/view.h"
 #include "platform/failure.h"
 
 namespace velo::endpoint {
@@ -23,69 +24,82 @@ constexpr std::uint32_t kMostSleepUs = 100;
 constexpr wire::Framing kNetworkFraming{wire::kPayloadBytes + 1, 255, 255};
 // Shorter data travels in packets: cheaper than an announcement.
 constexpr std::size_t kLeastBulkBytes = 4096;
+// This many messages of a burst leave at once: no less than a process sends to a neighbour before it
+// computes. The next ones are collected, and leave when there are kCollectedBytes of them, if the process has
+// not looked at the network before.
+constexpr std::uint32_t kLeaveAtOnce = 8;
 
 }  // namespace
 
-void Engine::open_remote(const flow::PolicyConfig& flow) {
-    remote_first_ = mailbox_.directory_entries();
-    if (config_.remote_peer_count == 0 && config_.network != std::string_view("always")) return;
+Remote::Remote(const Context& context)
+    : context_(context), mutex_(context.mutex), first_(context.mailbox.directory_entries()) {}
+
+void Remote::open(DomainHost& domain_host) {
+    const velo_config& config = context_.config;
+    const flow::PolicyConfig flow = flow_config(config, Nodes::kOther);
+    if (config.remote_peer_count == 0 && config.network != std::string_view("always")) return;
     std::string reason;
-    auto policy = open_policy(config_.flow_control, flow);
+    auto policy = open_policy(config.flow_control, flow);
     fabric::NetworkConfig network{};
-    network.process_name = config_.process_name;
-    network.peers = config_.remote_peers;
+    network.process_name = config.process_name;
+    network.peers = config.remote_peers;
     network.flow = flow;
-    network.agreement = mailbox_.header().agreement;
+    network.agreement = context_.mailbox.header().agreement;
     network.limited = policy->limited();
     const flow::Refusal* refusal = policy->extensions().refusal;
     network.refusal_limit = refusal != nullptr ? refusal->refusal_limit() : UINT32_MAX;
-    network.threads = config_.threads;
-    network.patience_ms = 1000 * config_.network_timeout;
-    network_ = fabric::open_network(network, *this, &reason);
-    if (network_ == nullptr) {
-        config_.log(config_.context, 5, ("processes on other nodes are out of reach: " + reason).c_str());
-        return;
-    }
-    sleep_us_ = std::min(sleep_us_, kMostSleepUs);
-    remote_.emplace(*this, std::move(policy), config_.delay_credits, network_->reader(), remote_first_,
-                    &statistics_.network_packets, &statistics_.network_high_water);
-    remote_->framing = &kNetworkFraming;
-    sends_are_followed_ = true;
-    housekeeping_ = Housekeeping::kListen;
-    const auto& own = network_->address();
-    address_.insert(address_.end(), own.begin(), own.end());
-    peers_.resize(remote_first_ + flow.total_peers());
-    rma_.grow(static_cast<std::uint32_t>(peers_.size()));
+    network.threads = config.threads;
+    network.patience_ms = 1000 * config.network_timeout;
+    auto opened = fabric::open_network(network, *this, &reason);
+    if (opened != nullptr) return use(domain_host, std::move(opened), std::move(policy));
+    config.log(config.context, 5, ("processes on other nodes are out of reach: " + reason).c_str());
 }
 
-flow::PeerIndex Engine::expect_remote(std::span<const std::byte> address) {
+void Remote::use(DomainHost& domain_host, std::unique_ptr<fabric::Network> network,
+                 std::unique_ptr<flow::Policy> policy) {
+    const velo_config& config = context_.config;
+    const flow::PeerIndex end = first_ + policy->config().total_peers();
+    network_ = std::move(network);
+    fabric::shm::Statistics& counts = context_.observer.counts;
+    domain_.emplace(domain_host, Domain::Kind::kRemote, std::move(policy), config.delay_credits,
+                    network_->reader(), first_, &counts.network_packets, &counts.network_high_water);
+    domain_->framing = &kNetworkFraming;
+    domain_->always_in_packets = UINT32_MAX;
+    slots_per_peer_ = slots_for_each(config, Nodes::kOther);
+    context_.idle.limit_sleep(kMostSleepUs);
+    context_.idle.always(*this);
+    context_.peers.add_to_address(network_->address());
+    context_.peers.grow(end);
+    context_.large.grow(end);
+}
+
+flow::PeerIndex Remote::expect(std::span<const std::byte> address) {
     if (network_ == nullptr)
         throw Failure(VELO_ERR_UNSUPPORTED, "this process has no network to other nodes");
     if (address.empty())
         throw Failure(VELO_ERR_UNREACHABLE, "a process on another node has no network that Velo can use");
     std::lock_guard lock(mutex_);
-    Peer& peer = peer_at(remote_first_ + network_->claim(address));
-    if (!peer.link) attach_remote(peer);
+    Peer& peer = context_.peers.at(first_ + network_->claim(address));
+    if (!peer.link) attach(peer);
     return peer.index;
 }
 
-void Engine::attach_remote(Peer& peer) {
+void Remote::attach(Peer& peer) {
     flow::PolicyConfig there;
     flow::PeerIndex place;
     peer.link.open(network_->open(peer.source(), &there, &place));
-    peer.link.intercept(interceptor_);
     peer.ledger().open(peer, flow::initial_credit(peer.policy().name(), there, place));
-    rma_.connect_past_mailbox(peer.index);
     peer.name = network_->name_of(peer.source());
-    trace_.connected(peer);
+    context_.units.attached(peer);
 }
 
-int Engine::progress_remote(bool busy) {
-    network_looks_.store(network_looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    local_quiet_ = busy ? 0 : local_quiet_ + 1;
-    bool others = local_quiet_ < kQuietAfter && network_quiet_ >= kQuietAfter;
-    if (others && ++network_skipped_ < kQuietPolls) return 0;
-    network_skipped_ = 0;
+int Remote::run(bool busy) {
+    if (domain_->ledger.owes()) {
+        std::lock_guard lock(mutex_);
+        domain_->ledger.look();
+    }
+    looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (is_skipped(busy)) return 0;
     bool moved, completed;
     {
         std::lock_guard lock(mutex_);
@@ -93,27 +107,43 @@ int Engine::progress_remote(bool busy) {
         completed = network_->has_completed();
     }
     int handled = std::exchange(taken_, 0);
-    if (remote_->reader.poll() != 0) handled += drain_other(*remote_);
+    if (!is_quiet()) handled += context_.host.drain_remote(*domain_);
     if (completed) handled += finish_bulk();
-    network_quiet_ = moved || handled > 0 ? 0 : network_quiet_ + 1;
+    quiet_ = moved || handled > 0 ? 0 : quiet_ + 1;
     return handled;
 }
 
-// Under the mutex.
-std::byte* Engine::place(flow::PeerIndex from, std::span<const std::byte> header, std::uint64_t bytes) {
+bool Remote::is_skipped(bool busy) {
+    local_quiet_ = busy ? 0 : local_quiet_ + 1;
+    const bool others = local_quiet_ < kQuietAfter && quiet_ >= kQuietAfter;
+    if (others && ++skipped_ < kQuietPolls) return true;
+    skipped_ = 0;
+    return false;
+}
+
+std::byte* Remote::place(flow::PeerIndex from, std::span<const std::byte> header, std::uint64_t bytes) {
     rma::MessageHeader message;
     if (header.size() != sizeof message) return nullptr;
     std::memcpy(&message, header.data(), sizeof message);
     rma::Placement placement;
-    if (!rma_.begin(remote_first_ + from, message, &placement) || placement.bytes != bytes) return nullptr;
+    if (!context_.large.begin(first_ + from, message, &placement) || placement.bytes != bytes) return nullptr;
     return placement.data;
 }
 
-int Engine::finish_bulk() {
+const char* Remote::take(const fabric::Delivery& delivery) {
+    Peer& peer = context_.peers.sender(first_ + delivery.from);
+    if (!context_.host.arrived(peer, delivery)) return "a packet that does not belong to a message";
+    taken_ += static_cast<int>(delivery.packets);
+    *domain_->high_water = std::max<std::uint64_t>(*domain_->high_water, delivery.packets);
+    return nullptr;
+}
+
+int Remote::finish_bulk() {
     std::unique_lock lock(mutex_);
     const std::vector<fabric::Placed> placed = network_->placed();
     const std::vector<void*> sent = network_->sent_bulk();
-    for (const flow::PeerIndex peer : network_->left()) note_end(peer_at(remote_first_ + peer));
+    for (const flow::PeerIndex peer : network_->left())
+        context_.departures.mark_ended(context_.peers.at(first_ + peer));
     for (void* context : sent) {
         auto* message = static_cast<velo_send*>(context);
         message->done(message, VELO_OK);
@@ -122,13 +152,25 @@ int Engine::finish_bulk() {
     for (const fabric::Placed& arrival : placed) {
         rma::MessageHeader header;
         std::memcpy(&header, arrival.header.data(), sizeof header);
-        deliver_rma(sender_at(remote_first_ + arrival.from), header);
+        context_.large.finish(context_.peers.sender(first_ + arrival.from), header);
     }
     return static_cast<int>(placed.size() + sent.size());
 }
 
-bool Engine::goes_past_mailbox(const Peer& peer, const velo_send& message) const {
-    return network_ != nullptr && peer.index >= remote_first_ && message.bytes[1] >= kLeastBulkBytes;
+bool Remote::is_one_of_many(Peer& peer, std::size_t bytes) const {
+    if (!peer.is_remote() || bytes > kCollectedBytes || peer.departed) return false;
+    const std::uint64_t look = looks_.load(std::memory_order_relaxed);
+    if (peer.burst_look != look) {
+        peer.burst_look = look;
+        peer.burst = 0;
+    }
+    return ++peer.burst > kLeaveAtOnce && peer.ledger().credits(peer) > 0;
+}
+
+bool Remote::send_bulk(Peer& peer, velo_send* message) {
+    if (!peer.is_remote() || message->bytes[1] < kLeastBulkBytes) return false;
+    network_->send_bulk(peer.source(), view_of(*message), message);
+    return true;
 }
 
 }  // namespace velo::endpoint

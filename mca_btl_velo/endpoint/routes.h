@@ -35,6 +35,7 @@ class Routes {
     // By reference goes what takes more packets than those allowed >> this: never, where all of them may go
     // in packets; where they would take more than half; always.
     unsigned shift() const { return shift_; }
+    bool has_batches() const { return possible_; }
     // Bytes from which on a message to that peer goes by reference whatever the credits.
     std::uint32_t reference_from(const Peer& peer) const {
         if (!possible_) return ~0U;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "endpoint/engine.h"
+#include "endpoint/filling.h"
+#include "endpoint/view.h"
+#include "flow/batching.h"
 
 namespace velo::endpoint {
 
@@ -11,23 +14,23 @@ inline constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
 inline constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
 inline constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
 
-inline fabric::MessageView view_of(const velo_send& send) {
-    return {{static_cast<const std::byte*>(send.part[0]), static_cast<const std::byte*>(send.part[1])},
-            {send.bytes[0], send.bytes[1]}};
+// Something has left for the peer: what `rested` counts from, and whose answer is awaited.
+inline void Engine::note_sent(Peer& peer) {
+    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
+    peer.awaits_answer.store(true, std::memory_order_relaxed);
 }
 
 inline void Engine::sent(Peer& peer, std::uint32_t packets) {
     const bool owes = peer.ledger().take(peer, packets);
     *peer.domain.sent_packets += packets;
-    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
-    peer.awaits_answer.store(true, std::memory_order_relaxed);
+    note_sent(peer);
     // One branch for all that is rare.
     if (owes | sends_are_followed_ | peer.dozes) [[unlikely]]
         follow_sent(peer, packets);
 }
 
 inline velo_status Engine::count_sent() {
-    ++statistics_.messages_sent;
+    ++observer_.counts.messages_sent;
     assert_invariants();
     return VELO_OK;
 }
@@ -35,20 +38,42 @@ inline velo_status Engine::count_sent() {
 // After the store of packets to a plain peer.
 inline void Engine::left_plainly(Peer& peer, std::uint32_t packets) {
     *peer.domain.sent_packets += packets;
-    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
-    peer.awaits_answer.store(true, std::memory_order_relaxed);
+    note_sent(peer);
     (void)count_sent();
 }
 
 // Of one packet, to a peer towards which nothing is due: nearly all messages, and all that they need.
-// False: nothing has been done.
+// The last credits are left to a batch. False: nothing has been done.
 inline bool Engine::send_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     if (!peer.is_plain() || message.total() > wire::kPayloadBytes || !peer.queue.empty() ||
-        !peer.ledger().take_if_plain(peer, 1))
+        !peer.ledger().take_if_plain(peer, 1, flow::kBatchShift))
         return false;
     peer.link.direct().carry_plain_packet(message, tag, rested(peer));
     left_plainly(peer, 1);
     return true;
+}
+
+// Into the batch that is open for the peer, likewise.
+inline bool Engine::append_if_plain(Peer& peer, std::uint8_t tag,
+                                    const fabric::MessageView& message) noexcept {
+    if (!peer.may_be_plain || !peer.to_it.is_open() || !peer.to_it.holds(message.total()) || rested(peer))
+        return false;
+    append(peer, tag, 0, message);
+    (void)count_sent();
+    return true;
+}
+
+inline void Engine::append(Peer& peer, std::uint8_t tag, std::uint8_t flags,
+                           const fabric::MessageView& message) {
+    const std::size_t total = message.total();
+    if (total <= wire::kPayloadBytes)
+        platform::copy_two_small(peer.to_it.data(), message.part[0], message.bytes[0], message.part[1],
+                                 message.bytes[1]);
+    else
+        fill(peer.to_it.data(), message, 0, total, storing_for(peer.distance.far()));
+    peer.to_it.append(total, tag, flags);
+    note_sent(peer);
+    ++observer_.counts.batched_messages;
 }
 
 // Of several packets in one run, or by reference, likewise.

@@ -11,6 +11,7 @@ class SendQueue {
  public:
     bool empty() const { return head_ == nullptr; }
     velo_send* front() const { return head_; }
+    bool holds_several() const { return head_ != tail_ && head_ != nullptr; }
     // Bytes of the queued messages that have not been sent.
     std::size_t bytes() const noexcept { return bytes_; }
 

@@ -32,19 +32,21 @@ Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
 // hears of each.
 void Engine::follow_sent(Peer& peer, std::uint32_t packets) {
     if (peer.ledger().owes_another(peer)) peer.ledger().look();
-    if (&peer.domain != &velo_)
+    if (peer.domain.kind != Domain::Kind::kVelo)
         velo_.ledger.look();
-    else if (remote_)
-        remote_->ledger.look();
-    trace_.sent(peer, packets);
+    else if (remote_.domain())
+        remote_.domain()->ledger.look();
+    observer_.sent(peer, packets);
     peer.wake();
 }
 
 velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     std::lock_guard lock(mutex_);
-    if (!peer.queue.empty() | (peer.ledger().credits(peer) == 0)) return VELO_WOULD_BLOCK;
+    if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
     if (needs_looks(peer, total)) return VELO_WOULD_BLOCK;
+    if (send_in_batch(peer, tag, 0, message, wire::PacketKind::kData)) return count_sent();
+    if (peer.ledger().credits(peer) == 0) return VELO_WOULD_BLOCK;
     if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
     const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
     if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
@@ -57,6 +59,10 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
 // `kind` says whether it waited.
 bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     std::size_t total = send.bytes[0] + send.bytes[1];
+    if (send.sent == 0 && send_in_batch(peer, send.tag, send.flags, view_of(send), kind)) {
+        send.sent = total;
+        return true;
+    }
     do {
         std::size_t rest = total - send.sent;
         const Manner manner = manner_of(peer, total);
@@ -88,7 +94,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         if (carried.packets == 0) {
             if (peer.domain.refusal != nullptr) {
                 peer.domain.refusal->refused(peer.source(), platform::now_ns());
-                trace_.refused(peer, burst.packets);
+                observer_.refused(peer, burst.packets);
             }
             return false;
         }
@@ -133,9 +139,9 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     std::lock_guard lock(mutex_);
     send->sent = 0;
     send->flags = 0;
-    ++statistics_.messages_sent;
+    ++observer_.counts.messages_sent;
     if ((peer.queue.empty() || peer.collects) && send->collectable &&
-        is_one_of_many(peer, send->bytes[0] + send->bytes[1])) {
+        remote_.is_one_of_many(peer, send->bytes[0] + send->bytes[1])) {
         collect(peer, send);
         assert_invariants();
         return VELO_QUEUED;
@@ -149,38 +155,25 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
         report_left(peer);
         return VELO_QUEUED;
     }
-    ++statistics_.messages_delayed;
+    ++observer_.counts.messages_delayed;
     enqueue(peer, send);
     return VELO_QUEUED;
 }
 
-bool Domain::send_queued(flow::Account& to) {
-    return engine.send_queued(static_cast<Peer&>(to));
-}
-
-flow::Account& Domain::account(flow::PeerIndex peer) {
-    return engine.peer_at(first_peer + peer);
-}
-
-void Domain::carry(flow::Account& to, wire::PacketKind kind, std::uint32_t value) {
-    engine.carry_control(static_cast<Peer&>(to), kind, value);
-}
-
-void Domain::entered(flow::Account& from, wire::PacketKind kind, std::uint32_t value) {
-    engine.trace_.received(static_cast<Peer&>(from), kind, value);
+void Engine::control_entered(const Peer& from, wire::PacketKind kind, std::uint32_t value) {
+    observer_.control_received(from, kind, value);
 }
 
 void Engine::carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value) {
-    if (!may_be_answered(peer)) return;
+    if (!peers_.may_be_answered(peer)) return;
     peer.link.carry_control(kind, value);
     peer.wake();
-    trace_.emitted(peer, kind, value);
+    observer_.control_sent(peer, kind, value);
 }
 
 void Engine::post(flow::PeerIndex to, velo_send* message) {
-    Peer& peer = reachable_peer(to);
-    if (goes_past_mailbox(peer, *message))
-        return network_->send_bulk(peer.source(), view_of(*message), message);
+    Peer& peer = peers_.reachable(to);
+    if (remote_.send_bulk(peer, message)) return;
     message->sent = 0;
     message->collectable = false;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))

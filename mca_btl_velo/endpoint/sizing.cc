@@ -24,7 +24,6 @@ constexpr AutomaticSlots kAutomaticMailbox{8192, 4096, 16};
 constexpr AutomaticSlots kAutomaticNetworkMailbox{16384, 16384, 64};
 // For each peer at most.
 constexpr std::uint32_t kAutomaticSlotsMost = 8192;
-constexpr std::uint32_t kAutomaticLimicSlots = 8192;
 
 std::uint32_t peers_on(const velo_config& config, Nodes nodes) {
     return nodes == Nodes::kOwn ? config.node_peer_count : config.remote_peer_count;
@@ -37,8 +36,11 @@ std::uint64_t staging_bytes(const velo_config& config) {
 }
 
 // The ring of the LiMIC-like path is shared by all local senders: room for a few messages of each.
-std::uint32_t resolve_limic_slots(const velo_config& config) {
-    return config.limic_slots == 0 ? kAutomaticLimicSlots : config.limic_slots;
+std::uint32_t limic_slots(const velo_config& config) {
+    constexpr std::uint64_t kLeast = 64, kMost = 8192;
+    if (config.limic_peer_count == 0) return 0;
+    const std::uint64_t asked = std::uint64_t{config.limic_peer_count} * config.slots_per_peer;
+    return static_cast<std::uint32_t>(asked == 0 ? kMost : std::clamp(asked, kLeast, kMost));
 }
 
 // A packet names its sender by 16 bits.
@@ -84,9 +86,10 @@ routes::Table choose_routes(const velo_config& config, std::string* source) {
 }
 
 std::uint32_t longest_sleep(const velo_config& config) {
-    constexpr std::uint32_t kOfEach = 40, kLeast = 300, kMost = 10'000;
-    if (config.threads) return 0;
+    // What one thread completes for another wakes nobody.
+    constexpr std::uint32_t kOfEach = 40, kLeast = 300, kMost = 10'000, kWithThreads = 100;
     if (config.idle_sleep >= 0) return static_cast<std::uint32_t>(config.idle_sleep);
+    if (config.threads) return kWithThreads;
     if (!shares_processors(config)) return 0;
     return std::clamp(kOfEach * std::min(config.processes_per_processor, kMost), kLeast, kMost);
 }
@@ -138,7 +141,7 @@ fabric::shm::Segment open_mailbox(const velo_config& config, const flow::PolicyC
     layout.node_peers = config.node_peers;
     layout.limic_peers = config.limic_peers;
     layout.limic_peer_count = config.limic_peer_count;
-    layout.limic_slots = config.limic_peer_count == 0 ? 0 : resolve_limic_slots(config);
+    layout.limic_slots = limic_slots(config);
     layout.agreement = parameters::agreement_of(config);
     layout.xpmem_segment = xpmem_segment;
     layout.outbox_bytes = config.by_reference == std::string_view("never") ? 0 : config.outbox;

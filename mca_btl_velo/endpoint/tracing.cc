@@ -21,11 +21,13 @@ std::uint32_t growth(std::uint64_t now, std::uint64_t& seen) {
 
 }  // namespace
 
-void Tracing::open(const trace::Destination& destination, const trace::FileHeader& header) {
+void Tracing::open(const flow::Policy& policy, const trace::Destination& destination,
+                   const trace::FileHeader& header) {
+    policy_ = &policy;
     recorder_.emplace(destination, header);
-    seen_ = policy_.counters();
-    intended_.resize(policy_.config().total_peers());
-    for (flow::PeerIndex peer = 0; peer < intended_.size(); ++peer) intended_[peer] = policy_.intended(peer);
+    seen_ = policy_->counters();
+    intended_.resize(policy_->config().total_peers());
+    for (flow::PeerIndex peer = 0; peer < intended_.size(); ++peer) intended_[peer] = policy_->intended(peer);
 }
 
 void Tracing::idle(std::uint64_t now_ns) {
@@ -53,20 +55,20 @@ void Tracing::mailbox(std::uint64_t occupied, std::uint32_t slots) {
     if (!on() || (occupied == 0 && mailbox_was_empty_)) return;
     mailbox_was_empty_ = occupied == 0;
     recorder_->add(Kind::kMailbox, trace::kNone, clamp(occupied),
-                   policy_.limited() ? policy_.available() : trace::kNone, trace::kNone, slots);
+                   policy_->limited() ? policy_->available() : trace::kNone, trace::kNone, slots);
 }
 
 void Tracing::record_connected(const Peer& peer) {
     add(Kind::kPeer, peer, static_cast<std::uint32_t>(peer.name),
         static_cast<std::uint32_t>(peer.name >> 32));
-    if (&peer.policy() == &policy_ && intended_[peer.index] != 0) {
+    if (&peer.policy() == policy_ && intended_[peer.index] != 0) {
         recorder_->add(Kind::kIntended, peer.index, intended_[peer.index], trace::kNone, trace::kNone, 0);
     }
 }
 
 void Tracing::record_sent(const Peer& peer, std::uint32_t packets) {
-    if (&peer.policy() != &policy_) return add(Kind::kSend, peer, packets, 0);
-    std::uint32_t piggyback = growth(policy_.counters().piggybacked_credits, seen_.piggybacked_credits);
+    if (&peer.policy() != policy_) return add(Kind::kSend, peer, packets, 0);
+    std::uint32_t piggyback = growth(policy_->counters().piggybacked_credits, seen_.piggybacked_credits);
     add(Kind::kSend, peer, packets, piggyback);
     record_policy_changes(peer);
 }
@@ -109,8 +111,8 @@ void Tracing::record_received(const Peer& peer, PacketKind kind, std::uint32_t v
 
 // Steals and growth happen inside the policy, always on the occasion of a packet for the peer that gains.
 void Tracing::record_policy_changes(const Peer& peer) {
-    if (&peer.policy() != &policy_) return;
-    const flow::Counters& now = policy_.counters();
+    if (&peer.policy() != policy_) return;
+    const flow::Counters& now = policy_->counters();
     if (std::uint32_t buffers = growth(now.grown_buffers, seen_.grown_buffers); buffers > 0)
         add(Kind::kGrown, peer, buffers, 0);
     if (now.steals == seen_.steals) return;
@@ -118,7 +120,7 @@ void Tracing::record_policy_changes(const Peer& peer) {
     recorder_->add(Kind::kSteal, trace::kNone, growth(now.stolen_slots, seen_.stolen_slots), trace::kNone,
                    trace::kNone, clamp(now.steals));
     for (flow::PeerIndex index = 0; index < intended_.size(); ++index) {
-        std::uint32_t old = std::exchange(intended_[index], policy_.intended(index));
+        std::uint32_t old = std::exchange(intended_[index], policy_->intended(index));
         if (old == intended_[index]) continue;
         recorder_->add(Kind::kIntended, index, intended_[index], trace::kNone, trace::kNone, old);
     }

@@ -13,11 +13,9 @@ namespace velo::endpoint {
 
 class Tracing {
  public:
-    // `policy`: the one of the VELO packets.
-    explicit Tracing(const flow::Policy& policy) : policy_(policy) {}
-
-    // Throws Failure.
-    void open(const trace::Destination& destination, const trace::FileHeader& header);
+    // `policy`: the one of the VELO packets. Throws Failure.
+    void open(const flow::Policy& policy, const trace::Destination& destination,
+              const trace::FileHeader& header);
     bool on() const { return recorder_.has_value(); }
 
     void connected(const Peer& peer) {
@@ -63,7 +61,7 @@ class Tracing {
     void record_policy_changes(const Peer& peer);
     void add(trace::Kind kind, const Peer& peer, std::uint32_t count, std::uint32_t extra);
 
-    const flow::Policy& policy_;
+    const flow::Policy* policy_ = nullptr;  // while there is a trace
     std::optional<trace::Recorder> recorder_;
     bool mailbox_was_empty_ = false;
     flow::Counters seen_;                  // what has been recorded of the policy's counters

@@ -68,10 +68,12 @@ class DepositRings {
         }
         return DepositPlan::kRings;
     }
-    // Room for so many bytes, or as many as there are. False: there is none.
-    bool cut(std::uint32_t index, std::size_t bytes) {
+    // Room for so many bytes, or as many as there are. streams: they are stored past the caches. False: there
+    // is none.
+    bool cut(std::uint32_t index, std::size_t bytes, bool streams = false) {
         constexpr std::size_t kGrain = DepositPlan::kGrain;
-        const InTurn::Cut cut = in_turn_->take((bytes + kGrain - 1) / kGrain * kGrain);
+        const std::size_t whole = (bytes + kGrain - 1) / kGrain * kGrain;
+        const InTurn::Cut cut = streams ? in_turn_->take_streamed(whole) : in_turn_->take(whole);
         if (cut.none()) return false;
         cuts_[index] = cut.index;
         rings_[index] = {index, cut.place, cut.bytes};

@@ -10,8 +10,8 @@ namespace {
 
 // A lot, a sum of lots less one and the return of a RESP fit into 16 bits if no intended quota exceeds this:
 // the n + 1 lots of a quota q sum to at most q + n + 1, and they exceed current + retrieved by one.
-constexpr std::uint32_t largest_intended(const PolicyConfig& config) {
-    return std::min(config.intended_max, kMaxQuota - config.credit_slots);
+std::uint32_t largest_intended(const PolicyConfig& config) {
+    return std::min(std::max(config.intended_max, config.even_share(0)), kMaxQuota - config.credit_slots);
 }
 
 }  // namespace
@@ -383,7 +383,7 @@ constinit const PolicyFactory kDynamicFactory{
     .initial_credit = [](const PolicyConfig& config, PeerIndex) { return config.credit_slots; },
     .minimum_data_slots =
         [](const PolicyConfig& config) { return std::uint64_t{config.peers} * config.credit_slots; },
-    .maximum_share = [](const PolicyConfig& config) { return largest_intended(config); },
+    .maximum_share = [](const PolicyConfig& config) { return kMaxQuota - config.credit_slots; },
 };
 
 }  // namespace velo::flow

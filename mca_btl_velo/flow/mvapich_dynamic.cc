@@ -32,6 +32,7 @@ void MvapichDynamicPolicy::grow(FlowIndex from) {
     const std::uint32_t added = std::min({wanted, config_.preposted_buffers - now, pool_});
     if (added == 0) return;
     peers_[from].retrieved += added;
+    peers_[from].threshold = credit_message_threshold(config_, now + added);
     pool_ -= added;
     ++counters_.growths;
     counters_.grown_buffers += added;
@@ -41,6 +42,7 @@ void MvapichDynamicPolicy::grow(FlowIndex from) {
 bool MvapichDynamicPolicy::departed(PeerIndex peer, Emitter&) {
     pool_ += buffers(peer) - config_.initial_buffers;
     start_again(peer, config_.initial_buffers);
+    peers_[peer].threshold = credit_message_threshold(config_, config_.initial_buffers);
     return true;
 }
 
@@ -67,8 +69,8 @@ constinit const PolicyFactory kMvapichDynamicFactory{
     .maximum_share = [](const PolicyConfig&) { return UINT32_MAX; },
     .mailbox =
         [](const PolicyConfig& config) {
-            const std::uint32_t threshold = credit_message_threshold(config, config.initial_buffers);
-            const std::uint32_t messages = config.preposted_buffers / threshold;
+            const std::uint32_t most = config.preposted_buffers;
+            const std::uint32_t messages = most / credit_message_threshold(config, most);
             return MailboxPlan{all_buffers(config), std::uint64_t{config.total_peers()} * messages, messages};
         },
     .objection = [](const PolicyConfig& config) -> std::string {
@@ -91,7 +93,7 @@ constinit const PolicyFactory kMvapichDynamicFactory{
             return std::to_string(config.initial_buffers) + " to " +
                    std::to_string(config.preposted_buffers) + " buffers per peer of " +
                    std::to_string(all_buffers(config)) + ", " + growth + " more at a time" +
-                   credit_message_text(config, config.initial_buffers);
+                   credit_message_text(config, config.preposted_buffers);
         },
 };
 

@@ -2,9 +2,11 @@
 // few buffers, and gets more when a packet comes that had to wait in the sender's backlog. It never gives any
 // back.
 //
-// What is free and belongs to nobody is a pool that all peers draw upon. The threshold stays that of the
-// start: credit messages carry at least as much, so that preposted_buffers div threshold slots hold those of
-// a pair.
+// What is free and belongs to nobody is a pool that all peers draw upon. The threshold follows the buffers: a
+// peer that has fewer than credit_message_threshold gets all of them back at once. Such a message is alone:
+// its sender has no credit, so that no other packet comes that could free or bring a buffer, before it has
+// got it. All others carry credit_message_threshold at least, so that preposted_buffers div threshold slots
+// hold those of a pair.
 #pragma once
 
 #include "flow/backlog.h"

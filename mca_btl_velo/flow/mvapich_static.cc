@@ -33,6 +33,8 @@ std::string MvapichStaticPolicy::peer_violation(PeerIndex from) const {
     const PeerFlow& peer = peers_[from];
     const char* broken = nullptr;
     if (peer.threshold > buffers(from)) broken = "I10: the threshold cannot be reached";
+    if (peer.threshold != credit_message_threshold(config_, buffers(from)))
+        broken = "I10: the threshold is not that of the buffers";
     if (peer.retrieved >= peer.threshold) broken = "a due credit message was not sent";
     if (broken == nullptr) return {};
     return std::string(broken) + ": peer " + std::to_string(from) + " current " +

@@ -3,7 +3,8 @@
 // not how many might send to it.
 //
 // Chunks of three sizes, each with a header line of its own. A chunk is lent to the one peer that is to read
-// it, and free again when that peer has said so; the owner looks when it needs one. Nobody ever waits for a
+// it, and free again when that peer has said so; the owner looks when it needs one. A peer reads in the order
+// of lending, so that a chunk that has been read tells of those before it. Nobody ever waits for a
 // chunk: where there is none, the message goes in packets, so that the outbox is no resource that a deadlock
 // could need.
 //
@@ -142,10 +143,6 @@ class Outbox {
     struct Chunk {
         std::uint32_t place = 0, room = 0, number = 0;
     };
-    // How peers read: each all in the order of lending, so that one that has been read tells of those before
-    // it, or whatever they are sent first.
-    enum class Reading : std::uint8_t { kInOrder, kInAnyOrder };
-
     Outbox() = default;
     // in_turn: outlives it, and others may cut from it; none: nothing is.
     explicit Outbox(const OutboxPlan& plan, InTurn* in_turn = nullptr)
@@ -171,8 +168,8 @@ class Outbox {
     // A chunk for `bytes` of a message to the peer of `share`: the smallest that holds them all, else the
     // largest there is, for a part. `is_read(place)`: its reader is done with it.
     template <class IsRead>
-    Chunk take(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
-        if (const Chunk chunk = take_at_hand(share, bytes, reading, is_read); chunk.room != 0) return chunk;
+    Chunk take(OutboxShare& share, std::uint64_t bytes, IsRead&& is_read) {
+        if (const Chunk chunk = take_at_hand(share, bytes, is_read); chunk.room != 0) return chunk;
         sweep(is_read);
         if (share.bytes < free_) {
             const std::size_t fit = fitting(bytes);
@@ -186,9 +183,9 @@ class Outbox {
     }
     // The same if one of that size is free, or the peer has read it, without a look at other peers.
     template <class IsRead>
-    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Reading reading, IsRead&& is_read) {
+    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, IsRead&& is_read) {
         const std::size_t fit = fitting(bytes);
-        look(share, fit, reading, is_read);
+        look(share, fit, is_read);
         if (share.bytes < free_)
             if (const Chunk chunk = find(fit, share); chunk.room != 0) return chunk;
         free_read(share, is_read);
@@ -196,9 +193,9 @@ class Outbox {
     }
     // Cut in turn for `bytes` if there is room, and none has to be looked at but what the peer has read.
     template <class IsRead>
-    Chunk take_in_turn(OutboxShare& share, std::uint32_t bytes, Reading reading, IsRead&& is_read) {
+    Chunk take_in_turn(OutboxShare& share, std::uint32_t bytes, IsRead&& is_read) {
         constexpr std::uint32_t kManyCuts = 8;
-        while (share.chunks >= kManyCuts && free_part(share, reading, is_read)) {
+        while (share.chunks >= kManyCuts && free_half(share, is_read)) {
         }
         if (Chunk chunk = cut(share, bytes); chunk.room != 0) return chunk;
         free_read(share, is_read);
@@ -263,8 +260,8 @@ class Outbox {
  private:
     static constexpr std::uint32_t kBits = 64;
     // A look brings a line back that the peer has stored into, and what is used again is in the caches: peers
-    // that hold as many bytes as so many chunks of the size that is taken are looked at, if they read in
-    // order for half of their chunks at once.
+    // that hold as many bytes as so many chunks of the size that is taken are looked at, for half of their
+    // chunks at once.
     static constexpr std::uint64_t kMany[OutboxPlan::kSizes] = {8, 4, 1};
 
     bool is_cut(std::uint32_t number) const { return number >= plan_.chunks(); }
@@ -342,15 +339,15 @@ class Outbox {
         return size;
     }
     template <class IsRead>
-    void look(OutboxShare& share, std::size_t size, Reading reading, IsRead& is_read) {
+    void look(OutboxShare& share, std::size_t size, IsRead& is_read) {
         const std::uint64_t many = kMany[size] * OutboxPlan::kStride[size];
-        while (share.bytes >= many && free_part(share, reading, is_read)) {
+        while (share.bytes >= many && free_half(share, is_read)) {
         }
     }
-    // Of those of the share the oldest, if the peer has read them.
+    // Of those of the share the older half, if the peer has read them.
     template <class IsRead>
-    bool free_part(OutboxShare& share, Reading reading, IsRead& is_read) {
-        const std::uint32_t step = reading == Reading::kInOrder ? (share.chunks + 1) / 2 : 1;
+    bool free_half(OutboxShare& share, IsRead& is_read) {
+        const std::uint32_t step = (share.chunks + 1) / 2;
         std::uint32_t last = share.oldest;
         for (std::uint32_t i = 1; i < step; ++i) last = next_[last];
         if (!is_read(place_of(last))) return false;

@@ -19,10 +19,6 @@ struct PolicyConfig {
     std::uint32_t spare_peers = 0;   // further indices P..P+spare-1 (processes of other jobs), 0..65535: S
                                      // slots of their own each, beside the data region of the P peers
     std::uint32_t data_slots = 0;    // D of the P peers, spares excluded; see minimum_data_slots
-    // Upper bound of an intended quota (dynamic): at least the largest even share; nothing is stolen
-    // beyond it.
-    std::uint32_t intended_max = kMaxQuota;
-
 // Those of the parameters that policies go by, with their defaults.
 #define VELO_POLICY_PARAMETER(type, name, initial, ...) VELO_TYPE_##type name = initial;
 #include "types/parameters.inc"

@@ -65,7 +65,7 @@ class PostedQueue {
     // That of each pattern.
     template <typename Visit>
     void for_each_front(Visit visit) const {
-        const auto visit_front = [&](const Posted& receive) {
+        const auto visit_front = [&](Posted& receive) {
             if (front(receive.pattern) == &receive) visit(receive);
         };
         for (std::size_t i = 0; i < count_; ++i) visit_front(*few_[i]);

@@ -21,12 +21,12 @@ void Messenger::holding_arrived(Peer& from, bool holds) {
     const auto place = std::find(holders_.begin(), holders_.end(), &from);
     if (!holds) {
         if (place != holders_.end()) holders_.erase(place);
-        // What is being taken is answered in any case.
-        std::erase_if(share_of(from).peeks,
-                      [](const Peek& peek) { return peek.state < Peek::State::kTaking; });
+        note_holders();
+        share_of(from).peeks.stop();
         return;
     }
     if (place == holders_.end()) holders_.push_back(&from);
+    note_holders();
     posted_.for_each_front([this, &from](const matching::Posted& receive) { ask(from, receive); });
 }
 
@@ -62,7 +62,7 @@ void Messenger::offer_arrived(Peer& from, const OfferHeader& offer) {
         AnswerHeader answer{
             {pattern_of(rendezvous), 0, Kind::kAnswer, 0}, rendezvous.id, offer.ticket, answer_to(offer)};
         if (answer.verdict == Answer::kAccepted) {
-            forget_peeks(share, like.id);
+            share.peeks.forget(like.id);
             ++state_.matched_at_once;
             receive = fetching(match(like.key));
         }
@@ -71,32 +71,10 @@ void Messenger::offer_arrived(Peer& from, const OfferHeader& offer) {
     if (receive != nullptr) fetch(receive, like);
 }
 
-Messenger::Peek* Messenger::find_peek(Peer& holder, const matching::Key& pattern) {
-    std::vector<Peek>& peeks = share_of(holder).peeks;
-    const auto found =
-        std::find_if(peeks.begin(), peeks.end(), [&](const Peek& peek) { return peek.pattern == pattern; });
-    return found == peeks.end() ? nullptr : &*found;
-}
-
 // What is known of the first message that the pattern matches at the holder; asks unless it has.
-Messenger::Peek* Messenger::peek(Peer& holder, const matching::Key& pattern) {
-    Peek* known = find_peek(holder, pattern);
-    if (known == nullptr) {
-        std::vector<Peek>& peeks = share_of(holder).peeks;
-        if (peeks.size() >= kMostPeeks) {
-            // Any one that is answered, by lot: whatever the order of the probes, each keeps a chance.
-            evictions_ = evictions_ * 1664525 + 1013904223;
-            const std::size_t lot = (evictions_ >> 16) % peeks.size();
-            const auto may_go = [](const Peek& peek) {
-                return peek.state == Peek::State::kNothing || peek.state == Peek::State::kSeen;
-            };
-            auto old = std::find_if(peeks.begin() + static_cast<std::ptrdiff_t>(lot), peeks.end(), may_go);
-            if (old == peeks.end()) old = std::find_if(peeks.begin(), peeks.end(), may_go);
-            if (old == peeks.end()) return nullptr;
-            peeks.erase(old);
-        }
-        known = &peeks.emplace_back(Peek{pattern, Peek::State::kNothing, {}, 0, 0, nullptr});
-    }
+Peek* Messenger::peek(Peer& holder, const matching::Key& pattern) {
+    Peek* known = share_of(holder).peeks.of(pattern);
+    if (known == nullptr) return nullptr;
     if (known->state == Peek::State::kNothing) {
         if (many_notes_wait()) return known;  // a later probe asks: questions do not pile up
         known->state = Peek::State::kAsked;
@@ -106,7 +84,7 @@ Messenger::Peek* Messenger::peek(Peer& holder, const matching::Key& pattern) {
     return known;
 }
 
-Messenger::Peek* Messenger::seen_by_probe(const matching::Key& pattern, Peer** holder) {
+Peek* Messenger::seen_by_probe(const matching::Key& pattern, Peer** holder) {
     for (Peer* each : holders_) {
         Peek* known = peek(*each, pattern);
         if (known == nullptr || known->state != Peek::State::kSeen) continue;
@@ -122,18 +100,12 @@ Messenger::Peek* Messenger::seen_by_probe(const matching::Key& pattern, Peer** h
 }
 
 void Messenger::seen_arrived(Peer& from, const ProbeHeader& seen) {
-    Peek* peek = find_peek(from, seen.header.key);
+    Peek* peek = share_of(from).peeks.find(seen.header.key);
     if (peek == nullptr || peek->state != Peek::State::kAsked) return;
     peek->state = seen.id != 0 ? Peek::State::kSeen : Peek::State::kNothing;
     peek->found = {seen.header.key.context, seen.source, seen.tag};
     peek->bytes = seen.bytes;
     peek->id = seen.id;
-}
-
-// The message with this id is not at its sender any more.
-void Messenger::forget_peeks(Share& share, std::uint64_t id) {
-    std::erase_if(share.peeks,
-                  [id](const Peek& peek) { return peek.state == Peek::State::kSeen && peek.id == id; });
 }
 
 // Takes what a probe has seen. Waits for its sender's next progress: until then nobody can tell whether the
@@ -153,20 +125,17 @@ Parked* Messenger::take_held(const matching::Key& pattern) {
     for (;;) {
         engine_.progress();
         std::lock_guard lock(mutex_);
-        Peek* peek = find_peek(*holder, pattern);
+        Peek* peek = share_of(*holder).peeks.find(pattern);
         if (peek->state == Peek::State::kTaking) {
             if (engine_.failed()) return nullptr;
             continue;
         }
-        Parked* taken = peek->taken;
-        share_of(*holder).peeks.erase(share_of(*holder).peeks.begin() +
-                                      (peek - share_of(*holder).peeks.data()));
-        return taken;
+        return share_of(*holder).peeks.end(peek);
     }
 }
 
 void Messenger::taken_arrived(Peer& from, const ProbeHeader& taken) {
-    Peek* peek = find_peek(from, taken.header.key);
+    Peek* peek = share_of(from).peeks.find(taken.header.key);
     if (peek == nullptr || peek->state != Peek::State::kTaking) return;
     peek->state = Peek::State::kTaken;
     peek->taken = nullptr;
@@ -181,7 +150,7 @@ void Messenger::taken_arrived(Peer& from, const ProbeHeader& taken) {
     like.kind = Kind::kRendezvous;
     state_.headers_most = std::max(state_.headers_most, ++state_.headers);
     peek->taken = pool_.park(like, nullptr, 0);
-    forget_peeks(share_of(from), taken.id);
+    share_of(from).peeks.forget(taken.id);
 }
 
 }  // namespace velo::messaging

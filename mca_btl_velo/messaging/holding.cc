@@ -23,6 +23,10 @@ std::uint8_t open_parts(const matching::Key& pattern) {
 velo_status Messenger::hold(Peer& to, const matching::Key& key, const std::byte* data, std::size_t bytes,
                             velo_message_send* send) {
     Share& share = share_of(to);
+    if (share.is_gone) {
+        engine_.large().failed(to, 0);
+        return VELO_ERR_REMOTE;
+    }
     auto held = std::make_unique<Held>();
     held->key = key;
     held->send = send;

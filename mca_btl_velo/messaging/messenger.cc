@@ -49,15 +49,15 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
       share_headers_(headers_of_pool(config)),
       return_from_(std::max(share_cells_ / 2, 1U)),
       address_{Address::kMagic, share_cells_, share_headers_},
-      mutex_(engine.threads()),
-      notes_(std::make_shared<Notes>(engine.threads())) {
-    const std::size_t most = engine.max_message_bytes() - sizeof(SynchronousHeader);
+      mutex_(engine.config().threads),
+      notes_(std::make_shared<Notes>(engine.config().threads)) {
+    const std::size_t most = engine.config().max_message_bytes - sizeof(SynchronousHeader);
     if (eager_limit_ > most)
-        throw Failure(VELO_ERR_PARAMETER, "mtl_velo_eager_limit is " + std::to_string(eager_limit_) +
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_eager_limit is " + std::to_string(eager_limit_) +
                                               "; with btl_velo_max_send_size as it is, it must be at most " +
                                               std::to_string(most));
-    if (!config.everywhere && engine.network_eager_limit() > eager_limit_ + sizeof(SynchronousHeader))
-        network_eager_limit_ = engine.network_eager_limit() - sizeof(SynchronousHeader);
+    if (!config.everywhere && engine.remote().eager_limit() > eager_limit_ + sizeof(SynchronousHeader))
+        network_eager_limit_ = engine.remote().eager_limit() - sizeof(SynchronousHeader);
     own_.there = share_cells_;
     engine_.keep(notes_);
     engine_.listen(this);
@@ -66,7 +66,7 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
 // A peer may have announced receives that it has not posted, so that sends are still under way.
 Messenger::~Messenger() {
     engine_.listen(&nobody);
-    engine_.give_no_help();
+    engine_.large().shared_gets().give_no_help();
 }
 
 void Messenger::connect(Peer& peer, const Address& address) {
@@ -76,12 +76,13 @@ void Messenger::connect(Peer& peer, const Address& address) {
     Share& share = share_of(peer);
     if (share.connected) return;
     share.connected = share.reached = true;
+    share.is_gone = false;
     share.there += address.share;
     share.headers = address.headers;
 }
 
 void Messenger::reach(Peer& peer, Share& share) {
-    engine_.reach(peer);
+    engine_.peers().reach(peer);
     share.reached = true;
 }
 
@@ -89,6 +90,7 @@ void Messenger::reach(Peer& peer, Share& share) {
 // that was never met.
 void Messenger::departed(Peer& peer) {
     std::vector<velo_message_send*> unanswered;
+    std::vector<velo_message_receive*> in_vain;
     {
         std::lock_guard lock(mutex_);
         std::erase(holders_, &peer);
@@ -96,17 +98,20 @@ void Messenger::departed(Peer& peer) {
         if (share.backlog != nullptr)
             while (Held* held = share.backlog->oldest()) release_held(peer, held, *share.backlog);
         unanswered = awaited_.remove_all(peer.index);
-        std::vector<Peek> peeks = std::move(share.peeks);
-        std::erase_if(peeks, [](const Peek& peek) { return peek.state < Peek::State::kTaking; });
-        for (Peek& peek : peeks) {
-            if (peek.state == Peek::State::kTaking) peek.taken = nullptr;
-            peek.state = Peek::State::kTaken;
-        }
+        Peeks peeks = std::move(share.peeks);
+        peeks.depart();
         share = Share();
         share.peeks = std::move(peeks);
+        share.is_gone = true;
+        if (is_dead_ != nullptr && peer.died.load(std::memory_order_relaxed)) {
+            some_have_died_ = true;
+            in_vain = take_those_of_dead();
+        }
+        note_holders();
     }
-    if (!unanswered.empty()) engine_.tell_failed(peer, 0);
+    if (!unanswered.empty() || !in_vain.empty()) engine_.large().failed(peer, 0);
     for (velo_message_send* send : unanswered) answered(send, VELO_ERR_REMOTE);
+    for (velo_message_receive* receive : in_vain) fail(receive);
     if (hearer_ != nullptr) hearer_->departed(peer);
 }
 
@@ -246,7 +251,7 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
         Share& share = reached_share_of(from);
         share.there += rendezvous.header.returned;
         if (!share.peeks.empty()) [[unlikely]]
-            forget_peeks(share, like.id);
+            share.peeks.forget(like.id);
         matching::Posted* posted = match(like.key);
         if (posted == nullptr) return park(like, nullptr, 0);
         ++state_.matched_at_once;

@@ -20,12 +20,10 @@
 #include <bit>
 #include <cstddef>
 #include <deque>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +34,8 @@
 #include "messaging/announcements.h"
 #include "messaging/awaited_sends.h"
 #include "messaging/backlog.h"
+#include "messaging/notes.h"
+#include "messaging/peeks.h"
 #include "messaging/pool.h"
 #include "messaging/protocol.h"
 #include "types/messages.h"
@@ -104,14 +104,23 @@ class Messenger final : private endpoint::Listener {
     // To another node, before a message that would leave by rendezvous, two journeys more, because the share
     // there is full: looks whether something of it was given back.
     void look_for_room(Peer& to, std::size_t bytes) {
-        if (engine_.is_remote(to.index) && lacks_room(to, bytes)) (void)engine_.progress();
+        if (engine_.remote().has(to.index) && lacks_room(to, bytes)) (void)engine_.progress();
     }
+    // It is short enough to be over when it has left, but would wait for its receive: there is no room for
+    // it.
+    bool would_wait(const Peer* to, std::size_t bytes);
     velo_status send(Peer* peer, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
-    using By = endpoint::Engine::By;
+    using CopyBy = endpoint::CopyBy;
     [[gnu::always_inline]] void receive(matching::Key pattern, velo_message_receive* receive,
-                                        By by = By::kFastest);
+                                        CopyBy by = CopyBy::kFastest);
     bool cancel(velo_message_receive* receive);
+    // Receives from a process that was killed end with an error instead of waiting: is_dead(context, source)
+    // says whether one is from such a process, under the mutex.
+    void watch(bool (*is_dead)(void*, std::uint32_t, std::int32_t), void* context) {
+        is_dead_ = is_dead;
+        of_is_dead_ = context;
+    }
     // After receive(), of a large receive without wildcards and with a key that no other receive has while it
     // lasts: its sender may copy the data to it, when it has nothing else to do if each is to copy its own.
     void announce(Peer& from, const matching::Key& key, velo_message_receive* receive);
@@ -157,26 +166,16 @@ class Messenger final : private endpoint::Listener {
     void tell(Hearer* hearer) { hearer_ = hearer; }
 
  private:
-    // What a probe has asked a peer that holds messages back.
-    struct Peek {
-        enum class State : std::uint8_t { kAsked, kNothing, kSeen, kTaking, kTaken };
-        matching::Key pattern;
-        State state;
-        matching::Key found;
-        std::uint64_t bytes, id;
-        Parked* taken;
-    };
-    static constexpr std::size_t kMostPeeks = 64;  // patterns of probes that are remembered for a peer
-
     // Of one peer. A line of the cache for each.
     struct alignas(64) Share {
         std::uint32_t there = 0;           // cells that this process may still fill in the peer's pool
         std::uint32_t owed = 0;            // cells that the peer may fill again and has not been told of
         bool reached = false;              // there is a way to the peer
         bool connected = false;            // its share is known
+        bool is_gone = false;              // the peer has departed
         std::uint32_t headers = 0;         // rendezvous that this process may still start
         std::unique_ptr<Backlog> backlog;  // of messages to the peer, if any are held back
-        std::vector<Peek> peeks;           // while the peer holds something back
+        Peeks peeks;                       // while the peer holds something back
         std::unique_ptr<Announcements> announcements;  // of the peer
     };
     // A message whose receive has been announced. It is answered, and it is copied; either may be over first.
@@ -194,22 +193,6 @@ class Messenger final : private endpoint::Listener {
                 settle(whole, status);
         }
     };
-    // Messages of the messenger itself that wait in the engine, and memory that transfers under way fill,
-    // possibly longer than the messenger lives.
-    struct Notes;
-    struct Note {
-        velo_send send;
-        std::array<std::byte, wire::kPiggybackOffset> text;
-        Notes* owner;
-        std::list<Note>::iterator place;
-    };
-    struct Notes {
-        explicit Notes(bool threads) : mutex(threads) {}
-        endpoint::OptionalMutex mutex;
-        std::list<Note> list;
-        std::unordered_map<void*, std::unique_ptr<std::byte[]>> parts;  // velo_message_receive::part
-    };
-
     // The rest of send_if_plain: of several packets, and what both need.
     [[gnu::noinline]] bool send_longer_if_plain(Peer& to, matching::Key key, const std::byte* data,
                                                 std::size_t bytes) noexcept;
@@ -255,6 +238,14 @@ class Messenger final : private endpoint::Listener {
     void ask(Peer& holder, const matching::Posted& receive);
     void ask_all(const matching::Posted& receive);
     void ask_for_next(const matching::Key& pattern);
+    [[gnu::cold]] void heed(matching::Posted& posted, velo_message_receive* receive);
+    void note_holders() { heeds_posted_ = some_have_died_ || !holders_.empty(); }
+    bool is_of_dead(const matching::Key& pattern) const {
+        return pattern.source != matching::kAnySource &&
+               is_dead_(of_is_dead_, pattern.context, pattern.source);
+    }
+    std::vector<velo_message_receive*> take_those_of_dead();
+    [[gnu::cold]] static void fail(velo_message_receive* receive);
     [[gnu::always_inline]] matching::Posted* match(const matching::Key& key) {
         matching::Posted* posted = posted_.match(key);
         if (!holders_.empty() && posted != nullptr) [[unlikely]]
@@ -263,12 +254,10 @@ class Messenger final : private endpoint::Listener {
     }
     void offer_arrived(Peer& from, const OfferHeader& offer);
     Answer answer_to(const OfferHeader& offer) const;
-    Peek* find_peek(Peer& holder, const matching::Key& pattern);
     Peek* peek(Peer& holder, const matching::Key& pattern);
     Peek* seen_by_probe(const matching::Key& pattern, Peer** holder);
     void seen_arrived(Peer& from, const ProbeHeader& seen);
     void taken_arrived(Peer& from, const ProbeHeader& taken);
-    static void forget_peeks(Share& share, std::uint64_t id);
     Parked* take_held(const matching::Key& pattern);
 
     // placing.cc
@@ -287,8 +276,6 @@ class Messenger final : private endpoint::Listener {
     void fetch(velo_message_receive* receive, const Parked& rendezvous);
     void fetch_parts(velo_message_receive* receive);
     void fetched(velo_message_receive* receive, velo_status status);
-    void* take_part(std::size_t bytes);
-    void drop_part(void* part);
 
     // velo_message_receive::turn: whether a receive may be cancelled, and later who goes on with its parts.
     enum Turn : std::uint32_t { kWaiting, kMatched, kFirst, kSecond, kAnnounced, kMatchedAnnounced };
@@ -334,7 +321,7 @@ class Messenger final : private endpoint::Listener {
         Peer* from = message.from;
         const bool same =
             from == nullptr || from->generation.load(std::memory_order_relaxed) == message.generation;
-        return same ? from : &engine_.nobody();
+        return same ? from : &engine_.departures().null_peer();
     }
     static std::uint16_t take_owed(Share& share) {
         const std::uint32_t told = std::min<std::uint32_t>(share.owed, UINT16_MAX);
@@ -348,16 +335,16 @@ class Messenger final : private endpoint::Listener {
     void say_done(Peer& peer, std::uint64_t id, velo_status status);
     // A message of one of the types of protocol.h, with what is owed. Under the mutex.
     void say(Peer& peer, Header& header, const void* message, std::size_t bytes);
-    bool many_notes_wait() const {
-        std::lock_guard held(notes_->mutex);
-        return notes_->list.size() >= kMostPeeks;
-    }
+    bool many_notes_wait() const { return notes_->waiting() >= Peeks::kMost; }
     template <typename Message>
     void say(Peer& peer, Header& header, Message& message) {
         say(peer, header, &message, sizeof message);
     }
 
     endpoint::Engine& engine_;
+    std::size_t eager_limit_of(const Peer& to) const {
+        return engine_.remote().has(to.index) ? network_eager_limit_ : eager_limit_;
+    }
     std::size_t eager_limit_, network_eager_limit_;
     std::size_t pool_bytes_;
     std::uint32_t share_cells_;
@@ -366,6 +353,10 @@ class Messenger final : private endpoint::Listener {
     Address address_;
     mutable endpoint::OptionalMutex mutex_;
     matching::PostedQueue posted_;
+    bool (*is_dead_)(void* context, std::uint32_t, std::int32_t) = nullptr;
+    void* of_is_dead_ = nullptr;
+    bool some_have_died_ = false;  // and is_dead_ says who
+    bool heeds_posted_ = false;    // for their sake, or for that of holders_
     matching::UnexpectedQueue unexpected_;
     Pool pool_;
     std::vector<Share> shares_;  // by index of the peer
@@ -377,7 +368,6 @@ class Messenger final : private endpoint::Listener {
     std::shared_ptr<Notes> notes_;  // the engine has it too
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
     Hearer* hearer_ = nullptr;
-    std::uint32_t evictions_ = 0;  // of peeks, as a random number
     velo_messenger_state state_{};
 };
 
@@ -407,11 +397,11 @@ inline bool Messenger::send_by(Way way, Peer& to, matching::Key key, const std::
     return true;
 }
 
-inline void Messenger::receive(matching::Key pattern, velo_message_receive* receive, By by) {
+inline void Messenger::receive(matching::Key pattern, velo_message_receive* receive, CopyBy by) {
     static_assert(sizeof receive->posted >= sizeof(matching::Posted));
     receive->messenger = reinterpret_cast<velo_messenger*>(this);
     receive->turn = kWaiting;
-    receive->announced = by == By::kOneself ? kByOneself : 0;
+    receive->announced = by == CopyBy::kReader ? kByOneself : 0;
     Parked* message;
     {
         std::lock_guard lock(mutex_);
@@ -420,8 +410,8 @@ inline void Messenger::receive(matching::Key pattern, velo_message_receive* rece
         if (message == nullptr) {
             auto* posted = new (receive->posted) matching::Posted;
             posted_.push(posted, pattern);
-            if (!holders_.empty() && posted_.front(pattern) == posted) [[unlikely]]
-                ask_all(*posted);
+            if (heeds_posted_) [[unlikely]]
+                heed(*posted, receive);
             return;
         }
     }

@@ -16,7 +16,7 @@ void Messenger::announce(Peer& from, const matching::Key& key, velo_message_rece
     if (receive->capacity <= eager_limit_) return;
     std::lock_guard lock(mutex_);
     if (receive->turn != kWaiting || many_notes_wait()) return;
-    const std::optional<std::uint32_t> ticket = engine_.announce(from, receive->capacity);
+    const std::optional<std::uint32_t> ticket = engine_.large().announce(from, receive->capacity);
     if (!ticket) return;
     receive->turn = kAnnounced;
     const bool when_idle = receive->announced != 0;
@@ -36,7 +36,7 @@ bool Messenger::withdraw(velo_message_receive* receive) {
         auto* withdrawn = static_cast<velo_message_receive*>(argument);
         withdrawn->done(withdrawn, VELO_ERR_REMOTE);
     };
-    return engine_.withdraw(*receive->peer, take_ticket(receive), receive->capacity, {done, receive});
+    return engine_.large().withdraw(*receive->peer, take_ticket(receive), receive->capacity, {done, receive});
 }
 
 // Under the mutex. The message may be on its way already.
@@ -70,7 +70,7 @@ Messenger::Placement* Messenger::begin_placing(Peer& to, const Announcement& ann
                                                const std::byte* data, velo_message_send* send,
                                                bool when_idle) {
     std::optional<rma::Help> help =
-        engine_.helping(to, announcement.ticket, data, announcement.address, announcement.bytes);
+        engine_.large().helping(to, announcement.ticket, data, announcement.address, announcement.bytes);
     if (!help) return nullptr;
     std::optional<rma::Share::Range> first;
     // Before the header leaves, so that the receiver does not begin alone.
@@ -98,8 +98,8 @@ Messenger::Placement* Messenger::begin_placing(Peer& to, const Announcement& ann
 // When idle: may be under the mutex.
 void Messenger::place(Peer& to, Placement& placement) {
     placement.help->completion = {copied, &placement, VELO_OK, 0};
-    if (placement.when_idle) return engine_.help_when_idle(*placement.help);
-    engine_.help_now(to, *placement.help, placement.first);
+    if (placement.when_idle) return engine_.large().help_when_idle(*placement.help);
+    engine_.large().shared_gets().help_now(to, *placement.help, placement.first);
     copied(&placement, VELO_OK, placement.help->completion.result);
 }
 

@@ -41,6 +41,40 @@ bool Messenger::cancel(velo_message_receive* receive) {
     return !announced || withdraw(receive);
 }
 
+// All of what a process has sent before it died has come. Under the mutex, but for the callback: the receive
+// is nobody's any more then.
+void Messenger::heed(matching::Posted& posted, velo_message_receive* receive) {
+    if (some_have_died_ && is_of_dead(posted.pattern)) {
+        posted_.remove(&posted);
+        mutex_.unlock();
+        fail(receive);
+        mutex_.lock();
+    } else if (!holders_.empty() && posted_.front(posted.pattern) == &posted) {
+        ask_all(posted);
+    }
+}
+
+std::vector<velo_message_receive*> Messenger::take_those_of_dead() {
+    std::vector<velo_message_receive*> all;
+    for (std::vector<matching::Posted*> found;; found.clear()) {
+        posted_.for_each_front([&](matching::Posted& front) {
+            if (is_of_dead(front.pattern)) found.push_back(&front);
+        });
+        if (found.empty()) return all;
+        for (matching::Posted* posted : found) {
+            posted_.remove(posted);
+            all.push_back(receive_of(posted));
+        }
+    }
+}
+
+void Messenger::fail(velo_message_receive* receive) {
+    const auto* posted = reinterpret_cast<const matching::Posted*>(receive->posted);
+    receive->turn = kMatched;
+    note_match(receive, posted->pattern, 0);
+    receive->done(receive, VELO_ERR_REMOTE);
+}
+
 bool Messenger::probe(const matching::Key& pattern, matching::Key* key, std::size_t* bytes) {
     std::lock_guard lock(mutex_);
     if (const auto* message = static_cast<const Parked*>(unexpected_.find(pattern))) {
@@ -181,19 +215,22 @@ void Messenger::fetch(velo_message_receive* receive, const Parked& rendezvous) {
         auto* whole = static_cast<velo_message_receive*>(argument);
         reinterpret_cast<Messenger*>(whole->messenger)->fetched(whole, status);
     };
-    const By by = receive->announced == 0 ? By::kFastest : By::kOneself;
-    const velo_status status =
-        ticket == 0 ? engine_.transfer_deposited(*receive->peer, rendezvous.deposit, receive->buffer,
-                                                 receive->remote, kept, {done, receive}, by)
-                    : engine_.transfer_announced(*receive->peer, ticket, rendezvous.deposit, receive->buffer,
-                                                 receive->remote, kept, {done, receive}, by);
+    const endpoint::Get get{receive->buffer,
+                            receive->remote,
+                            kept,
+                            {done, receive},
+                            receive->announced == 0 ? CopyBy::kFastest : CopyBy::kReader};
+    endpoint::Large& large = engine_.large();
+    const velo_status status = ticket == 0
+                                   ? large.get_deposited(*receive->peer, rendezvous.deposit, get)
+                                   : large.get_announced(*receive->peer, ticket, rendezvous.deposit, get);
     if (status < VELO_OK) fetched(receive, status);
 }
 
 // Of the two, the callback and the loop below, the second one at `turn` goes on.
 void Messenger::fetch_parts(velo_message_receive* receive) {
     const std::size_t kept = wanted(receive);
-    if (receive->part == nullptr) receive->part = take_part(std::min(kept, kPartBytes));
+    if (receive->part == nullptr) receive->part = notes_->take_part(std::min(kept, kPartBytes));
     const auto done = [](void* argument, velo_status status, std::uint64_t) {
         auto* parted = static_cast<velo_message_receive*>(argument);
         auto* self = reinterpret_cast<Messenger*>(parted->messenger);
@@ -206,9 +243,8 @@ void Messenger::fetch_parts(velo_message_receive* receive) {
     while (receive->position < kept) {
         receive->turn = kFirst;
         const std::size_t bytes = std::min(kept - receive->position, kPartBytes);
-        const velo_status status =
-            engine_.transfer(*receive->peer, rma::Direction::kGet, receive->part,
-                             receive->remote + receive->position, bytes, {done, receive});
+        const velo_status status = engine_.large().get(
+            *receive->peer, {receive->part, receive->remote + receive->position, bytes, {done, receive}});
         if (status < VELO_OK) return fetched(receive, status);
         std::atomic_ref<std::uint32_t> turn(receive->turn);
         if (turn.exchange(kSecond, std::memory_order_acq_rel) != kSecond) return;
@@ -216,22 +252,9 @@ void Messenger::fetch_parts(velo_message_receive* receive) {
     fetched(receive, receive->position == kFailed ? VELO_ERR_REMOTE : VELO_OK);
 }
 
-void* Messenger::take_part(std::size_t bytes) {
-    auto part = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    std::byte* data = part.get();
-    std::lock_guard held(notes_->mutex);
-    notes_->parts.emplace(data, std::move(part));
-    return data;
-}
-
-void Messenger::drop_part(void* part) {
-    std::lock_guard held(notes_->mutex);
-    notes_->parts.erase(part);
-}
-
 void Messenger::fetched(velo_message_receive* receive, velo_status status) {
     if (receive->part != nullptr) [[unlikely]]
-        drop_part(receive->part);
+        notes_->drop_part(receive->part);
     say_done(*receive->peer, receive->id, status);
     receive->done(receive, status);
 }

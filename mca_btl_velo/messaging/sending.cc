@@ -43,7 +43,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(*to);
-        const bool small = bytes <= (engine_.is_remote(to->index) ? network_eager_limit_ : eager_limit_);
+        const bool small = bytes <= eager_limit_of(*to);
         const std::uint32_t cells = small ? cells_for(bytes) : 0;
         const bool holding = share.backlog != nullptr;
         eager = small && cells <= share.there && !holding;
@@ -81,11 +81,11 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         if (placement != nullptr) place(*to, *placement);
         if (status < VELO_OK) {
             if (Peer* const peer = std::exchange(send->depositor, nullptr); peer != nullptr)
-                engine_.end_deposit(*peer, deposited);
+                engine_.large().end_deposit(*peer, deposited);
             return status;
         }
         if (VELO_DEPOSIT_NUMBER(deposited) == 0) return status;
-        engine_.store_deposit(deposited);
+        engine_.large().store_deposit(deposited);
         return is_last(send) ? send->status : VELO_QUEUED;
     }
     Header header = header_of(key, returned, Kind::kEager);
@@ -110,6 +110,13 @@ bool Messenger::lacks_room(const Peer& to, std::size_t bytes) {
     return cells_for(bytes) > share.there && share.backlog == nullptr;
 }
 
+bool Messenger::would_wait(const Peer* to, std::size_t bytes) {
+    if (bytes > (to != nullptr ? eager_limit_of(*to) : eager_limit_)) return false;
+    std::lock_guard lock(mutex_);
+    const Share& share = to == nullptr ? own_ : share_of(*to);
+    return share.backlog != nullptr || cells_for(bytes) > share.there;
+}
+
 // `events`: 1 if the send is complete when it has left, 2 if the receiver will say when.
 void Messenger::expect(velo_message_send* send, std::uint32_t events) {
     send->status = VELO_OK;
@@ -122,7 +129,7 @@ void Messenger::expect(velo_message_send* send, std::uint32_t events) {
 // stored once the header has left. That is one event more to await.
 void Messenger::deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send) {
     send->depositor = &to;
-    send->deposit = engine_.begin_deposit(to, data, bytes);
+    send->deposit = engine_.large().begin_deposit(to, data, bytes);
     if (VELO_DEPOSIT_NUMBER(send->deposit) != 0) ++send->awaited;
 }
 
@@ -144,7 +151,7 @@ bool Messenger::is_last(velo_message_send* send) {
     std::atomic_ref<std::uint32_t> left(send->awaited);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
     if (send->depositor != nullptr)
-        send->depositor->domain.engine.end_deposit(*send->depositor, send->deposit);
+        endpoint::engine_of(*send->depositor).large().end_deposit(*send->depositor, send->deposit);
     return true;
 }
 
@@ -203,26 +210,8 @@ void Messenger::say(Peer& to, Header& header, const void* text, std::size_t byte
     header.returned = take_owed(reached_share_of(to));
     const fabric::MessageView message{{bytes_of(text), nullptr}, {bytes, 0}};
     if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
-    Notes& notes = *notes_;
-    auto note = [&] {
-        std::lock_guard held(notes.mutex);
-        return notes.list.insert(notes.list.begin(), Note{{}, {}, &notes, {}});
-    }();
-    note->place = note;
-    std::memcpy(note->text.data(), text, bytes);
-    note->send.part[0] = note->text.data();
-    note->send.bytes[0] = bytes;
-    note->send.tag = endpoint::kListenerTag;
-    note->send.collectable = true;
-    note->send.done = [](velo_send* sent, velo_status) {
-        Notes& owner = *reinterpret_cast<Note*>(sent)->owner;
-        std::lock_guard held(owner.mutex);
-        owner.list.erase(reinterpret_cast<Note*>(sent)->place);
-    };
-    static_assert(offsetof(Note, send) == 0);
-    if (engine_.send_start(to, &note->send) == VELO_QUEUED) return;
-    std::lock_guard held(notes.mutex);
-    notes.list.erase(note);
+    velo_send* const note = notes_->keep(text, bytes, endpoint::kListenerTag);
+    if (engine_.send_start(to, note) != VELO_QUEUED) Notes::drop(note);
 }
 
 }  // namespace velo::messaging

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "flow/policies.h"
-#include "goal/collectives/collectives.h"
 #include "platform/failure.h"
 
 namespace velo::parameters {
@@ -36,23 +35,6 @@ constexpr auto report_name = word<kReports>;
 const char* policy_name(unsigned index) {
     return flow::policy_name(index).data();
 }
-const char* policy_or_btl_name(unsigned index) {
-    return index == 0 ? "btl" : policy_name(index - 1);
-}
-
-constexpr char k_barrier[] = "barrier", k_bcast[] = "bcast", k_reduce[] = "reduce",
-               k_allreduce[] = "allreduce", k_gather[] = "gather", k_scatter[] = "scatter",
-               k_allgather[] = "allgather", k_allgatherv[] = "allgatherv", k_alltoall[] = "alltoall",
-               k_alltoallv[] = "alltoallv", k_reduce_scatter[] = "reduce_scatter",
-               k_reduce_scatter_block[] = "reduce_scatter_block", k_scan[] = "scan", k_exscan[] = "exscan";
-template <const auto& kOperation>
-const char* algorithm_name(unsigned index) {
-    if (index == 0) return "auto";
-    for (const goal::collectives::Algorithm& algorithm : goal::collectives::algorithms())
-        if (algorithm.operation == kOperation && --index == 0) return algorithm.name.data();
-    return nullptr;
-}
-
 constexpr bool OWN = false, ALIKE = true;
 
 struct Default {
@@ -86,6 +68,15 @@ constexpr velo_parameter kTable[] = {
 #include "types/parameters.inc"
 };
 #undef VELO_ROW
+
+struct Gone {
+    std::string_view name;
+    const char* instead;
+};
+constexpr Gone kGone[] = {
+#define VELO_GONE_PARAMETER(name, instead) {name, instead},
+#include "types/parameters.inc"
+};
 
 bool is_text(const velo_parameter& parameter) {
     return parameter.type == VELO_PARAMETER_TEXT || parameter.type == VELO_PARAMETER_CHOICE;
@@ -224,6 +215,16 @@ const velo_parameter* like(std::string_view name) noexcept {
     return found;
 }
 
+const char* instead_of(std::string_view name) noexcept {
+    const Gone* gone = std::ranges::find_if(kGone, [&](const Gone& each) {
+        const std::size_t any = std::min(each.name.find('*'), each.name.size());
+        return any == each.name.size()
+                   ? name == each.name
+                   : name.starts_with(each.name.substr(0, any)) && name.ends_with(each.name.substr(any + 1));
+    });
+    return gone == std::end(kGone) ? nullptr : gone->instead;
+}
+
 std::string permitted_text(const velo_parameter& parameter) {
     const velo_permitted& permitted = parameter.permitted;
     switch (parameter.type) {
@@ -286,11 +287,12 @@ std::string value_text(const velo_parameter& parameter, const void* config) {
     return std::to_string(number);
 }
 
-std::string values_text(const velo_config& config) {
+std::string set_text(const velo_config& config) {
     std::string text;
     for (const velo_parameter& parameter : kTable) {
         if (parameter.owner != VELO_PARAMETER_OF_ENGINE) continue;
         const std::string value = value_text(parameter, &config);
+        if (value == default_text(parameter)) continue;
         text +=
             (text.empty() ? "" : ", ") + std::string(parameter.key) + " " + (value.empty() ? "\"\"" : value);
     }

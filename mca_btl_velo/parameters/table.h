@@ -16,6 +16,8 @@ const velo_parameter* at(unsigned index) noexcept;
 
 // The one of that name, or of the name that is most like it; nullptr if none is.
 const velo_parameter* like(std::string_view name) noexcept;
+// What does the work of a parameter that is gone; nullptr: there was none of that name.
+const char* instead_of(std::string_view name) noexcept;
 
 // "1 to 255", "one of none, static, ..."
 std::string permitted_text(const velo_parameter& parameter);
@@ -30,9 +32,9 @@ std::string help(const velo_parameter& parameter);
 
 // The value that a configuration has, as users write it. `config` is that of the parameter's owner.
 std::string value_text(const velo_parameter& parameter, const void* config);
-// All that belong to the engine: ", flow_control dynamic, slots_per_peer 0, ..." after `text`.
-std::string values_text(const velo_config& config);
-// The same as a JSON object.
+// Those of the engine that are not their defaults: "flow_control static, verbose 5".
+std::string set_text(const velo_config& config);
+// All of the engine, as a JSON object.
 std::string values_json(const velo_config& config);
 
 // Copies of the engine's texts, which the configuration has from here on: its own may go away.

@@ -82,7 +82,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
 }  // namespace
 
 std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request,
-                                           const collectives::Choices& choices, std::uint32_t most,
+                                           const collectives::Choices& choices,
                                            std::uint64_t* made) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (!is_same(kept->request, request) || kept->operation != request.operation ||
@@ -103,7 +103,7 @@ std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request,
         throw;
     }
     ++*made;
-    if (kept_.size() > most) kept_.pop_back();
+    if (kept_.size() > kMostKept) kept_.pop_back();
     return &kept_.front().compiled;
 }
 

@@ -58,9 +58,11 @@ struct Group {
 
     std::uint32_t take_lane() { return lanes_ = lanes_ % (kWindow * (kWindow - 1)) + 1; }
 
-    // At hand or made now. Throws Failure.
+    // Schedules that are kept, those used last: a call like one of them starts without building one.
+    static constexpr std::size_t kMostKept = 64;
+    // One that is kept, or made now. Throws Failure.
     std::shared_ptr<Compiled>* schedule(const velo_goal_request& request,
-                                        const goal::collectives::Choices& choices, std::uint32_t most,
+                                        const goal::collectives::Choices& choices,
                                         std::uint64_t* made);
 
     const std::uint32_t id, rank, size;

@@ -52,9 +52,15 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
             return run.finished(v);
     }
     Slot& slot = take_slot(run, v, peer);
-    if (o.pieces > 0) {
+    // A short send that others of the schedule wait for does not wait for its receive, which may come after
+    // them. What nobody waits for is not copied: it holds up who is far ahead of its receiver.
+    const bool is_copy = !run.schedule().dependents(v).empty() && messenger_.would_wait(peer, o.bytes);
+    if (o.pieces > 0 || is_copy) {
         slot.packed = std::make_unique_for_overwrite<std::byte[]>(o.bytes);
+        if (data != nullptr && o.bytes > 0) std::memcpy(slot.packed.get(), data, o.bytes);
         data = slot.packed.get();
+    }
+    if (o.pieces > 0) {
         std::byte* to = slot.packed.get();
         for (const goal::Piece& piece : run.schedule().pieces(o)) {
             if (piece.bytes > 0) std::memcpy(to, run.memory().at(piece.place), piece.bytes);
@@ -64,8 +70,12 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
     slot.send.done = [](velo_message_send* sent, velo_status status) {
         told(*reinterpret_cast<Slot*>(sent), status);
     };
+    if (is_copy) slot.run = nullptr;
     const velo_status status = messenger_.send(peer, key, data, o.bytes, VELO_SEND_STANDARD, &slot.send);
-    if (status == VELO_QUEUED) return;
+    if (status == VELO_QUEUED) {
+        if (is_copy) run.finished(v);
+        return;
+    }
     release(slot);
     if (status == VELO_OK)
         run.finished(v);
@@ -103,8 +113,8 @@ void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& 
     const Compiled& compiled = *run.compiled;
     const Compiled::Large large = compiled.large.empty() ? Compiled::Large::kNo : compiled.large[v];
     messenger_.receive(key, &slot.receive,
-                       large == Compiled::Large::kBothWays ? messaging::Messenger::By::kOneself
-                                                           : messaging::Messenger::By::kFastest);
+                       large == Compiled::Large::kBothWays ? messaging::Messenger::CopyBy::kReader
+                                                           : messaging::Messenger::CopyBy::kFastest);
     if (o.tag == compiled.shared_tag) [[unlikely]]
         want(slot);
     else if (large != Compiled::Large::kNo)

@@ -40,13 +40,12 @@ LiveRun::LiveRun(Performer& by, Compiled& of) : goal::Run(of.schedule), performe
     m.base[goal::kNowhere] = of.nobodys.get();
 }
 
-Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules,
+Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger,
                      goal::collectives::Choices choices)
     : engine_(engine),
       messenger_(messenger),
-      schedules_(std::max(schedules, 1U)),
       choices_(std::move(choices)),
-      threads_(engine.threads()),
+      threads_(engine.config().threads),
       turn_(threads_),
       telling_(threads_) {
     messenger_.tell(this);
@@ -162,7 +161,7 @@ Helper::Step Performer::help() {
             state_.helped += state_.operations - before;
         },
         [this](velo_status status, const char* text) { engine_.fail(status, text); });
-    if (moved == 0) return engine_.stalls().any() ? Helper::Step::kOwed : Helper::Step::kNothing;
+    if (moved == 0) return engine_.observer().any_stall() ? Helper::Step::kOwed : Helper::Step::kNothing;
     has_moved_.store(true, std::memory_order_relaxed);
     return Helper::Step::kMoved;
 }
@@ -259,12 +258,12 @@ void Performer::close(const Group& group) {
 
 std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
     std::lock_guard lock(turn_);
-    return group.schedule(request, choices_, schedules_, &state_.compiled);
+    return group.schedule(request, choices_, &state_.compiled);
 }
 
 std::shared_ptr<Compiled> Performer::keep(Group& group, const velo_goal_request& request) {
     std::lock_guard lock(turn_);
-    return *group.schedule(request, choices_, schedules_, &state_.compiled);
+    return *group.schedule(request, choices_, &state_.compiled);
 }
 
 int Performer::progress() {
@@ -272,14 +271,14 @@ int Performer::progress() {
     const auto events = static_cast<std::uint32_t>(engine_.progress());
     if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
         listen();
-        engine_.stay_awake();  // a datagram wakes nobody
+        engine_.idle().reset();  // a datagram wakes nobody
     }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
         !heard_.load(std::memory_order_relaxed)) [[likely]] {
         count_idle_look();
         return static_cast<int>(events);
     }
-    engine_.stay_awake();
+    engine_.idle().reset();
     std::uint32_t moved = 0;
     {
         std::unique_lock lock(turn_, std::try_to_lock);

@@ -50,7 +50,7 @@ class Turn {
 
 class Performer final : private goal::Executor, private messaging::Hearer {
  public:
-    Performer(endpoint::Engine& engine, messaging::Messenger& messenger, std::uint32_t schedules,
+    Performer(endpoint::Engine& engine, messaging::Messenger& messenger,
               goal::collectives::Choices choices);
     // Before the first run: a thread of its own goes on with runs of so many bytes and more. It has ended
     // before the messenger and the engine are closed.
@@ -179,7 +179,6 @@ class Performer final : private goal::Executor, private messaging::Hearer {
 
     endpoint::Engine& engine_;
     messaging::Messenger& messenger_;
-    const std::uint32_t schedules_;
     const goal::collectives::Choices choices_;
     const bool threads_;
     Turn turn_;

@@ -22,7 +22,7 @@ struct Slot {
         velo_message_send send;
     };
     Performer* performer;
-    LiveRun* run;  // none: what comes has been had by multicast
+    LiveRun* run;  // none: what comes has been had by multicast, or what is sent is a copy
     goal::Vertex vertex;
     velo_status status;  // when it has been told
     endpoint::Peer* peer;
@@ -33,7 +33,7 @@ struct Slot {
     bool led;                             // of a receive: it comes from who leads, or by him
     const goal::Piece* piece;             // of a receive in pieces: where it goes on
     std::uint64_t position;               // in that piece
-    std::unique_ptr<std::byte[]> packed;  // of a send in pieces
+    std::unique_ptr<std::byte[]> packed;  // of a send in pieces, or that the run does not wait for
 };
 
 // Everything but `over` belongs to whoever has the performer's turn.

@@ -38,7 +38,7 @@ void check_layout(std::span<const std::byte> address, std::uint64_t magic, std::
 }
 
 void check_layout(std::span<const std::byte> address, std::uint64_t magic, std::size_t bytes) {
-    check_layout(address, magic, bytes, "process " + process_text(word_of(address, 1)));
+    check_layout(address, magic, bytes, process_text(word_of(address, 1)));
 }
 
 }  // namespace velo::platform

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -22,6 +24,8 @@ std::uint64_t inode_of(const char* path) {
     struct stat status {};
     return stat(path, &status) == 0 ? status.st_ino : 0;
 }
+
+std::atomic<std::uint32_t> own_job{0};
 
 }  // namespace
 
@@ -62,15 +66,26 @@ std::string host_name() {
     return name;
 }
 
-std::array<char, 24> process_array(std::uint64_t process_name) noexcept {
-    std::array<char, 24> text;
-    (void)std::snprintf(text.data(), text.size(), "[%u,%u]", static_cast<unsigned>(process_name >> 32),
-                        static_cast<unsigned>(process_name));
+void know_own_job(std::uint64_t process_name) noexcept {
+    own_job.store(static_cast<std::uint32_t>(process_name >> 32), std::memory_order_relaxed);
+}
+
+std::array<char, 40> process_array(std::uint64_t process_name) noexcept {
+    std::array<char, 40> text;
+    const auto job = static_cast<std::uint32_t>(process_name >> 32), rank = static_cast<std::uint32_t>(process_name);
+    if (job == own_job.load(std::memory_order_relaxed))
+        (void)std::snprintf(text.data(), text.size(), "rank %" PRIu32, rank);
+    else
+        (void)std::snprintf(text.data(), text.size(), "rank %" PRIu32 " of job %" PRIu32, rank, job);
     return text;
 }
 
 std::string process_text(std::uint64_t process_name) {
     return process_array(process_name).data();
+}
+
+std::string process_here(std::uint64_t process_name) {
+    return process_text(process_name) + " on " + host_name();
 }
 
 }  // namespace velo::platform

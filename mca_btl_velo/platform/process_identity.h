@@ -29,9 +29,13 @@ std::uint64_t machine_identity();
 // As people know this machine; empty if it has no name.
 std::string host_name();
 
-// A process name as Open MPI writes it: [job,rank]. The array: without asking for memory.
-std::array<char, 24> process_array(std::uint64_t process_name) noexcept;
+// Which job this process is of; once.
+void know_own_job(std::uint64_t process_name) noexcept;
+// "rank 3", or "rank 3 of job 17" for a process of another job. The array: without asking for memory.
+std::array<char, 40> process_array(std::uint64_t process_name) noexcept;
 std::string process_text(std::uint64_t process_name);
+// "rank 3 on node7", of a process on this machine.
+std::string process_here(std::uint64_t process_name);
 
 // 64 random bits from the kernel; never 0.
 std::uint64_t random_nonce();

@@ -27,6 +27,7 @@
 
 #include "platform/failure.h"
 #include "platform/locality.h"
+#include "platform/monotonic.h"
 #include "platform/process_identity.h"
 #include "platform/small_file.h"
 
@@ -121,9 +122,15 @@ class Reserve {
     throw Failure(VELO_ERR_RESOURCE, what);
 }
 
-[[noreturn]] void fail_open(const FileAddress& address, const std::string& path, int error) {
-    std::string what = "cannot open the mailbox of process " + std::to_string(address.pid) + " (" + path +
-                       "): " + std::strerror(error);
+// A process that shares its memory with this one is on the same host.
+std::string text_of(const FileAddress& address, std::optional<std::uint64_t> owner) {
+    return owner ? process_here(*owner) : "process " + std::to_string(address.pid) + " on " + host_name();
+}
+
+[[noreturn]] void fail_open(const FileAddress& address, std::optional<std::uint64_t> owner,
+                            const std::string& path, int error) {
+    std::string what =
+        "cannot open the mailbox of " + text_of(address, owner) + " (" + path + "): " + std::strerror(error);
     if (!reachable_by_pid(address)) {
         what += ". Containers of one job must share " + std::string(address.directory) + ".";
     } else if (!openable_by_pid(address)) {
@@ -150,7 +157,7 @@ constexpr std::size_t kPageBytes = 4096;
 
 // Returns an errno. Older kernels give back all of a piece when a signal comes (EINTR): under a timer, such
 // as a profiler's, the pieces become smaller until one is there before the next signal.
-int allocate(int fd, std::size_t offset, std::size_t bytes) {
+int allocate_in(int fd, std::size_t offset, std::size_t bytes) {
     std::size_t most = bytes;
     for (std::size_t at = 0; at < bytes;) {
         const std::size_t piece = std::min(most, bytes - at);
@@ -166,15 +173,23 @@ int allocate(int fd, std::size_t offset, std::size_t bytes) {
     return 0;
 }
 
-// Takes the page faults now and not in the first messages. Others may be using the memory.
-void touch(std::byte* data, std::size_t bytes) {
+// Takes the page faults now and not in the first messages. Others may be using the memory. After the system
+// call each page is stored into, too: a hypervisor without nested page tables learns of a page with its first
+// access, which then takes as long as twenty messages. Returns the nanoseconds of such an access.
+std::uint64_t touch(std::byte* data, std::size_t bytes) {
 #if defined(MADV_POPULATE_WRITE)
     const std::size_t before = reinterpret_cast<std::uintptr_t>(data) % kPageBytes;
-    if (::madvise(data - before, before + bytes, MADV_POPULATE_WRITE) == 0) return;  // Linux 5.14
+    (void)::madvise(data - before, before + bytes, MADV_POPULATE_WRITE);  // Linux 5.14
 #endif
+#if defined(__SANITIZE_ADDRESS__)  // tests, which make thousands of engines of a few messages
+    return 0;
+#else
+    const std::uint64_t began_ns = monotonic_ns();
     for (std::size_t at = 0; at < bytes; at += kPageBytes)
         (void)std::atomic_ref(reinterpret_cast<unsigned char&>(data[at]))
             .fetch_or(0, std::memory_order_relaxed);
+    return (monotonic_ns() - began_ns) * kPageBytes / std::max(bytes, kPageBytes);
+#endif
 }
 
 std::byte* map(int fd, std::size_t bytes) {
@@ -222,19 +237,25 @@ Sight look_at(std::int32_t pid) {
     return {false, ::kill(pid, 0) != 0 && errno == ESRCH};
 }
 
-void check_identity(int fd, const FileAddress& address) {
+void check_identity(int fd, const FileAddress& address, std::optional<std::uint64_t> owner) {
     struct stat status {};
     bool same = ::fstat(fd, &status) == 0 && status.st_ino == address.inode &&
                 status.st_uid == address.user && static_cast<std::uint64_t>(status.st_size) == address.bytes;
     if (!same) {
         throw Failure(
             VELO_ERR_UNREACHABLE,
-            "the shared memory segment of process " + std::to_string(address.pid) +
+            "the shared memory segment of " + text_of(address, owner) +
                 " is not the one that it announced; is it in another container without a shared /dev/shm?");
     }
 }
 
 }  // namespace
+
+std::uint64_t SharedFile::used_bytes() const {
+    constexpr std::uint64_t kBlock = 512;
+    struct stat status {};
+    return ::fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * kBlock : 0;
+}
 
 std::uint64_t SharedFile::room_in(const char* directory) {
     struct statvfs status {};
@@ -278,16 +299,21 @@ SharedFile SharedFile::create(const std::string& directory, std::size_t bytes, s
 }
 
 void SharedFile::provide(std::size_t offset, std::size_t bytes) {
-    const auto path = owner_path(address_);
-    const int fd = fd_ >= 0 ? fd_ : Reserve::of_process().open(path);
-    if (fd < 0) fail_open(address_, path.data(), errno);
-    const int error = allocate(fd, offset, bytes);
-    if (fd != fd_) Reserve::of_process().close(fd);
-    if (error != 0) fail_create(address_.directory, bytes, error);
-    touch(data_ + offset, bytes);
+    allocate(offset, bytes);
+    page_ns_ = touch(data_ + offset, bytes);
 }
 
-SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most) {
+void SharedFile::allocate(std::size_t offset, std::size_t bytes) {
+    const auto path = owner_path(address_);
+    const int fd = fd_ >= 0 ? fd_ : Reserve::of_process().open(path);
+    if (fd < 0) fail_open(address_, {}, path.data(), errno);
+    const int error = allocate_in(fd, offset, bytes);
+    if (fd != fd_) Reserve::of_process().close(fd);
+    if (error != 0) fail_create(address_.directory, bytes, error);
+}
+
+SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::size_t most,
+                            std::optional<std::uint64_t> owner) {
     SharedFile file;
     file.address_ = address;
     file.address_.directory[FileAddress::kDirectoryBytes - 1] = '\0';
@@ -295,9 +321,10 @@ SharedFile SharedFile::open(const FileAddress& address, int patience_ms, std::si
     int fd =
         by_pid ? Reserve::of_process().open(owner_path(address)) : open_by_name(file.address_, patience_ms);
     if (fd < 0)
-        fail_open(file.address_, by_pid ? owner_path(address).data() : published_path(file.address_), errno);
+        fail_open(file.address_, owner, by_pid ? owner_path(address).data() : published_path(file.address_),
+                  errno);
     file.fd_ = fd;
-    check_identity(fd, file.address_);
+    check_identity(fd, file.address_, owner);
     const std::size_t bytes = std::min<std::size_t>(address.bytes, most);
     file.data_ = map(fd, bytes);
     file.bytes_ = bytes;
@@ -346,6 +373,7 @@ void SharedFile::swap(SharedFile& other) noexcept {
     std::swap(address_, other.address_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(page_ns_, other.page_ns_);
     std::swap(fd_, other.fd_);
     std::swap(published_, other.published_);
 }

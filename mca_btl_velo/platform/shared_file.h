@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "platform/process_identity.h"
@@ -39,15 +40,21 @@ class SharedFile {
     static SharedFile create(const std::string& directory, std::size_t bytes) {
         return create(directory, bytes, bytes);
     }
-    // By its owner or a process that can open it without a name. Others may be using that memory.
+    // By its owner or a process that can open it without a name. Others may be using that memory. allocate:
+    // its pages are not mapped.
     void provide(std::size_t offset, std::size_t bytes);
+    void allocate(std::size_t offset, std::size_t bytes);
     // Bytes that are free there; the most there are where that is not limited or not known.
     static std::uint64_t room_in(const char* directory);
-    // Maps the file of another process, or its first `most` bytes. Throws Failure, VELO_ERR_RESOURCE where
-    // it cannot be mapped; waits up to `patience_ms` for a file that must be published.
-    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX);
+    // Maps the file of another process, or its first `most` bytes. Throws Failure, which names that process,
+    // by its number if `owner` has no name for it; VELO_ERR_RESOURCE where it cannot be mapped. Waits up to
+    // `patience_ms` for a file that must be published.
+    static SharedFile open(const FileAddress& address, int patience_ms, std::size_t most = SIZE_MAX,
+                           std::optional<std::uint64_t> owner = {});
     // So many bytes, which have memory, are mapped with their pages; else each comes with its first use.
     void fault_in(std::size_t offset, std::size_t bytes) const;
+    // By its owner: what the first access to a page took when it was created, nanoseconds.
+    std::uint64_t page_ns() const { return page_ns_; }
 
     SharedFile() = default;
     SharedFile(SharedFile&& other) noexcept { swap(other); }
@@ -59,6 +66,7 @@ class SharedFile {
 
     std::byte* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }  // that are mapped
+    std::uint64_t used_bytes() const;             // that have memory, by its owner
     const FileAddress& address() const { return address_; }
 
     // Gives the file a name in its directory, for peers in other namespaces, and removes names there whose
@@ -73,6 +81,7 @@ class SharedFile {
     FileAddress address_{};
     std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;
+    std::uint64_t page_ns_ = 0;
     int fd_ = -1;
     bool published_ = false;
 };

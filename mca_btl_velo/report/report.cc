@@ -98,16 +98,16 @@ std::string summary(const Input& input) {
     append_line(text, "velo: mailbox of each process: %" PRIu32 " slots of 64 bytes = %" PRIu64 " KiB\n",
                 first.capacity, std::uint64_t{first.capacity} * wire::kPacketBytes / 1024);
     append_line(text,
-                "velo: memory of each process: shared %" PRIu64 " KiB (mailbox %" PRIu64
-                ", LiMIC ring %" PRIu64 ", outbox %" PRIu64 "), private %" PRIu64 " KiB\n",
-                first.statistics.segment_bytes / 1024,
+                "velo: KiB of each process: shared %" PRIu64 " in use of %" PRIu64 " (mailbox %" PRIu64
+                ", LiMIC ring %" PRIu64 ", outbox %" PRIu64 ", staging %" PRIu64 "), private %" PRIu64 "\n",
+                first.statistics.segment_used_bytes / 1024, first.statistics.segment_bytes / 1024,
                 std::uint64_t{first.capacity} * wire::kPacketBytes / 1024,
                 std::uint64_t{first.limic_slots} * wire::kPacketBytes / 1024, first.outbox_bytes / 1024,
-                first.statistics.private_bytes / 1024);
+                first.deposit_bytes / 1024, first.statistics.private_bytes / 1024);
     append_line(text,
                 "velo: peers that a process has met: %" PRIu64 " of %" PRIu32
                 " (median); one that it never meets costs %zu bytes\n",
-                median_of_peers_met(input.segments), first.peers + input.remote_peers,
+                median_of_peers_met(input.segments), first.peers + first.limic_peers + input.remote_peers,
                 input.unmet_peer_bytes);
     const Statistics total = sum(input.segments, true);
     if (total.network_packets > 0) {
@@ -120,12 +120,13 @@ std::string summary(const Input& input) {
         append_line(text, "velo: %" PRIu64 " packets took the LiMIC-like path and no credits\n",
                     total.limic_packets);
     }
-    if (total.messages_by_reference + total.outbox_full > 0) {
+    if (total.messages_by_reference + total.batches + total.outbox_full > 0) {
         append_line(text,
-                    "velo: %" PRIu64 " messages went by reference, for %" PRIu64
-                    " the outbox had no chunk; at most %" PRIu64 " of its %" PRIu64 " bytes were lent\n",
-                    total.messages_by_reference, total.outbox_full, total.outbox_high_water,
-                    first.outbox_bytes);
+                    "velo: %" PRIu64 " messages by reference, %" PRIu64 " in %" PRIu64
+                    " batches; outbox: no chunk for %" PRIu64 ", at most %" PRIu64 " of %" PRIu64
+                    " bytes lent\n",
+                    total.messages_by_reference, total.batched_messages, total.batches, total.outbox_full,
+                    total.outbox_high_water, first.outbox_bytes);
     }
     if (total.messages_sent == 0)
         text += "velo: no message went over Velo; --mca pml ob1 where Open MPI chooses another PML\n";

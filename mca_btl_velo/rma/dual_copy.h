@@ -22,8 +22,6 @@ struct SharedGet {
     std::byte* local;
     std::uint64_t remote, bytes;
     Completion completion;
-    PeerIndex peer;
-    bool announced = false;
 
     // Copies what the peer does not claim; after an error claims it all the same.
     void copy_own_part();
@@ -54,7 +52,8 @@ class ShareCells {
     // One of those from `first` to `end`; nullopt: all are in use.
     std::optional<unsigned> take(unsigned first, unsigned end);
     void give_back(unsigned cell) { busy_ &= ~(1U << cell); }
-    // A new generation of the cell, never equal to the one before.
+    // A new generation of the cell, never equal to the one before. The same comes again after 2^24 transfers,
+    // all of them between a helper's looking and its claim.
     std::uint32_t next_generation(unsigned cell) { return ++generations_[cell] % Share::kGenerations; }
     ShareCell* at(unsigned cell) const { return cells_ + cell; }
 

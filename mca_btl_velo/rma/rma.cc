@@ -62,13 +62,13 @@ singlecopy::RemoteMemory* Rma::memory_of(PeerIndex peer) {
 }
 
 void Rma::ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
-                       unsigned cell, std::uint32_t generation) {
+                       std::uint32_t ticket) {
     MessageHeader header{};
     header.operation = Operation::kHelp;
     header.address = remote;
     header.bytes = bytes;
     header.position = reinterpret_cast<std::uint64_t>(local);
-    header.compare = std::uint64_t{generation} << 8 | cell;
+    header.compare = ticket;
     post(peer, header, nullptr, 0);
 }
 
@@ -78,7 +78,6 @@ void Rma::start(Direction direction, PeerIndex peer, void* local, std::uint64_t 
     Transfer& transfer = transfers_[id];
     Operation operation = direction == Direction::kGet ? Operation::kGet : Operation::kPut;
     transfer = Transfer{peer, operation, static_cast<std::byte*>(local), remote, bytes, 0, 0, completion, {}};
-    mailbox_bytes_ += bytes;
     request_part(id, transfer);  // an empty transfer is one empty part
     for (std::size_t i = 1; i < kPartsAhead && transfer.requested < bytes; ++i) request_part(id, transfer);
 }
@@ -110,7 +109,6 @@ velo_status Rma::start_atomic(PeerIndex peer, velo_atomic operation, unsigned wi
     header.address = remote;
     header.operand = operand;
     header.compare = compare;
-    ++atomics_;
     post(peer, header, nullptr, 0);
     return VELO_QUEUED;
 }
@@ -206,7 +204,6 @@ Completion Rma::finish(PeerIndex peer, const MessageHeader& header) {
             post(peer, reply, nullptr, 0);
             return {};
         case Operation::kHelp:
-            poster_.help(peer, header);
             return {};
         case Operation::kGetReply:
         case Operation::kPutReply:

@@ -28,8 +28,6 @@ class Poster {
  public:
     virtual ~Poster() = default;
     virtual void post(PeerIndex to, velo_send* message) = 0;
-    // A peer asks for help with its get: see MessageHeader, Operation::kHelp.
-    virtual void help(PeerIndex peer, const MessageHeader& request) = 0;
 };
 
 enum class Direction { kGet, kPut };
@@ -64,9 +62,9 @@ class Rma {
     // Throws Failure where a mechanism was asked for by name.
     singlecopy::RemoteMemory* memory_of(PeerIndex peer);
 
-    // Asks the peer to help with a get.
+    // Asks the peer to help with a get of that ticket.
     void ask_for_help(PeerIndex peer, const void* local, std::uint64_t remote, std::uint64_t bytes,
-                      unsigned cell, std::uint32_t generation);
+                      std::uint32_t ticket);
 
     // Transfers through the mailbox; complete later through `finish`.
     void start(Direction direction, PeerIndex peer, void* local, std::uint64_t remote, std::uint64_t bytes,
@@ -78,7 +76,7 @@ class Rma {
     // makes no sense: a protocol error.
     bool begin(PeerIndex peer, const MessageHeader& header, Placement* placement);
     // All of the message, with its data in place, has arrived. Returns the completion that it causes, if any
-    // (done set).
+    // (done set). A request for help is for whoever shares gets, and changes nothing here.
     Completion finish(PeerIndex peer, const MessageHeader& header);
 
     // What is known of the peer's memory; nullptr: nothing.
@@ -87,9 +85,6 @@ class Rma {
     }
     // The peer has ended. Its transfers through the mailbox are lost.
     void departed(PeerIndex peer, std::vector<Completion>* lost);
-
-    std::uint64_t mailbox_bytes() const { return mailbox_bytes_; }
-    std::uint64_t atomics() const { return atomics_; }
 
  private:
     struct Access {
@@ -135,8 +130,6 @@ class Rma {
     std::vector<std::unique_ptr<Access>> access_;  // null until first contact
     std::unordered_map<std::uint64_t, Transfer> transfers_;
     std::uint64_t next_id_ = 1;
-    std::uint64_t mailbox_bytes_ = 0;
-    std::uint64_t atomics_ = 0;
     // Every message that is on its way, so that the ones still queued at close are freed.
     Message* in_flight_ = nullptr;
 };

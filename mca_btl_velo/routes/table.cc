@@ -29,15 +29,18 @@ constexpr Row kSafe{kNever, {0, 128 * KiB, 64 * KiB}, {0, 0, kNever}};
 // they share none; lines of the mailbox and of a user's buffer are slow to take back from the other core.
 constexpr Row kZenNear{1 * KiB, {128 * KiB, 64 * MiB, 128 * KiB}, {64 * MiB, 64 * MiB, kNever}};
 constexpr Row kZenFar{1 * KiB, {128 * KiB, 128 * KiB, 128 * KiB}, {32 * KiB, 32 * KiB, kNever}};
+// Zen 5 and later fetch a run of packets ahead from far, too.
+constexpr std::size_t kZen5ReferenceFar = 4 * KiB;
 
-bool is_zen(std::string_view processor) {
+// Of a Zen; else 0.
+int zen_family(std::string_view processor) {
     for (const std::string_view maker : {"AuthenticAMD family ", "HygonGenuine family "}) {
         if (!processor.starts_with(maker)) continue;
         int family = 0;
         std::from_chars(processor.data() + maker.size(), processor.data() + processor.size(), family);
-        return family >= 23;
+        return family >= 23 ? family : 0;
     }
-    return false;
+    return 0;
 }
 
 // What ends before `end` of a text, which begins behind it from then on.
@@ -129,10 +132,12 @@ Table Table::safe() {
 }
 
 Table Table::built_in(std::string_view processor) {
-    if (!is_zen(processor)) return safe();
+    const int family = zen_family(processor);
+    if (family == 0) return safe();
     Table table;
     table.near_ = kZenNear;
     table.far_ = kZenFar;
+    if (family >= 26) table.far_.reference_from = kZen5ReferenceFar;
     return table;
 }
 
@@ -197,7 +202,7 @@ Table Table::choose(std::string_view choice, const std::string& file, std::strin
         *source = "btl_velo_routes";
         return parse(choice, safe());
     }
-    const bool known = is_zen(processor);
+    const bool known = zen_family(processor) > 0;
     *source = known ? "built in for this processor" : "safe values, this processor was not measured";
     const auto ignored = [&](const std::string& why) {
         *source += "; \"" + file + "\" is ignored: " + why;

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "platform/failure.h"
+#include "platform/process_identity.h"
 #include "singlecopy/xpmem/xpmem.h"
 
 namespace velo::singlecopy {
@@ -68,8 +69,9 @@ std::unique_ptr<RemoteMemory> Mechanisms::reach(const RemoteProcess& process) co
     throw Failure(VELO_ERR_PARAMETER,
                   kParameter + choice_ +
                       ", but the kernel does not let this process read the memory of process " +
-                      std::to_string(process.pid) + " (" + std::string(candidates_.front()->obstacles()) +
-                      "; " + text_of(error) + "); set it to auto or copy");
+                      std::to_string(process.pid) + " on " + platform::host_name() + " (" +
+                      std::string(candidates_.front()->obstacles()) + "; " + text_of(error) +
+                      "); set it to auto or copy");
 }
 
 std::string Mechanisms::description() const {

@@ -154,8 +154,7 @@ typedef struct velo_coll_config {
 typedef struct velo_performer_config {
     velo_config engine; /* as for velo_engine_open; message and gone are the performer's */
     velo_messenger_config messages;
-    uint32_t schedules; /* of collective operations that a group keeps, at least 1 */
-    const char* choices; /* a file with rules for their algorithms before Velo's own; NULL or empty: none */
+    const char* choices; /* coll_velo_choices; NULL or empty: Velo's own */
     /* A thread of the performer goes on with runs that send, receive and combine so many bytes and more while
      * the program computes; 0: none. It calls nothing of the program's. The engine has locks then, as with
      * engine.threads. */

@@ -29,6 +29,7 @@ typedef struct velo_key {
 #define VELO_ANY_TAG INT32_MIN
 
 typedef struct velo_messenger_config {
+    size_t eager_limit; /* bytes of a message that goes without a rendezvous, at most */
 #define VELO_MESSENGER_PARAMETER VELO_PARAMETER_MEMBER
 #include "types/parameters.inc"
     uint32_t sharers; /* processes among which the pools are divided, this one included */

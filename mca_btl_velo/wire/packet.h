@@ -48,24 +48,13 @@ struct Reference {
     std::uint32_t read = 0;  // how many of the receiver's the sender has read: a hint, counted modulo 2^32
 };
 
-// Before each of several messages that one REF stands for; the next begins at a multiple of 8 bytes.
-struct Enclosed {
-    std::uint32_t bytes;
-    std::uint8_t tag;
-    std::uint8_t flags;  // kInternal or 0
-    std::uint16_t unused;
-};
-constexpr std::size_t enclosed_bytes(std::size_t bytes) {
-    return sizeof(Enclosed) + (bytes + 7) / 8 * 8;
-}
-
 enum PacketFlags : std::uint8_t {
     kFirst = 1,       // first run of a message
     kLast = 2,        // last run of a message
     kPiggyback = 4,   // the last two bytes of the last packet are a u16 credit count
     kInternal = 8,    // the message is the engine's own (RMA over active messages), not the upper layer's
     kReference = 16,  // the payload is a Reference: what the run stands for is in the sender's outbox
-    kSeveral = 32,    // with kReference: the data is several messages, each behind an Enclosed
+    kBatch = 32,      // with kReference: the chunk holds a batch (wire/batch.h), whose sender may append
 };
 
 // Packets of a run with `bytes` of payload, piggyback included.

@@ -41,8 +41,8 @@ constexpr std::size_t directory_offset() {
 
 void check(bool sane, const Address& address, const char* what) {
     if (!sane) {
-        throw Failure(VELO_ERR_PROTOCOL, "the shared memory segment of process " +
-                                             platform::process_text(address.process_name) +
+        throw Failure(VELO_ERR_PROTOCOL, "the shared memory segment of " +
+                                             platform::process_here(address.process_name) +
                                              " is not a valid Velo segment (" + what + ")");
     }
 }
@@ -126,13 +126,16 @@ void Segment::require_room(const char* directory, std::size_t bytes, const char*
                                          parameter + ".");
 }
 
-void Segment::map_turn() const {
-    file_.fault_in(rings_offset_, deposit_plan_.bytes());
+void Segment::map_turn(std::size_t end) const {
+    constexpr std::size_t kPiece = 64U << 10;
+    end = std::min<std::size_t>(round_up(end, kPiece), deposit_plan_.bytes());
+    const std::size_t begin = std::atomic_ref(turn_mapped_).exchange(end, std::memory_order_relaxed);
+    if (begin < end) file_.fault_in(rings_offset_ + begin, end - begin);
 }
 
 void Segment::provide_rings() {
     require_room(file_.address().directory, deposit_plan_.bytes(), "the number of processes on the node");
-    file_.provide(rings_offset_, deposit_plan_.bytes());
+    file_.allocate(rings_offset_, deposit_plan_.bytes());
 }
 
 Segment Segment::create(const std::string& directory, const Layout& layout, std::uint64_t* probe) {
@@ -184,15 +187,17 @@ Segment Segment::create(const std::string& directory, const Layout& layout, std:
 
 // All of it, or, where there is no address space for that, what comes before the outbox.
 platform::SharedFile Segment::open(const Address& address) {
+    const auto open = [&](std::size_t most) {
+        return platform::SharedFile::open(address.file, kPublishPatienceMs, most, address.process_name);
+    };
     try {
-        return platform::SharedFile::open(address.file, kPublishPatienceMs);
+        return open(SIZE_MAX);
     } catch (const Failure& failure) {
         if (failure.status() != VELO_ERR_RESOURCE) throw;
     }
-    const auto first = platform::SharedFile::open(address.file, kPublishPatienceMs, sizeof(SegmentHeader));
+    const auto first = open(sizeof(SegmentHeader));
     const std::size_t rest = reinterpret_cast<const SegmentHeader*>(first.data())->outbox_offset;
-    return platform::SharedFile::open(address.file, kPublishPatienceMs,
-                                      std::max(rest, sizeof(SegmentHeader)));
+    return open(std::max(rest, sizeof(SegmentHeader)));
 }
 
 Segment Segment::attach(const Address& address, bool at_once) {
@@ -245,7 +250,7 @@ std::optional<flow::PeerIndex> Segment::find_place(std::uint64_t name) {
     for (int waited_ms = 0; claims.fetch_add(1, std::memory_order_acq_rel) & kVacating; ++waited_ms) {
         claims.fetch_sub(1, std::memory_order_relaxed);
         if (waited_ms > kVacatingPatienceMs)
-            throw Failure(VELO_ERR_UNREACHABLE, "process " + platform::process_text(address_.process_name) +
+            throw Failure(VELO_ERR_UNREACHABLE, platform::process_here(address_.process_name) +
                                                     " died while it tidied up its mailbox");
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -293,8 +298,8 @@ bool Segment::vacate(flow::PeerIndex index) {
 
 void Segment::fail_to_claim(std::uint64_t name) const {
     throw Failure(VELO_ERR_UNREACHABLE,
-                  "the mailbox of process " + platform::process_text(address_.process_name) +
-                      " has no entry left for process " + platform::process_text(name) +
+                  "the mailbox of " + platform::process_here(address_.process_name) +
+                      " has no entry left for " + platform::process_text(name) +
                       ": raise btl_velo_spare_peers (now " + std::to_string(flow_.spare_peers) +
                       "), the number of processes of other jobs that it can serve at one time");
 }

@@ -95,6 +95,8 @@ struct alignas(64) DepositHeader {
 class Segment {
  public:
     static constexpr std::uint32_t kMostSlots = 1U << 24;
+    // With nested page tables a first access takes .1 us, without 6.5: docs/measured/routes.md.
+    static constexpr std::uint64_t kSlowPageNs = 2000;
 
     struct Layout {
         std::uint64_t owner;
@@ -120,6 +122,7 @@ class Segment {
     // A copy made at attach, after validation: what the peer writes there later has no effect.
     const flow::PolicyConfig& flow() const { return flow_; }
     std::size_t bytes() const { return file_.bytes(); }
+    std::uint64_t used_bytes() const { return file_.used_bytes(); }
     platform::SharedFile& file() { return file_; }
 
     std::uint32_t limic_slots() const { return limic_slots_; }
@@ -142,12 +145,12 @@ class Segment {
     }
     // At a place that the plan holds.
     std::byte* ring_data(std::uint32_t place) const { return file_.data() + rings_offset_ + place; }
-    // Peer: the pages of what is cut in turn are mapped at once, and not each with its first use.
-    void fault_in_turn() const {
-        const std::atomic_ref<bool> mapped(turn_is_mapped_);  // several threads may read
-        if (!mapped.load(std::memory_order_relaxed) && !mapped.exchange(true, std::memory_order_relaxed))
-            map_turn();
+    // The pages of the first `end` bytes of what is cut in turn are mapped many at once, and not each with its first use.
+    void fault_in_turn(std::size_t end) const {
+        if (std::atomic_ref(turn_mapped_).load(std::memory_order_relaxed) < end) map_turn(end);
     }
+    // Owner: the first access to a page took long.
+    bool has_slow_pages() const { return file_.page_ns() >= kSlowPageNs; }
     // Owner: the rings have memory from now on, once. Throws Failure if there is too little.
     void provide_rings();
     std::uint32_t directory_entries() const { return flow_.total_peers() + limic_peers_; }
@@ -198,7 +201,7 @@ class Segment {
     std::size_t slots_offset() const;
     std::size_t limic_offset() const;
     std::size_t planned_outbox_offset() const;
-    void map_turn() const;
+    void map_turn(std::size_t end) const;
     void plan(std::uint64_t outbox_bytes, std::uint64_t deposit_bytes);
     std::size_t backed_bytes() const;
     std::size_t total_bytes() const;
@@ -214,7 +217,7 @@ class Segment {
     std::size_t outbox_offset_ = 0;
     flow::DepositPlan deposit_plan_;
     std::size_t deposits_offset_ = 0, rings_offset_ = 0;
-    mutable bool turn_is_mapped_ = false;
+    mutable std::size_t turn_mapped_ = 0;  // several threads may read
 };
 
 }  // namespace velo::fabric::shm

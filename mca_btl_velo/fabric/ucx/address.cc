@@ -17,6 +17,7 @@ bool sane(const AddressHeader& header) {
            header.spare_peers < kMostPeers && header.data_slots < kMostSlots && agreement.credit_slots >= 1 &&
            agreement.credit_slots <= 255 && header.worker_bytes > 0 &&
            header.worker_bytes <= kMostWorkerBytes &&
+           memchr(header.host, 0, sizeof header.host) != nullptr &&
            memchr(agreement.flow_control, 0, sizeof agreement.flow_control) != nullptr;
 }
 
@@ -36,6 +37,7 @@ std::vector<std::byte> pack(const Address& address) {
     header.spare_peers = address.flow.spare_peers;
     header.data_slots = address.flow.data_slots;
     header.worker_bytes = static_cast<std::uint32_t>(address.worker.size());
+    address.host.copy(header.host, sizeof header.host - 1);
     std::vector<std::byte> bytes(sizeof header + address.worker.size());
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, address.worker.data(), address.worker.size());
@@ -59,6 +61,7 @@ bool parse(std::span<const std::byte> bytes, Address* address) {
     if (slots == 0 || slots > kMostSlots) return false;
     auto worker = bytes.subspan(sizeof header);
     address->worker.assign(worker.begin(), worker.end());
+    address->host = header.host;
     return true;
 }
 

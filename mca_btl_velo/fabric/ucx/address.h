@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fabric/shm/segment.h"
@@ -14,7 +15,7 @@ namespace velo::fabric::ucx {
 // Followed by the address of the UCX worker. Little-endian, as all that Velo sends. Other builds know where
 // the first two are.
 struct AddressHeader {
-    static constexpr std::uint64_t kMagic = 0x313078634f4c4556ULL;  // "VELOcx01": changes with the layout
+    static constexpr std::uint64_t kMagic = 0x323078634f4c4556ULL;  // "VELOcx02": changes with the layout
 
     std::uint64_t magic;
     std::uint64_t name;
@@ -22,6 +23,7 @@ struct AddressHeader {
     shm::Agreement agreement;
     std::uint32_t peers, spare_peers, data_slots;
     std::uint32_t worker_bytes;
+    char host[64];  // for messages
 };
 
 struct Address {
@@ -30,6 +32,7 @@ struct Address {
     shm::Agreement agreement{};
     flow::PolicyConfig flow;
     std::vector<std::byte> worker;
+    std::string host;
 };
 
 std::uint64_t mailbox_slots(const Address& address);

@@ -11,13 +11,13 @@ constexpr std::size_t kMostEarly = 4096;
 
 }  // namespace
 
-Intake::Intake(std::uint32_t capacity, std::uint32_t senders, bool limited)
+Intake::Intake(std::uint32_t capacity, std::uint32_t senders, bool limited, std::uint32_t first)
     : capacity_(capacity),
       limited_(limited),
       ring_(std::make_unique<Ring>()),
       slots_(std::make_unique<mailbox::Slot<>[]>(capacity)),
       writer_(&ring_->pointers, slots_.get(), capacity),
-      senders_(senders) {}
+      senders_(senders, Sender{first, {}}) {}
 
 const char* Intake::arrive(std::uint32_t index, const Parcel& parcel, std::span<const std::byte> payload) {
     if (const char* fault = fault_of(parcel, payload.size(), capacity_)) return fault;

@@ -19,8 +19,9 @@ namespace velo::fabric::ucx {
 
 class Intake {
  public:
-    // `limited`: the senders have credits, and none may send more than there is room for.
-    Intake(std::uint32_t capacity, std::uint32_t senders, bool limited);
+    // `limited`: the senders have credits, and none may send more than there is room for. `first`: the
+    // sequence number of each sender's first parcel.
+    Intake(std::uint32_t capacity, std::uint32_t senders, bool limited, std::uint32_t first = 0);
 
     mailbox::Reader<> reader() { return {&ring_->pointers, slots_.get(), capacity_}; }
     std::uint32_t capacity() const { return capacity_; }
@@ -45,7 +46,7 @@ class Intake {
         std::size_t stored;  // bytes
     };
     struct Sender {
-        std::uint32_t expected = 0;
+        std::uint32_t expected;
         std::map<std::uint32_t, Held> early;  // by sequence
     };
 

@@ -143,6 +143,7 @@ void UcxNetwork::open_worker() {
     own_.worker.assign(first, first + attributes.address_length);
     own_.name = config_.process_name;
     own_.key = platform::random_nonce();
+    own_.host = platform::host_name();
     own_.agreement = config_.agreement;
     own_.flow = config_.flow;
     packed_ = pack(own_);
@@ -238,7 +239,7 @@ void UcxNetwork::connect(Remote& remote) {
     ucs_status_t status = ucp_ep_create(worker_, &params, &remote.endpoint);
     if (status != UCS_OK) {
         remote.endpoint = nullptr;
-        throw Failure(VELO_ERR_UNREACHABLE, "UCX finds no way to process " + process_text(remote.name) +
+        throw Failure(VELO_ERR_UNREACHABLE, "UCX finds no way to " + remote.text() +
                                                 ": " + ucs_status_string(status) +
                                                 " (UCX_TLS and UCX_NET_DEVICES choose networks)");
     }
@@ -272,8 +273,8 @@ void UcxNetwork::close_endpoints() {
     }
 }
 
-std::string process_text(std::uint64_t name) {
-    return platform::process_text(name) + " (rank " + std::to_string(name & 0xffffffff) + " of its job)";
+std::string Remote::text() const {
+    return platform::process_text(name) + (address.host.empty() ? "" : " on " + address.host);
 }
 
 }  // namespace velo::fabric::ucx

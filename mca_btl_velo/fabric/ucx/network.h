@@ -28,6 +28,7 @@ struct Remote {
     UcxNetwork* network = nullptr;
     std::uint64_t name = 0;
     Address address;  // complete if `known`; set once
+    std::string text() const;  // "rank 3 on node7"
     bool known = false;
     bool gone = false;                // it has said that it leaves,
     std::uint32_t last_sequence = 0;  // and how many parcels it has sent

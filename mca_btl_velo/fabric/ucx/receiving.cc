@@ -6,6 +6,7 @@
 
 #include "fabric/ucx/traffic.h"
 #include "platform/failure.h"
+#include "platform/process_identity.h"
 
 namespace velo::fabric::ucx {
 namespace {
@@ -32,7 +33,7 @@ flow::PeerIndex UcxNetwork::other_sender_of(std::uint64_t key, std::uint64_t nam
 }
 
 void UcxNetwork::blame(std::uint64_t sender, const char* fault) {
-    throw Failure(VELO_ERR_PROTOCOL, "process " + process_text(sender) + " sent " + fault);
+    throw Failure(VELO_ERR_PROTOCOL, platform::process_text(sender) + " sent " + fault);
 }
 
 // Strangers are told nothing, and their messages have no effect.
@@ -171,7 +172,7 @@ std::string UcxNetwork::lost_text(const Remote& remote) const {
                                              std::to_string(config_.patience_ms / 1000) +
                                              " s (btl_velo_network_timeout)"
                                        : ucs_status_string(static_cast<ucs_status_t>(remote.broken));
-    return "the connection to process " + process_text(remote.name) + " is lost: " + reason +
+    return "the connection to " + remote.text() + " is lost: " + reason +
            ". The process or its node died, or the network between them failed";
 }
 

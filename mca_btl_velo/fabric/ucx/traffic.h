@@ -121,6 +121,4 @@ inline flow::PeerIndex UcxNetwork::sender_of(std::uint64_t key, std::uint64_t na
     return other_sender_of(key, name);
 }
 
-std::string process_text(std::uint64_t name);
-
 }  // namespace velo::fabric::ucx

@@ -95,6 +95,13 @@ std::string no_algorithm(std::string_view operation, std::string_view name) {
                          : std::string(operation) + " has no algorithm " + quoted(name) + "; it has " + known;
 }
 
+// OPERATION:ALGORITHM,... as rules.
+std::string rules_of(std::string_view pairs) {
+    std::string rules;
+    for (const char letter : pairs) rules += letter == ':' ? " 1 0 " : letter == ',' ? "\n" : std::string(1, letter);
+    return rules;
+}
+
 }  // namespace
 
 Choices::Choices() {
@@ -110,6 +117,7 @@ std::optional<Choices> Choices::read(std::string_view text, std::string* error) 
 
 std::optional<Choices> Choices::load(const std::string& file, std::string* error) {
     if (file.empty()) return Choices();
+    if (file.find(':') != std::string::npos && file.find('/') == std::string::npos) return read(rules_of(file), error);
     std::ifstream stream(file, std::ios::binary);
     std::ostringstream text;
     if (stream) text << stream.rdbuf();

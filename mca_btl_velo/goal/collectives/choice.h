@@ -23,8 +23,8 @@ class Choices {
     Choices();
     // Those of a text, before Velo's own. nullopt: *error says what is wrong in which line.
     static std::optional<Choices> read(std::string_view text, std::string* error);
-    // The same of a file; an empty name: Velo's own.
-    static std::optional<Choices> load(const std::string& file, std::string* error);
+    // The same of a file, or of OPERATION:ALGORITHM,... for all ranks and bytes; nothing: Velo's own.
+    static std::optional<Choices> load(const std::string& text, std::string* error);
 
     // By size, bytes and order alone, so that all ranks with the same rules choose alike; nullptr: no rule.
     const Algorithm* choose(std::string_view operation, const Request& request) const;
