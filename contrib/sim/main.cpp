@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     velo::sim::add_experiment_command(app, status);
     velo::sim::add_goal_command(app, status);
     velo::sim::add_multicast_command(app, status);
+    velo::sim::add_plot_command(app, status);
     velo::sim::add_list_command(app, status);
     try {
         app.parse(argc, argv);

@@ -9,6 +9,7 @@ void add_run_command(CLI::App& app, int& status);
 void add_experiment_command(CLI::App& app, int& status);
 void add_goal_command(CLI::App& app, int& status);
 void add_multicast_command(CLI::App& app, int& status);
+void add_plot_command(CLI::App& app, int& status);
 void add_list_command(CLI::App& app, int& status);
 
 }  // namespace velo::sim

@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -123,7 +125,24 @@ bool perform(const ExperimentOptions& o, const Experiment& experiment, std::vect
            std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.is_as_expected(); });
 }
 
+// In this one's place, with all words that follow.
+[[noreturn]] void become_plot(const std::vector<std::string>& words) {
+    const std::string script = find_file("velo-sim-plot").string();
+    std::vector<char*> command = {const_cast<char*>(VELO_PYTHON), const_cast<char*>(script.c_str())};
+    for (const std::string& word : words) command.push_back(const_cast<char*>(word.c_str()));
+    command.push_back(nullptr);
+    execvp(VELO_PYTHON, command.data());
+    throw std::runtime_error(std::string("cannot start " VELO_PYTHON ": ") + std::strerror(errno));
+}
+
 }  // namespace
+
+void add_plot_command(CLI::App& app, int&) {
+    CLI::App* command = app.add_subcommand("plot", "draws the table of an experiment");
+    command->prefix_command();
+    command->set_help_flag();
+    command->callback([command] { become_plot(command->remaining()); });
+}
 
 void add_experiment_command(CLI::App& app, int& status) {
     auto o = std::make_shared<ExperimentOptions>();

@@ -26,6 +26,8 @@ nlohmann::json to_json(const RunOptions& o, const Measured& m) {
     total["messages_delayed"] = outcome.totals.messages_delayed;
     total["data_packets"] = outcome.totals.data_packets;
     total["messages_by_reference"] = outcome.totals.messages_by_reference;
+    total["batches"] = outcome.totals.batches;
+    total["batched_messages"] = outcome.totals.batched_messages;
     total["outbox_high_water"] = outcome.totals.outbox_high_water;
     total["outbox_full"] = outcome.totals.outbox_full;
     nlohmann::json json = {{"policy", o.run.flow.policy},
@@ -65,6 +67,10 @@ void print_text(const RunOptions& o, const Measured& m) {
                     static_cast<unsigned long long>(t.messages_by_reference),
                     static_cast<unsigned long long>(t.outbox_high_water),
                     static_cast<unsigned long long>(t.outbox_full));
+    if (t.batches > 0)
+        std::printf("  in batches         %llu, in %llu of them\n",
+                    static_cast<unsigned long long>(t.batched_messages),
+                    static_cast<unsigned long long>(t.batches));
     std::printf("  data packets       %llu\n", static_cast<unsigned long long>(t.data_packets));
     std::printf("  credit packets     %llu\n", static_cast<unsigned long long>(t.flow.credit_packets));
     std::printf("  piggybacks         %llu\n", static_cast<unsigned long long>(t.flow.piggybacks));
@@ -150,11 +156,12 @@ void add_machine_options(CLI::App& command, RunOptions& o) {
         ->check(CLI::Range(1U, 65535U))
         ->capture_default_str();
     command.add_option("--credit-slots", f.credit_slots)->check(CLI::Range(1U, 255U))->capture_default_str();
-    command.add_option("--intended-max", f.intended_max, "largest intended quota of a sender");
+    command.add_option("--intended-max", f.own.intended_max,
+                       "largest share of a sender, dynamic: it is not below an even one");
     add_policy_options(command, f.own);
     command.add_flag("--no-piggyback", o.no_piggyback, "credits return in packets of their own only");
     command.add_flag("--delay-credits,!--no-delay-credits", f.delay_credits,
-                  "a credit packet waits for the next look at the mailbox, as in the plugin");
+                     "a credit packet waits for the next look at the mailbox, as in the plugin");
     add_choice<ByReference>(
         command, "--by-reference", f.by_reference,
         {{"auto", ByReference::kAuto}, {"never", ByReference::kNever}, {"always", ByReference::kAlways}},
@@ -164,9 +171,10 @@ void add_machine_options(CLI::App& command, RunOptions& o) {
         ->check(CLI::Range(std::uint64_t{0}, flow::OutboxPlan::kMostBytes))
         ->capture_default_str();
     command
-        .add_option("--gets", f.most_gets,
-                    "that a process has under way at a time for what came by reference; 0: it is read in place, "
-                    "as inside a node")
+        .add_option(
+            "--gets", f.most_gets,
+            "that a process has under way at a time for what came by reference; 0: it is read in place, "
+            "as inside a node")
         ->capture_default_str();
     command.add_flag("--free-of-charge", f.free_of_charge, "flow control costs no processor time");
     command.add_flag("--finite-mailbox", f.finite_mailbox, "policy none: a full mailbox stops its senders");
@@ -180,24 +188,29 @@ void add_machine_options(CLI::App& command, RunOptions& o) {
         ->capture_default_str();
     command.add_flag("--torus", m.torus);
     command.add_flag("--progress-before-send", m.progress_before_send,
-                  "processes empty their mailboxes before each send");
+                     "processes empty their mailboxes before each send");
     command.add_flag("--limic", m.limic, "single copy inside a node, without credits");
-    command.add_option("--eager-limit", m.eager_limit)->check(CLI::Range(0U, 1U << 30))->capture_default_str();
+    command.add_option("--eager-limit", m.eager_limit)
+        ->check(CLI::Range(0U, 1U << 30))
+        ->capture_default_str();
     command.add_option("--header-bytes", m.header_bytes, "of the MPI library in each message")
         ->check(CLI::Range(0U, 65535U))
         ->capture_default_str();
-    command.add_option("--window", m.node_window,
+    command
+        .add_option("--window", m.node_window,
                     "packets of a node in the network before back-pressure; 0: no limit")
         ->capture_default_str();
     command.add_option("--max-train", m.max_train, "packets that are simulated as one; 0: no limit")
         ->capture_default_str();
-    command.add_option(
-           "--seed", m.seed,
-           "of the skew between processes at the start and after synchronisations; nothing else is random")
+    command
+        .add_option(
+            "--seed", m.seed,
+            "of the skew between processes at the start and after synchronisations; nothing else is random")
         ->capture_default_str();
     command.add_option("--cost", o.costs, "NAME=NANOSECONDS, may be repeated; velo-sim list shows the names");
     CLI::Option* json = command.add_flag("--json", o.json);
-    command.add_flag("--per-process", o.per_process, "with --json: the counters of each process")->needs(json);
+    command.add_flag("--per-process", o.per_process, "with --json: the counters of each process")
+        ->needs(json);
 }
 
 void add_run_command(CLI::App& app, int& status) {
@@ -208,11 +221,16 @@ void add_run_command(CLI::App& app, int& status) {
     run->add_option("pattern", o->run.pattern, "what the processes do; velo-sim list shows the patterns")
         ->check(CLI::IsMember(pattern_names()))
         ->required();
-    run->add_option("-n,--np,--processes,--ranks", p.processes)->check(CLI::Range(2U, 1U << 20))->capture_default_str();
+    run->add_option("-n,--np,--processes,--ranks", p.processes)
+        ->check(CLI::Range(2U, 1U << 20))
+        ->capture_default_str();
     run->add_option("--bytes", p.bytes, "of MPI data in a message")
         ->check(CLI::Range(0U, 1U << 30))
         ->capture_default_str();
     run->add_option("--active", p.active, "alltoall, incast: the first so many take part");
+    run->add_option("--groups", p.groups,
+                    "alltoall: so many times --active at the same time, each among itself")
+        ->check(CLI::Range(1U, 1024U));
     run->add_option("--repetitions", p.repetitions)->check(CLI::PositiveNumber)->capture_default_str();
     run->add_option("--neighbours", p.neighbours, "sparse: peers of a process");
     run->add_option("--phases", p.phases, "phases: sizes of the groups")->delimiter(',');
@@ -227,6 +245,8 @@ void add_run_command(CLI::App& app, int& status) {
                                          std::to_string(size));
         if (o->run.options.active > o->run.options.processes)
             throw std::runtime_error("--active is larger than --processes");
+        if (std::uint64_t{o->run.options.groups} * o->run.options.active > o->run.options.processes)
+            throw std::runtime_error("--groups times --active is more than --processes");
         if (o->run.pattern == "sparse" && o->run.options.neighbours >= o->run.options.processes)
             throw std::runtime_error("--neighbours must be less than --processes");
         const Measured m = execute(o->run);

@@ -1,6 +1,7 @@
 // Chapter 6 of the thesis and sections 7.1 to 7.3: static and dynamic side by side.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "experiment/grid.h"
 #include "experiment/numbers.h"
@@ -13,53 +14,56 @@ constexpr std::uint32_t kAcceptable = 58;
 const std::vector<std::string> kBoth = {"static", "dynamic"};
 
 // Measured are three; under a policy after as many as its credits need to find the active ones.
-Trial grouped_alltoall(std::uint32_t processes, std::uint32_t active, const std::string& policy,
-                       std::uint32_t slots, bool full) {
+Trial grouped_alltoall(std::uint32_t processes, std::uint32_t active, std::uint32_t groups,
+                       const std::string& policy, std::uint32_t slots, bool full) {
     Trial run = thesis_run("alltoall", processes, policy, slots);
     run.options.active = active;
+    run.options.groups = groups;
     run.warm_up = policy == "none" ? 0 : full ? 6 : 3;
     run.options.iterations = run.warm_up + 3;
     return run;
 }
 
-Report groups(const Context& context, const std::string& policy) {
+// A part of the processes, as in the thesis, and all parts at the same time, as in the Spanish paper.
+Report parts_of_all(const Context& context, const std::string& policy) {
     const std::uint32_t processes = context.full ? 1024 : 128;
     const std::vector<std::uint32_t> parts =
         context.full ? std::vector<std::uint32_t>{1, 2, 4, 8} : std::vector<std::uint32_t>{1, 2, 4};
     const auto slots = context.full ? std::vector<std::uint32_t>{8, 12, 15, 24, 29, 40, 50, 55, 58, 64}
                                     : std::vector<std::uint32_t>{8, 15, 29, 40, 55, 58};
-    Grid grid({"active", "slots_per_peer"});
-    for (const std::uint32_t part : parts) {
-        const std::uint32_t active = processes / part;
-        const std::size_t reference =
-            grid.reference(grouped_alltoall(processes, active, "none", 64, context.full));
-        for (const std::uint32_t s : slots)
-            grid.add({double(active), double(s)},
-                     grouped_alltoall(processes, active, policy, s, context.full), reference);
-    }
+    Grid grid({"active", "groups", "slots_per_peer"});
+    for (const std::uint32_t part : parts)
+        for (const std::uint32_t groups : std::set{1U, part}) {
+            const auto make = [&](const std::string& under, std::uint32_t s) {
+                return grouped_alltoall(processes, processes / part, groups, under, s, context.full);
+            };
+            const std::size_t reference = grid.reference(make("none", 64));
+            for (const std::uint32_t s : slots)
+                grid.add({double(processes / part), double(groups), double(s)}, make(policy, s), reference);
+        }
     grid.execute(context);
     Report report = grid.report();
-    for (const std::uint32_t part : parts) {
-        const std::uint32_t active = processes / part;
-        const std::string of = "_1_of_" + std::to_string(part);
-        const auto overheads = [&](std::uint32_t low, std::uint32_t high) {
-            return grid.overheads({double(active)}, between(slots, low, high));
-        };
-        report.metrics["least_overhead_to_55_slots" + of] = least(overheads(0, 55));
-        report.metrics["overhead_from_58_slots" + of] = largest(overheads(kAcceptable, 64));
-        // The same part of the slots as of the processes.
-        report.metrics["overhead_from_that_part" + of] =
-            largest(overheads((kAcceptable + part - 1) / part, 64));
-    }
+    for (const std::uint32_t part : parts)
+        for (const std::uint32_t groups : {1U, part}) {
+            const std::string of = "_" + std::to_string(groups) + "_of_" + std::to_string(part);
+            const auto overheads = [&](std::uint32_t low, std::uint32_t high) {
+                return grid.overheads({double(processes / part), double(groups)}, between(slots, low, high));
+            };
+            report.metrics["least_overhead_to_55_slots" + of] = least(overheads(0, 55));
+            report.metrics["overhead_from_58_slots" + of] = largest(overheads(kAcceptable, 64));
+            // The same part of the slots as of the processes.
+            report.metrics["overhead_from_that_part" + of] =
+                largest(overheads((kAcceptable + part - 1) / part, 64));
+        }
     return report;
 }
 
 Report figure_5_9(const Context& context) {
-    return groups(context, "static");
+    return parts_of_all(context, "static");
 }
 
 Report figure_6_5(const Context& context) {
-    return groups(context, "dynamic");
+    return parts_of_all(context, "dynamic");
 }
 
 // Twice each point: with the processor's part of flow control, and without it.
@@ -192,9 +196,11 @@ Report figure_7_4(const Context& context) {
 
 std::vector<Experiment> dynamic_experiments() {
     return {
-        {"fig5.9", "static: alltoalls of all, a half, a quarter, an eighth of the processes",
+        {"fig5.9",
+         "static: alltoalls of all, a half, a quarter, an eighth of the processes, alone and all at once",
          "slots_per_peer", "overhead_percent,delayed_percent", figure_5_9},
-        {"fig6.5", "dynamic: alltoalls of all, a half, a quarter, an eighth of the processes",
+        {"fig6.5",
+         "dynamic: alltoalls of all, a half, a quarter, an eighth of the processes, alone and all at once",
          "slots_per_peer", "overhead_percent,delayed_percent", figure_6_5},
         {"fig7.1", "the components of the overhead (figures 7.1 and 7.2)", "slots_per_peer",
          "overhead_percent", figure_7_1},

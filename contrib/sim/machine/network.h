@@ -23,6 +23,7 @@ enum EventKind : unsigned {
     kRelease,   // subject: a process that goes on after a synchronisation
     kRefused,   // train, back at its sender; subject: 1 for want of a buffer, 0 behind such a one
     kRetry,     // subject: process; train: index of the peer whose refused packets are due again
+    kRested,    // subject: a process that has waited for long enough to close its batches
     kPatience,  // subject: a process that has waited for a window
     kEnded,     // subject: process; train: an operation of its schedule that has finished
 };

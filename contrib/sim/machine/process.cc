@@ -10,6 +10,7 @@ void Simulation::wake(std::uint32_t p) {
     Process& process = processes_[p];
     actor_ = p;
     clock_ = events_.now();
+    if (batches_) end_polling(p);
     if (has_timers_ && attend(p)) return rest(p);
     for (;;) {
         const Time before = clock_;
@@ -18,8 +19,11 @@ void Simulation::wake(std::uint32_t p) {
             process.ledger->look();
             if (!process.mailbox.empty()) {
                 retrieve(p);
+            } else if (batches_ && read_batches(p)) {
+                // As from the mailbox.
             } else if (clock_ == before) {
                 process.state = State::kIdle;
+                if (batches_) begin_polling(p);
                 return;
             }
         }
@@ -162,6 +166,7 @@ void Simulation::send(std::uint32_t p, const Step& step, goal::Vertex ends) {
     message.bytes = machine_.header_bytes + (rendezvous ? 0 : step.bytes);
     message.packets = static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(message.bytes));
     message.ends = ends;
+    if (batches_) take_credits(p, to, message.bytes);
 
     std::uint32_t slot = free_pending_;
     if (slot == kNone) {
@@ -192,7 +197,9 @@ bool Simulation::send_queued(flow::Account& account) {
     while (to.head != kNone) {
         const std::uint32_t slot = to.head;
         const std::uint32_t credits = process.ledger->credits(account);
-        if (!refers_ || !refer(p, to, pendings_[slot], credits)) {
+        if (batches_ && send_in_batch(p, to, pendings_[slot], credits)) {
+            pendings_[slot].packets = 0;
+        } else if (!refers_ || !refer(p, to, pendings_[slot], credits)) {
             std::uint32_t count = std::min(pendings_[slot].packets, credits);
             if (machine_.max_train > 0) count = std::min(count, machine_.max_train);
             if (count == 0) return true;
@@ -219,6 +226,7 @@ void Simulation::send_packets(std::uint32_t p, Pair& to, Pending& message, std::
     if (train.last && room - message.bytes >= wire::kPiggybackBytes)
         train.value = processes_[p].ledger->attach(to.account);
     train.backlogged = marks_backlog_ && message.waited;
+    message.begun = true;
     message.packets -= count;
     message.bytes -= std::min(message.bytes, room);
     send_train(p, to, train);
@@ -233,6 +241,7 @@ void Simulation::send_train(std::uint32_t p, Pair& to, Train train) {
     train.to = peers_.process_at(p, index);
     if (refusing_) train.sequence = links_[peers_.first(p) + index].sequence++;
     totals_.data_packets += count;
+    if (batches_) note_sent_to(p, index);
     ++processes_[p].in_interface;
     // The interface takes the first packet while the process writes the others.
     const Time first = clock_ + send_packet_;

@@ -10,6 +10,7 @@ namespace velo::sim {
 void Simulation::arrive(std::uint32_t index) {
     Train& train = trains_[index];
     if (train.kind == TrainKind::kRmaRequest) return serve_rma(index);
+    if (train.kind == TrainKind::kEnclosed) return published(index);
     Process& process = processes_[train.to];
     if (train.kind == TrainKind::kRmaData) {
         // The back-pressure ends with the first packet, as everywhere; the notification comes with the last.
@@ -136,6 +137,7 @@ void Simulation::retrieve(std::uint32_t p) {
             return landed(p, index, train);
         case TrainKind::kRmaRequest:
         case TrainKind::kRmaData:
+        case TrainKind::kEnclosed:
             return;
     }
 }
@@ -146,6 +148,13 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
     const Time each = receive_packet_ + (process.policy->limited() ? account_ : 0);
     std::uint32_t left = train.count;
     Time owed = 0;
+    if (batches_) {
+        (void)read_batch(p, index);
+        Batch& batch = batches_of_[peers_.first(p) + index];
+        if (batch.follows)
+            fault_ = "process " + std::to_string(p) + " has got a packet before the end of a batch";
+        batch.awaits_answer = false;
+    }
     if (refusing_) --links_[peers_.first(p) + index].unretrieved;
     // Each packet has a header, and is looked for by itself. One that is still on its way is waited for: the
     // train's packets come gap by gap.
@@ -158,6 +167,7 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
     };
     if (!process.ledger->data_retrieved(from.account, train.count, train.backlogged, train.value, pass))
         fault_ = "process " + std::to_string(p) + " has got more packets than it gave credits for";
+    if (train.batch) return follow(p, index, train);
     if (train.chunk != kNone) return fetch(p, index, train);
     if (!train.last) return;
     clock_ += receive_message_;

@@ -27,19 +27,22 @@ void Simulation::open_outboxes() {
     }
     shares_.resize(pairs_.size());
     landings_of_.resize(pairs_.size());
+    if (flow_.most_gets == 0) open_batches();
+}
+
+// Whatever the credits.
+bool Simulation::refers_anyway(const Pending& message) const {
+    return flow_.most_gets == 0 && message.bytes >= kReferFrom;
 }
 
 // The rule of the plugin's engine. True: what the outbox had room for has left.
 bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_t credits) {
     const std::uint32_t allowed = std::min(credits, most_packets_);
     if (message.packets < 2 || allowed == 0) return false;
-    const bool anyway = flow_.most_gets == 0 && message.bytes >= kReferFrom;
-    if (message.packets <= allowed >> reference_shift_ && !anyway) return false;
+    if (message.packets <= allowed >> reference_shift_ && !refers_anyway(message)) return false;
     Outbox& outbox = outboxes_[p];
-    const auto reading =
-        flow_.most_gets == 0 ? flow::Outbox::Reading::kInOrder : flow::Outbox::Reading::kInAnyOrder;
     const flow::Outbox::Chunk chunk =
-        outbox.chunks.take(shares_[peers_.first(p) + to.account.peer], message.bytes, reading,
+        outbox.chunks.take(shares_[peers_.first(p) + to.account.peer], message.bytes,
                            [&](std::uint32_t place) { return !outbox.unread[place / kLine]; });
     if (chunk.room == 0) return false;
     outbox.unread[chunk.place / kLine] = true;
@@ -51,6 +54,7 @@ bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_
     train.value = processes_[p].ledger->attach(to.account);
     train.backlogged = marks_backlog_ && message.waited;
     totals_.messages_by_reference += train.last;
+    message.begun = true;
     message.bytes -= train.bytes;
     message.packets =
         train.last ? 0 : static_cast<std::uint32_t>(wire::kClassicFraming.packets_for(message.bytes));

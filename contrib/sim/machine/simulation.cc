@@ -62,7 +62,6 @@ void Simulation::connect(const PolicyMaker& make) {
         config.peers = peers_.count(p);
         config.credit_slots = flow_.credit_slots;
         config.piggyback = flow_.piggyback;
-        config.intended_max = flow_.intended_max;
         if (flow_.slots_per_peer > flow_.credit_slots)
             config.data_slots = config.peers * (flow_.slots_per_peer - flow_.credit_slots);
         if (config.peers == 0) config.spare_peers = 1;
@@ -136,6 +135,8 @@ void Simulation::dispatch(const Event& event) {
             return refused(event.train, event.subject == 1);
         case kRetry:
             return retry(event.subject, event.train);
+        case kRested:
+            return close_rested(event.subject);
         case kPatience:
             return lose_patience(event.subject);
         case kEnded:

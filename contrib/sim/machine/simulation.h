@@ -32,7 +32,6 @@ struct FlowOptions {
     std::uint32_t credit_slots = 2;
     bool piggyback = true;
     bool delay_credits = true;
-    std::uint32_t intended_max = flow::kMaxQuota;
     bool free_of_charge = false;  // the processor's part of flow control costs no time
     bool finite_mailbox = false;  // a policy that does not count: its mailbox is as large as the others'
     ByReference by_reference = ByReference::kAuto;
@@ -54,6 +53,8 @@ struct Totals {
     std::uint64_t state_bytes = 0;       // of all policies' state
     std::uint32_t largest_quota = 0;     // that any process has given any other, at the end
     std::uint64_t messages_by_reference = 0;
+    std::uint64_t batches = 0;
+    std::uint64_t batched_messages = 0;
     std::uint64_t outbox_high_water = 0;  // bytes of chunks, of the fullest outbox
     std::uint64_t outbox_full = 0;        // messages for which there was no chunk
 };
@@ -130,6 +131,7 @@ class Simulation : private flow::Carrier, private goal::Executor {
         std::uint32_t next = kNone;
         goal::Vertex ends = goal::kNoVertex;  // the operation that has finished when it has left
         bool waited = false;                  // was left in the queue for want of a credit
+        bool begun = false;                   // a part of it has left
     };
     struct Pair {
         flow::Account account;
@@ -161,6 +163,21 @@ class Simulation : private flow::Carrier, private goal::Executor {
     struct Landings {
         std::uint32_t first = kNone;
         std::uint32_t last = kNone;
+    };
+    // Of both roles, where what goes by reference is read in place.
+    struct Batch {
+        std::uint32_t used = 0, room = 0;  // of the chunk of the open one; room == 0: none is
+        std::uint64_t polls_at_send = 0;   // of the process, when something was sent to the peer last
+        bool awaits_answer = false;        // nothing has come from the peer since
+        bool follows = false;              // receiver role: a REF has told of one in this chunk
+        std::uint32_t followed = 0;
+        TrainQueue arrived;  // receiver role: what has not been read
+    };
+    struct Polling {
+        std::uint64_t polls = 0;  // that found nothing
+        Time since = 0;
+        bool idle = false;                          // they go on, since then
+        std::vector<std::uint32_t> open, followed;  // peers whose batches are
     };
     // Of a process that opens windows on demand.
     struct Contacts {
@@ -214,6 +231,25 @@ class Simulation : private flow::Carrier, private goal::Executor {
     bool lands_later(std::uint32_t p, std::uint32_t index);
     void give_back(Train& data);
     void landed(std::uint32_t p, std::uint32_t index, const Train& data);
+    bool refers_anyway(const Pending& message) const;
+    // Batches: batching.cc.
+    void open_batches();
+    bool rested(std::uint32_t p, const Batch& to) const;
+    static bool batch_holds(const Batch& open, std::uint32_t bytes);
+    void take_credits(std::uint32_t p, const Pair& to, std::uint32_t bytes);
+    bool send_in_batch(std::uint32_t p, Pair& to, const Pending& message, std::uint32_t credits);
+    bool goes_plainly(std::uint32_t p, const Pending& message, std::uint32_t credits) const;
+    void append(std::uint32_t p, Pair& to, std::uint32_t bytes);
+    void close(std::uint32_t p, std::uint32_t index);
+    void publish(std::uint32_t p, std::uint32_t index, std::uint32_t bytes, bool message);
+    void note_sent_to(std::uint32_t p, std::uint32_t index);
+    void published(std::uint32_t train);
+    void follow(std::uint32_t p, std::uint32_t index, const Train& reference);
+    bool read_batch(std::uint32_t p, std::uint32_t index);
+    bool read_batches(std::uint32_t p);
+    void begin_polling(std::uint32_t p);
+    void end_polling(std::uint32_t p);
+    void close_rested(std::uint32_t p);
     // Windows on demand: contact.cc.
     void watch_patience(std::uint32_t p);
     void lose_patience(std::uint32_t p);
@@ -265,6 +301,9 @@ class Simulation : private flow::Carrier, private goal::Executor {
     std::vector<Landings> landings_of_;        // as pairs_, if refers_
     std::vector<Landing> landings_;
     std::uint32_t free_landing_ = kNone;
+    bool batches_ = false;
+    std::vector<Batch> batches_of_;  // as pairs_, if batches_
+    std::vector<Polling> polling_;   // of each process, if batches_
     std::size_t patience_timers_ = 0;
     std::uint64_t quiet_digest_ = 0;  // the deliveries when patience ran out last
     std::size_t quiet_timers_ = 0;    // how often it has since, with nothing else under way

@@ -28,6 +28,7 @@ enum class TrainKind : std::uint8_t {
     kRmaRequest,  // get request, served by the source's network interface
     kRmaData,     // its answer
     kReferred,    // the data of a REF, which a get has brought
+    kEnclosed,    // a message in a batch, or its end
 };
 
 // The trains that are control packets.
@@ -64,6 +65,7 @@ struct Train {
     std::uint32_t next = kNone;
     TrainKind kind = TrainKind::kData;
     bool last = false;        // ends a message
+    bool batch = false;       // a REF to one
     bool backlogged = false;  // its first packet has waited for a credit, and says so
     Time done = 0;            // the last packet is in the mailbox
 

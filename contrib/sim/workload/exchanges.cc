@@ -6,7 +6,8 @@ namespace velo::sim {
 
 void AllToAll::steps(std::uint32_t p, std::uint32_t, Steps& out) const {
     synchronise(out);
-    linear_alltoall(out, p, active(), bytes());
+    const std::uint32_t group = p / active();
+    if (group < options_.groups) linear_alltoall(out, p, group * active(), active(), bytes());
 }
 
 void PairwiseAllToAll::steps(std::uint32_t p, std::uint32_t, Steps& out) const {
@@ -20,7 +21,8 @@ void PairwiseAllToAll::steps(std::uint32_t p, std::uint32_t, Steps& out) const {
 }
 
 void PhaseChange::steps(std::uint32_t p, std::uint32_t iteration, Steps& out) const {
-    linear_alltoall(out, p, options_.phases[iteration / options_.iterations], bytes());
+    const std::uint32_t group = options_.phases[iteration / options_.iterations];
+    if (p < group) linear_alltoall(out, p, 0, group, bytes());
     if ((iteration + 1) % options_.iterations == 0) barrier(out, p, count());
 }
 

@@ -63,11 +63,11 @@ inline void barrier(Steps& out, std::uint32_t p, std::uint32_t processes) {
     finish(out);
 }
 
-// All processes below `group` exchange with all others of the group.
-inline void linear_alltoall(Steps& out, std::uint32_t p, std::uint32_t group, std::uint32_t bytes) {
-    if (p >= group) return;
-    for (std::uint32_t i = 1; i < group; ++i) send(out, (p + i) % group, bytes);
-    for (std::uint32_t i = 1; i < group; ++i) receive(out, (p + group - i) % group, bytes);
+// The `group` processes from `first` on exchange with all others of the group.
+inline void linear_alltoall(Steps& out, std::uint32_t p, std::uint32_t first, std::uint32_t group,
+                            std::uint32_t bytes) {
+    for (std::uint32_t i = 1; i < group; ++i) send(out, first + (p - first + i) % group, bytes);
+    for (std::uint32_t i = 1; i < group; ++i) receive(out, first + (p - first + group - i) % group, bytes);
 }
 
 }  // namespace velo::sim

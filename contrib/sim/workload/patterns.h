@@ -14,6 +14,7 @@ namespace velo::sim {
 struct PatternOptions {
     std::uint32_t processes = 2;
     std::uint32_t active = 0;    // the first so many take part, the others wait in a barrier; 0: all
+    std::uint32_t groups = 1;    // alltoall: so many times `active` at the same time, each among itself
     std::uint32_t bytes = 2048;  // of MPI data in a message
     std::uint32_t iterations = 1;
     std::uint32_t repetitions = 1;  // with the same root, before it changes
