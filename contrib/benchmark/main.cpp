@@ -21,12 +21,6 @@ constexpr int kExitOk = 0;
 constexpr int kExitDefects = 1;
 constexpr int kExitUsage = 2;
 
-// The name that it is called by: velo-phases is this program, too.
-std::string own_name(const char* path) {
-    const std::string text = path;
-    return text.substr(text.rfind('/') + 1);
-}
-
 // Rank 0 reads the file and shares its lengths, or their absence, with all.
 std::vector<std::size_t> shared_lengths(const std::string& path, int rank) {
     std::vector<unsigned long> lengths;
@@ -85,7 +79,7 @@ int run_command_line(int argc, char** argv, int rank) {
         }
         return run(command, options, rank);
     } catch (const UsageError& error) {
-        if (rank == 0) std::fprintf(stderr, "%s: %s\n", own_name(argv[0]).c_str(), error.what());
+        if (rank == 0) std::fprintf(stderr, "velo-mpi-bench: %s\n", error.what());
         return kExitUsage;
     }
 }
@@ -100,7 +94,7 @@ int main(int argc, char** argv) {
     try {
         status = run_command_line(argc, argv, rank);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s: rank %d: %s\n", own_name(argv[0]).c_str(), rank, error.what());
+        std::fprintf(stderr, "velo-mpi-bench: rank %d: %s\n", rank, error.what());
         MPI_Abort(MPI_COMM_WORLD, kExitUsage);
     }
     MPI_Finalize();

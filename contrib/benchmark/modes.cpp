@@ -17,11 +17,9 @@ constexpr struct {
 }  // namespace
 
 Mode mode_of(const Words& command) {
-    const std::string name = command[0].substr(command[0].rfind('/') + 1);
     const Words words(command.begin() + 1, command.end());
     for (const auto& [word, run] : kModes)
         if (!words.empty() && words[0] == word) return {run, {words.begin() + 1, words.end()}};
-    if (name == "velo-phases") return {run_phases, words};
     return {};
 }
 

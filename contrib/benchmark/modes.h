@@ -1,5 +1,5 @@
-// What velo-mpi-bench does beside the IMB's benchmarks, for velo-versus, velo-lab, velo-flood and people: by
-// its first word, or by the name that it is called by. Rank 0 prints lines of words:
+// What velo-mpi-bench does beside the IMB's benchmarks, for velo-measure transports, velo-measure papers and people: by
+// its first word. Rank 0 prints lines of words:
 //
 //   points   bench 1 RANKS LIBRARY VERSION
 //            line BYTES USEC SLOWDOWN USEC_AFTER SLOWDOWN_AFTER

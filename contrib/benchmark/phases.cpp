@@ -1,4 +1,4 @@
-// velo-phases: a program whose communication pattern changes, as in section 7.3 of the thesis (figure 7.4).
+// velo-mpi-bench phases: a program whose communication pattern changes, as in section 7.3 of the thesis (figure 7.4).
 // Executions of Pairwise over all ranks, a quarter, a half, all, a half, a quarter and all again, with a
 // barrier of everybody after each phase. Times are those of btl_velo_trace.
 #include <time.h>
@@ -17,7 +17,7 @@ namespace velo::bench {
 namespace {
 
 constexpr char kPhasesUsage[] =
-    "Usage: velo-phases [executions] [bytes] [divisors]\n"
+    "Usage: velo-mpi-bench phases [executions] [bytes] [divisors]\n"
     "  executions  of an alltoall in each phase (default 100)\n"
     "  bytes       to each rank (default 2048)\n"
     "  divisors    one for each phase: 4 means a quarter of the ranks, at least 2 (default 1,4,2,1,2,4,1)\n"

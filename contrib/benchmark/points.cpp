@@ -15,7 +15,7 @@ struct PointOptions {
     Options options;
     Effort effort;
     std::vector<std::size_t> sizes = {2048};
-    int active = 0;
+    int active = 0, groups = 1;
     double line_seconds = 0;
 };
 
@@ -44,6 +44,10 @@ PointOptions parse_points(const Words& words) {
             result.effort.seconds = parse_positive("-seconds", value);
         else if (name == "--repetitions")
             result.effort.most_calls = parse_int("-repetitions", value, 1, 1 << 30);
+        else if (name == "--calls")
+            result.effort.calls = parse_int("-calls", value, 1, 1 << 30);
+        else if (name == "--groups")
+            result.groups = parse_int("-groups", value, 1, 1 << 20);
         else if (name == "--window")
             result.options.window = parse_int("-window", value, 1, 1 << 16);
         else if (name == "--one-buffer")
@@ -65,7 +69,7 @@ PointOptions parse_points(const Words& words) {
     return result;
 }
 
-Layout layout_of(const Traits& traits, int active) {
+Layout layout_of(const Traits& traits, int active, int groups) {
     int world = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     if (active > world) throw UsageError("--active: there are only " + std::to_string(world) + " ranks");
@@ -73,7 +77,11 @@ Layout layout_of(const Traits& traits, int active) {
     if (world < 2 || (world % 2 && (pairs || traits.report == Report::kMessageRate)))
         throw UsageError("an even number of ranks is needed");
     if (pairs) return {.world = world, .group_size = 2, .groups = world / 2};
-    return {.world = world, .group_size = active ? active : world, .groups = 1};
+    const int size = active ? active : world / groups;
+    if (size < 2 || size > world / groups)
+        throw UsageError("--groups: there are not " + std::to_string(groups) +
+                         " times as many ranks as each needs");
+    return {.world = world, .group_size = size, .groups = groups};
 }
 
 long measure_sizes(Benchmark& benchmark, const ProcessGroups& groups, const PointOptions& options, int rank) {
@@ -105,7 +113,7 @@ int run_points(const Words& words, int rank) {
     const PointOptions options = parse_points(words);
     const BenchmarkList selected = select_benchmarks(options.options);
     Benchmark& benchmark = *selected.front();
-    const Layout layout = layout_of(benchmark.traits(), options.active);
+    const Layout layout = layout_of(benchmark.traits(), options.active, options.groups);
     print_library(rank);
     long defects = 0;
     {

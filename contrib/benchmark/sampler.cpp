@@ -207,6 +207,7 @@ double Sampler::batch(Benchmark& benchmark, Call call, MPI_Comm active, long cal
     const auto start = std::chrono::steady_clock::now().time_since_epoch();
     for (long i = 0; i < calls; ++i) {
         call.iteration = static_cast<int>(next_++);
+        if (effort.calls > 0) MPI_Barrier(active);
         if (moves) call.root = call.iteration / options_.root_hold % call.group.size;
         if (touching) touching->write(call);
         perform(benchmark, call, effort.request);
@@ -275,9 +276,9 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     // as well.
     const long most = std::max(1L, effort.most_calls / kBatches);
     const double share = effort.seconds / kBatches;
-    long iterations = 1;
+    long iterations = std::max(1L, effort.calls), batches = 1;
     double took = 0;
-    for (;;) {
+    while (effort.calls == 0) {
         took = batch(benchmark, timed_call, active, iterations, effort);
         if (agreed(took < share / 4 && iterations < most)) {
             iterations = std::min(2 * iterations, most);
@@ -288,12 +289,14 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
         if (!agreed(took < share / 4 && iterations < most)) break;
         iterations = std::min(2 * iterations, most);
     }
-    const double once = std::max(took / static_cast<double>(iterations), 1e-9);
-    iterations = agreed(std::clamp(static_cast<long>(share / once), 1L, most));
-    // Where one call takes longer than there is time, there are fewer batches.
-    const long batches = agreed(
-        std::clamp(std::min(static_cast<long>(effort.seconds / once) + 1, effort.most_calls / iterations), 1L,
-                   kBatches));
+    if (effort.calls == 0) {
+        const double once = std::max(took / static_cast<double>(iterations), 1e-9);
+        iterations = agreed(std::clamp(static_cast<long>(share / once), 1L, most));
+        // Where one call takes longer than there is time, there are fewer batches.
+        batches = agreed(
+            std::clamp(std::min(static_cast<long>(effort.seconds / once) + 1, effort.most_calls / iterations),
+                       1L, kBatches));
+    }
     std::vector<double> usec;
     for (long i = 0; i < batches; ++i)
         usec.push_back(1e6 * batch(benchmark, timed_call, active, iterations, effort) /

@@ -40,6 +40,8 @@ struct Point {
 };
 
 struct Effort {
+    long calls = 0;  // one batch of exactly so many, each after a barrier, so that counts do not depend on
+                     // how far some run ahead; 0: by the time
     double seconds = 0.5;
     long most_calls = 1L << 40;
     bool one_buffer = false;  // for all messages of a window, unless they are checked

@@ -32,7 +32,7 @@ Other modes:
   velo-mpi-bench points BENCHMARK [options]
                         one benchmark, a line of words for each size, for other programs
   velo-mpi-bench phases [executions [bytes [divisors]]]
-                        velo-phases
+                        a program whose pattern changes, to make traces of
   velo-mpi-bench memory
                         proportional set size of the ranks
   velo-mpi-bench flood MESSAGES BYTES SECONDS
@@ -44,6 +44,8 @@ Options of points:
   --repetitions N       most repetitions of a size
   --window N            messages in flight (default 1); --one-buffer 1: all in one buffer, but for those that are checked
   --active N            the benchmark's ranks, the others wait (default: all)
+  --groups N            so many times --active ranks, each group for itself and at the same time (default 1)
+  --calls N             exactly so many calls, each after a barrier: for counts, which do not depend on the time that calls take
   --request 1           a collective as a request that is waited for
   --touch 1             a collective's buffers are written before each call and read after it, a float of each 64 bytes
   --hold N              a rooted collective moves its root on after N repetitions

@@ -4,6 +4,7 @@ Velo prints it when btl_velo_report is json. `total` holds the sums over all ran
 """
 
 import json
+import statistics
 
 MARK = "VELO-REPORT "
 VERSION = 1
@@ -13,6 +14,8 @@ COUNTERS = (
     "messages_delayed",
     "data_packets",
     "messages_by_reference",
+    "batches",
+    "batched_messages",
     "outbox_full",
     "credit_packets",
     "credits_in_packets",
@@ -23,7 +26,7 @@ COUNTERS = (
     "stolen_slots",
 )
 # Of these the rank with the most counts: their sum is of no use to anybody.
-HIGHEST = ("mailbox_high_water", "outbox_high_water")
+HIGHEST = ("mailbox_high_water", "outbox_high_water", "largest_share")
 
 
 class ReportError(ValueError):
@@ -57,11 +60,19 @@ def counters_of(report):
     total = {key: report["total"][key] for key in COUNTERS}
     sent = total["messages_sent"]
     total["delayed_percent"] = 100.0 * total["messages_delayed"] / sent if sent else None
-    total["by_reference_percent"] = 100.0 * total["messages_by_reference"] / sent if sent else None
+    in_outbox = total["messages_by_reference"] + total["batched_messages"]
+    total["by_reference_percent"] = 100.0 * in_outbox / sent if sent else None
     total["credit_packets_per_1000_messages"] = 1000.0 * total["credit_packets"] / sent if sent else None
     total["mailbox_bytes_per_rank"] = _highest(report, "mailbox_bytes")
     total.update((name, _highest(report, name)) for name in HIGHEST)
     return total
+
+
+def medians(runs):
+    """Each counter's median over the counters of several runs; what none has is left out."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    values = {name: [run[name] for run in runs if run.get(name) is not None] for name in names}
+    return {name: statistics.median(known) for name, known in values.items() if known}
 
 
 def _highest(report, name):

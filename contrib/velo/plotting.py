@@ -19,6 +19,8 @@ _STYLES = {
     "dynamic": {"color": "#0072B2", "marker": "^", "linestyle": "-"},
 }
 _OTHER_STYLES = [{"color": colour, "marker": marker, "linestyle": "-"} for colour, marker in zip(COLOURS[2:], "DvPX*")]
+# What goes in packets alone is hollow, whatever the policy.
+_MODE_STYLES = {"never": {"linestyle": "--", "markerfacecolor": "white"}, "always": {"linestyle": ":"}}
 # Overheads of less than this, in percent, are shown as next to nothing.
 _LEAST_PERCENT = 25
 _MOST_TICKS = 10
@@ -62,9 +64,9 @@ def with_colours(lines, colours=COLOURS):
     return zip(lines, itertools.cycle(colours))
 
 
-def style_of(policy, number=0):
-    """How a policy is drawn; `number` tells those apart that have no style of their own."""
-    return _STYLES.get(policy) or _OTHER_STYLES[number % len(_OTHER_STYLES)]
+def style_of(policy, number=0, mode=None):
+    """How a policy is drawn; `number` tells those apart that have no style of their own, `mode` is its value of by_reference."""
+    return (_STYLES.get(policy) or _OTHER_STYLES[number % len(_OTHER_STYLES)]) | _MODE_STYLES.get(mode, {})
 
 
 def use_overhead_scale(*panels):

@@ -11,9 +11,9 @@ from .command import EXIT_USAGE
 LIBRARY = "libvelo-pvars.so"
 EXIT_NOT_FOUND = 127
 EPILOG = """examples:
-  velo-pvars mpirun --mca pml ob1 --mca btl velo -np 4 ./program
+  velo-pvars mpirun --mca pml ob1 --mca btl velo -np 2 ./program
                         a table at the end
-  velo-pvars --every 5 --peers -o pvars.txt mpirun --mca btl velo -np 4 ./program
+  velo-pvars --every 5 --peers -o pvars.txt mpirun --mca pml ob1 --mca btl velo -np 2 ./program
                         every five seconds as well, each peer, into a file
 
 It preloads a library into the command and all that it starts. In each MPI process the library reads the variables

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .process import attempt, shell_line
+from .progress import Progress
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,21 @@ def perform(runs, execute, label, failure_text, progress):
             yield result
 
 
+def perform_all(name, runs, execute, label, failure_text):
+    """The results, with warnings as they come, and whether all runs took place: an interrupt keeps what there is."""
+    results, progress = [], Progress(len(runs))
+    try:
+        for result in perform(runs, execute, label, failure_text, progress):
+            results.append(result)
+            for warning in getattr(result, "warnings", ()):
+                progress.message(f"{name}: {warning}\n  {result.command}")
+    except KeyboardInterrupt:
+        progress.message(f"{name}: interrupted after {len(results)} of {len(runs)} runs")
+        return results, False
+    progress.finish()
+    return results, True
+
+
 class Runner:
     """Runs one after the other, with a directory for the files that a benchmark reads."""
 
@@ -47,10 +63,11 @@ class Runner:
     def __exit__(self, *_):
         self._directory.cleanup()
 
-    def _carry_out(self, command, result, read):
-        """Fills in the result: `read` takes what it wants of what has ended, and returns a failure or None."""
+    def _carry_out(self, command, result, read, patience=1):
+        """Fills in the result: `read` takes what it wants of what has ended, and returns a failure or None. `patience`: so many times the
+        time limit."""
         result.command = shell_line(command)
-        finished, failure = attempt(command, self._timeout_seconds)
+        finished, failure = attempt(command, patience * self._timeout_seconds)
         result.seconds = finished.seconds
         result.failure = failure or read(finished, result)
         if result.failure:

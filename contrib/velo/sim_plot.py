@@ -15,7 +15,7 @@ _MOST_LINES = 26
 
 
 def main(arguments):
-    return command.run("velo-sim-plot", _plot, _options(arguments))
+    return command.run("velo-sim plot", _plot, _options(arguments))
 
 
 def _plot(options):
@@ -46,7 +46,7 @@ def _rows(table, columns):
 
 
 def _options(arguments):
-    parser = command.parser("velo-sim-plot", __doc__)
+    parser = command.parser("velo-sim plot", __doc__)
     parser.add_argument("table", help="CSV file of an experiment")
     parser.add_argument("picture", help="PNG file to write")
     parser.add_argument("--x", required=True, help="column of the x axis")

@@ -1,4 +1,4 @@
-/* Preloaded by velo-versus --program: the seconds between MPI_Init and MPI_Finalize, and those of them in
+/* Preloaded by velo-measure transports --program: the seconds between MPI_Init and MPI_Finalize, and those of them in
  * calls of MPI.
  *
  * It stands in front of any MPI, in C and in Fortran, and knows the header of none: addresses, integers and

@@ -1,1 +1,1 @@
-"""velo-compare: IMB benchmarks under Velo's flow-control policies, side by side."""
+"""velo-measure policies: IMB benchmarks under Velo's flow-control policies, side by side."""

@@ -1,19 +1,18 @@
-"""velo-compare from the command line to its files."""
+"""velo-measure policies from the command line to its files."""
 
 import statistics
 import sys
 
-from .. import command, plugin
+from .. import command, machine, plugin
 from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
-from ..progress import Progress
 from ..programs import NotFound, beside, find_bench, find_mpirun, plotter
-from ..rounds import Run, interleaved, perform
+from ..rounds import Run, interleaved, perform_all
 from . import plan, report, story, summary
 from .launch import Launch
 from .options import parse_options
 from .runner import Runner
 
-_NAME = "velo-compare"
+_NAME = "velo-measure policies"
 
 
 def main(arguments):
@@ -62,13 +61,15 @@ def _compare(options, chosen, launch, write_plot):
     reference = plan.reference(options.reference_slots)
     all_setups = plan.setups(chosen, reference)
     all_cases = plan.cases(options.benchmarks, options.sizes)
+    where = machine.describe()  # before there is load of its own
     with Runner(launch, options.timeout) as runner:
         if not _starts(runner, all_cases[0], reference, launch):
             return EXIT_FAILED
-        results, complete = _run_all(runner, interleaved(all_cases, all_setups, options.rounds))
+        results, complete = perform_all(_NAME, interleaved(all_cases, all_setups, options.rounds), runner.execute, _label,
+                                        lambda failed: command.failure_text(_NAME, failed))
     lines = summary.summarise(results, all_cases, all_setups, reference)
     averages = summary.averages(lines)
-    text = _text(options, chosen, launch, lines, averages, results, reference)
+    text = _text(options, chosen, launch, lines, averages, results, reference, where)
     if not complete:
         text += "\n\nINTERRUPTED: not all runs took place."
     print(text)
@@ -82,29 +83,14 @@ def _compare(options, chosen, launch, write_plot):
 
 def _starts(runner, case, setup, launch):
     """One run before the long series: a missing plugin should not fail some hundred times."""
+    print(f"{_NAME}: a first run, whether Velo starts", file=sys.stderr, flush=True)
     result = runner.execute(Run(case, setup, 0))
     if result.failure is None:
         return True
     print(command.failure_text(_NAME, result), file=sys.stderr)
-    print(f"velo-compare: the first run failed, so none of the others was started. Does Open MPI find the plugin? "
+    print(f"velo-measure policies: the first run failed, so none of the others was started. Does Open MPI find the plugin? "
           f"Try: ompi_info --param btl velo --level 9; --transport was {launch.transport}", file=sys.stderr)
     return False
-
-
-def _run_all(runner, runs):
-    """Executes the runs. Returns their results, and whether all took place: an interrupt keeps what there is."""
-    results = []
-    progress = Progress(len(runs))
-    try:
-        for result in perform(runs, runner.execute, _label, lambda failed: command.failure_text(_NAME, failed), progress):
-            results.append(result)
-            for warning in result.warnings:
-                progress.message(f"velo-compare: {warning}\n  {result.command}")
-    except KeyboardInterrupt:
-        progress.message(f"velo-compare: interrupted after {len(results)} of {len(runs)} runs")
-        return results, False
-    progress.finish()
-    return results, True
 
 
 def _label(run):
@@ -112,28 +98,27 @@ def _label(run):
     return f"{run.case.benchmark}{size}, {run.setup.policy}, {run.setup.slots} slots, by reference {run.setup.by_reference}"
 
 
-def _text(options, chosen, launch, lines, averages, results, reference):
+def _text(options, chosen, launch, lines, averages, results, reference, where):
+    noise = summary.reference_spreads(lines)
     parts = [
-        f"{launch.bench}, {options.np} processes, btl {launch.transport}; medians of {options.rounds} round(s)",
+        "\n".join([machine.text(where),
+                   f"{launch.bench}, {options.np} processes, btl {launch.transport}; medians of {options.rounds} round(s)", _noise(noise)]),
         report.table_text(lines),
         "Counters are sums over all ranks and the whole run, warm-up included; --time cuts slow runs short, so compare "
         "credit packets by 1000 messages. Mailbox and outbox bytes are per rank, of the outbox the most that were in use.",
         report.ratios_text(lines, chosen, reference),
         report.averages_text(averages, chosen, reference),
     ]
-    parts += _remarks(results) + [story.text(averages, chosen, reference)] + _noise(lines)
+    parts += _remarks(results) + [story.text(averages, chosen, reference, noise)]
     return "\n\n".join(parts)
 
 
-def _noise(lines):
-    spreads = summary.reference_spreads(lines)
+def _noise(spreads):
     if not spreads:
-        return []
-    worst = max(spreads, key=spreads.get)
-    return [
-        f"Noise: the reference times of a benchmark lie {statistics.median(spreads.values()):.0f} % apart (median), "
-        f"{spreads[worst]:.0f} % at worst ({worst.benchmark}); smaller overheads than that mean little."
-    ]
+        return "Noise: unknown, there was one round."
+    worst, typical = max(spreads, key=spreads.get), statistics.median(spreads.values())
+    return (f"Noise: the reference times of a benchmark lie {typical:.0f} % apart (median), {spreads[worst]:.0f} % at worst "
+            f"({worst.benchmark}); smaller overheads than that mean little. {machine.noise_text(typical)}").rstrip()
 
 
 def _remarks(results):
@@ -163,16 +148,16 @@ def _write_files(options, chosen, launch, text, lines, averages, results):
         "iterations": launch.iterations,
         "sample_seconds": launch.sample_seconds,
     }
-    (options.output / "velo-compare.txt").write_text(text + "\n", encoding="utf-8")
-    report.write_csv(options.output / "velo-compare.csv", lines)
-    report.write_json(options.output / "velo-compare.json", settings, lines, averages, results)
-    print(f"\nwrote {options.output}/velo-compare.txt, .csv and .json", file=sys.stderr)
+    (options.output / "policies.txt").write_text(text + "\n", encoding="utf-8")
+    report.write_csv(options.output / "policies.csv", lines)
+    report.write_json(options.output / "policies.json", settings, lines, averages, results)
+    print(f"\nwrote {options.output}/policies.txt, .csv and .json", file=sys.stderr)
 
 
 def _write_plots(options, chosen, write_plot, lines, averages, reference):
     for size in dict.fromkeys(line.case.size_bytes for line in lines):
         what = "barrier" if size is None else str(size)
-        path = options.output / f"velo-compare-{what}.png"
+        path = options.output / f"policies-{what}.png"
         title = f"What flow control costs: {options.np} processes, overhead against {report.against(reference, size)}"
         of_size = [line for line in lines if line.case.size_bytes == size]
         averages_of_size = [average for average in averages if average.size_bytes == size]

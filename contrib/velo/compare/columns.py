@@ -50,6 +50,8 @@ COLUMNS = (
     _counter("delayed_percent", "delayed %", "{:.2f}"),
     _counter("data_packets", on_screen=False),
     _counter("messages_by_reference", on_screen=False),
+    _counter("batches", on_screen=False),
+    _counter("batched_messages", on_screen=False),
     _counter("by_reference_percent", "by ref. %", "{:.2f}"),
     _counter("outbox_high_water", "outbox B"),
     _counter("outbox_full", "full"),

@@ -5,11 +5,12 @@ from pathlib import Path
 from .. import command
 from ..argument_types import choices, numbers, positive, positive_float, words
 from ..processors import cores
+from . import thesis
 from .plan import ALL, BY_REFERENCE, DEFAULT_BY_REFERENCE, DEFAULT_POLICIES, KNOWN, QUICK_SUITE, SUITE
 
 _DESCRIPTION = """\
 Runs IMB benchmarks under Open MPI with Velo's flow-control policies and numbers of mailbox slots per peer, with
-all data in packets (the thesis's protocol) and by reference where credits are short (Velo's), taking turns, and
+all data in packets and by reference where credits are short, taking turns, and
 compares them: time, overhead, delayed sends, messages by reference, credit packets, piggybacked credits, steals and
 memory of mailbox and outbox. Overheads are against `none` with --reference-slots in packets, measured in the same
 run. All numbers are medians over the rounds. Writes a table (txt, csv, json) and a plot (png) for each message size.
@@ -20,7 +21,7 @@ Exit status: 0, 1 when a run failed or hung, 2 for a wrong command line or a mis
 
 
 def parse_options(arguments):
-    parser = command.parser("velo-compare", _DESCRIPTION, _EPILOG)
+    parser = command.parser("velo-measure policies", _DESCRIPTION, _EPILOG)
     _add_what(parser)
     _add_how(parser)
     options = parser.parse_args(arguments)
@@ -36,7 +37,7 @@ def _add_what(parser):
                       "mvapich_static and lazy get mailboxes of that size by their own parameters")
     what.add_argument("--policies", type=words, default=list(DEFAULT_POLICIES), metavar="A,B,...",
                       help="flow control, of those that the plugin offers, or " + ALL + " (default " + ",".join(DEFAULT_POLICIES) + ")")
-    what.add_argument("--by-reference", type=_by_reference, default=list(DEFAULT_BY_REFERENCE), metavar="A,B,...",
+    what.add_argument("--by-reference", type=_by_reference, metavar="A,B,...",
                       help="values of btl_velo_by_reference, of " + ", ".join(BY_REFERENCE) + " (default " + ",".join(DEFAULT_BY_REFERENCE) + ")")
     what.add_argument("--reference-slots", type=positive, metavar="N",
                       help="slots per peer of the reference, none (default: the largest of --slots)")
@@ -44,6 +45,9 @@ def _add_what(parser):
                       help="of " + ", ".join(KNOWN) + f" (default: {len(SUITE)} of them)")
     what.add_argument("--sizes", "--size", type=numbers, default=[2048], metavar="A,B,...",
                       help="message sizes in bytes (default 2048)")
+    what.add_argument("--thesis", action="store_true",
+                      help="the thesis's protocol: all data in packets with a header each, credit packets at once, rendezvous above 2 KB of "
+                      f"payload, a reference with {thesis.REFERENCE_SLOTS} slots per peer; the parameters are those of {thesis.FILE.name}")
     what.add_argument("--quick", action="store_true",
                       help="a short look: " + ", ".join(QUICK_SUITE) + "; 8 and 64 slots; fewer repetitions")
 
@@ -75,8 +79,12 @@ def _settle(options, parser):
     options.slots = sorted(options.slots or ([8, 64] if quick else [8, 16, 64]))
     options.benchmarks = options.benchmarks or list(QUICK_SUITE if quick else SUITE)
     options.iterations = options.iterations or (2000 if quick else 10000)
-    options.reference_slots = options.reference_slots or options.slots[-1]
-    options.mca = [tuple(pair) for pair in options.mca]
+    if options.thesis and options.by_reference not in (None, ["never"]):
+        parser.error("--thesis: nothing goes by reference in it; leave --by-reference out")
+    options.by_reference = ["never"] if options.thesis else options.by_reference or list(DEFAULT_BY_REFERENCE)
+    options.reference_slots = options.reference_slots or (thesis.REFERENCE_SLOTS if options.thesis else options.slots[-1])
+    given = thesis.parameters() if options.thesis else []
+    options.mca = [pair for pair in given if pair[0] != "btl_velo_by_reference"] + [tuple(pair) for pair in options.mca]
     if not options.policies:
         parser.error("--policies: an empty list")
     if options.np < 2:

@@ -5,7 +5,7 @@ from typing import Optional
 
 DEFAULT_POLICIES = ("static", "dynamic")
 ALL = "all"
-# Values of btl_velo_by_reference: the thesis's protocol, and Velo's.
+# Values of btl_velo_by_reference.
 BY_REFERENCE = ("never", "auto", "always")
 DEFAULT_BY_REFERENCE = ("never", "auto")
 

@@ -9,8 +9,6 @@ from .summary import overhead_percent
 
 _NOISE_COLOUR = "#d9d9d9"
 _MOST_COLUMNS = 3  # of the legend
-# What goes in packets alone is hollow, whatever the policy.
-_MODE_STYLES = {"never": {"linestyle": "--", "markerfacecolor": "white"}, "always": {"linestyle": ":"}}
 
 
 def write_plot(path, lines, averages, chosen, title):
@@ -67,6 +65,6 @@ def _draw(panel, series, records, chosen, key, label_of):
     policy, mode = series
     by_slots = {r.setup.slots: getattr(r, key) for r in records if (r.setup.policy, r.setup.by_reference) == series}
     values = [math.nan if by_slots.get(count) is None else by_slots[count] for count in chosen.slots]
-    style = style_of(policy, chosen.policies.index(policy)) | _MODE_STYLES.get(mode, {})
-    panel.plot(chosen.slots, values, label=label_of(series, values), markersize=4, linewidth=1.3, **style)
+    panel.plot(chosen.slots, values, label=label_of(series, values), markersize=4, linewidth=1.3,
+               **style_of(policy, chosen.policies.index(policy), mode))
     return not all(map(math.isnan, values))

@@ -4,6 +4,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ..counters import medians
 from .plan import Case, Setup
 
 
@@ -65,17 +66,8 @@ def _line(case, setup, results, is_reference):
     line.time_usec = statistics.median(times)
     line.time_min_usec, line.time_max_usec = min(times), max(times)
     line.repetitions = statistics.median(r.repetitions for r in good)
-    line.counters = _median_counters([r.counters for r in good if r.counters is not None])
+    line.counters = medians([r.counters for r in good if r.counters is not None])
     return line
-
-
-def _median_counters(counters):
-    medians = {}
-    for name in counters[0] if counters else ():
-        values = [c[name] for c in counters if c[name] is not None]
-        if values:
-            medians[name] = statistics.median(values)
-    return medians
 
 
 def _add_overheads(block):

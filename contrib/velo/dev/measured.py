@@ -1,8 +1,8 @@
-"""Pages of docs/measured out of results of velo-versus: one for each processor and distance of two ranks, with --collectives
+"""Pages of docs/measured out of results of velo-measure transports: one for each processor and distance of two ranks, with --collectives
 and --between-nodes too, one for each number of ranks beyond, and one more for whole programs.
 
 Results of one kind, one processor and one build of Velo are taken together, block by block. A page of the same title is
-written anew, all others stay; README.md there gets a summary of the pages that were made so, and a list of all. What has too few
+written anew, all others stay; README.md there gets a summary of the pages that were made so, and a list of the others. What has too few
 blocks gets no page. Without results README.md alone is written anew.
 """
 
@@ -81,7 +81,7 @@ def read(paths):
         except json.JSONDecodeError as error:
             raise Trouble(f"{path}: {error}") from error
         if not isinstance(document, dict) or document.get("version") != _FORMAT or not _PARTS <= document.keys():
-            raise Trouble(f"{path} is no velo-versus.json of this version")
+            raise Trouble(f"{path} is no transports.json of this version")
         settings = document["settings"]
         others = found.setdefault((document["machine"]["cpu"], bool(settings.get("collectives")), settings["between_nodes"]), [])
         for other, same in others:
@@ -205,7 +205,7 @@ def _about(series, lines, how):
     libraries = ", ".join(dict.fromkeys(entry["library"] for entry in head["contestants"]))
     ucx = f", UCX {machine['ucx']}" if machine["ucx"] else ""
     return textwrap.fill(
-        f"{_where(series, ranks)}, `velo-versus` on {', '.join(series.dates)}; Velo {head['velo']}, commit {head['commit'] or 'unknown'}; {libraries}{ucx}; "
+        f"{_where(series, ranks)}, `velo-measure transports` on {', '.join(series.dates)}; Velo {head['velo']}, commit {head['commit'] or 'unknown'}; {libraries}{ucx}; "
         f"{machine['kernel']}, {machine['system']}.{line}{load} {how}",
         120, break_on_hyphens=False)
 
@@ -256,16 +256,15 @@ _MARKS = ("<!-- summary -->", "<!-- end of the summary -->")
 
 
 def write_list(directory):
-    """The summary between its marks, and the list of all pages, in place of those in README.md."""
+    """The summary between its marks, and the list of the pages that it does not link, in place of those in README.md."""
     readme = directory / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else "# Measured\n"
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.md")) if path.name != readme.name}
-    entries = [f"- [{_title(page)}]({path.name})\n" for path, page in pages.items()]
-    text = re.sub(r"^- \[.*\n", "", text, flags=re.MULTILINE).rstrip() + "\n\n" + "".join(entries)
-    before, begin, rest = text.partition(_MARKS[0])
-    if begin:
-        text = before + begin + "\n" + _summary(pages) + _MARKS[1] + rest.partition(_MARKS[1])[2]
-    readme.write_text(text, encoding="utf-8")
+    before, begin, rest = re.sub(r"^- \[.*\n", "", text, flags=re.MULTILINE).rstrip().partition(_MARKS[0])
+    summary_text = begin and begin + "\n" + _summary(pages) + _MARKS[1]
+    entries = [f"- [{_title(page)}]({path.name})\n" for path, page in pages.items() if f"({path.name})" not in summary_text]
+    text = before + summary_text + rest.partition(_MARKS[1])[2] + "\n\n" + "".join(entries)
+    readme.write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
 def _title(page):
@@ -325,7 +324,7 @@ def _spread(ratios):
 
 def main(arguments):
     parser = command.parser("measured", __doc__)
-    parser.add_argument("results", nargs="*", type=pathlib.Path, metavar="RESULT.json", help="velo-versus.json")
+    parser.add_argument("results", nargs="*", type=pathlib.Path, metavar="RESULT.json", help="transports.json")
     parser.add_argument("--into", type=pathlib.Path, default=DOCUMENTS, metavar="DIR", help="default docs/measured")
     return command.run("measured", _write, parser.parse_args(arguments))
 

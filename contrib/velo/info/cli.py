@@ -15,28 +15,27 @@ from . import installed, machine, routes
 
 _TRY_SECONDS = 60
 _HERE = Path(sys.argv[0]).absolute().parent
-_OTHER_COMMANDS = ("velo-compare", "velo-goal", "velo-lab", "velo-mpi-bench", "velo-phases", "velo-pvars", "velo-sim", "velo-sim-plot",
-                   "velo-trace", "velo-versus")
+_OTHER_COMMANDS = ("velo-goal", "velo-measure", "velo-mpi-bench", "velo-pvars", "velo-sim", "velo-trace")
 EPILOG = """examples:
-  velo-info               what is there, what works, and what to put on the command line
-  velo-info --try         runs a job of two processes, too
-  velo-info --routes      how messages of each length go on this machine
-  velo-info --calibrate   measures that, and keeps it for all later jobs
+  velo-info               what is installed, what works, and what to add to the command line
+  velo-info --try         also runs a job of two processes
+  velo-info --routes      the routes of messages of each length on this machine
+  velo-info --calibrate   measures the routes, for all later jobs
   velo-info --json        the same for programs
 
-Everything is tried: one process reads another's memory, UCX is opened, a datagram goes to a group. Run it where the
+Each mechanism is tested: one process reads another's memory, UCX is opened, a datagram goes to a group. Run it where the
 job will run: on a compute node, in the container. The exit status is 0 if the plugin can be used, and the job of --try,
 if it was asked for, went over it.
 """
 
 
 def parse(arguments):
-    parser = command.parser("velo-info", "Says what of Velo is installed, for which Open MPI, which mechanisms work on this machine and why "
-                            "not, and what to put on the command line.", EPILOG)
+    parser = command.parser("velo-info", "Shows what of Velo is installed, for which Open MPI, which mechanisms work on this machine and why "
+                            "not, and what to add to the command line.", EPILOG)
     parser.add_argument("--mpirun", metavar="PROGRAM", help="mpirun of the Open MPI (default: mpirun.openmpi or mpirun on PATH)")
     parser.add_argument("--try", dest="attempt", action="store_true", help="run a job of two processes over Velo")
     parser.add_argument("--bench", metavar="PROGRAM", help="velo-mpi-bench for --try, if it is not found")
-    parser.add_argument("--routes", action="store_true", help="print how messages of each length go between processes of this machine")
+    parser.add_argument("--routes", action="store_true", help="print the routes of messages of each length between processes of this machine")
     parser.add_argument("--calibrate", action="store_true",
                         help=f"measure the routes between two cores, two minutes on an idle machine, and keep them in {routes.file_text()}")
     parser.add_argument("--json", action="store_true", help="for programs")
@@ -92,13 +91,13 @@ def _job(options, mpi):
 def _command_lines(plugin, works, job):
     begin = "mpirun --mca pml ob1 --mca btl velo "
     lines = [("one node, or several" if works["UCX"] else "one node", begin + "./program")]
-    lines.append(("says that it is in use", begin + "--mca btl_velo_verbose 1 ./program"))
+    lines.append(("prints that it is in use", begin + "--mca btl_velo_verbose 1 ./program"))
     if job and job["needs_component_path"]:
-        lines.insert(0, ("this mpirun has to be told", f"export OMPI_MCA_mca_base_component_path={job['needs_component_path']}"))
+        lines.insert(0, ("this mpirun needs", f"export OMPI_MCA_mca_base_component_path={job['needs_component_path']}"))
     if not works["UCX"]:
         lines.append(("several nodes", "mpirun --mca pml ob1 --mca btl velo,tcp --mca btl_velo_network none ./program"))
     if "mtl" in plugin.components:
-        lines.append(("unmatched messages bounded, too", "mpirun --mca pml cm --mca mtl velo ./program"))
+        lines.append(("bounded memory for unmatched messages", "mpirun --mca pml cm --mca mtl velo ./program"))
     if "coll" in plugin.components:
         multicast = "--mca coll_velo_multicast auto " if works["UCX"] and works["IP multicast"] else ""
         lines.append(("collective operations, too", f"{begin}--mca coll_velo_priority 90 {multicast}./program"))

@@ -42,7 +42,7 @@ def mechanisms(installed):
             ("XPMEM", lambda: _xpmem(installed), "not needed; with the kernel module: configure --with-xpmem=DIR, and let the user open /dev/xpmem"),
             ("UCX", lambda: _ucx(installed), "processes on other nodes: --mca btl_velo_network none --mca btl velo,tcp"),
             ("hwloc", lambda: _hwloc(installed), "not needed on one NUMA node; apt-get install libhwloc-dev, and configure again"),
-            ("IP multicast", _multicast, "broadcasts between nodes go without"),
+            ("IP multicast", _multicast, "broadcasts between nodes do not use it"),
             ("library copy", _library_copy, f"with any transport: mpirun -x GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold={1 << 30} ...")):
         try:
             tried.append(Mechanism(name, True, question()))
@@ -190,8 +190,8 @@ def _multicast():
         try:
             listener.recv(64)
         except TimeoutError as silence:
-            raise Refused(f"{interface}: what was sent to a group was not heard") from silence
-    return f"{interface} ({address}) hears a group; whether other nodes do, a job on them tells"
+            raise Refused(f"{interface}: a datagram to a group was not received") from silence
+    return f"{interface} ({address}) receives multicast; a job on several nodes checks the others"
 
 
 def _interface():
@@ -214,8 +214,8 @@ _SLOW = 2.0
 
 def _library_copy():
     if max(_copy_usec(16), _copy_usec(1)) > _SLOW * _copy_usec(64):
-        raise Refused(f"more than {_SLOW:g} times as slow where the last bits of the addresses are unlucky, by the processor's string instruction")
-    return "as fast whatever the addresses are"
+        raise Refused(f"more than {_SLOW:g} times slower for some addresses, because of the processor's string instruction")
+    return "equally fast for all addresses"
 
 
 def _copy_usec(behind):

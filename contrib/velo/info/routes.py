@@ -58,7 +58,8 @@ def _ask(plugin, choice):
 
 def text(plugin):
     """The table that a job would use now."""
-    choice = os.environ.get("OMPI_MCA_btl_velo_routes", "auto")
+    # Of a table in the environment ompi_info prints the first line; a file of parameters has one line for each.
+    choice = os.environ.get("OMPI_MCA_btl_velo_routes") or plugin.parameters.get("routes") or "auto"
     told = _ask(plugin, choice)
     if "\n" not in told:
         raise Trouble(f"btl_velo_routes is {choice!r}: {told}; set it to auto, safe, or what velo-info --routes prints")

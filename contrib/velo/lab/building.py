@@ -3,8 +3,8 @@
 from .. import policies
 from ..plugin import Unavailable
 from .experiment import Plan
-from .measurement import REFERENCE, Point, Workload
-from .runner import BENCH, MEASURE, POINTS
+from .measurement import BENCH, MEASURE, REFERENCE, Point, Workload
+from .runner import POINTS
 
 # Thesis, chapter 5: a message of 2 KB with its header takes 37 packets.
 MESSAGE_BYTES, MESSAGE_PACKETS = 2048, 37
@@ -17,13 +17,28 @@ def alltoall(context, active=None, name="alltoall", size_bytes=MESSAGE_BYTES, ra
     return Workload(name, MEASURE, words, ranks, size_bytes=size_bytes)
 
 
-def bench(context, benchmark, name=None, size_bytes=MESSAGE_BYTES, repetitions=None):
+# Of an alltoall that is counted and not timed: 8 and 16 ranks show what more do, on any number of cores.
+COUNTED_CALLS, QUICK_COUNTED_CALLS = 100, 30
+# Messages that are delayed now and then whatever the mailbox is: when it is full by chance, or at the start.
+FEW_PERCENT = 1.0
+
+
+def counted(context, name, ranks, active=None, groups=1, size_bytes=MESSAGE_BYTES, benchmark="Alltoall"):
+    """So many calls, each after a barrier, of `groups` at the same time: delayed messages and credit packets are counts that
+    depend neither on the scheduler nor on the time that a call takes. A root moves with each call."""
+    words = (POINTS, benchmark, "--bytes", str(size_bytes), "--active", str(active or ranks), "--groups", str(groups), "--hold", "1",
+             "--calls", str(context.choose(COUNTED_CALLS, QUICK_COUNTED_CALLS)))
+    return Workload(name, MEASURE, words, ranks, size_bytes=size_bytes)
+
+
+def bench(context, benchmark, name=None, size_bytes=MESSAGE_BYTES, repetitions=None, ranks=None, calls=None, pinned=False):
     """A benchmark of the IMB; Multi-: as many pairs at once as there are ranks for. `repetitions` and megabytes at most, as
-    for its -iter."""
-    multi = benchmark.startswith("Multi-")
-    words = [benchmark.removeprefix("Multi-")] + (["-multi", "0", "-npmin", "2"] if multi else ["-npmin", str(context.ranks)])
-    words += ["-iter", repetitions or ("10000" if multi else "1000"), "-time", f"{context.seconds:g}"]
-    return Workload(name or benchmark, BENCH, tuple(words), context.ranks, benchmark, size_bytes)
+    for its -iter; `calls`: exactly so many, for counts."""
+    multi, ranks = benchmark.startswith("Multi-"), ranks or context.ranks
+    words = [benchmark.removeprefix("Multi-")] + (["-multi", "0", "-npmin", "2"] if multi else ["-npmin", str(ranks)])
+    words += (["-iter", str(calls), "-iter_policy", "off"] if calls else
+              ["-iter", repetitions or ("10000" if multi else "1000"), "-time", f"{context.seconds:g}"])
+    return Workload(name or benchmark, BENCH, tuple(words), ranks, benchmark, size_bytes, pinned)
 
 
 def ping_pong(context):

@@ -1,9 +1,10 @@
 """All experiments, in the order of the papers."""
 
-from .experiments import (bandwidth, benchmark_suite, by_reference, incast, local_peers, localised, multicast, overhead_parts, paired,
-                          piggybacking, reallocation, schedules, static_parameters)
+from .experiments import (bandwidth, benchmark_suite, by_reference, incast, local_peers, localised, multicast, nas, overhead_parts,
+                          overview, paired, piggybacking, reallocation, schedules, static_parameters, unexpected)
 
 EXPERIMENTS = (
+    overview.EXPERIMENT,
     static_parameters.EXPERIMENT,
     piggybacking.EXPERIMENT,
     localised.STATIC,
@@ -12,8 +13,10 @@ EXPERIMENTS = (
     local_peers.EXPERIMENT,
     reallocation.EXPERIMENT,
     benchmark_suite.EXPERIMENT,
+    unexpected.EXPERIMENT,
     benchmark_suite.ROOTS,
     bandwidth.EXPERIMENT,
+    nas.EXPERIMENT,
     incast.EXPERIMENT,
     paired.EXPERIMENT,
     by_reference.EXPERIMENT,

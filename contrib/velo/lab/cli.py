@@ -1,4 +1,4 @@
-"""velo-lab from the command line to its files."""
+"""velo-measure papers from the command line to its files."""
 
 import functools
 import os
@@ -10,6 +10,7 @@ from ..programs import NotFound, beside, find_bench, find_mpirun, find_own, plot
 from . import contestants, page
 from .catalogue import BY_NAME, EXPERIMENTS, GROUPS
 from .experiment import Context
+from .experiments import overview
 from .laboratory import Laboratory
 from .options import parse_options
 from .runner import Runner, Tools
@@ -17,7 +18,7 @@ from .runner import Runner, Tools
 
 def main(arguments):
     options = parse_options(arguments)
-    return command.run("velo-lab", {"list": _list, "run": _run, "report": _report}[options.command], options)
+    return command.run("velo-measure papers", {"list": _list, "run": _run, "report": _report}[options.command], options)
 
 
 def _list(_options):
@@ -28,19 +29,20 @@ def _list(_options):
 
 
 def _run(options):
-    write_plot = plotter(__package__, "")
+    write_plot = None if options.no_plot else plotter(__package__)
     tools, context = _tools(options), _context(options)
     options.output.mkdir(parents=True, exist_ok=True)
     with Runner(tools, options.timeout, map(tuple, options.mca)) as runner:
         laboratory = Laboratory(runner, context, options.rounds, options.output, write_plot)
         good = [laboratory.perform(BY_NAME[name]) for name in options.names]
-    print(f"\nvelo-lab report {options.output}   collects everything into one page")
+    print(f"\nvelo-measure papers report {options.output}   collects everything into one page")
     return EXIT_OK if all(good) else EXIT_FAILED
 
 
 def _tools(options):
     goal = find_own("--goal", options.goal, "velo-goal", "goal") if set(options.names) & set(GROUPS["goal"]) else ""
-    return Tools(find_mpirun(options.mpirun), find_own("--measure", options.measure), find_bench(options.bench), goal)
+    sim = find_own("--sim", options.sim, "velo-sim", "sim") if overview.EXPERIMENT.name in options.names else ""
+    return Tools(find_mpirun(options.mpirun), find_own("--measure", options.measure), find_bench(options.bench), goal, sim)
 
 
 def _context(options):
@@ -57,6 +59,7 @@ def _context(options):
         slots=tuple(sorted(options.slots)) if options.slots else None,
         reference_slots=options.reference_slots,
         seconds=options.time,
+        npb=options.npb,
         network=functools.cache(lambda: contestants.find_network(mpirun, info)),
         contestants=functools.cache(lambda: contestants.find(mpirun, info, options.processors, options.contestants)),
     )

@@ -23,6 +23,7 @@ class Context:
     seconds: float = 0.5
     directory: object = None  # for traces
     contestants: Callable = lambda: ({}, [])  # by name, and in words who is missing: see contestants.py
+    npb: Optional[str] = None  # directory of the NAS Parallel Benchmarks
     network: Callable = lambda: ({}, [])  # those between nodes
 
     def choose(self, full, quick):

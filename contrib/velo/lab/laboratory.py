@@ -1,8 +1,9 @@
 """Performs experiments: plan, runs, lines, verdicts, files."""
 
 import dataclasses
+import shutil
 
-from .. import command
+from .. import command, machine
 from ..plugin import Unavailable
 from ..progress import Progress
 from ..rounds import perform
@@ -22,32 +23,52 @@ class Laboratory:
         self._rounds = rounds
         self._directory = directory
         self._write_plot = write_plot
+        self._machine = machine.describe()  # before there is load of its own
 
     def perform(self, experiment):
         """Runs an experiment and writes its files. False if a run failed."""
         directory = self._directory / experiment.name
-        directory.mkdir(parents=True, exist_ok=True)
-        context = dataclasses.replace(self._context, directory=directory)
+        # What is written while it runs is no result: the page takes what lies in directories of the output alone.
+        running = self._directory / ".running" / experiment.name
+        shutil.rmtree(running.parent, ignore_errors=True)
+        running.mkdir(parents=True)
+        context = dataclasses.replace(self._context, directory=running)
         print(f"\n{experiment.name}  {experiment.title}  [{experiment.source}]\n{experiment.statement}", flush=True)
         try:
             plan = experiment.plan(context)
         except Unavailable as reason:
             print(f"SKIPPED {experiment.name}: {reason}", flush=True)
-            self._forget(directory)
-            output.write_skipped(directory, experiment, str(reason), self._settings(experiment, None))
+            output.write_skipped(running, experiment, str(reason), self._settings(experiment, None))
+            self._move(running, directory)
             return True
         for reason in plan.skipped:
             print(f"SKIPPED in {experiment.name}: {reason}", flush=True)
         outcomes = []
-        rounds = self._rounds_of(experiment)
+        runs = measurement.schedule(plan.points_of, self._rounds_of(experiment))
         try:
-            self._run_all(measurement.schedule(plan.points_of, rounds), outcomes)
+            self._run_all(runs, outcomes)
         except KeyboardInterrupt:
-            # What was measured is not lost.
-            plan.skipped.append("INTERRUPTED: not all runs took place")
-            self._conclude(experiment, context, plan, outcomes)
+            self._keep(running, directory, plan, outcomes, len(runs))
             raise
-        return self._conclude(experiment, context, plan, outcomes)
+        good = self._conclude(experiment, context, plan, outcomes)
+        self._move(running, directory)
+        plots = [output.PNG, output.SVG] if self._write_plot is not None else []
+        print(f"wrote {directory}/: {', '.join([output.DATA, output.RESULT, *plots])}", flush=True)
+        return good
+
+    def _keep(self, running, directory, plan, outcomes, wanted):
+        """What an interrupted run has measured is not lost, and is no result: an earlier one stays."""
+        output.write_data(running, measurement.lines(plan.points_of, outcomes))
+        kept = directory.with_name(directory.name + ".interrupted")
+        self._move(running, kept)
+        print(f"\nINTERRUPTED {directory.name} after {len(outcomes)} of {wanted} runs: no verdicts; what was measured is in "
+              f"{kept}/{output.DATA}" + (f", and {directory} is as it was" if directory.exists() else ""), flush=True)
+
+    def _move(self, running, directory):
+        """In the place of what an earlier run has left."""
+        shutil.rmtree(directory, ignore_errors=True)
+        running.rename(directory)
+        running.parent.rmdir()
 
     def _rounds_of(self, experiment):
         return self._rounds or max(experiment.least_rounds, _QUICK_ROUNDS if self._context.quick else _ROUNDS)
@@ -62,39 +83,33 @@ class Laboratory:
         output.write_data(directory, results.lines)
         output.write_phases(directory, outcomes)
         output.write_result(directory, experiment, plan, verdicts, outcomes, settings)
-        self._write_plot([directory / output.PNG, directory / output.SVG], experiment, plan, results, verdicts, context,
-                         settings["scale"])
+        if self._write_plot is not None:
+            self._write_plot([directory / output.PNG, directory / output.SVG], experiment, plan, results, verdicts, context, settings["scale"])
         if experiment.finish:
             experiment.finish(results, context)
         print(f"{settings['scale']}")
         for verdict in verdicts:
             print(f"- {verdict.text()}")
         print(count_text(verdicts))
-        print(f"wrote {directory}/: {output.DATA}, {output.RESULT}, {output.PNG}, {output.SVG}", flush=True)
         return not any(outcome.failure for outcome in outcomes)
-
-    @staticmethod
-    def _forget(directory):
-        """Files of an earlier run do not stand for this one."""
-        for name in (output.DATA, output.PHASES, output.PNG, output.SVG):
-            (directory / name).unlink(missing_ok=True)
 
     def _run_all(self, runs, outcomes):
         progress = Progress(len(runs))
-        for outcome in perform(runs, self._runner.execute, _label, lambda failed: command.failure_text("velo-lab", failed), progress):
+        for outcome in perform(runs, self._runner.execute, _label, lambda failed: command.failure_text("velo-measure papers", failed), progress):
             outcomes.append(outcome)
             if outcome.failure and len(outcomes) == 1:
-                progress.message("velo-lab: the first run failed, which is the reference: none of the others was started")
+                progress.message("velo-measure papers: the first run failed, which is the reference: none of the others was started")
                 return
         progress.finish()
 
     def _settings(self, experiment, plan):
         context, rounds = self._context, self._rounds_of(experiment)
-        ranks = sorted({workload.ranks for workload in plan.points_of}) if plan else [context.ranks]
+        ranks = sorted({workload.ranks for workload in plan.points_of if workload.program != measurement.SIMULATED}) if plan else [context.ranks]
         compared = experiment.compared or f"overhead against none with {context.reference_slots} slots per peer or more"
         scale = (f"{' to '.join(str(count) for count in dict.fromkeys((ranks[0], ranks[-1])))} ranks on {context.cores} cores of one "
                  f"node, medians of {rounds} round(s), {context.seconds:g} s each; {compared} in the same interleaved run")
-        return {"scale": scale, "ranks": ranks, "cores": context.cores, "rounds": rounds, "seconds": context.seconds,
+        scale = ". ".join(filter(None, [scale, machine.load_text(self._machine).rstrip(".")]))
+        return {"scale": scale, "machine": self._machine, "ranks": ranks, "cores": context.cores, "rounds": rounds, "seconds": context.seconds,
                 "quick": context.quick, "reference_slots": context.reference_slots, "plugin": context.plugin.version,
                 "policies": list(context.plugin.policies)}
 

@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from ..compare.summary import overhead_percent
+from ..counters import medians
 from ..rounds import interleaved
 
 REFERENCE = "none, large mailbox"
+# A workload's program: the measuring program, whose first word is its mode, a benchmark like the IMB's, velo-goal with its subcommands,
+# one of the user's, whose path is the first word, and velo-sim, which needs no mpirun.
+MEASURE, BENCH, GOAL, PROGRAM, SIMULATED = "measure", "bench", "goal", "program", "sim"
 
 
 @dataclass(frozen=True)
@@ -15,12 +19,14 @@ class Workload:
     """A program on a number of ranks. `words` follow the name of the program."""
 
     name: str
-    program: str  # runner.MEASURE, BENCH or GOAL
+    program: str
     words: tuple
     ranks: int
     benchmark: Optional[str] = None  # its section in the output of velo-mpi-bench
     size_bytes: Optional[int] = 2048
     pinned: bool = False  # a core for each rank, where there are as many
+    once: bool = False  # in one round: counts, which are the same in each
+    patience: int = 1  # times the time limit of a run
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,9 @@ class Line:
 
 
 def schedule(points_of, rounds):
-    """All runs, round after round. `points_of`: points by workload; those of a workload take turns."""
-    runs = [run for workload, points in points_of.items() for run in interleaved([workload], points, rounds)]
+    """All runs, round after round. `points_of`: points by workload; those of a workload take turns. Some run once."""
+    runs = [run for workload, points in points_of.items()
+            for run in interleaved([workload], points, 1 if workload.once else rounds)]
     return sorted(runs, key=lambda run: run.round)
 
 
@@ -117,11 +124,5 @@ def _line(workload, point, outcomes):
     line.spread_percent = statistics.median(spreads) if spreads else None
     if good[0].mbytes_per_second:
         line.mbytes_per_second = statistics.median(outcome.mbytes_per_second for outcome in good)
-    line.counters = _medians([outcome.counters for outcome in good if outcome.counters])
+    line.counters = medians([outcome.counters for outcome in good if outcome.counters])
     return line
-
-
-def _medians(counters):
-    names = dict.fromkeys(name for of_run in counters for name in of_run)
-    values = {name: [c[name] for c in counters if c.get(name) is not None] for name in names}
-    return {name: statistics.median(known) for name, known in values.items() if known}

@@ -7,23 +7,23 @@ from ..argument_types import choices, numbers, positive, positive_float, words
 from .catalogue import BY_NAME, GROUPS
 from .contestants import NAMES
 
-_DESCRIPTION = "Repeats the experiments of the papers on flow control and schedules on this machine, and says whether it shows what they saw."
+_DESCRIPTION = "Repeats the experiments of the papers on flow control and schedules on this machine, and checks their statements."
 _EPILOG = """\
 examples:
-  velo-lab list                names the experiments
-  velo-lab run goal            those on schedules, E1 to E5
-  contrib/nodes run -n 8 --slots 1 -- velo-lab run multicast   those between nodes, S1 and S2
-  velo-lab run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
-  velo-lab report results/lab  collects all that was run into results/lab/report.html
+  velo-measure papers list                names the experiments
+  velo-measure papers run goal            those on schedules, E1 to E5
+  contrib/nodes run -n 8 --slots 1 -- velo-measure papers run multicast   those between nodes, S1 and S2
+  velo-measure papers run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
+  velo-measure papers report results/lab  collects all that was run into results/lab/report.html
 
-velo-lab COMMAND --help shows the options of a command.
+velo-measure papers COMMAND --help shows the options of a command.
 
 Exit status: 0, 1 when a run failed or hung (or nothing could be run), 2 for a wrong command line or a missing
 program, 130 when interrupted. A statement that is not shown here is a result, not a failure."""
 
 
 def parse_options(arguments):
-    parser = command.parser("velo-lab", _DESCRIPTION, _EPILOG)
+    parser = command.parser("velo-measure papers", _DESCRIPTION, _EPILOG)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="name the experiments, with sections and statements")
     run = commands.add_parser("run", help="run experiments", description=_DESCRIPTION)
@@ -39,7 +39,7 @@ def parse_options(arguments):
 
 
 def _add_run(run):
-    run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-lab list, goal, multicast, or all")
+    run.add_argument("names", nargs="+", type=_name, metavar="NAME", help="of velo-measure papers list, goal, multicast, or all")
     run.add_argument("--np", "--ranks", dest="ranks", type=positive, default=64, metavar="N", help="default 64; bandwidth and E1 to E5 have numbers of their own")
     run.add_argument("--quick", action="store_true", help="fewer sizes, one round, shorter measurements")
     run.add_argument("--policies", type=words, metavar="A,B,...", help="instead of those of the paper")
@@ -56,6 +56,8 @@ def _add_run(run):
     run.add_argument("--measure", "--patterns", "--phases", metavar="PATH",
                      help="velo-mpi-bench, for what IMB-MPI1 does not have (default: on PATH or beside this program)")
     run.add_argument("--goal", metavar="PATH", help="velo-goal (default: on PATH or beside this program)")
+    run.add_argument("--sim", metavar="PATH", help="velo-sim, of overview (default: on PATH or beside this program)")
+    run.add_argument("--npb", metavar="DIR", help="where lu.A.8 or lu.A.x and the like are, of nas (default: $NPB_BIN)")
     run.add_argument("--contestants", type=lambda text: choices(text, NAMES), default=list(NAMES), metavar="A,B,...",
                      help=f"of E1 to E5 (default: {', '.join(NAMES)}; what is not there is skipped by name)")
     run.add_argument("--processors", type=words, default=(), metavar="A,B",
@@ -63,6 +65,7 @@ def _add_run(run):
     run.add_argument("--bench", metavar="PATH", help="default: $IMB_MPI1, IMB-MPI1 on PATH, or velo-mpi-bench")
     run.add_argument("--mca", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                      help="a further MCA parameter; may be repeated")
+    run.add_argument("--no-plot", action="store_true", help="data and verdicts only; needs no matplotlib")
     run.add_argument("--output", type=Path, default=Path("results/lab"), metavar="DIR", help="default results/lab")
 
 

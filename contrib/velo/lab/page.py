@@ -7,8 +7,8 @@ import json
 import time
 from pathlib import Path
 
+from .. import machine
 from ..command import Trouble
-from ..versus import machine
 from . import output, simulated
 from .catalogue import BY_NAME
 from .experiment import FITTED, NOT_SHOWN, OPEN, PREDICTED, SHOWN
@@ -30,7 +30,7 @@ def write_report(directory, target, simulation=None):
     if simulation and not verdicts:
         raise NothingToReport(f"--simulated {simulation} holds no verdicts; velo-sim experiment NAME --output {simulation} makes them")
     if not found and not verdicts:
-        raise NothingToReport(f"{directory} holds no experiment; velo-lab run NAME --output {directory} makes one")
+        raise NothingToReport(f"{directory} holds no experiment; velo-measure papers run NAME --output {directory} makes one")
     order = list(BY_NAME)
     found.sort(key=lambda pair: order.index(pair[1]["name"]) if pair[1]["name"] in order else len(order))
     target.write_text(_document(found, simulated.section(verdicts)), encoding="utf-8")
@@ -41,7 +41,7 @@ def _load(path):
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["version"] != output.VERSION:
-            raise NothingToReport(f"{path} has version {document['version']}, this velo-lab reads {output.VERSION}")
+            raise NothingToReport(f"{path} has version {document['version']}, this velo-measure reads {output.VERSION}")
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise NothingToReport(f"{path} is damaged: {error!r}; run that experiment again") from error
     return document

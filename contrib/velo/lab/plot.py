@@ -58,7 +58,7 @@ def _draw(axis, panel, results):
 
 
 def _style(series, policy, number):
-    """Policies look as in velo-compare; what is no plain policy takes the next colour."""
+    """Policies look as in velo-measure policies; what is no plain policy takes the next colour."""
     if series == policy:
         return style_of(policy, number)
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": "--"}

@@ -2,17 +2,17 @@
 
 import json
 import os
+import re
 import statistics
 from dataclasses import dataclass
+from pathlib import Path
 
 from .. import imb_output, measuring, rounds
 from ..counters import ReportError, counters_of, find_report
 from ..process import mca_words
 from ..trace import phases
-from .measurement import Outcome
+from .measurement import BENCH, PROGRAM, SIMULATED, Outcome
 
-# The measuring program, whose first word is its mode, a benchmark like the IMB's, and velo-goal with its subcommands.
-MEASURE, BENCH, GOAL = "measure", "bench", "goal"
 POINTS, PHASES, CALLS, OVERLAP = "points", "phases", "calls", "overlap"
 RUN, ONE_SCHEDULE = "run", "measure"
 
@@ -23,6 +23,7 @@ class Tools:
     measure: str
     bench: str
     goal: str = ""
+    sim: str = ""
 
 
 class Runner(rounds.Runner):
@@ -34,9 +35,22 @@ class Runner(rounds.Runner):
 
     def execute(self, run):
         workload, point = run.case, run.setup
+        outcome = Outcome(workload, point, run.round)
         if point.launch:
-            return self._carry_out(self._launch(workload, point.launch), Outcome(workload, point, run.round), _read_launched)
-        return self._carry_out(self._mpirun(workload, point) + self._program(workload), Outcome(workload, point, run.round), _read)
+            return self._carry_out(self._launch(workload, point.launch), outcome, _read_launched)
+        if workload.program == SIMULATED:
+            return self._carry_out([self._tools.sim, *workload.words, "--output", self._directory.name], outcome, self._read_simulated,
+                                   workload.patience)
+        return self._carry_out(self._mpirun(workload, point) + self._program(workload), outcome, _read, workload.patience)
+
+    def _read_simulated(self, _finished, outcome):
+        """What an experiment has measured with one seed, as counters."""
+        found = next(Path(self._directory.name).glob("*-metrics.json"), None)
+        if found is None:
+            return "velo-sim wrote no metrics"
+        outcome.counters = {name: values[0] for name, values in json.loads(found.read_text(encoding="utf-8")).items()}
+        outcome.time_usec = 1e6 * outcome.seconds
+        return None
 
     def _mpirun(self, workload, point):
         pinned = workload.pinned and workload.ranks <= len(os.sched_getaffinity(0))
@@ -55,13 +69,14 @@ class Runner(rounds.Runner):
         return contestant.command(workload.ranks, [*words, *launch.words])
 
     def _program(self, workload):
-        program = [getattr(self._tools, workload.program), *workload.words]
+        program = [] if workload.program == PROGRAM else [getattr(self._tools, workload.program)]
+        program += workload.words
         return program + (self._lengths(workload.size_bytes) if workload.program == BENCH else [])
 
 
 def _read(finished, outcome):
     workload = outcome.workload
-    reader = _read_bench if workload.program == BENCH else _READERS[workload.words[0]]
+    reader = {BENCH: _read_bench, PROGRAM: _read_nas}.get(workload.program) or _READERS[workload.words[0]]
     return reader(finished.stdout, outcome) or _read_counters(finished.stdout + finished.stderr, outcome)
 
 
@@ -126,6 +141,13 @@ def _read_bench(stdout, outcome):
     return failure
 
 
+def _read_nas(stdout, outcome):
+    if not (seconds := re.search(r"^ *Time in seconds += +(\S+)", stdout, re.MULTILINE)):
+        return "no time in the output"
+    outcome.time_usec = 1e6 * float(seconds[1])
+    return None if re.search(r"^ *Verification += +SUCCESSFUL", stdout, re.MULTILINE) else "its own check of the results failed"
+
+
 _READERS = {POINTS: _read_points, PHASES: _read_phases}
 _LAUNCHED = {POINTS: _read_points, CALLS: _read_points, OVERLAP: _read_overlap, RUN: _read_run, ONE_SCHEDULE: _read_points}
 
@@ -137,7 +159,7 @@ def _read_counters(text, outcome):
         return str(error)
     if report is None:
         return "no VELO-REPORT line: does Open MPI use the plugin?"
-    # Counters that are newer than velo-compare's list are kept as they are.
+    # Counters that are newer than the list of velo-measure policies are kept as they are.
     total = {name: value for name, value in report["total"].items() if isinstance(value, (int, float))}
     outcome.counters = total | counters_of(report)
     if outcome.messages and "messages_delayed" in total:

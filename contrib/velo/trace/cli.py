@@ -14,7 +14,7 @@ from .series import default_groups, parse_groups
 _EPILOG = """examples:
   mkdir traces
                         for one file of each process
-  mpirun --mca btl velo --mca btl_velo_trace traces -np 16 velo-phases > phases.txt
+  mpirun --oversubscribe --mca pml ob1 --mca btl velo --mca btl_velo_trace traces -np 16 velo-mpi-bench phases > phases.txt
                         any program will do; this one says when its pattern changes
   velo-trace info traces
                         the processes, and how many records of each kind
@@ -61,7 +61,7 @@ def _parser():
     plot.add_argument("--rank", type=int, default=0, help="whose credits (default 0)")
     plot.add_argument("--groups", metavar="RANGES",
                       help="groups of ranks, such as 0-15,16-31,32-63 (default: first quarter, second quarter, second half)")
-    plot.add_argument("--phases", metavar="FILE", help="what velo-phases printed: draw over executions and mark the phases")
+    plot.add_argument("--phases", metavar="FILE", help="what velo-mpi-bench phases printed: draw over executions and mark the phases")
     plot.add_argument("--of", choices=["credits", "held", "quota"], default="credits",
                       help="credits: packets that the rank may send to the others (default); held: credits of the others for the "
                            "rank's own mailbox; quota: what the others intend for the rank in the long run (needs their traces)")

@@ -1,4 +1,4 @@
-"""What velo-phases prints: when each phase of the program began and ended."""
+"""What velo-mpi-bench phases prints: when each phase of the program began and ended."""
 
 import dataclasses
 import re
@@ -37,7 +37,7 @@ def parse(text):
 
 
 def read_phases(path):
-    """The phases in the output of velo-phases."""
+    """The phases in the output of velo-mpi-bench phases."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -46,4 +46,4 @@ def read_phases(path):
     if phases := parse(text).phases:
         return phases
     raise TraceError(f"{path}: has no line of the form \"phase 0 ranks 8 executions 100 begin_ns 1 end_ns 2 slowest_us 3.0 "
-                     "defects 0\"; give what velo-phases printed")
+                     "defects 0\"; give what velo-mpi-bench phases printed")

@@ -1,1 +1,1 @@
-"""velo-versus: Velo and the other ways to run MPI inside a node, side by side."""
+"""velo-measure transports: Velo and the other ways to run MPI inside a node, side by side."""

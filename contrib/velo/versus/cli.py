@@ -1,4 +1,4 @@
-"""velo-versus from the command line to its files."""
+"""velo-measure transports from the command line to its files."""
 
 import os
 import sys
@@ -6,18 +6,18 @@ import tempfile
 from datetime import datetime
 from types import SimpleNamespace
 
-from .. import command
+from .. import command, machine
 from ..command import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Trouble
 from ..measuring import Compiler
 from ..process import shell_line
 from ..processors import cores
 from ..programs import NotFound, plotter
-from . import contestants, machine, memory, patterns, regret, report, speed
+from . import contestants, memory, patterns, regret, report, speed
 from .options import parse_options
 
 
 def main(arguments):
-    return command.run("velo-versus", _run, parse_options(arguments))
+    return command.run("velo-measure transports", _run, parse_options(arguments))
 
 
 def _run(options):
@@ -27,7 +27,7 @@ def _run(options):
         print(_list_text(found, missing, options.ranks[0]))
         return EXIT_OK
     if not found or found[0].name != "velo":
-        print(f"velo-versus: {report.missing_text(missing)}", file=sys.stderr)
+        print(f"velo-measure transports: {report.missing_text(missing)}", file=sys.stderr)
         return EXIT_USAGE
     if options.regret:
         found[1:1] = [each for each in regret.fixed(open_mpi) if isinstance(each, contestants.Contestant)]
@@ -38,7 +38,7 @@ def _run(options):
     options.output.mkdir(parents=True, exist_ok=True)
     if not os.access(options.output, os.W_OK):
         raise Trouble(f"--output: {options.output} cannot be written to")
-    with tempfile.TemporaryDirectory(prefix="velo-versus-") as directory:
+    with tempfile.TemporaryDirectory(prefix="velo-transports-") as directory:
         how = SimpleNamespace(compiler=Compiler(directory), point_ms=options.point_ms, window=options.window,
                               timeout=options.timeout)
         taking_part = speed.try_out(found, missing, options.ranks[0], how)
@@ -89,9 +89,7 @@ def _head(options, taking_part, open_mpi):
 
 
 def _head_text(head, taking_part, crowded):
-    lines = [machine.line(head["machine"]), f"{head['date']}" + (f", Velo's tree at {head['commit']}" if head["commit"] else "")]
-    if head["machine"]["load"] > 0.5:
-        lines.append(f"The machine was not idle (load {head['machine']['load']}): measured under load.")
+    lines = [machine.text(head["machine"]), f"{head['date']}" + (f", Velo's tree at {head['commit']}" if head["commit"] else "")]
     for contestant, record in zip(taking_part.found, head["contestants"]):
         version = f", component {head['velo']}" if contestant.is_velo and head["velo"] else ""
         remark = f" [{contestant.remark}]" if crowded and contestant.remark else ""
@@ -111,7 +109,7 @@ def _memory(options, taking_part, how, head):
     text = "\n\n".join(part for part in parts + [memory.formulas_text(uses)] + failures if part)
     print(text)
     memory.write_files(options.output, text, head, uses)
-    print(f"\nwrote {options.output}/velo-versus-memory.txt, .csv and .json", file=sys.stderr)
+    print(f"\nwrote {options.output}/memory.txt, .csv and .json", file=sys.stderr)
     return EXIT_FAILED if any(use.failure and use.contestant.is_velo for use in uses) else EXIT_OK
 
 
@@ -121,7 +119,7 @@ def _regret(options, taking_part, how, head):
              regret.text(points, taking_part.found, failures)]
     text = "\n\n".join(parts + ([] if complete else ["INTERRUPTED: not all runs took place."]))
     print(text)
-    path = options.output / "velo-versus-regret"
+    path = options.output / "regret"
     path.with_suffix(".txt").write_text(text + "\n", encoding="utf-8")
     regret.write_json(path.with_suffix(".json"), head | {"complete": complete}, points)
     print(f"\nwrote {path}.txt and .json", file=sys.stderr)
@@ -137,7 +135,7 @@ def _speed(options, cases, taking_part, how, head, write_plot):
     if not complete:
         text += "\n\nINTERRUPTED: not all runs took place."
     print(text)
-    path = options.output / "velo-versus"
+    path = options.output / "transports"
     path.with_suffix(".txt").write_text(text + "\n", encoding="utf-8")
     report.write_csv(path.with_suffix(".csv"), tables.lines, taking_part.found)
     report.write_json(path.with_suffix(".json"), head | {"complete": complete}, tables.lines, tables.classes, results)

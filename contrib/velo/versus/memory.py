@@ -101,16 +101,16 @@ def _line(few, many, when):
 
 
 def write_files(output, text, head, uses):
-    (output / "velo-versus-memory.txt").write_text(text + "\n", encoding="utf-8")
+    (output / "memory.txt").write_text(text + "\n", encoding="utf-8")
     keys = [(when, kind) for when in _WHEN for kind in ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")]
-    with open(output / "velo-versus-memory.csv", "w", newline="", encoding="utf-8") as file:
+    with open(output / "memory.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["contestant", "ranks"] + [f"{when}_{kind.lower()}_bytes" for when, kind in keys] + ["failure"])
         for use in uses:
             values = ["" if use.failure else use.bytes_of(kind, when=when) for when, kind in keys]
             writer.writerow([use.contestant.name, use.ranks] + values + [use.failure or ""])
     document = head | {"version": 1, "uses": [_record(use) for use in uses]}
-    (output / "velo-versus-memory.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (output / "memory.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def _record(use):

@@ -25,7 +25,7 @@ a missing program, 130 when interrupted."""
 
 
 def parse_options(arguments):
-    parser = command.parser("velo-versus", _DESCRIPTION, _EPILOG)
+    parser = command.parser("velo-measure transports", _DESCRIPTION, _EPILOG)
     _add_who(parser)
     _add_what(parser)
     _add_how(parser)

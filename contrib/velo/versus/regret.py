@@ -1,4 +1,4 @@
-"""velo-versus --regret: Velo's default beside each fixed way of its own, and beside the others, as common benchmarks measure."""
+"""velo-measure transports --regret: Velo's default beside each fixed way of its own, and beside the others, as common benchmarks measure."""
 
 import json
 import re
@@ -59,6 +59,12 @@ class Point:
         return None if best is None or self.median(name) is None else self.median(name) / best
 
 
+    def stands_out(self, name, others, most):
+        """More than `most` times the best of the others in the fastest round, too: noise is no regret."""
+        ratio = self.ratio(name, others)
+        return ratio is not None and ratio * min(self.times[name]) / self.median(name) > most
+
+
 def benches():
     found = [Bench(name, (), False) for name in _OWN]
     found += [Bench(name, (path, "-m", f"{_SMALLEST}:{_LARGEST}"), True) for name in _OSU if (path := shutil.which(name))]
@@ -91,7 +97,7 @@ def measure(contestants, rounds, compiler, timeout):
         complete = True
         progress.finish()
     except KeyboardInterrupt:
-        progress.message("velo-versus: interrupted")
+        progress.message("velo-measure transports: interrupted")
     return list(points.values()), failures, complete
 
 
@@ -110,11 +116,13 @@ def text(points, contestants, failures):
             cells.append("" if ratio is None else f"{ratio:.2f}")
         rows.append(cells)
     parts = [grid_text(["pattern", "bytes", *names, "regret", "lead"], rows, "<" + ">" * (len(names) + 3), [row[0] for row in rows])]
-    for kind, meaning, most, mean in (("regret", "the default / the best fixed way", REGRET_GOAL, REGRET_MEAN_GOAL),
-                                      ("lead", "the default / the best of the others", LEAD_GOAL, LEAD_MEAN_GOAL)):
+    for kind, whom, meaning, most, mean in (("regret", ["velo", *own], "the default / the best fixed way", REGRET_GOAL, REGRET_MEAN_GOAL),
+                                            ("lead", others, "the default / the best of the others", LEAD_GOAL, LEAD_MEAN_GOAL)):
         if ratios[kind]:
+            out = [f"{point.bench} {point.size}" for point in points if point.stands_out("velo", whom, most)]
             parts.append(f"{kind} ({meaning}): mean {statistics.geometric_mean(ratios[kind]):.3f} (goal {mean}), worst {max(ratios[kind]):.2f}, "
-                         f"above {most:.2f} at {sum(ratio > most for ratio in ratios[kind])} of {len(ratios[kind])} points")
+                         f"above {most:.2f} at {sum(ratio > most for ratio in ratios[kind])} of {len(ratios[kind])} points, in the fastest round, too, "
+                         f"at {len(out)}" + (f": {', '.join(out)}" if out else ""))
     parts += [f"FAILED: {name}, {bench}: {failure}" for (name, bench), failure in failures.items()]
     return "\n\n".join(parts)
 

@@ -5,6 +5,7 @@ import json
 import statistics
 from collections import Counter, defaultdict
 
+from .. import machine
 from ..grid import grid_text
 
 from . import distance as distances
@@ -12,8 +13,6 @@ from .patterns import size_text
 from .summary import noise, parts
 
 _LONG_FAILURE_LINES = 6
-# The blocks of an idle machine lie a few percent apart.
-_BUSY_PERCENT = 25
 
 
 def classes_text(rows, velo):
@@ -121,9 +120,7 @@ def noise_text(lines, rounds):
     spreads = noise(lines)
     listed = ", ".join(f"{name} {value:.0f} %" for name, value in spreads.items())
     text = f"Noise, how far the blocks of a point at one distance lie apart (median over all points): {listed}"
-    if max(spreads.values(), default=0) <= _BUSY_PERCENT:
-        return text
-    return text + "\nThat is too much for ratios to mean anything: repeat the series on an idle machine."
+    return "\n".join(filter(None, [text, machine.noise_text(max(spreads.values(), default=0))]))
 
 
 def missing_text(missing):

@@ -4,14 +4,13 @@ import sys
 from dataclasses import dataclass
 
 from ..measuring import CompileError
-from ..progress import Progress
-from ..rounds import Run, interleaved, perform
+from ..rounds import Run, interleaved, perform_all
 from . import report, runner, summary
 from .contestants import Missing
 from .patterns import BY_NAME, Case
 
 _TRIAL_SIZE = 8
-_HINT = ("velo-versus: Velo failed, so nothing else was started. Does Open MPI find the plugin? Try: ompi_info --param btl "
+_HINT = ("velo-measure transports: Velo failed, so nothing else was started. Does Open MPI find the plugin? Try: ompi_info --param btl "
          "velo --level 9")
 
 
@@ -37,13 +36,14 @@ def try_out(found, missing, ranks, how):
     taking_part = TakingPart([], list(missing), {})
     case = Case(ranks, BY_NAME["pingpong"], (_TRIAL_SIZE,))
     for contestant in found:
+        print(f"velo-measure transports: {contestant.name} is built and tried", file=sys.stderr, flush=True)
         library, reason = _trial(contestant, case, how)
         if reason is None:
             taking_part.found.append(contestant)
             taking_part.libraries[contestant.name] = library
             continue
         taking_part.missing.append(Missing(contestant.name, reason))
-        print(f"velo-versus: {contestant.name} does not take part: {reason}", file=sys.stderr)
+        print(f"velo-measure transports: {contestant.name} does not take part: {reason}", file=sys.stderr)
         if contestant.name == "velo":
             print(_HINT, file=sys.stderr)
             break
@@ -60,18 +60,10 @@ def _trial(contestant, case, how):
 
 def run_all(cases, contestants, rounds, how):
     """The results, and whether all runs took place: an interrupt keeps what there is."""
-    results = []
     runs = [run for run in interleaved(cases, contestants, rounds) if run.case.suits(run.setup)]
-    progress = Progress(len(runs))
-    try:
-        results.extend(perform(runs, lambda run: runner.execute(run, how),
-                               lambda run: f"{run.setup.name}, {run.case.title()}, round {run.round + 1}",
-                               lambda failed: f"velo-versus: {report.failure_text(failed)}", progress))
-    except KeyboardInterrupt:
-        progress.message(f"velo-versus: interrupted after {len(results)} runs")
-        return results, False
-    progress.finish()
-    return results, True
+    return perform_all("velo-measure transports", runs, lambda run: runner.execute(run, how),
+                       lambda run: f"{run.setup.name}, {run.case.title()}, round {run.round + 1}",
+                       lambda failed: f"velo-measure transports: {report.failure_text(failed)}")
 
 
 def tables(results, cases, contestants, min_blocks):

@@ -28,6 +28,9 @@ def parser():
                         help="mutations with this in their name or file; may be repeated")
     parsed.add_argument("-j", "--jobs", type=positive, default=os.cpu_count(), metavar="N",
                         help="so many mutations at a time, each in a copy of its own (default: as many as processors)")
+    parsed.add_argument("--outcome", type=pathlib.Path, metavar="FILE",
+                        help="a line for each mutation is added to FILE as it is found; those that FILE has are not tried again "
+                             "(test/prove/mutations.outcome is the tree's: every mutation must be caught in it)")
     parsed.add_argument("--scratch", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()),
                         help="where the copies go, 0.3 GB for each (default: the system's directory for temporary files)")
     return parsed
@@ -36,6 +39,22 @@ def parser():
 def _list(mutations):
     for mutation in mutations:
         print(f"{mutation.file}: {mutation.name}\n    " + (f"equivalent: {mutation.equivalent}" if mutation.equivalent else f"{mutation.test}"))
+
+
+def line(mutation, outcome, detail):
+    """What a file of outcomes says."""
+    return f"{outcome}: {mutation.file}: {mutation.name}: {mutation.test or 'no test'}: {detail}"
+
+
+def known(path, mutations):
+    """By name, outcome and detail of those mutations that the file has with the test of today."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    found = {}
+    for mutation in mutations:
+        words = f": {mutation.file}: {mutation.name}: {mutation.test or 'no test'}: "
+        for outcome, _, detail in (each.partition(words) for each in lines if words in each):
+            found[mutation.name] = outcome, detail
+    return found
 
 
 def _base(root, scratch, mutations, jobs):
@@ -105,21 +124,28 @@ def _mutate(mutations, arguments):
         _list(mutations)
         return 0
     started = time.monotonic()
+    found = known(arguments.outcome, mutations)
     scratch = workshop.scratch_directory(arguments.scratch)
 
     def report(mutation, outcome, detail):
-        print(f"{outcome}: {mutation.file}: {mutation.name}: {detail}", file=sys.stderr, flush=True)
+        found[mutation.name] = outcome, detail
+        print(line(mutation, outcome, detail), file=sys.stderr, flush=True)
+        if arguments.outcome:
+            with open(arguments.outcome, "a") as kept:
+                print(line(mutation, outcome, detail), file=kept)
 
     try:
-        outcomes = examine(ROOT, mutations, arguments.jobs, scratch, report)
+        remaining = [mutation for mutation in mutations if mutation.name not in found]
+        if remaining:
+            examine(ROOT, remaining, arguments.jobs, scratch, report)
     except workshop.WorkshopError as error:
         print(f"mutate: {error}", file=sys.stderr)
         return 1
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     width = max(len(mutation.name) for mutation in mutations)
-    for mutation, (outcome, detail) in zip(mutations, outcomes):
-        print(f"{mutation.name:{width}}  {outcome:10}  {detail}")
-    text, status = summary(outcomes, time.monotonic() - started)
+    for mutation in mutations:
+        print(f"{mutation.name:{width}}  {found[mutation.name][0]:10}  {found[mutation.name][1]}")
+    text, status = summary([found[mutation.name] for mutation in mutations], time.monotonic() - started)
     print(text)
     return status

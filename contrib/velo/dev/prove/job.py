@@ -39,7 +39,7 @@ class Launcher:
 
     def __init__(self, build):
         build = build.resolve()
-        plugin = build / ".libs/mca_btl_velo.so"
+        plugin = build / "mca_btl_velo.so"
         if not plugin.exists():
             raise NotFound(f"{plugin} is not there: build Velo in {build}, or name another directory with --build")
         self.bench = build / "contrib/benchmark/velo-mpi-bench"

@@ -1,18 +1,20 @@
-"""Liu & Panda, section 6.2.2: windows of messages against pre-posted buffers."""
+"""Liu & Panda, section 6.2: latency, and windows of messages against pre-posted buffers."""
 
 import statistics
 
 from ... import policies
 from .. import building
 from ..experiment import FITTED, PREDICTED, Experiment, Panel
-from ..judging import because, verdict
-from ..measurement import Point, Workload
-from ..runner import MEASURE, POINTS
+from ..judging import because, too_noisy, verdict
+from ..measurement import MEASURE, Point, Workload
+from ..runner import POINTS
 
 _RANKS = 2
 _WINDOWS, _QUICK_WINDOWS = (1, 2, 4, 8, 10, 16, 32, 64, 100), (1, 10, 32, 100)
 # (bytes, buffers) of figures 3 and 4, 5 and 6, 7 and 8; the last one is section 6.3.2's extreme.
 _CASES = ((4, 100), (4, 10), (32768, 10), (4, 1))
+# Of figure 2, where each message is answered and buffers suffice.
+_LATENCY, _LATENCY_BUFFERS = "ping-pong", 100
 _DEFAULT = ("rnr", "mvapich_static", "mvapich_dynamic", "static", "dynamic")
 _SIMILAR = 1.25
 
@@ -25,7 +27,13 @@ def _plan(context):
     chosen, skipped = building.chosen_policies(context, _DEFAULT)
     if any(policy in chosen for policy in ("rnr", "mvapich_static", "mvapich_dynamic")):
         context.plugin.require("preposted_buffers")
-    points_of, panels = {}, []
+    points_of = {}
+    panels = [Panel(f"{_LATENCY}, {_LATENCY_BUFFERS} buffers", _LATENCY, "time_usec", "us, one way", "bytes")]
+    for size in context.choose((4, 16, 64, 256, 1024, 4096), (4, 1024)):
+        words = (POINTS, "PingPong", "--bytes", str(size), "--seconds", f"{context.seconds:g}")
+        workload = Workload(f"{_LATENCY} {size}", MEASURE, words, _RANKS, size_bytes=size, pinned=True)
+        points_of[workload] = [building.reference(context, building.in_packets(context), slots=4096, x=size)] + [
+            _point(context, policy, _LATENCY_BUFFERS, size) for policy in chosen]
     for size, buffers in _CASES:
         for kind in ("blocking", "nonblocking"):
             name = _name(size, buffers, kind)
@@ -46,8 +54,8 @@ def _words(context, kind, size, window):
             "--repetitions", "100000")
 
 
-def _point(context, policy, buffers, window):
-    return Point(policy, policy, window, policies.mca((*policies.with_buffers(policy, buffers, _RANKS), *building.in_packets(context))))
+def _point(context, policy, buffers, x):
+    return Point(policy, policy, x, policies.mca((*policies.with_buffers(policy, buffers, _RANKS), *building.in_packets(context))))
 
 
 def _bandwidths(results, name, policy, windows):
@@ -85,6 +93,7 @@ def _judge(results, context):
     missing = ", ".join(context.plugin.missing_policies(_SCHEMES))
     note = f"not all of the paper's schemes are there: {missing} missing" if missing else ""
     return [
+        _judge_latency(results, note),
         _judged("With 100 buffers, more than a window, all schemes perform alike (figures 3, 4).", enough, _alike, note, FITTED),
         _judged("With 10 buffers and larger windows the user-level dynamic scheme is best and the user-level static one "
                 "worst (figures 5, 6).", scarce,
@@ -105,6 +114,19 @@ def _judged(statement, found, holds, note, kind=PREDICTED):
     return verdict(statement, all(map(holds, of_paper)) if measured else None, because(_text(found), note), kind)
 
 
+def _judge_latency(results, note):
+    found = {}
+    for line in results.lines:
+        if line.workload.startswith(_LATENCY + " ") and not line.is_reference and line.time_usec:
+            found.setdefault(line.workload.removeprefix(_LATENCY + " "), {})[line.policy] = line.time_usec
+    of_paper = _of_paper(found)
+    noisy = too_noisy(results, *(f"{_LATENCY} {size}" for size in found))
+    shown = all(map(_alike, of_paper)) if of_paper and len(of_paper) == len(found) and not noisy else None
+    text = "; ".join(f"{size} bytes: " + ", ".join(f"{policy} {usec:.3g}" for policy, usec in values.items()) + " us" for size, values in found.items())
+    return verdict("In ping-pong the three schemes perform alike: credits travel with the messages (figure 2).", shown,
+                   because(text or "not measured", note, noisy), FITTED)
+
+
 def _judge_overlap(large):
     pairs = [(large["blocking"][p], value) for p, value in large["nonblocking"].items() if p in large["blocking"]]
     shown = all(free > blocked for blocked, free in pairs) if pairs else None
@@ -113,7 +135,7 @@ def _judge_overlap(large):
 
 
 EXPERIMENT = Experiment(
-    "bandwidth", "Windows of messages and pre-posted buffers", "Liu & Panda, section 6.2.2, figures 3 to 8",
+    "bandwidth", "Windows of messages and pre-posted buffers", "Liu & Panda, section 6.2, figures 2 to 8",
     "As long as buffers suffice all schemes perform alike; when the window exceeds the buffers, the user-level dynamic scheme is "
     "best and the user-level static one worst. Here a buffer is a packet of 64 bytes. The policies of Velo itself have as many "
     "data slots.",

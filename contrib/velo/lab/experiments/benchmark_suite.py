@@ -3,12 +3,11 @@
 import statistics
 
 from ...compare.plan import QUICK_SUITE, SUITE
-from ...plotting import style_of, use_overhead_scale
 from .. import building
 from ..experiment import FITTED, Experiment, Panel
 from ..judging import because, numbers, settles_at, too_noisy, verdict
-from ..measurement import Workload
-from ..runner import MEASURE, POINTS
+from ..measurement import MEASURE, Workload
+from ..runner import POINTS
 
 # Named in section 7.4.1 as abnormal and left out of the average (figure 7.12).
 ABNORMAL = ("Scatterv", "Reduce_scatter", "Gatherv")
@@ -84,6 +83,7 @@ def _judge_smallest(static, dynamic, noisy, context):
 
 
 def _draw_average(panel, results):
+    from ...plotting import style_of, use_overhead_scale
     for number, (series, curve) in enumerate(averages(results).items()):
         panel.plot(list(curve), list(curve.values()), label=series, markersize=4, linewidth=1.3, **style_of(series, number))
     use_overhead_scale(panel)
@@ -142,7 +142,7 @@ def _judge_roots(results, context):
 
 
 ROOTS = Experiment(
-    "7.4.1", "Scatterv whose root changes more slowly", "thesis, section 7.4.1, figures 7.9 and 7.10",
+    "7.4.1", "Scatterv whose root changes more slowly", "thesis, section 7.4.1, figure 7.10",
     "A pattern that changes at every call is hard for any flow control; when the root of Scatterv stays for some repetitions, "
     "the dynamic one adapts and comes close to the reference.",
     _plan_roots, _judge_roots)

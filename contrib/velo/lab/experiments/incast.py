@@ -3,8 +3,8 @@
 from .. import building
 from ..experiment import Experiment, Panel
 from ..judging import because, verdict
-from ..measurement import Workload
-from ..runner import MEASURE, POINTS
+from ..measurement import MEASURE, Workload
+from ..runner import POINTS
 
 _WINDOW = 16
 

@@ -11,6 +11,9 @@ _STATIC_SLOTS = 55
 # A size below it is next to it from here on: only such a one tells it from a smaller limit.
 _NEXT_TO_IT = 50
 _DELAYED = "delayed_of_pattern_percent"
+_COUNTED_RANKS = 16
+# What delays many, and a few: all of the messages but for chance, and as good as none.
+_NEARLY_ALL_PERCENT, _A_FEW_PERCENT = 90.0, 10.0
 # A sender that is delayed more often than that stalls in every second message.
 _HALF_PERCENT = 50.0
 
@@ -24,6 +27,43 @@ def _name(context, active):
     return f"{context.ranks // active}x{active}"
 
 
+def _counted_name(active, groups=1):
+    return f"counted, {groups} x {active} of {_COUNTED_RANKS}"
+
+
+def _counted_slots(active):
+    """What all ranks need, and the part of it that this part of the ranks is to need: half of it for a half."""
+    return sorted({64, 32, 64 * active // _COUNTED_RANKS})
+
+
+def _counted_points(context, chosen, fixed):
+    """Delayed messages do not depend on the scheduler. A part of the ranks alone, and as many groups as there is room for."""
+    points_of = {}
+    for active in (_COUNTED_RANKS, _COUNTED_RANKS // 2, _COUNTED_RANKS // 4):
+        for groups in dict.fromkeys((1, _COUNTED_RANKS // active)):
+            workload = building.counted(context, _counted_name(active, groups), _COUNTED_RANKS, active, groups)
+            points_of[workload] = [building.point(context, policy, count, fixed, ranks=_COUNTED_RANKS)
+                                   for policy in chosen for count in _counted_slots(active)]
+    return points_of
+
+
+def _delayed_with(results, policy, active, groups, slots):
+    return results.curve(_counted_name(active, groups), policy, _DELAYED).get(slots)
+
+
+def _judge_counted(results, policy, statement, holds, groups_of):
+    """`holds` of the delayed messages in %, of all ranks with half of the slots and of the parts with their part of them."""
+    parts = (_COUNTED_RANKS // 2, _COUNTED_RANKS // 4)
+    of_all = _delayed_with(results, policy, _COUNTED_RANKS, 1, 32)
+    of_parts = [_delayed_with(results, policy, active, groups_of(active), 64 * active // _COUNTED_RANKS) for active in parts]
+    if None in (of_all, *of_parts):
+        return verdict(statement, None, "not measured.")
+    text = [f"{groups_of(active)} x {active} with {64 * active // _COUNTED_RANKS} slots: {share:.1f} %"
+            for active, share in zip(parts, of_parts)]
+    return verdict(statement, holds(of_all, of_parts),
+                   because(f"delayed of {_COUNTED_RANKS} ranks with 32 slots: {of_all:.1f} %", *text))
+
+
 def _plan_for(default_policy):
     def plan(context):
         chosen, skipped = building.chosen_policies(context, (default_policy,))
@@ -35,7 +75,9 @@ def _plan_for(default_policy):
         panels = [Panel(f"{w.name}: alltoall among {w.words[4]} of {w.ranks}", w.name, "overhead_percent", "overhead %",
                         overhead_scale=True) for w in workloads]
         panels += [Panel(f"{w.name}: delayed sends", w.name, _DELAYED, "% of the alltoall's messages") for w in workloads]
-        return building.plan({workload: points for workload in workloads}, panels, skipped)
+        counted = _counted_points(context, chosen, fixed)
+        panels += [Panel(f"{w.name}: delayed sends", w.name, _DELAYED, "% of the alltoall's messages") for w in counted]
+        return building.plan({workload: points for workload in workloads} | counted, panels, skipped)
     return plan
 
 
@@ -70,7 +112,10 @@ def _judge_static(results, context):
     noisy = _too_noisy(results, context)
     shown = None if noisy or limits.keys() != set(_active(context)) else _is_unacceptable_below(limits)
     return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
-            _judge_static_delays(results, context)]
+            _judge_static_delays(results, context),
+            _judge_counted(results, "static", "Nor do they where a half of the ranks has half of the slots, a quarter a quarter: as many "
+                           "messages are delayed as among all ranks (figure 5.9).",
+                           lambda of_all, of_parts: min(of_all, *of_parts) >= _NEARLY_ALL_PERCENT, lambda active: 1)]
 
 
 def _is_unacceptable_below(limits):
@@ -136,7 +181,15 @@ def _judge_dynamic(results, context):
     if len(limits) > 1 and context.ranks in limits and not noisy:
         shown = _is_proportional(limits, context.ranks)
     return [verdict(statement, shown, because(_limits_text(limits), noisy, "" if shown else context.crowded())),
-            _judge_dynamic_delays(results, context)]
+            _judge_dynamic_delays(results, context),
+            _judge_counted(results, "dynamic", "With half of the slots that all ranks need a half of them has few delayed messages, with a "
+                           "quarter of them a quarter (figure 6.5).", _few_of_parts, lambda active: 1),
+            _judge_counted(results, "dynamic", "So do two halves and four quarters that communicate at the same time, each among itself "
+                           "(Spanish paper).", _few_of_parts, lambda active: _COUNTED_RANKS // active)]
+
+
+def _few_of_parts(of_all, of_parts):
+    return max(of_parts) <= _A_FEW_PERCENT and of_all >= _NEARLY_ALL_PERCENT
 
 
 STATIC = Experiment(

@@ -8,8 +8,8 @@ from .. import building
 from ..contestants import MULTICAST, TREE
 from ..experiment import Experiment, Panel
 from ..judging import because, numbers, verdict
-from ..measurement import Launch, Point, Workload
-from ..runner import MEASURE, POINTS
+from ..measurement import MEASURE, Launch, Point, Workload
+from ..runner import POINTS
 
 KIB = 1024
 _SLIDES_GAIN = 112.0  # percent, throughput of co-roots with an acknowledgement for every 10th
@@ -21,7 +21,7 @@ def _found(context):
     try:
         nodes = len((pathlib.Path(os.environ["VELO_NODES"]) / "hostfile").read_text(encoding="utf-8").split("\n")) - 1
     except (KeyError, OSError):
-        raise Unavailable("it needs nodes: contrib/nodes run -n 8 --slots 1 -- velo-lab run multicast") from None
+        raise Unavailable("it needs nodes: contrib/nodes run -n 8 --slots 1 -- velo-measure papers run multicast") from None
     found, missing = context.network()
     if MULTICAST not in found or TREE not in found or nodes < 2:
         raise Unavailable("; ".join(missing) or "there is one node alone")

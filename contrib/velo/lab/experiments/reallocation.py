@@ -6,19 +6,20 @@ import shutil
 import statistics
 from pathlib import Path
 
-from ...plotting import style_of, use_overhead_scale
 from ...policies import mca
 from .. import building, trace
 from ..experiment import FITTED, Experiment
 from ..judging import because, verdict
-from ..measurement import Point, Workload
-from ..runner import MEASURE, PHASES
+from ..measurement import MEASURE, Point, Workload
+from ..runner import PHASES
 
 _SLOTS = 30
 _PARTS = (1, 4, 2, 1, 2, 4, 1)
 _TRACED = "dynamic, traced"
 # What counts as almost no overhead.
 _LITTLE_PERCENT = 10.0
+# Credits of two groups count as even if one has at most so many times those of the other.
+_EVEN = 1.5
 CREDITS = "credits.csv"
 _GROUP_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))
 
@@ -99,7 +100,7 @@ def _finish(results, context):
 
 
 def _judge(results, context):
-    return [_judge_credits(results, context), _judge_time(results, context)]
+    return [_judge_credits(results, context), _judge_last(results, context), _judge_time(results, context)]
 
 
 def _judge_credits(results, context):
@@ -119,6 +120,20 @@ def _judge_credits(results, context):
     text = "; ".join(f"{name}: " + ", ".join(f"{value:.0f}" for value in values) for name, values in means.items())
     return verdict(statement, grows and returns,
                    because(f"median credits at the end of each of the {len(active)} phases, {text}", _steals_text(results)))
+
+
+def _judge_last(results, context):
+    """The last phase is the first one again."""
+    statement = ("In the last phase, among all ranks again, those that were idle in between have their credits back: as many as those that "
+                 "never were (figure 7.4).")
+    points = credits_over_time(results, context)
+    means = _by_phase(points, results) if points else {}
+    if not means or any(values[-1] is None for values in means.values()):
+        return verdict(statement, None, "the trace has no credits at the end of the last phase.")
+    active, _, rest = (means[name][-1] for name in _three(means))
+    return verdict(statement, max(active, rest) <= _EVEN * min(active, rest),
+                   because(f"median credits at its end: always active {active:.0f}, in all phases of all ranks alone {rest:.0f}; up to "
+                           f"{_EVEN:g} times as many count as even"), FITTED)
 
 
 def _three(means):
@@ -188,6 +203,7 @@ def _draw(context):
 
 
 def _draw_phases(panel, results, context):
+    from ...plotting import style_of, use_overhead_scale
     names = [f"{i + 1}: {count}" for i, count in enumerate(phases(context.ranks))]
     for number, series in enumerate(_series(results)):
         values = _overheads(results, series)

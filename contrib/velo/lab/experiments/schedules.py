@@ -7,8 +7,8 @@ from .. import building
 from ..contestants import MPICH, SAME, VADER, VELO
 from ..experiment import FITTED, Experiment, Panel
 from ..judging import because, numbers, verdict
-from ..measurement import Launch, Point, Workload
-from ..runner import CALLS, GOAL, MEASURE, ONE_SCHEDULE, OVERLAP, POINTS, RUN
+from ..measurement import GOAL, MEASURE, Launch, Point, Workload
+from ..runner import CALLS, ONE_SCHEDULE, OVERLAP, POINTS, RUN
 
 KIB = 1024
 # Bounds of demands on Velo, and for words of the paper.
@@ -169,7 +169,7 @@ def _plan_collectives(context):
 
 
 def _forced(name, operation, algorithm):
-    return ((f"coll_velo_{operation}_algorithm", algorithm),) if name == VELO else ()
+    return (("coll_velo_choices", f"{operation}:{algorithm}"), ("coll_velo_boards", 0)) if name == VELO else ()
 
 
 def _judge_collectives(results, context):

@@ -12,7 +12,7 @@ from .. import command
 from ..command import Trouble
 from ..measuring import Compiler
 from ..process import attempt, shell_line
-from ..versus.contestants import Missing, OpenMpi, find_mpich
+from .contestants import Missing, OpenMpi, find_mpich
 
 HEADING = ("contestant", "phase", "seconds", "kib")
 
@@ -57,7 +57,7 @@ def plot(rows, options):
 
 
 def main(arguments):
-    parser = command.parser("velo-flood", __doc__)
+    parser = command.parser("velo-measure flood", __doc__)
     parser.add_argument("--messages", type=int, default=1_000_000, help="default: %(default)s")
     parser.add_argument("--bytes", type=int, default=1024, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=6,
@@ -69,7 +69,7 @@ def main(arguments):
     parser.add_argument("--from", dest="source", help="only plot this CSV")
     parser.add_argument("--mpirun", help="of Open MPI")
     parser.add_argument("--mpicc", help="of Open MPI")
-    return command.run("velo-flood", _run, parser.parse_args(arguments))
+    return command.run("velo-measure flood", _run, parser.parse_args(arguments))
 
 
 def _run(options):
@@ -78,11 +78,14 @@ def _run(options):
             rows = list(csv.reader(file))[1:]
     else:
         rows = []
-        with tempfile.TemporaryDirectory() as folder:
-            compiler = Compiler(folder)
+        with tempfile.TemporaryDirectory() as folder, open(options.csv, "w", newline="", encoding="ascii") as file:
+            compiler, writer = Compiler(folder), csv.writer(file)
+            writer.writerow(HEADING)
             for contestant in contestants(options):
+                print(f"{contestant.name}: at most {options.limit:.0f} s", file=sys.stderr, flush=True)
                 rows += measure(contestant, options, compiler)
-        with open(options.csv, "w", newline="", encoding="ascii") as file:
-            csv.writer(file).writerows([HEADING, *rows])
+                # What is there stays, whatever comes of the next one.
+                writer.writerows(row for row in rows if row[0] == contestant.name)
+                file.flush()
     plot(rows, options)
     return command.EXIT_OK

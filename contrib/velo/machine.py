@@ -6,10 +6,13 @@ import re
 import shutil
 from pathlib import Path
 
-from ..process import attempt, environment, run_limited
-from ..processors import cores
+from .process import attempt, environment, run_limited
+from .processors import cores
 
 _ASK_SECONDS = 10
+# The runs of an idle machine lie a few percent apart.
+_BUSY_PERCENT = 25
+_BUSY_LOAD = 0.5
 
 
 def describe():
@@ -22,6 +25,21 @@ def describe():
         "ucx": _ucx_version(),
         "load": round(os.getloadavg()[0], 2),
     }
+
+
+def text(machine):
+    """What stands above all that was measured on it."""
+    return "\n".join(filter(None, [line(machine), load_text(machine)]))
+
+
+def load_text(machine):
+    """Empty where nothing else ran."""
+    return f"The machine was not idle (load {machine['load']}): measured under load." if machine["load"] > _BUSY_LOAD else ""
+
+
+def noise_text(percent):
+    """What follows from how far the runs of a point lie apart; empty where times can be compared."""
+    return "That is too much for ratios to mean anything: repeat the series on an idle machine." if percent > _BUSY_PERCENT else ""
 
 
 def line(machine):
