@@ -74,7 +74,8 @@ class Tree:
     def simulator(self):
         return self.program("simulator", *self.policies(), (*self.sources("mca_btl_velo", "goal_sources"),
                                                             *self.sources("mca_btl_velo", "multicast_sources")),
-                            (*self.sources("contrib", "simulator_sources"), "test/sim/simulation_test.cc"))
+                            (*self.sources("contrib", "machine_sources"), *self.sources("contrib", "experiments_sources"),
+                             "test/sim/simulation_test.cc"))
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ SOURCE = pathlib.Path(os.environ.get("VELO_SOURCE_DIR") or pathlib.Path(__file__
 DEBIAN_HINT = "apt-get install libopenmpi-dev openmpi-bin"
 
 
-# What a configure finds out of compilers, the shell and libtool, which no test here changes: most of its time.
-SAME_EVERYWHERE = re.compile(r"^(?:lt_cv_|am_cv_|ac_cv_(?:build|host|objext|exeext|c_|cxx_|prog_(?:cc|cxx|make|ac_ct|EGREP|AWK)|path_(?:SED|GREP|EGREP|FGREP|lt_DD)))\w*=.*\n",
+# What a configure finds out of compilers and the shell, which no test here changes: most of its time.
+SAME_EVERYWHERE = re.compile(r"^(?:am_cv_|ac_cv_(?:build|host|objext|exeext|c_|cxx_|prog_(?:cc|cxx|make|ac_ct|EGREP|AWK)|path_(?:SED|GREP|EGREP|FGREP)))\w*=.*\n",
                              re.MULTILINE)
 
 

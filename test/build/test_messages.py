@@ -10,7 +10,7 @@ PLUGIN = [ROOT / "mca_btl_velo", *ROOT.glob("o*/mca/*/velo")]
 # Words that are for programmers, or for whoever asks for a report, a variable or a file of schedules to be read (docs/goal.md).
 ELSEWHERE = re.compile(r"/(report|threads/opal)/|_pvars\.c$|/goal/(text|binary|check|program)\.cc$|/wire/packet\.cc$")
 # Functions whose text is no message by itself: what a checked build found, what verbose 5 tells of a state.
-STATES = re.compile(r"(?<!on_)violation|describe$|describe_locality|dump|log_state|log_boards|help|component_register|mca_common_velo_register$")
+STATES = re.compile(r"(?<!on_)violation|describe$|describe_locality|process_array|dump|log_state|log_boards|help|component_register|mca_common_velo_register$")
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?P<text>(?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\]|\\.)*\'|\d[\w.\']*|\w+|[^\s\w]', re.DOTALL)
 # As clang-format lays out: the name of a function follows its type at the beginning of a line, in a class after four spaces.
 TYPE = r"(?:[\w:<>,&\[\]]+[ *]+)"

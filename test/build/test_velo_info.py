@@ -115,17 +115,11 @@ def test_it_prints_the_routes_of_this_machine_and_a_table_that_it_takes_again(tm
 
 
 @needs_plugin
-def test_a_calibration_of_another_machine_is_ignored_and_so_is_a_damaged_one(tmp_path):
-    file = tmp_path / "routes"
-    for text, why in (("velo routes 1\nprocessor Other family 1 model 2\nnear staged 1\nend\n", "it is of another processor"), ("nonsense", "it is damaged")):
-        file.write_text(text)
-        assert f'"{file}" is ignored: {why}, run velo-info --calibrate' in run("--routes", VELO_ROUTES_FILE=str(file)).stdout
-
-
-@needs_plugin
-def test_a_wrong_table_is_told_with_the_word():
-    finished = run("--routes", OMPI_MCA_btl_velo_routes="near stage 5")
-    assert finished.returncode != 0 and '"stage" is none of near, far' in finished.stderr
+def test_it_prints_the_routes_that_a_file_of_parameters_sets(tmp_path):
+    file = tmp_path / "mca-params.conf"
+    file.write_text("btl_velo_routes = reference never staged 0 both never\n")
+    shown = run("--routes", OMPI_MCA_mca_base_param_files=str(file)).stdout
+    assert "): btl_velo_routes\n" in shown and "reference never" in shown
 
 
 @needs_plugin
@@ -141,7 +135,9 @@ def test_for_people_it_says_the_same_in_lines():
     for line in answer["command_lines"]:
         assert f"  {line['line']} " in text
     for name, each in answer["mechanisms"].items():
-        assert f"  {name:14}{'yes' if each['works'] else 'no '}  {each['detail'].partition(':')[0]}" in text
+        # How fast the library copies is measured in each run.
+        detail = "" if name == "library copy" else each["detail"].partition(":")[0]
+        assert f"  {name:14}{'yes' if each['works'] else 'no '}  {detail}" in text
 
 
 @needs_plugin
@@ -294,7 +290,7 @@ def test_xpmem_works_where_its_library_says_so(stand_in, code, works, detail):
 @pytest.mark.parametrize("slow, works", [(1.9, True), (2.1, False)])
 def test_a_library_that_copies_slowly_to_some_addresses_is_found_out(stand_in, monkeypatch, slow, works):
     stand_in.plugin()
-    assert stand_in.told(status=0)["mechanisms"]["library copy"]["detail"].startswith(("as fast", "more than 2 times as slow"))
+    assert stand_in.told(status=0)["mechanisms"]["library copy"]["detail"].startswith(("equally fast", "more than 2 times slower"))
     monkeypatch.setattr(machine, "_copy_usec", lambda behind: {64: 1.0, 16: 1.0, 1: slow}[behind])
     copy = machine.mechanisms(installed.Installed())[-1]
     assert (copy.name, copy.works) == ("library copy", works)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of velo-compare, velo-versus and velo-mpi-bench.
+"""Fixtures of the tests of velo-measure policies, velo-measure transports and velo-mpi-bench.
 
 VELO_BUILD_DIR      build tree with velo-mpi-bench; unset: the tests build it
 VELO_COMPONENT_DIR  directory with the plugin under test
@@ -24,12 +24,12 @@ def capture():
 
 @pytest.fixture(scope="session")
 def velo_compare():
-    return CONTRIB / "compare" / "velo-compare"
+    return CONTRIB / "measure" / "velo-measure", "policies"
 
 
 @pytest.fixture(scope="session")
 def velo_versus():
-    return CONTRIB / "versus" / "velo-versus"
+    return CONTRIB / "measure" / "velo-measure", "transports"
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def print_section(benchmark, size, time_usec, defects):
 
 def print_report(policy, slots, mode):
     names = ("messages_sent messages_delayed data_packets credit_packets credits_in_packets piggybacked_credits "
-             "messages_by_reference outbox_full requests responses steals stolen_slots").split()
+             "messages_by_reference batches batched_messages outbox_full requests responses steals stolen_slots").split()
     total = {name: 0 for name in names} | {"messages_sent": 1000}
     if policy != "none":
         total |= {"messages_delayed": 800 // max(slots, 1), "credit_packets": 160 // max(slots, 1), "piggybacked_credits": 5}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -S
-"""Stands in for the mpirun of Open MPI under velo-versus: answers --version and prints what the measuring program would.
+"""Stands in for the mpirun of Open MPI under velo-measure transports: answers --version and prints what the measuring program would.
 
 Without an environment a message takes 10 us with btl velo, 8 us with mtl velo, 12 us with tcp, 20 us with vader, 40 us with pml ucx, 16 us with coll sm, 11 us without multicast, and 5 us with a
 parameter btl_velo_fast or the components of a directory older; FAKE_TIMES, a JSON object "contestant:pattern:bytes" to microseconds, changes that for some.
@@ -71,7 +71,7 @@ def run_program(words, ranks):
 
 
 def pattern_of(arguments):
-    """As velo-versus calls it."""
+    """As velo-measure transports calls it."""
     has = dict(zip(arguments[2::2], arguments[3::2]))
     return ("i" if has.get("--request") == "1" else "") + arguments[1] + ("-rotating" if has.get("--hold") == "1" else "")
 

@@ -89,11 +89,20 @@ def test_three_lines_say_what_there_is_to_see():
         [result(BCAST, REFERENCE, 10, {"mailbox_bytes_per_rank": 16384}), result(BCAST, STATIC, 12, counters),
          result(ALLTOALL, REFERENCE, 100), result(ALLTOALL, STATIC, 300)],
         [BCAST, ALLTOALL])
-    head, never, auto, memory = story.text(summary.averages(lines), CHOSEN, REFERENCE).splitlines()
+    head, never, auto, memory = story.text(summary.averages(lines), CHOSEN, REFERENCE, {}).splitlines()
     assert head.startswith("What you see with 8 slots per peer: overhead against none with 64 slots per peer, 2048 bytes")
     assert never.endswith(": static +110 % (Alltoall +200 %), 80 % delayed")
     assert auto.split()[0] == "auto" and auto.endswith("not measured")
     assert memory == "  for a mailbox of 2048 bytes per rank, where 64 slots take 16384"
+
+
+@pytest.mark.parametrize("spread, told", [
+    (5, "static +15 % (Bcast +20 %)"), (15, "static within the noise of 15 % (Bcast +20 %)"), (50, "static within the noise of 50 %")])
+def test_what_is_less_than_the_noise_is_no_finding(spread, told):
+    lines = lines_of([result(BCAST, REFERENCE, 10), result(BCAST, STATIC, 12), result(ALLTOALL, REFERENCE, 100), result(ALLTOALL, STATIC, 110)],
+                     [BCAST, ALLTOALL])
+    _, never, _, _ = story.text(summary.averages(lines), CHOSEN, REFERENCE, dict.fromkeys((BCAST, ALLTOALL), spread)).splitlines()
+    assert never.endswith(": " + told)
 
 
 def test_noise_is_the_spread_of_the_reference():

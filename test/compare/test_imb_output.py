@@ -77,31 +77,6 @@ def test_cut_output_is_not_finished(capture):
     assert output.section("Biband") is None
 
 
-def test_reads_velo_mpi_bench_with_its_defects(capture):
-    output = imb_output.parse(capture("velo-mpi-bench"))
-    assert [s.benchmark for s in output.sections] == ["PingPong", "Sendrecv", "Uniband", "Alltoall", "Barrier"]
-    for section in output.sections:
-        assert not section.notices
-        assert all(row.defects == 0 and row.repetitions == 50 and row.time_usec > 0 for row in section.rows)
-    assert [row.size_bytes for row in output.section("Alltoall").rows] == [0, 1024, 2048]
-    assert output.finished
-
-
-def test_reads_groups_together(capture):
-    output = imb_output.parse(capture("velo-mpi-bench-multi"))
-    assert [(s.benchmark, s.processes, s.groups) for s in output.sections] == [
-        ("Multi-PingPong", 2, 2),
-        ("Multi-Sendrecv", 2, 2),
-        ("Sendrecv", 4, 1),
-    ]
-    assert output.section("Multi-PingPong").row(2048).time_usec > 0
-
-
-def test_reads_each_group(capture):
-    rows = imb_output.parse(capture("velo-mpi-bench-each-group")).section("Multi-PingPong").rows
-    assert [(row.values["Group"], row.size_bytes) for row in rows] == [(0, 0), (1, 0), (0, 2048), (1, 2048)]
-
-
 def test_text_without_sections_has_none():
     output = imb_output.parse("mpirun: command not found\n")
     assert output.sections == [] and not output.finished

@@ -1,4 +1,4 @@
-"""velo-compare from its command line to its files, on an mpirun that prints known numbers."""
+"""velo-measure policies from its command line to its files, on an mpirun that prints known numbers."""
 
 import csv
 import json
@@ -21,10 +21,10 @@ SEVEN = "none,static,dynamic,rnr,mvapich_static,mvapich_dynamic,lazy"
 
 @pytest.fixture
 def compare(velo_compare, tmp_path):
-    """Runs velo-compare with further arguments and environment."""
+    """Runs velo-measure policies with further arguments and environment."""
 
     def run(*arguments, **environment):
-        command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info",
+        command = [sys.executable, *map(str, velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info",
                    str(FAKE_OMPI_INFO), "--bench", "/bin/true", "--output", str(tmp_path / "out"), "--benchmarks", "Bcast,Alltoall", "--slots", "8,16",
                    "--policies", "none,static,dynamic", "--by-reference", "never", "--np", "4", "--rounds", "2", "--no-plot", *arguments]
         env = os.environ | {"FAKE_LOG": str(tmp_path / "calls")} | environment
@@ -34,7 +34,7 @@ def compare(velo_compare, tmp_path):
 
 
 def table(tmp_path, mode="never"):
-    with open(tmp_path / "out" / "velo-compare.csv", newline="", encoding="utf-8") as file:
+    with open(tmp_path / "out" / "policies.csv", newline="", encoding="utf-8") as file:
         return {(r["benchmark"], r["policy"], int(r["slots_per_peer"])): r for r in csv.DictReader(file) if r["by_reference"] == mode}
 
 
@@ -54,16 +54,6 @@ def test_table_has_times_overheads_and_counters(compare, tmp_path):
     assert float(rows["Alltoall", "dynamic", 16]["steals"]) == 3
 
 
-def test_text_ends_in_the_averages(compare, tmp_path):
-    text = compare().stdout
-    averages = text[text.index("Average overhead") :].splitlines()
-    assert "none with 16 slots per peer, 2048 bytes" in averages[0]
-    assert averages[1].split() == ["policy", "by", "ref.", "8", "slots", "16", "slots"]
-    assert [line.split() for line in averages[3:6]] == [
-        ["none", "never", "+0.0", "+0.0"], ["static", "never", "+80.0", "+40.0"], ["dynamic", "never", "+10.0", "+5.0"]]
-    assert (tmp_path / "out" / "velo-compare.txt").read_text() == text
-
-
 def test_the_thesis_and_velo_stand_side_by_side(compare, tmp_path):
     done = compare("--policies", "static", "--by-reference", "auto,never")
     assert done.returncode == 0, done.stderr
@@ -72,14 +62,6 @@ def test_the_thesis_and_velo_stand_side_by_side(compare, tmp_path):
     assert [float(row["time_ratio"]) for row in (thesis, velo)] == pytest.approx([1.8, 1.08])
     assert [float(row["by_reference_percent"]) for row in (thesis, velo)] == [0, 90]
     assert [float(velo[name]) for name in ("messages_by_reference", "outbox_high_water", "outbox_full")] == [900, 12288, 2]
-    worst = done.stdout[done.stdout.index("Worst benchmark") :].splitlines()
-    assert [line.split() for line in worst[3:5]] == [
-        ["static", "auto", "+8.0", "Bcast", "+4.0", "Bcast"], ["static", "never", "+80.0", "Bcast", "+40.0", "Bcast"]]
-    seen = done.stdout[done.stdout.index("What you see with 8 slots") :].splitlines()
-    assert [line.split()[0] for line in seen[1:3]] == ["auto", "never"]
-    assert seen[1].endswith(": static +8 % (Bcast +8 %), 0 % delayed")
-    assert seen[2].endswith(": static +80 % (Bcast +80 %), 10 % delayed")
-    assert seen[3] == "  for a mailbox of 1536 bytes per rank, where 16 slots take 3072"
 
 
 def test_all_of_it_is_held_against_none_in_packets(compare, tmp_path):
@@ -101,7 +83,7 @@ def test_processes_are_as_many_as_cores_at_least_two():
 
 def test_json_has_settings_lines_averages_and_every_run(compare, tmp_path):
     compare()
-    document = json.loads((tmp_path / "out" / "velo-compare.json").read_text())
+    document = json.loads((tmp_path / "out" / "policies.json").read_text())
     assert document["settings"]["reference"] == {"policy": "none", "slots_per_peer": 16, "by_reference": "never"}
     assert len(document["lines"]) == 12
     assert len(document["averages"]) == 6
@@ -121,18 +103,21 @@ def test_all_policies_of_the_plugin_get_mailboxes_of_the_same_size(compare, tmp_
 
 
 def commands_of(tmp_path):
-    return [run["command"] for run in json.loads((tmp_path / "out" / "velo-compare.json").read_text())["runs"]]
+    return [run["command"] for run in json.loads((tmp_path / "out" / "policies.json").read_text())["runs"]]
+
+
+def test_the_thesis_is_a_protocol_of_several_parameters(compare, tmp_path):
+    compare("--policies", "dynamic", "--slots", "8", "--rounds", "1", "--benchmarks", "Exchange", "--thesis")
+    commands = commands_of(tmp_path)
+    for command in commands:
+        for pair in ("by_reference never", "packet_trains false", "delay_credits false", "eager_limit 2104", "rndv_eager_limit 128"):
+            assert f"--mca btl_velo_{pair} " in command
+    assert sum("--mca btl_velo_flow_control none --mca btl_velo_slots_per_peer 8192 " in command for command in commands) == 1
 
 
 def test_a_parameter_of_the_command_line_replaces_that_of_the_comparison(compare, tmp_path):
     compare("--mca", "btl_velo_slots_per_peer", "99", "--slots", "8", "--rounds", "1")
     assert all("slots_per_peer 99" in command and "slots_per_peer 8" not in command for command in commands_of(tmp_path))
-
-
-def test_progress_counts_the_runs(compare):
-    progress = compare().stderr
-    assert "[1 of 24]" in progress
-    assert "24 runs in " in progress
 
 
 def test_hang_is_killed_reported_and_not_repeated(compare, tmp_path):
@@ -184,11 +169,11 @@ def test_quick_is_short(compare, tmp_path):
 
 def test_terminated_comparison_keeps_what_it_has_and_leaves_no_mpirun_behind(velo_compare, tmp_path):
     log = tmp_path / "calls"
-    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO),
+    command = [sys.executable, *map(str, velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO),
                "--bench", "/bin/true", "--no-plot", "--output", str(tmp_path / "out"), "--benchmarks", "Bcast", "--slots", "8"]
     env = os.environ | {"FAKE_LOG": str(log), "FAKE_HANG": "static:8:never"}
     assert terminate_when_logged(command, env, log, "static:8:never") == 130
-    assert "INTERRUPTED" in (tmp_path / "out" / "velo-compare.txt").read_text()
+    assert "INTERRUPTED" in (tmp_path / "out" / "policies.txt").read_text()
     assert float(table(tmp_path)["Bcast", "none", 8]["time_usec"]) == 10.0
     assert living_with(str(log)) == []
 
@@ -215,7 +200,7 @@ def test_real_imb_is_taken_from_the_environment(compare, tmp_path):
     imb = tmp_path / "IMB-MPI1"
     imb.symlink_to("/bin/true")
     done = compare("--bench", "", "--benchmarks", "Bcast", IMB_MPI1=str(imb))
-    assert done.stdout.startswith(f"{imb}, 4 processes")
+    assert f"\n{imb}, 4 processes" in done.stdout, done.stdout
 
 
 def test_overheads_of_several_panels_have_one_scale_with_zero_on_it():
@@ -238,10 +223,10 @@ def test_overheads_of_several_panels_have_one_scale_with_zero_on_it():
 
 def test_plot_is_a_png(compare, tmp_path, velo_compare):
     pytest.importorskip("matplotlib")
-    command = [sys.executable, str(velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO), "--bench", "/bin/true",
+    command = [sys.executable, *map(str, velo_compare), "--mpirun", str(FAKE_MPIRUN), "--ompi-info", str(FAKE_OMPI_INFO), "--bench", "/bin/true",
                "--output", str(tmp_path), "--benchmarks", "Bcast", "--slots", "8,16", "--rounds", "1",
                "--sizes", "64,2048"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     for size in (64, 2048):
-        png = (tmp_path / f"velo-compare-{size}.png").read_bytes()
+        png = (tmp_path / f"policies-{size}.png").read_bytes()
         assert png.startswith(b"\x89PNG\r\n") and len(png) > 10000

@@ -1,4 +1,4 @@
-"""velo-versus --regret and velo-info --calibrate: what they read, and what they make of it."""
+"""velo-measure transports --regret and velo-info --calibrate: what they read, and what they make of it."""
 
 from types import SimpleNamespace
 
@@ -41,8 +41,15 @@ def test_regret_is_the_default_by_the_best_fixed_way_and_lead_by_the_best_other(
     first, second = (line.split() for line in text.splitlines() if line.startswith("bw"))
     assert first[-2:] == ["1.25", "0.50"]
     assert second[-2:] == ["1.00", "0.50"], "where the default is the best, there is no regret"
-    assert "regret (the default / the best fixed way): mean 1.118 (goal 1.02), worst 1.25, above 1.05 at 1 of 2 points" in text
+    assert "regret (the default / the best fixed way): mean 1.118 (goal 1.02), worst 1.25, above 1.05 at 1 of 2 points, in the fastest round, too, at 0" in text
     assert "FAILED: ucx, bw: exit status 1" in text
+
+
+def test_what_one_round_shows_alone_is_noise():
+    point = Point("bw", 8, {"velo": [2.0, 3.0], "never": [2.0, 2.0]})
+    assert not point.stands_out("velo", ["never"], 1.05)
+    point.times["velo"] = [2.2, 3.0]
+    assert point.stands_out("velo", ["never"], 1.05)
 
 
 def test_a_border_is_where_both_ways_together_cost_least():

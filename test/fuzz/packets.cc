@@ -1,10 +1,12 @@
 // Commands: the peer stores a run; the victim makes progress, starts a transfer or sends a message.
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "require.h"
 #include "rma/message.h"
 #include "victim.h"
+#include "wire/batch.h"
 
 namespace velo::fuzz {
 namespace {
@@ -43,7 +45,7 @@ class PacketPlayer {
             case 4:
                 return rma();
             case 6:
-                return several(code >> 3);
+                return batch(code >> 3);
             case 7:
                 return reference(code >> 3);
             default:
@@ -126,23 +128,31 @@ class PacketPlayer {
         refer(how, to, how & 4 ? wire::kInternal : 0);
     }
 
-    // Messages in one chunk, whose lengths are right, or what the input says.
-    void several(unsigned how) {
+    // A batch, or more of the last one: messages, whose lengths and kinds are right or what the input says,
+    // and perhaps an end, behind which there may be more.
+    void batch(unsigned how) {
         std::vector<std::uint8_t> data;
-        const auto append = [&data](Bytes bytes) { data.insert(data.end(), bytes.begin(), bytes.end()); };
+        const auto append = [&data](wire::Enclosed header, Bytes bytes, std::size_t length) {
+            const std::size_t end = data.size() + length;
+            const auto* const begin = reinterpret_cast<const std::uint8_t*>(&header);
+            data.insert(data.end(), begin, begin + sizeof header);
+            data.insert(data.end(), bytes.begin(), bytes.end());
+            data.resize(std::max(end, data.size()));
+        };
         for (unsigned messages = input_.take<std::uint8_t>() % 16; messages > 0; --messages) {
             const auto length = input_.take<std::uint8_t>();
-            auto enclosed = input_.take<wire::Enclosed>();
-            if (length < 0xf0) enclosed.bytes = length;
-            const std::size_t end = data.size() + wire::enclosed_bytes(length);
-            append({reinterpret_cast<const std::uint8_t*>(&enclosed), sizeof enclosed});
-            append(input_.take_bytes(std::min<std::size_t>(length, sizeof(rma::MessageHeader))));
-            data.resize(end);
+            auto header = input_.take<wire::Enclosed>();
+            if (length < 0xf0) header.bytes = length;
+            if (length % 16 != 0) header.kind = wire::Enclosed::kMessage;
+            append(header, input_.take_bytes(std::min<std::size_t>(length, sizeof(rma::MessageHeader))),
+                   wire::enclosed_bytes(length));
         }
+        if (how & 16) append({0, 0, 0, wire::Enclosed::kEnd}, {}, sizeof(wire::Enclosed));
         const auto chunk = input_.take<std::uint8_t>();
-        const std::size_t bytes = how & 1 ? input_.take<std::uint16_t>() : data.size();
-        refer(how, victim_.lend_several(chunk, static_cast<std::uint32_t>(bytes), data),
-              wire::kSeveral | (how & 4 ? wire::kInternal : 0));
+        if (how & 8) return victim_.append(chunk, data);
+        const std::uint32_t bytes = how & 1 ? input_.take<std::uint16_t>() : Victim::kWhole;
+        refer(how & ~8U, victim_.lend_batch(chunk, bytes, data),
+              wire::kBatch | (how & 4 ? wire::kInternal : 0));
     }
 
     void refer(unsigned how, const wire::Reference& to, unsigned flags) {

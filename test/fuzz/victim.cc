@@ -7,6 +7,7 @@
 
 #include "require.h"
 #include "rma/message.h"
+#include "wire/batch.h"
 
 namespace velo::fuzz {
 namespace {
@@ -143,15 +144,34 @@ wire::Reference Victim::lend(std::uint32_t chunk, std::uint32_t bytes, Bytes dat
     return to;
 }
 
-wire::Reference Victim::lend_several(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
-    auto [to, rest] = fill(chunk, bytes, data);
+void Victim::confine_each(std::span<std::byte> rest) {
     while (rest.size() > sizeof(wire::Enclosed)) {
-        wire::Enclosed enclosed;
-        std::memcpy(&enclosed, rest.data(), sizeof enclosed);
-        confine(rest.data() + sizeof enclosed, rest.size() - sizeof enclosed);
-        rest = rest.subspan(std::min(rest.size(), wire::enclosed_bytes(enclosed.bytes)));
+        wire::Enclosed header;
+        std::memcpy(&header, rest.data(), sizeof header);
+        confine(rest.data() + sizeof header, rest.size() - sizeof header);
+        rest = rest.subspan(std::min(rest.size(), wire::enclosed_bytes(header.bytes)));
     }
+}
+
+wire::Reference Victim::lend_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
+    const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
+    const wire::Reference to = fill(chunk, bytes == kWhole ? at.room : bytes, {}).first;
+    batched_[at.place] = 0;
+    append(chunk, data);
     return to;
+}
+
+// All of it is looked at again: where the victim looks next follows from the headers before.
+void Victim::append(std::uint32_t chunk, Bytes data) {
+    const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
+    std::byte* const there = peers_.chunk(at.place).data;
+    const std::size_t begin = -reinterpret_cast<std::uintptr_t>(there) % wire::kPacketBytes;
+    const std::span<std::byte> batch{there + begin, at.room - begin};
+    std::size_t& stored = batched_[at.place];
+    const std::size_t bytes = std::min(data.size(), batch.size() - stored);
+    for (std::size_t i = 0; i < bytes; ++i) batch[stored + i] = std::byte{data[i]};
+    confine_each(batch);
+    stored += bytes;
 }
 
 // The data, then zeros. Returns what is in the chunk of what the REF stands for.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,8 +34,11 @@ class Victim {
     void store(wire::Header header, Bytes payload);
     // Stores into a chunk of the peer's outbox what begins with these bytes, and lends it, as if for a REF.
     wire::Reference lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
-    // The same of several messages, each behind a wire::Enclosed.
-    wire::Reference lend_several(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
+    // The same of a batch: what is behind headers. kWhole: all of the chunk.
+    static constexpr std::uint32_t kWhole = ~0U;
+    wire::Reference lend_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
+    // Goes on in the chunk where lend_batch or this has ended, whether the victim follows it or not.
+    void append(std::uint32_t chunk, Bytes data);
     // Says of a ring that so much of a deposit is there, and where: its number.
     std::uint32_t deposit(std::uint32_t ring, std::uint32_t there, std::uint64_t address, std::uint32_t place,
                           std::uint32_t bytes);
@@ -42,13 +46,15 @@ class Victim {
 
  private:
     static void confine(std::byte* message, std::size_t bytes);
+    static void confine_each(std::span<std::byte> batch);
     std::pair<wire::Reference, std::span<std::byte>> fill(std::uint32_t chunk, std::uint32_t bytes,
                                                           Bytes data);
 
     velo_engine* engine_ = nullptr;
     velo_peer* peer_ = nullptr;
-    fabric::shm::Segment mailbox_;  // the victim's, as its peer sees it
-    fabric::shm::Segment& peers_;   // its peer's own
+    fabric::shm::Segment mailbox_;                  // the victim's, as its peer sees it
+    fabric::shm::Segment& peers_;                   // its peer's own
+    std::map<std::uint32_t, std::size_t> batched_;  // bytes of the batch in the chunk at a place
     bool failed_ = false;
 };
 

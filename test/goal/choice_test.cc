@@ -110,6 +110,15 @@ TEST(ChoicesTest, equal_rules_have_equal_digests_however_they_are_written) {
         EXPECT_NE(plain->digest(), Choices::read(other, &error)->digest()) << other;
 }
 
+TEST(ChoicesTest, pairs_name_the_algorithms_for_all_ranks_and_bytes) {
+    std::string error;
+    const auto pairs = Choices::load("bcast:chain,barrier:binomial", &error);
+    ASSERT_TRUE(pairs) << error;
+    EXPECT_EQ(pairs->digest(), Choices::read("bcast 1 0 chain\nbarrier 1 0 binomial\n", &error)->digest());
+    EXPECT_FALSE(Choices::load("bcast:chain,barrier:magic", &error));
+    EXPECT_EQ(error.find("line 2: barrier has no algorithm \"magic\""), 0U) << error;
+}
+
 TEST(ChoicesTest, a_file_is_named_in_what_is_wrong_with_it) {
     std::string error;
     EXPECT_FALSE(Choices::load("/nowhere/at/all", &error));

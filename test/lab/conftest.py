@@ -1,4 +1,4 @@
-"""Fixtures of the tests of velo-lab.
+"""Fixtures of the tests of velo-measure papers.
 
 VELO_BUILD_DIR      build tree with velo-mpi-bench; unset: the tests with MPI are skipped
 VELO_COMPONENT_DIR  directory with the plugin under test; unset: the tests with the plugin are skipped
@@ -18,18 +18,19 @@ CONTRIB = HERE.parent.parent / "contrib"
 
 @pytest.fixture(scope="session")
 def velo_lab():
-    return CONTRIB / "lab" / "velo-lab"
+    return CONTRIB / "measure" / "velo-measure", "papers"
 
 
 @pytest.fixture
 def lab(velo_lab, tmp_path):
-    """Runs velo-lab run on an mpirun and an ompi_info that print known things; output goes to tmp_path/out."""
+    """Runs velo-measure papers run on an mpirun and an ompi_info that print known things; output goes to tmp_path/out.
+    Plots are drawn where a test is about them."""
 
-    def run(*arguments, **environment):
-        command = [sys.executable, str(velo_lab), "run", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
+    def run(*arguments, plots=False, **environment):
+        command = [sys.executable, *map(str, velo_lab), "run", "--mpirun", str(HERE / "fake_lab_mpirun.py"), "--ompi-info",
                    str(HERE.parent / "shared" / "fake_ompi_info.py"), "--measure", "/bin/true", "--bench",
-                   "/bin/true", "--goal", "/bin/true", "--ranks", "16",
-                   "--output", str(tmp_path / "out"), *arguments]
+                   "/bin/true", "--goal", "/bin/true", "--sim", str(HERE / "fake_sim.py"), "--ranks", "16",
+                   "--output", str(tmp_path / "out"), *([] if plots else ["--no-plot"]), *arguments]
         env = os.environ | {"FAKE_LOG": str(tmp_path / "calls"), "IMB_MPI1": ""} | environment
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 

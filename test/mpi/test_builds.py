@@ -57,13 +57,13 @@ def other_layout(tested, tmp_path_factory):
 def other_network(tested, tmp_path_factory):
     """The same for what goes to other nodes."""
     directory = tmp_path_factory.mktemp("network")
-    (directory / "mca_btl_velo.so").write_bytes(marked((tested / "mca_btl_velo.so").read_bytes(), b"VELOcx01", b"VELOcx99"))
+    (directory / "mca_btl_velo.so").write_bytes(marked((tested / "mca_btl_velo.so").read_bytes(), b"VELOcx02", b"VELOcx99"))
     return directory
 
 
 def assert_both_named(result, ours, theirs):
     assert result.returncode != 0
-    told = re.search(r'process \[\d+,\d\] runs another build of Velo: its address has the layout "(\w+)" \(\d+ bytes\), '
+    told = re.search(r'rank \d+ runs another build of Velo: its address has the layout "(\w+)" \(\d+ bytes\), '
                      r'that of this process would have "(\w+)"', result.stderr)
     assert told, str(result)
     assert {told[1], told[2]} == {ours, theirs}
@@ -92,17 +92,10 @@ def on_node2(environment):
 
 
 @flows(8, policies=("dynamic",))
-def test_two_nodes_with_different_layouts(mpi, flow, tested, other_layout, path_with, cluster):
-    result = mpi.run_any("exchange", 1, 100, np=2, params=flow.params, prefix=cluster.prefix(2, 1),
-                         before=on_node2(f"{PATH}={path_with(other_layout)}"))
-    assert_both_named(result, own_layout(tested), "VELO99")
-
-
-@flows(8, policies=("dynamic",))
 def test_two_nodes_with_different_layouts_of_the_network(mpi, flow, other_network, path_with, cluster):
     result = mpi.run_any("exchange", 1, 100, np=2, params=flow.params, prefix=cluster.prefix(2, 1),
                          before=on_node2(f"{PATH}={path_with(other_network)}"))
-    assert_both_named(result, "VELOcx01", "VELOcx99")
+    assert_both_named(result, "VELOcx02", "VELOcx99")
 
 
 @pytest.fixture(scope="session")
@@ -112,10 +105,10 @@ def built_again(tmp_path_factory):
     if not (source / "configure").exists() or (source / "config.status").exists():
         pytest.skip("VELO_SOURCE_DIR names no tree that can be built")
     directory = tmp_path_factory.mktemp("again")
-    for words in ([source / "configure", "CXXFLAGS=-O1", "CFLAGS=-O1"], ["make", "-j2", "mca_btl_velo.la"]):
+    for words in ([source / "configure", "CXXFLAGS=-O1", "CFLAGS=-O1"], ["make", "-j2", "mca_btl_velo.so"]):
         made = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=900, check=False)
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
-    return directory / ".libs"
+    return directory
 
 
 @pytest.mark.slow
@@ -144,10 +137,10 @@ def built_with_the_example(tmp_path_factory):
     worked_example.apply(directory / "tree")
     (directory / "made").mkdir()
     for words, where in ((["./autogen.sh"], "tree"), (["../tree/configure", "CXXFLAGS=-O1", "CFLAGS=-O1"], "made"),
-                         (["make", "-j2", "mca_btl_velo.la"], "made")):
+                         (["make", "-j2", "mca_btl_velo.so"], "made")):
         made = subprocess.run(words, cwd=directory / where, capture_output=True, text=True, timeout=900, check=False)
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
-    return directory / "made/.libs"
+    return directory / "made"
 
 
 @pytest.mark.slow

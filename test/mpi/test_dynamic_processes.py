@@ -134,6 +134,6 @@ def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
 @has_server
 @velo_only
 @with_their_own_mailbox
-def test_two_jobs_connect_200_times(mpi, policy, tmp_path):
+def test_two_jobs_connect_50_times(mpi, policy, tmp_path):
     """What is cut in turn is taken once, when that is first tried: little of it."""
-    connect_through_a_server(mpi, {"btl_velo_flow_control": policy, "btl_velo_routes": "staged 65536"}, tmp_path, 200)
+    connect_through_a_server(mpi, {"btl_velo_flow_control": policy, "btl_velo_routes": "staged 65536"}, tmp_path, 50)

@@ -61,6 +61,39 @@ def test_a_program_that_takes_all_descriptors_or_another_root_after_mpi_init_goe
     assert mpi.run("faults", what, np=3, params={**flow.params, **coll}).facts()["rounds"] == 9
 
 
+@pytest.mark.parametrize("coll", [{}, COLL, {**COLL, "coll_velo_boards": 0}], ids=["no coll", "boards", "schedules"])
+@flows(8)
+def test_a_program_goes_on_when_dev_shm_is_filled_after_mpi_init(mpi, flow, private_shm, coll):
+    shm = private_shm("64m")
+    assert mpi.run("faults", "full", np=3, params={**flow.params, **coll}, prefix=shm.enter).facts()["rounds"] == 9
+
+
+RECOVERY = ("--enable-recovery",)
+DIED = re.compile(r"btl:velo: \S.* on \S+ has ended without MPI_Finalize")
+REFUSED = re.compile(r"btl:velo: the transfer with .* on \S+ has failed: it has ended")
+
+
+@flows(8)
+def test_sends_to_a_rank_that_was_killed_fail_and_the_line_says_why(mpi, flow):
+    result = mpi.run_any("faults", "bereft", np=3, params=flow.params, options=RECOVERY)
+    # What receives do is ob1's (known issues).
+    assert result.facts()["sent"] == 1 and len(REFUSED.findall(result.stderr)) == 2, str(result)
+
+
+@pytest.mark.parametrize("coll", [COLL, {**COLL, "coll_velo_boards": 0}], ids=["boards", "schedules"])
+def test_a_collective_operation_with_a_rank_that_was_killed_fails_at_all_others(mpi, coll):
+    result = mpi.run_any("faults", "left", np=3, params=coll, options=RECOVERY)
+    assert result.facts()["failed"] == 2, str(result)
+    told = re.findall(r"rank 1 has ended, as one that is killed|with rank 1\): there is no way to that rank|has found an error", result.stderr)
+    assert len(told) == 2 and "All ranks have to call" not in result.stderr, str(result)
+
+
+@flows(8)
+def test_who_waits_for_a_rank_that_was_killed_is_told(mpi, flow):
+    result = mpi.run_any("faults", "waiting", np=3, params=flow.params, options=RECOVERY)
+    assert len(DIED.findall(result.stderr)) == 2, str(result)
+
+
 def test_where_the_mailbox_of_coll_velo_finds_no_room_the_error_says_whose_it_is(mpi, private_shm):
     shm = private_shm("2m")
     result = mpi.run_any("exchange", 1, 100, np=2, params=COLL, prefix=shm.enter)

@@ -23,7 +23,7 @@ needs_build = pytest.mark.skipif(not BUILD, reason="VELO_BUILD_DIR is not set; r
 pytestmark = [velo_only, needs_build]
 MPICC = os.environ.get("MPICC", "mpicc.openmpi")
 WARNINGS = ["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"]
-LIBRARY = [f"-I{ROOT}/libvelo-goal", f"-L{BUILD}/libvelo-goal/.libs", "-lvelo-goal", f"-Wl,-rpath,{BUILD}/libvelo-goal/.libs"]
+LIBRARY = [f"-I{ROOT}/libvelo-goal", f"-L{BUILD}/libvelo-goal", "-lvelo-goal", f"-Wl,-rpath,{BUILD}/libvelo-goal"]
 
 
 def wrapper(suffix):
@@ -75,29 +75,6 @@ def test_the_scatter_of_the_papers_figures(goal, flow):
     assert goal("scatter.c", np=5, params=flow.params) == {"runs": 5}
 
 
-@flows(8)
-def test_the_papers_listings_in_their_right_form(goal, flow):
-    assert goal("listings.c", "forward", np=4, params=flow.params) == {"forwarded": 20}
-    assert goal("listings.c", "scratchpad", np=4, params=flow.params) == {"forwarded": 20}
-
-
-@flows(8)
-def test_nobody_leaves_a_barrier_before_all_have_entered(goal, flow):
-    assert goal("listings.c", "barrier", np=5, params=flow.params) == {"barriers": 200}
-
-
-@pytest.mark.parametrize("block", [512, 70_000])
-@flows(8)
-def test_gathers_with_every_root(goal, block, flow):
-    assert goal("listings.c", "gather", block, np=5, params=flow.params) == {"gathered": 10}
-
-
-@pytest.mark.parametrize("size", [8, 100_000])
-@flows(8)
-def test_a_ping_pong_within_a_schedule_takes_the_time_between_its_stamps(goal, size, flow):
-    assert goal("runs.c", "pingpong", 100, size, np=2, params=flow.params) == {"rounds": 100}
-
-
 @every_flow(8)
 def test_a_schedule_is_started_again_while_runs_of_it_are_under_way(goal, flow):
     assert goal("runs.c", "ahead", 300, np=3, params=flow.params) == {"runs": 300}
@@ -107,13 +84,7 @@ def test_a_schedule_is_started_again_while_runs_of_it_are_under_way(goal, flow):
 def test_processes_on_other_nodes_are_reached(goal, cluster, flow):
     on_nodes = {"params": flow.params, "prefix": cluster.prefix(slots=3), "time_limit": 120}
     assert goal("scatter.c", np=5, **on_nodes) == {"runs": 5}
-    assert goal("listings.c", "gather", 70_000, np=5, **on_nodes) == {"gathered": 10}
     assert goal("runs.c", "ahead", 300, np=5, **on_nodes) == {"runs": 300}
-
-
-@flows(8)
-def test_tags_choose_the_message(goal, flow):
-    assert goal("runs.c", "tags", 40, np=4, params=flow.params) == {"tags": 40}
 
 
 @flows(8)
@@ -132,9 +103,9 @@ def test_a_message_of_another_length_than_its_receive_fails_the_run_by_name(goal
 
 
 @flows(8, policies=("dynamic",))
-def test_every_local_operation_on_every_type_as_the_language_has_it(goal, flow):
-    # 10 operations on 8 types, 7 on 2; in three ways each.
-    assert goal("local.cc", np=2, params=flow.params) == {"tried": 282}
+def test_every_local_operation_on_each_kind_of_type_as_the_language_has_it(goal, flow):
+    # 10 operations on integers, 7 on floats.
+    assert goal("local.cc", np=2, params=flow.params) == {"tried": 27}
 
 
 @flows(8, policies=("dynamic",))
@@ -293,19 +264,6 @@ def test_tuning_that_is_interrupted_keeps_what_it_has(start, tmp_path):
     assert "# alltoall 1048576: " not in rules.read_text()
 
 
-def test_what_cannot_be_tuned_is_told_once(tune):
-    result = tune("--ranks", "2,5", np=2)
-    assert result.returncode != 0 and result.stderr.count("velo-goal: --ranks 5: 2 to 2, as mpirun has started\n") == 1, str(result)
-
-
-def test_a_wrong_file_of_rules_is_told_with_its_line(velo_goal, tmp_path):
-    rules = tmp_path / "rules"
-    rules.write_text("bcast 1 0\n")
-    result = velo_goal("bcast:auto", "--choices", rules, np=2)
-    assert result.returncode == 1
-    assert f"velo-goal: --choices: {rules}, line 1: a rule has four words: OPERATION RANKS BYTES ALGORITHM\n" in result.stderr
-
-
 POINT = re.compile(r"^bench 1 (\d) Velo\npoint (\w+) (\d+) (\S+) (\S+) (\S+) 1 (\d+) 0 0 0\nend\n$")
 
 
@@ -318,11 +276,6 @@ def test_what_one_schedule_costs_is_measured_and_checked(mpi, what, np, more, fl
     assert result.returncode == 0 and point, str(result)
     assert point.groups()[:3] == (str(np), what, "5000") and int(point[7]) >= 5, str(result)
     assert 0 < float(point[5]) <= float(point[4]) <= float(point[6]), str(result)
-
-
-def test_what_cannot_be_measured_is_told_once(mpi):
-    result = mpi.run_any(f"{BUILD}/contrib/goal/velo-goal", "measure", "pingpong", np=3)
-    assert result.returncode != 0 and result.stderr.count("velo-goal: pingpong is for two ranks: mpirun -np 2\n") == 1, str(result)
 
 
 def test_a_schedule_that_waits_for_ever_is_refused_with_its_circle(velo_goal):

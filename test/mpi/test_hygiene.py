@@ -1,6 +1,7 @@
 """Nothing stays behind, whatever the end; too little memory is told and not suffered."""
 
 import os
+import pathlib
 import re
 import signal
 import stat
@@ -47,24 +48,15 @@ def test_nothing_is_left_after_mpi_abort(mpi, flow, private_shm, moment):
     assert_empty(shm)
 
 
+@pytest.mark.parametrize("victim", ["rank", "mpirun"])
 @flows(8)
-def test_nothing_is_left_after_a_rank_was_killed_in_traffic(start, flow, private_shm, mpi):
-    shm = private_shm()
-    run = start("traffic", "endless", np=4, params=flow.params, prefix=shm.enter)
-    run.until_printed(r"traffic pid=\d+")
-    kill(run.ranks(mpi.program("traffic"))[-1])
-    assert run.wait().returncode != 0
-    assert_empty(shm)
-
-
-@flows(8)
-def test_nothing_is_left_after_mpirun_was_killed_in_traffic(start, flow, private_shm):
+def test_nothing_is_left_after_a_kill_in_traffic(start, flow, private_shm, mpi, victim):
     shm = private_shm()
     run = start("traffic", "endless", np=4, params=flow.params, prefix=shm.enter)
     run.until_printed(r"traffic pid=\d+")
     assert shm.bytes_used() > 0
-    kill(run.pid)
-    run.wait()
+    kill(run.pid if victim == "mpirun" else run.ranks(mpi.program("traffic"))[-1])
+    assert run.wait().returncode != 0
     assert_empty(shm)
 
 
@@ -137,39 +129,21 @@ def test_ranks_in_pid_namespaces_of_their_own_meet_by_name_and_leave_none(mpi, f
     assert_empty(shm)
 
 
-def assert_told(result, directory):
+# Room for none, and for some ranks only: each mailbox takes three quarters of a MiB, 3 peers * 4096 slots of 64 bytes.
+@pytest.mark.parametrize("room, directory", [("64k", "/dev/shm"), ("2m", "/dev/shm"), ("64k", "/dev/shm/inside")])
+@flows(4096, policies=("dynamic",))
+def test_too_little_shared_memory_is_told_with_the_size_needed(mpi, flow, private_shm, room, directory):
+    shm = private_shm(room)
+    inside = pathlib.Path(shm.path, "inside")
+    inside.mkdir()
+    params = {**flow.params, "btl_velo_backing_directory": directory}
+    result = mpi.run_any("traffic", "rounds", 3, np=4, params=params, prefix=shm.enter)
     assert result.returncode != 0
-    assert directory in result.stderr, str(result)
-    assert "bytes" in result.stderr, str(result)
+    assert directory in result.stderr and "bytes" in result.stderr, str(result)
     for word in ("Bus error", "Segmentation fault", "signal 7", "signal 11"):
         assert word not in result.stderr, str(result)
-
-
-@flows(4096, policies=("dynamic",))
-def test_too_small_dev_shm_is_told_with_the_size_needed(mpi, flow, private_shm):
-    shm = private_shm("64k")
-    result = mpi.run_any("traffic", "rounds", 3, np=4, params=flow.params, prefix=shm.enter)
-    assert_told(result, "/dev/shm")
-    assert_empty(shm)
-
-
-@flows(4096, policies=("dynamic",))
-def test_dev_shm_with_room_for_some_ranks_only(mpi, flow, private_shm):
-    # Each of the four mailboxes takes three quarters of a MiB: 3 peers * 4096 slots of 64 bytes.
-    shm = private_shm("2m")
-    result = mpi.run_any("traffic", "rounds", 3, np=4, params=flow.params, prefix=shm.enter)
-    assert_told(result, "/dev/shm")
-    assert_empty(shm)
-
-
-@flows(4096, policies=("dynamic",))
-def test_a_too_small_backing_directory_is_told_with_the_size_needed(mpi, flow, private_shm):
-    shm = private_shm("64k")
-    os.mkdir(f"{shm.path}/inside")
-    params = {**flow.params, "btl_velo_backing_directory": "/dev/shm/inside"}
-    result = mpi.run_any("traffic", "rounds", 3, np=4, params=params, prefix=shm.enter)
-    assert_told(result, "/dev/shm/inside")
-    assert os.listdir(f"{shm.path}/inside") == []
+    assert list(inside.iterdir()) == []
+    assert_empty(shm, of_others=["inside"])
 
 
 @flows(8)

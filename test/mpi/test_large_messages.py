@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows import flows, velo_only
+from flows import flows, of_the_btl, velo_only
 
 GIB = 1 << 30
 
@@ -19,6 +19,7 @@ def transfer(mpi, count, params):
     assert mpi.run("large", count, params=params, time_limit=240).facts() == {"received": count}
 
 
+@of_the_btl
 @flows(8, policies=("dynamic",))
 def test_two_gibibytes_and_a_byte(mpi, flow):
     transfer(mpi, 2 * GIB + 1, flow.params)

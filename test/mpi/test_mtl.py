@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from flows import every_flow, flows, mtl_only
+from launcher import MPIRUN, Run, finish
 from series import cases
 from series import run as run_series
 from test_goal import build, goal, needs_build  # noqa: F401
@@ -25,6 +26,15 @@ def states(result):
                          r"(\d+) bytes of memory; (\d+) headers for each sender; held back at most (\d+)", result.stderr)
     names = ("eager", "rendezvous", "degraded", "pool", "share", "used", "headers", "memory", "share_headers", "held")
     return [dict(zip(names, map(int, words))) for words in numbers]
+
+
+@pytest.mark.parametrize("what", ["bereft", "waiting"])
+@flows(8)
+def test_operations_with_a_rank_that_was_killed_fail_and_the_line_says_why(mpi, flow, what):
+    result = mpi.run_any("faults", what, np=3, params=flow.params, options=("--enable-recovery",))
+    assert result.facts() == {"sent": int(what == "bereft"), "received": 1, "late": 1}, str(result)
+    assert len(re.findall(r"btl:velo: the transfer with .* on \S+ has failed: it has ended",
+                          result.stderr)) == 2, str(result)
 
 
 @pytest.mark.parametrize("way", ["blocking", "nonblocking"])
@@ -47,61 +57,6 @@ def test_a_flood_that_nothing_matches_stays_within_the_pool(mpi, flow, way):
     # What else a process needs when it begins to receive: nowhere near the 60 MB of the messages.
     assert facts["growth_kib"] < (pool + headers * 256 >> 10) + 3000
     assert sum(rank["degraded"] for rank in ranks) > 0
-
-
-@flows(64)
-def test_a_million_sends_under_way_leave_no_more_headers_than_configured(mpi, flow):
-    pool, headers = 1 << 20, 256 << 10
-    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": pool, "mtl_velo_header_pool": headers}
-    result = mpi.run("unmatched", 1_000_000, 8, 1500, "nonblocking", "window=1000000", params=params, time_limit=200)
-    facts = result.facts()
-    assert facts["received"] == 1_000_000
-    sender, receiver = sorted(states(result), key=lambda rank: rank["used"])
-    assert 0 < receiver["headers"] <= receiver["share_headers"] <= headers // 256
-    assert receiver["memory"] <= pool + headers + (64 << 10)
-    assert facts["growth_kib"] < (pool + headers >> 10) + 3000
-    assert sender["held"] > 900_000
-
-
-@pytest.mark.slow
-@flows(8)
-def test_an_incast_to_a_sleeping_receiver_stays_within_both_pools(mpi, flow):
-    senders, pool, headers = 63, 4 << 20, 256 << 10
-    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": pool, "mtl_velo_header_pool": headers}
-    result = mpi.run("unmatched", 1000, 1024, 3000, "nonblocking", "sleep=2000", np=senders + 1, params=params,
-                     time_limit=280)
-    facts = result.facts()
-    assert facts["received"] == 1000 * senders
-    receiver = max(states(result), key=lambda rank: rank["used"])
-    assert receiver["used"] <= pool
-    assert receiver["headers"] <= senders * receiver["share_headers"] <= headers // 256
-    assert receiver["memory"] <= pool + headers + (64 << 10)
-    # Beside 63 MB of messages.
-    assert facts["growth_kib"] < (pool + headers >> 10) + 8000
-
-
-@pytest.mark.slow
-@flows(64)
-def test_a_million_messages_that_nothing_matches_stay_within_the_pool(mpi, flow):
-    params = {**flow.params, "mtl_velo_unexpected_pool": "4m"}
-    facts = mpi.run("unmatched", 1_000_000, 1024, 2000, "blocking", params=params, time_limit=280).facts()
-    assert facts["received"] == 1_000_000
-    assert facts["growth_kib"] < 4096 + 3000
-
-
-@flows(64)
-def test_without_a_pool_every_message_waits_at_its_sender(mpi, flow):
-    params = {**flow.params, **VERBOSE, "mtl_velo_unexpected_pool": 0}
-    result = mpi.run("unexpected", 200, 2000, "one_way", params=params)
-    assert result.facts()["received"] == 200
-    assert all(rank["used"] == 0 and rank["eager"] == 0 for rank in states(result))
-
-
-def test_an_eager_limit_that_the_mailbox_cannot_carry_is_refused_by_name(mpi):
-    result = mpi.run_any("traffic", "rounds", 3, params={"mtl_velo_eager_limit": "1m"})
-    assert result.returncode != 0
-    assert "mtl_velo_eager_limit is 1048576" in result.output
-    assert "at most" in result.output
 
 
 @pytest.mark.parametrize("name", ["flow_control", "piggyback"])
@@ -130,7 +85,7 @@ def test_one_mailbox_serves_both_components(mpi, beside):
     params = {**VERBOSE, "osc": "^sm,ucx"}
     result = mpi.run("traffic", "rounds", 20, np=3, params=params, options=["--mca", "btl", beside], transport_btl=False)
     assert result.facts()["rounds"] == 20
-    assert len(re.findall(r"btl:velo: flow_control dynamic, slots_per_peer", result.stderr)) == 3
+    assert len(re.findall(r"btl:velo: (?:flow_control dynamic, slots_per_peer|rank \d: (?:processor|locality))", result.stderr)) == 3
 
 
 def test_a_copy_of_the_plugin_instead_of_the_link_works_too(mpi, component_path, tmp_path):
@@ -249,7 +204,9 @@ def test_large_messages_pass_where_the_kernel_refuses_access_to_memory(mpi, flow
     assert result.facts() == {"rounds": 5, "received": 80}
 
 
-def test_why_a_process_is_out_of_reach_is_told_and_nothing_else(mpi, without_proc):
-    result = mpi.run_any("exchange", 1, 100, np=2, before=without_proc)
-    assert result.returncode != 0 and "there is no /proc" in result.stderr, str(result)
-    assert "all use it" not in result.stderr, str(result)
+def test_one_file_of_parameters_chooses_it(mpi, tmp_path):
+    file = tmp_path / "velo-mtl.conf"
+    file.write_text("pml = cm\nmtl = velo\nbtl = velo,self\nbtl_velo_verbose = 1\n")
+    words = [MPIRUN, "--oversubscribe", "--bind-to", "none", "-np", "2", mpi.program("traffic"), "rounds", "3"]
+    result = finish(Run(words, mpi.environment({"OMPI_MCA_mca_base_param_files": str(file)}), 60))
+    assert result.returncode == 0 and "in use: mtl velo, 2 processes" in result.stderr, str(result)

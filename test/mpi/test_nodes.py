@@ -95,22 +95,10 @@ def test_messages_on_a_node_go_by_the_module_for_the_node(run, btl, itself):
     assert sorted(chosen) == sorted([itself] * 4 + ["velo"] * 12)
 
 
-@cases([("rma", topic, "create") for topic in ("fence", "lock", "pscw", "accumulate", "fetch_and_op", "compare_and_swap")])
-@flows(8, policies=("dynamic",))
-def test_windows_between_nodes_with_one_rank_each(together_on_nodes, flow, case):
-    assert together_on_nodes(np=3, nodes=3, slots=1, params={**flow.params, "osc": "rdma"}) == {"passed": 1}
-
-
 @cases([("threads", 4, 40, size) for size in (8, 20_000, 300_000)])
 @flows(8, 64, policies=("dynamic", "none", "rnr"))
 def test_threads_of_two_nodes_talk_to_each_other(together_on_nodes, flow, case):
     assert together_on_nodes(np=2, slots=1, level="multiple", params=flow.params) == {"received": 160}
-
-
-@flows(8)
-def test_without_packet_trains(run, flow):
-    params = {**flow.params, "btl_velo_packet_trains": 0}
-    assert run("exchange", 2, 5000, params=params).facts() == {"rounds": 2, "received": 2 * 39}
 
 
 def reports(text):

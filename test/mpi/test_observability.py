@@ -12,7 +12,8 @@ from flows import flows, velo_only
 from velo.trace import reader
 
 pytestmark = velo_only
-SLEEP_MS = 300
+WAIT_MS = 300
+MANY = 5000  # of 1000 bytes: more than all that credits and outbox hold
 
 
 def tool(name):
@@ -33,7 +34,7 @@ def run_tool(*words, expect=0):
 
 @flows(16)
 def test_plain_mpi_t_sees_a_stall_while_it_lasts(mpi, flow):
-    facts = mpi.run("pvars", SLEEP_MS, 100, np=3, params=flow.params).facts()
+    facts = mpi.run("pvars", WAIT_MS, MANY, np=3, params=flow.params).facts()
     counts_credits = flow.policy != "none"
     assert facts["variables"] >= 20
     assert facts["before_stalls"] == facts["before_stalled_time"] == facts["before_queued_bytes"] == 0
@@ -43,17 +44,17 @@ def test_plain_mpi_t_sees_a_stall_while_it_lasts(mpi, flow):
     assert facts["during_queued_of_1"] == facts["during_queued_bytes"] > 10_000
     assert facts["after_queued_bytes"] == 0
     assert facts["after_stalls_of_1"] == facts["after_stalls"] >= 1
-    # The receiver slept, and the sender began to wait before it was half over.
-    assert facts["after_stalled_time_of_1"] == facts["after_stalled_time"] > SLEEP_MS * 1e6 / 2
-    assert facts["after_messages_sent"] >= 100
+    assert facts["after_stalled_time_of_1"] == facts["after_stalled_time"] > WAIT_MS * 1e6
+    assert facts["after_messages_sent"] >= MANY
     assert facts["after_messages_delayed"] <= facts["after_messages_sent"]
-    assert facts["after_messages_sent"] <= facts["after_data_packets"] + facts["after_messages_by_reference"]
+    in_the_outbox = facts["after_messages_by_reference"] + facts["after_batched_messages"]
+    assert facts["after_messages_sent"] <= facts["after_data_packets"] + in_the_outbox
 
 
 @flows(16, policies=("dynamic",))
 def test_handles_that_are_older_than_mpi_init_count_too(mpi, flow):
-    facts = mpi.run("pvars", 50, 100, "early", np=2, params=flow.params).facts()
-    assert facts["after_messages_sent"] >= 100
+    facts = mpi.run("pvars", 50, MANY, "early", np=2, params=flow.params).facts()
+    assert facts["after_messages_sent"] >= MANY
     assert facts["after_stalls"] >= 1
 
 
@@ -79,7 +80,8 @@ def test_velo_pvars_shows_a_table_of_an_unchanged_program(mpi, flow):
     assert "velo-pvars: 4 ranks" in result.stderr
     table = table_of(result.stderr)
     assert table["messages_sent"] >= 400
-    assert table["data_packets"] + table.get("messages_by_reference", 0) >= table["messages_sent"]
+    in_the_outbox = table.get("messages_by_reference", 0) + table.get("batched_messages", 0)
+    assert table["data_packets"] + in_the_outbox >= table["messages_sent"]
     assert (table.get("credits", 0) > 0) == (flow.policy != "none")
     assert all(table.values()) and re.search(r"^velo-pvars: \d+ others are 0 everywhere", result.stderr, re.MULTILINE)
     rows = [line for line in result.stderr.splitlines() if re.match(r"  \w+(\.\.\.)? .* ", line)]
@@ -95,7 +97,7 @@ def test_velo_pvars_shows_what_is_0_where_it_is_asked_for(mpi, flow):
 @flows(16, policies=("dynamic",))
 def test_velo_pvars_shows_changes_and_peers_and_writes_to_a_file(mpi, flow, tmp_path):
     file = tmp_path / "pvars.txt"
-    result = mpi.run("pvars", 900, 100, np=3, params=flow.params,
+    result = mpi.run("pvars", 900, MANY, np=3, params=flow.params,
                      prefix=[tool("velo-pvars"), "--every", "0.1", "--peers", "-o", str(file)])
     text = file.read_text()
     assert "velo-pvars" not in result.stderr
@@ -122,22 +124,21 @@ def test_velo_pvars_passes_on_the_exit_code_and_names_what_is_missing(tmp_path):
 
 
 @flows(16)
-def test_a_sleeping_receiver_is_named_after_the_seconds_and_with_growing_intervals(mpi, flow):
-    result = mpi.run("pvars", 4500, 100, np=3, params={**flow.params, "btl_velo_stall_warning": 1})
-    warnings = re.findall(r"no progress towards process \[(\d+),(\d+)\] \(process id (\d+)\) for (\d+) s: (\d+) bytes",
+def test_a_receiver_that_does_not_receive_is_named(mpi, flow):
+    """When it is due, and how often: stalls_test.cc."""
+    result = mpi.run("pvars", 2500, MANY, np=3, params={**flow.params, "btl_velo_stall_warning": 1})
+    warnings = re.findall(r"no progress towards rank (\d+) on (\S+) \(process id \d+\) for (\d+) s: (\d+) bytes",
                           result.stderr)
-    assert {(rank, int(waiting) > 10_000) for _, rank, _, _, waiting in warnings} == {("1", True)}, str(result)
-    seconds = [int(seconds) for _, _, _, seconds, _ in warnings]
-    # After 1, 2 and 4 seconds, or fewer if the machine was busy; never more.
-    assert 1 <= len(seconds) <= 3 and seconds == sorted(set(seconds)), str(result)
+    assert {(rank, host) for rank, host, _, _ in warnings} == {("1", os.uname().nodename)}, str(result)
+    assert int(warnings[0][3]) > 10_000, str(result)
     assert "btl_velo_stall_warning" in result.stderr
-    assert re.search(r"all messages for process \[\d+,1\] .*have left", result.stderr)
+    assert re.search(r"all messages for rank 1 on \S+ .*have left", result.stderr)
 
 
 @flows(16, policies=("dynamic",))
 @pytest.mark.parametrize("seconds", [0, 30])
 def test_there_is_no_warning_when_it_is_off_or_not_yet_due(mpi, flow, seconds):
-    result = mpi.run("pvars", 2500, 100, np=2, params={**flow.params, "btl_velo_stall_warning": seconds})
+    result = mpi.run("pvars", 2500, MANY, np=2, params={**flow.params, "btl_velo_stall_warning": seconds})
     assert result.stderr == ""
 
 
@@ -147,7 +148,8 @@ def test_there_is_no_warning_when_it_is_off_or_not_yet_due(mpi, flow, seconds):
 @flows(16)
 def test_the_trace_of_a_run_is_complete_and_its_credits_add_up(mpi, flow, tmp_path):
 
-    mpi.run("exchange", 6, 60_000, np=4, params={**flow.params, "btl_velo_trace": tmp_path})
+    params = {**flow.params, "btl_velo_trace": tmp_path, "btl_velo_by_reference": "never"}
+    mpi.run("exchange", 6, 60_000, np=4, params=params)
     traces = reader.read_job([tmp_path])
     assert [trace.rank for trace in traces] == list(range(4))
     for trace in traces:
@@ -194,7 +196,7 @@ def test_the_trace_of_a_killed_job_is_readable_up_to_the_last_second(start, mpi,
 
 @flows(16, policies=("dynamic",))
 def test_an_idle_process_writes_what_it_has_within_seconds(start, flow, tmp_path):
-    run = start("pvars", 20_000, 100, np=2, params={**flow.params, "btl_velo_trace": tmp_path})
+    run = start("pvars", 20_000, MANY, np=2, params={**flow.params, "btl_velo_trace": tmp_path})
     run.until(lambda: any(file.stat().st_size > 256 for file in tmp_path.glob("*.0.vtrace")), "records of rank 0")
     run.stop()
 
@@ -224,10 +226,9 @@ def test_a_trace_that_cannot_be_written_ends_with_the_parameter_named(mpi):
 
 @flows(in_packets=(30,), policies=("dynamic",))
 def test_phases_are_converted_and_drawn(mpi, flow, tmp_path):
-    program = tool("velo-phases")
     traces = tmp_path / "traces"
     traces.mkdir()
-    result = mpi.run_parts([(8, [program, "40", "2048"])], params={**flow.params, "btl_velo_trace": traces}, time_limit=120)
+    result = mpi.run_parts([(8, [tool("velo-mpi-bench"), "phases", "40", "2048"])], params={**flow.params, "btl_velo_trace": traces}, time_limit=120)
     assert result.returncode == 0, str(result)
     assert [int(ranks) for ranks in re.findall(r"^phase \d ranks (\d+) ", result.stdout, re.MULTILINE)] == [8, 2, 4, 8, 4, 2, 8]
     (tmp_path / "phases.txt").write_text(result.stdout)
@@ -263,9 +264,3 @@ def test_the_directory_of_a_run_has_traces_only_if_one_is_switched_on(mpi, tmp_p
     params = {"btl_velo_trace": "here"} if switched_on else {}
     mpi.run("traffic", "rounds", 3, np=2, params=params, options=["--wdir", str(tmp_path)])
     assert len(list(tmp_path.iterdir())) == (2 if switched_on else 0)
-
-
-def test_velo_phases_refuses_wrong_arguments(mpi):
-    result = mpi.run_parts([(1, [tool("velo-phases"), "0"])])
-    assert result.returncode != 0
-    assert "velo-phases: executions 0: expected a number from 1 to 1000000000\nUsage: velo-phases" in result.stderr

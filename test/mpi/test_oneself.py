@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from flows import every_flow, flows, of_the_btl, velo_only
+from flows import flows, of_the_btl, velo_only
 from series import cases
 
 OVER_BTL = {"osc": "rdma"}
@@ -78,9 +78,3 @@ def test_windows_with_both_named(facts, case):
 @flows(8, policies=("dynamic",))
 def test_windows_of_a_process_that_is_alone(facts, flow, case):
     assert facts(np=1, params={**flow.params, **OVER_BTL}) == {"passed": 1}
-
-
-@of_the_btl
-@every_flow(4)
-def test_a_rank_that_is_alone_needs_no_peer(mpi, flow):
-    assert mpi.run("oneself", 2, np=1, params=flow.params).facts()["received"] == 2 * (KINDS * SIZES + WAITING)

@@ -15,7 +15,6 @@ OF_EVERY_BTL = (r"btl_velo_(exclusivity|flags|atomic_flags|bandwidth|latency|rdm
 WRONG = [("flow_control", "foo"), ("credit_slots", 300), ("stall_warning", "soon"), ("eager_limit", 0), ("backing_directory", "/nonexistent")]
 
 
-
 def page():
     """The rows of docs/parameters.md: name, default, permitted, level, the same in all, help."""
     lines = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "parameters.md").read_text().splitlines()
@@ -74,6 +73,13 @@ def test_a_wrong_value_ends_with_the_parameter_named(mpi, name, value):
     result = mpi.run_any("traffic", "rounds", 3, np=3, params={f"btl_velo_{name}": value})
     assert result.returncode != 0, str(result)
     assert f"btl_velo_{name}" in result.stderr or (f"{value}" in result.stderr and name in result.stderr), str(result)
+    # Once a node, unless another process has taken the directory of the job away already.
+    assert len(set(re.findall(r"btl:velo: (.*)", result.stderr))) == 1, str(result)
+
+
+def test_the_error_is_seen_although_the_others_end_before_it_is_said(mpi):
+    result = mpi.run_any("slow_to_say", np=3, params={"btl_velo_credit_slots": 300})
+    assert result.returncode != 0 and "btl_velo_credit_slots is 300" in result.stderr, str(result)
 
 
 def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi):
@@ -86,8 +92,9 @@ def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi):
 
 def test_the_values_in_effect_are_shown_on_request(mpi):
     params = {"btl_base_verbose": 20, "btl_velo_flow_control": "static", "btl_velo_credit_slots": 3, "btl_velo_piggyback": 0}
-    text = mpi.run("traffic", "rounds", 3, np=2, params=params).stderr
-    line = next(line for line in text.splitlines() if "flow_control static" in line)
+    text = mpi.run("traffic", "rounds", 3, np=3, params=params).stderr
+    (line,) = (line for line in text.splitlines() if "flow_control static" in line)
+    assert len(re.findall(r"btl:velo: rank [12]: (?:processor|locality)", text)) == 2, text
     for part in ("(automatic)", "credit_slots 3", "piggyback false", "single copy auto", "/dev/shm"):
         assert part in line
 
@@ -98,10 +105,11 @@ def test_a_run_without_requests_is_quiet(mpi):
 
 def test_a_name_that_there_is_not_is_warned_of_with_the_one_that_is_like_it(mpi, tmp_path):
     file = tmp_path / "params.conf"
-    file.write_text("# btl_velo_not_there = 1\n  coll_velo_prioritty = 3\nbtl_velo_latency=1\nbtl_velo_something_else = 1\n")
+    file.write_text("# btl_velo_not_there = 1\n  coll_velo_prioritty = 3\nbtl_velo_latency=1\nbtl_velo_something_else = 1\nbtl_velo_distance = near\n")
     result = mpi.run("traffic", "rounds", 3, np=2, params={"btl_velo_flowcontrol": "static", "btl_velo_slots_per_peer": 64},
                      env={"OMPI_MCA_mca_base_param_files": str(file)})
     assert sorted(re.findall(r"btl:velo: (.*)", result.output)) == [
+        "the parameter btl_velo_distance is gone, and it is ignored: btl_velo_routes sets it",
         "there is no parameter btl_velo_flowcontrol, and it is ignored: did you mean btl_velo_flow_control?",
         "there is no parameter btl_velo_something_else, and it is ignored",
         "there is no parameter coll_velo_prioritty, and it is ignored: did you mean coll_velo_priority?"], str(result)

@@ -13,7 +13,7 @@ import pytest
 from flows import LAYER, POLICIES, TRANSPORT, Flow
 
 FIRST_SEED = int(os.environ.get("VELO_TEST_SEED", "1"))
-ROUNDS, MESSAGES = 8, 120
+ROUNDS, MESSAGES = 4, 120
 
 
 def draw(seed):

@@ -292,16 +292,6 @@ def test_a_limit_on_memory_that_the_mailboxes_exceed_ends_the_job_while_it_start
     assert_empty(shm)
 
 
-@flows(8, policies=("static", "dynamic"))
-def test_a_flood_takes_no_memory_beyond_what_there_was_at_the_start(mpi, memory_group, private_shm, flow):
-    shm = private_shm()
-    memory_group.limit(400 * MEBIBYTE)
-    params = {**flow.params, **LARGE_MAILBOX}
-    facts = mpi.run("incast", 300, 20_000, 100, "blocking", np=4, params=params, before=memory_group.enter, prefix=shm.enter).facts()
-    assert facts["received"] == 900 and memory_group.kills() == 0
-    assert_empty(shm)
-
-
 # What `ulimit` sets for a program, and what the error has to say then.
 @pytest.mark.parametrize("limit, words", [
     ("-f 1024", "File too large. Raise ulimit -f"),

@@ -84,6 +84,7 @@ class Driver {
                 if (!target_.limited()) target_.poke(from);
                 if (from != to && target_.in_channel(from, to) > 0) target_.deliver(from, to);
                 if (from != to && target_.doorbell(from, to)) target_.hear(from, to);
+                if (from != to && !has_ended(to)) (void)read(from, to, false);
                 if (target_.in_mailbox(to) > 0) {
                     std::uint32_t source = 0;
                     target_.retrieve(to, &source);
@@ -132,7 +133,7 @@ class Driver {
     bool try_deliver() {
         const std::uint32_t from = random_.below(target_.processes());
         const std::uint32_t to = random_.below(target_.processes());
-        if (from == to) return tell(from);
+        if (from == to) return random_.chance(1, 4) ? rest(from) : tell(from);
         const bool packet = target_.in_channel(from, to) > 0;
         if (target_.doorbell(from, to) && (!packet || random_.chance(1, 2))) {
             if (to == deaf_) return false;
@@ -148,23 +149,44 @@ class Driver {
         if constexpr (requires { target_.overdue(p); })
             if (target_.contact_pending(p) && random_.chance(1, 64)) target_.overdue(p);
         if (!target_.limited()) target_.poke(p);
+        const std::uint32_t sender = random_.below(target_.processes());
+        if (sender != p && (target_.in_mailbox(p) == 0 || random_.chance(1, 2)) && read(sender, p, true))
+            return true;
         if (target_.in_mailbox(p) == 0) {
             if (!target_.delays(p)) return false;
             target_.look(p);
             return true;
         }
         std::uint32_t from = 0;
-        if (target_.retrieve(p, &from) && answers(pattern_, from, p) && !has_ended(from) &&
-            target_.backlog(p, from) < kMaxBacklog)
-            send(p, from);
+        if (target_.retrieve(p, &from)) answer(from, p);
         return true;
+    }
+    void answer(std::uint32_t from, std::uint32_t p) {
+        if (answers(pattern_, from, p) && !has_ended(from) && target_.backlog(p, from) < kMaxBacklog)
+            send(p, from);
+    }
+    // The next message, or the end, of a batch.
+    bool read(std::uint32_t from, std::uint32_t p, bool may_answer) {
+        if constexpr (requires { target_.enclosed(from, p); })
+            if (target_.enclosed(from, p) > 0) {
+                if (target_.read_enclosed(from, p) && may_answer) answer(from, p);
+                return true;
+            }
+        return false;
+    }
+    // A process that has sent nothing to another for a while closes its batch.
+    bool rest(std::uint32_t p) {
+        const std::uint32_t to = random_.below(target_.processes());
+        if constexpr (requires { target_.rest(p, to); })
+            if (to != p && target_.appends(p, to)) return target_.rest(p, to), true;
+        return false;
     }
 
     // A process learns that one of its chunks has been read.
     bool tell(std::uint32_t p) {
         if constexpr (requires { target_.tell(p, 0U); })
-            if (const std::uint32_t chunks = target_.untold(p); chunks > 0)
-                return target_.tell(p, random_.below(chunks)), true;
+            if (const std::uint32_t readers = target_.untold(p); readers > 0)
+                return target_.tell(p, random_.below(readers)), true;
         return false;
     }
     bool has_ended(std::uint32_t p) const {

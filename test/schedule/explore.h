@@ -22,12 +22,16 @@ struct Exploration {
     std::uint64_t releases = 0;
     std::uint64_t steals = 0;
     std::uint64_t leaves = 0;
-    std::uint64_t delayed = 0;     // states in which somebody delays a CREDIT
-    std::uint64_t references = 0;  // most of one process in one state, likewise
-    std::uint64_t full = 0;        // messages for which an outbox had no chunk, likewise
-    std::uint64_t enclosed = 0;    // messages that shared a chunk, likewise
-    std::uint64_t ended = 0;       // states in which somebody has ended
-    std::uint64_t successors = 0;  // events with which one took the place of an ended one
+    std::uint64_t delayed = 0;       // states in which somebody delays a CREDIT
+    std::uint64_t references = 0;    // most of one process in one state, likewise
+    std::uint64_t full = 0;          // messages for which an outbox had no chunk, likewise
+    std::uint64_t batched = 0;       // messages that went in batches, likewise
+    std::uint64_t open = 0;          // states in which somebody has an open batch;
+    std::uint64_t open_asked = 0;    // and somebody is asked to return credits,
+    std::uint64_t open_delayed = 0;  // or delays a CREDIT,
+    std::uint64_t open_ended = 0;    // or has ended
+    std::uint64_t ended = 0;         // states in which somebody has ended
+    std::uint64_t successors = 0;    // events with which one took the place of an ended one
 };
 
 class Explorer {
@@ -88,6 +92,7 @@ class Explorer {
                 const std::uint32_t to = i % scenario_.processes;
                 if (world.delays(to)) world.look(to);
                 if (from == to) continue;
+                if (world.enclosed(from, to) > 0) world.read_enclosed(from, to);
                 if (world.in_channel(from, to) > 0) world.pass(from, to);
                 if (world.doorbell(from, to)) world.hear(from, to);
             }
@@ -97,7 +102,7 @@ class Explorer {
         for (auto [from, to] : senders_)
             if (node.world.backlog(from, to) <= waiting_ && !node.world.ended(from) && !node.world.ended(to))
                 for (const std::uint32_t packets : messages_)
-                    after(node, [from, to, packets](Model& world) { world.send(from, to, packets, true); });
+                    after(node, [from = from, to = to, packets](Model& world) { world.send(from, to, packets, true); });
         const std::uint32_t n = scenario_.processes;
         bool all_live = true;
         for (std::uint32_t p = 0; p < n; ++p) all_live &= !node.world.ended(p);
@@ -109,8 +114,8 @@ class Explorer {
                 ++result_.successors;
             }
         for (std::uint32_t p = 0; p < n; ++p) {
-            for (std::uint32_t chunk = 0; chunk < node.world.untold(p); ++chunk)
-                after(node, [p, chunk](Model& world) { world.tell(p, chunk); });
+            for (std::uint32_t reader = 0; reader < node.world.untold(p); ++reader)
+                after(node, [p, reader](Model& world) { world.tell(p, reader); });
             if (node.world.ended(p)) continue;
             if (node.world.contact_pending(p)) after(node, [p](Model& world) { world.overdue(p); });
             if (node.world.delays(p)) after(node, [p](Model& world) { world.look(p); });
@@ -122,6 +127,10 @@ class Explorer {
                     after(node, [from, to](Model& world) { world.bury(to, from); });
                 const std::size_t packets = node.world.in_channel(from, to);
                 if (packets > 0) after(node, [from, to](Model& world) { world.pass(from, to); });
+                if (node.world.enclosed(from, to) > 0 && !node.world.ended(to))
+                    after(node, [from, to](Model& world) { world.read_enclosed(from, to); });
+                if (node.world.appends(from, to))
+                    after(node, [from, to](Model& world) { world.rest(from, to); });
                 if (!in_order_ && packets > 1 &&
                     node.world.kind_in_channel(from, to, 0) != node.world.kind_in_channel(from, to, 1))
                     after(node, [from, to](Model& world) { world.pass_second(from, to); });
@@ -137,15 +146,25 @@ class Explorer {
         if (broken.empty() && world.quiet() && !may_bury(world)) broken = world.stranded();
         if (!broken.empty()) result_.violation = scenario_.describe() + ": " + broken;
         result_.length = length;
-        bool delayed = false, ended = false;
+        bool delayed = false, ended = false, open = false, asked = false;
         for (std::uint32_t p = 0; p < scenario_.processes; ++p) {
             note(world.party(p).policy().counters());
             delayed |= world.delays(p);
             result_.references = std::max(result_.references, world.party(p).references());
-            result_.enclosed = std::max(result_.enclosed, world.party(p).enclosed());
+            result_.batched = std::max(result_.batched, world.party(p).batched());
+            for (std::uint32_t q = 0; q < scenario_.processes; ++q) {
+                if (q == p) continue;
+                open |= world.appends(p, q);
+                const auto shake = world.party(p).handshake(world.index(p, q));
+                asked |= shake && shake->blocked;
+            }
             result_.full = std::max(result_.full, world.party(p).outbox().counters().full);
             ended |= world.ended(p);
         }
+        result_.open += open;
+        result_.open_asked += open && asked;
+        result_.open_delayed += open && delayed;
+        result_.open_ended += open && ended;
         result_.ended += ended;
         result_.delayed += delayed;
         frontier_.put({std::move(world), length});

@@ -486,7 +486,7 @@ struct BoardRoom {
     static constexpr std::uint64_t kFirst = board::Word::kRuns - 1;
 
     Board member(std::uint32_t me) {
-        return {{progress.data(), counters.data(), lines.data(), nullptr},
+        return {{progress.data(), counters.data(), lines.data(), nullptr, nullptr},
                 {kMembers, kWindow, kWindow, 64},
                 me,
                 kFirst};

@@ -15,8 +15,10 @@ struct Packet {
     // Of a REF. What it stands for is in the sender's chunk at `place`, under this stamp (no part of the
     // protocol either).
     bool refers = false;
+    bool batch = false;  // the chunk holds messages one by one, to which their sender may append
     std::uint32_t place = 0;
-    std::uint32_t units = 1;  // packets that it would take to carry what this DATA packet stands for
+    std::uint32_t units =
+        1;  // packets that it would take to carry what this DATA packet stands for; batch: 0
     std::uint64_t first = 0;  // of these, among all that the pair would take; no part of the protocol
     std::uint64_t stamp = 0;
 
@@ -33,6 +35,12 @@ struct Pending {
     std::uint32_t packets = 1;  // those that are left
     std::uint32_t left = 0;     // those that are on their way
     std::uint64_t first = 0;    // of its packets, among all of the pair
+};
+
+// What stands in a batch: a message, or its end.
+struct Enclosed {
+    std::uint32_t units = 0;  // 0: the end
+    std::uint64_t first = 0;  // as of a Packet
 };
 
 // Where a party puts the packets that an event made it send.

@@ -5,10 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "flow/batching.h"
 #include "flow/lazy.h"
 #include "flow/mvapich_dynamic.h"
 #include "flow/policies.h"
 #include "flow/static.h"
+#include "wire/batch.h"
 
 namespace velo::schedule {
 
@@ -62,8 +64,11 @@ PolicyParty::PolicyParty(const PolicyParty& other)
       outbox_(other.outbox_),
       shares_(other.shares_),
       lent_(other.lent_),
+      batches_(other.batches_),
       references_(other.references_),
-      enclosed_(other.enclosed_) {
+      batches_sent_(other.batches_sent_),
+      batched_(other.batched_),
+      overfull_(other.overfull_) {
     outbox_.rebase(other.shares_.data(), shares_.data());
 }
 
@@ -79,8 +84,11 @@ PolicyParty::PolicyParty(PolicyParty&& other) noexcept
       outbox_(std::move(other.outbox_)),
       shares_(std::move(other.shares_)),
       lent_(std::move(other.lent_)),
+      batches_(std::move(other.batches_)),
       references_(other.references_),
-      enclosed_(other.enclosed_) {}
+      batches_sent_(other.batches_sent_),
+      batched_(other.batched_),
+      overfull_(other.overfull_) {}
 
 void PolicyParty::encode(std::string& text) const {
     for (flow::PeerIndex q = 0; q < queues_.size(); ++q) {
@@ -90,6 +98,10 @@ void PolicyParty::encode(std::string& text) const {
             for (const std::uint32_t value : {std::uint32_t{queues_[q][i].waited}, queues_[q][i].packets,
                                               std::uint32_t{queues_[q][i].left > 0}})
                 text.push_back(static_cast<char>(value));
+        const Batch& batch = batches_[q];
+        text.push_back(static_cast<char>(batch.follows));
+        if (batch.room > 0)
+            text.append(std::to_string(batch.place)).append("+").append(std::to_string(batch.used));
     }
     outbox_.encode(text, shares_.data());
     for (const Lent& chunk : lent_) text.push_back(static_cast<char>(chunk.state));
@@ -111,7 +123,8 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
       queues_(policy_->config().total_peers()),
       how_(scenario.by_reference),
       outbox_(flow::OutboxPlan(how_.outbox_bytes)),
-      shares_(queues_.size()) {
+      shares_(queues_.size()),
+      batches_(queues_.size()) {
     const flow::OutboxPlan& plan = outbox_.plan();
     for (std::size_t size = flow::OutboxPlan::kSizes; size-- > 0;)
         for (std::uint32_t index = 0; index < plan.size(size).count; ++index)
@@ -133,41 +146,47 @@ bool PolicyParty::send_queued(flow::Account& account) {
     Fifo<Pending>& queue = queues_[to];
     if (retry_at_ns(to) > out_->now_ns()) return !queue.empty();
     bool found_none = false;  // for the message at the front
-    while (!queue.empty() && ledger_.credits(account) > 0) {
-        flow::Outbox::Chunk chunk;
-        Front front{1, queue[0].packets, bytes_of(queue[0].packets)};
-        if (const Front those = several(to); !found_none && those.messages > 1) {
-            chunk = take_chunk(to, those.bytes);
-            if (chunk.room >= those.bytes || (chunk.room > 0 && how_.broken == Broken::kSharesTooMuch))
-                front = those;
-            else if (chunk.room > 0)
-                outbox_.give_back(std::exchange(chunk, {}));
-            if (chunk.room == 0 && how_.broken == Broken::kSharesOrWaits) break;
-        }
-        if (chunk.room == 0 && !found_none && front.packets > 1 && may_refer(to, front.packets))
-            chunk = take_chunk(to, front.bytes);
-        found_none = chunk.room == 0;
-        if (found_none && how_.broken == Broken::kWaitsForAChunk && front.packets > 1) break;
-        if (!limited() && !out_->has_room(to)) {
-            if (chunk.room > 0) outbox_.give_back(chunk);
-            if (refusal_ != nullptr) refusal_->refused(to, out_->now_ns());
-            break;
-        }
+    while (!queue.empty()) {
         Pending& pending = queue[0];
+        if (appends(to) && pending.left == 0 && append(to, pending)) {
+            queue.pop();
+            continue;
+        }
+        if (how_.broken != Broken::kPassesItBy) close(to);
+        if (ledger_.credits(account) == 0) break;
+        const std::uint64_t bytes = bytes_of(pending.packets + pending.left);
         Packet packet{.first = pending.first + pending.left};
         if (pending.waited && ledger_.marks_backlog()) packet.kind = PacketKind::kBackloggedData;
-        if (chunk.room > 0) store(chunk, front.packets, packet);
-        const bool whole = front.messages > 1 || packet.units == pending.packets;
+        const bool has_room = limited() || out_->has_room(to);
+        if (has_room && !found_none && opens_batch(to, pending) && open(to, bytes, packet)) {
+            packet.first = pending.first;
+        } else {
+            if (how_.broken == Broken::kBatchesOrWaits && opens_batch(to, pending)) break;
+            flow::Outbox::Chunk chunk;
+            if (!found_none && pending.packets > 1 && may_refer(to, pending.packets))
+                chunk = take_chunk(to, bytes_of(pending.packets));
+            found_none = chunk.room == 0;
+            if (found_none && how_.broken == Broken::kWaitsForAChunk && pending.packets > 1) break;
+            if (!has_room) {
+                if (chunk.room > 0) outbox_.give_back(chunk);
+                if (refusal_ != nullptr) refusal_->refused(to, out_->now_ns());
+                break;
+            }
+            if (chunk.room > 0)
+                store(to, chunk, std::min(pending.packets, chunk.room / how_.packet_bytes), packet);
+        }
+        const bool whole = packet.batch || packet.units == pending.packets;
         if (packet.refers || (whole && pending.spare)) packet.piggyback = ledger_.attach(account);
+        if (packet.batch) (void)append(to, pending);
         out_->put(to, packet);
+        batches_[to].follows = true;
         if (!packet.refers || how_.broken != Broken::kCostsNoCredit) ledger_.sent(account, 1);
         if (!whole) {
             pending.packets -= packet.units;
             pending.left += packet.units;
             continue;
         }
-        if (front.messages > 1) enclosed_ += front.messages;
-        for (; front.messages > 0; --front.messages) queue.pop();
+        queue.pop();
         found_none = shares_[to].missed = false;
     }
     mark_waiting(to);
@@ -191,6 +210,7 @@ void PolicyParty::send(flow::PeerIndex to, Pending packet, Outbox& out) {
 
 void PolicyParty::retrieve(flow::PeerIndex from, const Packet& packet, Outbox& out) {
     out_ = &out;
+    if (wire::is_data(packet.kind)) heard(from);
     ledger_.look();
     const bool waited = packet.kind == PacketKind::kBackloggedData;
     const bool kept = waited || packet.kind == PacketKind::kData
@@ -207,11 +227,14 @@ void PolicyParty::look(Outbox& out) {
 bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
     out_ = &out;
     queues_[peer] = {};
+    if (how_.broken != Broken::kLeavesItOpen) batches_[peer] = {};
     if (how_.broken != Broken::kNotForgotten) outbox_.free_all(shares_[peer]);
+    for (Lent& chunk : lent_)
+        if (chunk.to == peer) chunk = {.place = chunk.place};
     return ledger_.departed(accounts_[peer]);
 }
 
-PolicyParty::Lent& PolicyParty::lent_at(std::uint32_t place) {
+const PolicyParty::Lent& PolicyParty::lent_at(std::uint32_t place) const {
     return *std::lower_bound(lent_.begin(), lent_.end(), place,
                              [](const Lent& chunk, std::uint32_t at) { return chunk.place < at; });
 }
@@ -222,40 +245,86 @@ bool PolicyParty::may_refer(flow::PeerIndex to, std::uint32_t packets) const {
     return allowed > 0 && packets > allowed >> how_.shift;
 }
 
-// Those that may leave by one REF, as in Engine::refer_several; fewer than two: none.
-PolicyParty::Front PolicyParty::several(flow::PeerIndex to) const {
-    const Fifo<Pending>& queue = queues_[to];
-    Front front;
-    for (; front.messages < queue.size(); ++front.messages) {
-        const Pending& pending = queue[front.messages];
-        if (pending.left > 0 && how_.broken != Broken::kSharesABegun) break;
-        const std::uint32_t packets = pending.packets + pending.left;
-        const std::uint64_t with = front.bytes + wire::enclosed_bytes(bytes_of(packets));
-        if (with > how_.most_enclosed) break;
-        front.bytes = with;
-        front.packets += packets;
+// False: the open batch of the peer does not hold it.
+bool PolicyParty::append(flow::PeerIndex to, const Pending& message) {
+    Batch& batch = batches_[to];
+    const std::uint32_t units = message.packets + message.left;
+    const std::uint64_t with = batch.used + wire::enclosed_bytes(bytes_of(units));
+    if (with + sizeof(wire::Enclosed) > batch.room) {
+        if (how_.broken != Broken::kAppendsTooMuch) return false;
+        overfull_ = true;
     }
-    return may_refer(to, front.packets) ? front : Front{};
+    batch.used = static_cast<std::uint32_t>(with);
+    batch.follows = true;
+    lent_at(batch.place).batch.push({units, message.first});
+    ++batched_;
+    return true;
+}
+
+void PolicyParty::close(flow::PeerIndex to) {
+    if (!appends(to)) return;
+    lent_at(batches_[to].place).batch.push({});
+    batches_[to].room = 0;
+}
+
+void PolicyParty::rest(flow::PeerIndex to) {
+    close(to);
+    batches_[to].follows = false;
+}
+
+bool PolicyParty::opens_batch(flow::PeerIndex to, const Pending& message) const {
+    if (!how_.batches || how_.outbox_bytes == 0) return false;
+    if (message.left > 0 && how_.broken != Broken::kBatchesABegun) return false;
+    const std::uint32_t packets = message.packets + message.left;
+    return bytes_of(packets) <= flow::kMostBatchedBytes &&
+           flow::opens_batch({.packets = packets,
+                              .allowed = std::min(credit(to), most_packets_),
+                              .counted = limited(),
+                              .bursts = batches_[to].follows,
+                              .others_wait = message.waited && queues_[to].size() > 1});
+}
+
+// With a first message of `bytes`, which is yet to be appended. False: no chunk holds it.
+bool PolicyParty::open(flow::PeerIndex to, std::uint64_t bytes, Packet& packet) {
+    const std::uint64_t least = wire::batch_bytes(bytes);
+    const flow::Outbox::Chunk chunk = take_chunk(to, flow::batch_chunk_bytes(bytes));
+    if (chunk.room < least) {
+        if (chunk.room > 0) outbox_.give_back(chunk);
+        return false;
+    }
+    packet.batch = true;
+    store(to, chunk, 0, packet);
+    Batch& batch = batches_[to];
+    batch.place = chunk.place;
+    batch.used = -outbox_.plan().data_of(chunk.place) % wire::kPacketBytes;
+    batch.room = chunk.room;
+    ++batches_sent_;
+    return true;
+}
+
+std::uint32_t PolicyParty::unread(flow::PeerIndex to) const {
+    std::uint32_t count = 0;
+    for (const Lent& chunk : lent_) count += chunk.state == Lent::State::kUnread && chunk.to == to;
+    return count;
 }
 
 flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, std::uint64_t bytes) {
-    // Told late as between nodes, in any order, or at once as inside one.
-    const auto reading =
-        how_.told_late ? flow::Outbox::Reading::kInAnyOrder : flow::Outbox::Reading::kInOrder;
-    return outbox_.take(shares_[to], bytes, reading, [this](std::uint32_t place) {
+    return outbox_.take(shares_[to], bytes, [this](std::uint32_t place) {
         return how_.broken == Broken::kFreesEarly || lent_at(place).state == Lent::State::kRead;
     });
 }
 
-// As much as the chunk holds.
-void PolicyParty::store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet) {
+void PolicyParty::store(flow::PeerIndex to, const flow::Outbox::Chunk& chunk, std::uint32_t units,
+                        Packet& packet) {
     packet.refers = true;
     packet.place = chunk.place;
-    packet.units = std::min(packets, chunk.room / how_.packet_bytes);
+    packet.units = units;
     packet.stamp = ++references_;
     Lent& lent = lent_at(chunk.place);
     lent.state = Lent::State::kUnread;
+    lent.to = to;
     lent.stamp = packet.stamp;
+    lent.batch = {};
 }
 
 std::string PolicyParty::read(const Packet& reference) {
@@ -266,20 +335,35 @@ std::string PolicyParty::read(const Packet& reference) {
     return {};
 }
 
-std::uint32_t PolicyParty::untold() const {
-    return static_cast<std::uint32_t>(std::count_if(
-        lent_.begin(), lent_.end(), [](const Lent& chunk) { return chunk.state == Lent::State::kUntold; }));
+// A reader is seen to have read its chunks in the order of lending.
+const PolicyParty::Lent* PolicyParty::untold_of(flow::PeerIndex reader) const {
+    const Lent* first = nullptr;
+    for (const Lent& chunk : lent_)
+        if (chunk.state == Lent::State::kUntold && chunk.to == reader &&
+            (first == nullptr || chunk.stamp < first->stamp))
+            first = &chunk;
+    return first;
 }
 
-void PolicyParty::tell(std::uint32_t index) {
-    for (Lent& chunk : lent_)
-        if (chunk.state == Lent::State::kUntold && index-- == 0) chunk.state = Lent::State::kRead;
+std::uint32_t PolicyParty::untold() const {
+    std::uint32_t readers = 0;
+    for (flow::PeerIndex to = 0; to < queues_.size(); ++to) readers += untold_of(to) != nullptr;
+    return readers;
+}
+
+void PolicyParty::tell(std::uint32_t reader) {
+    for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
+        if (const Lent* const chunk = untold_of(to); chunk != nullptr && reader-- == 0)
+            lent_at(chunk->place).state = Lent::State::kRead;
 }
 
 std::string PolicyParty::violation() const {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
         if (accounts_[to].flow != ledger_.flow_of(to))
             return "the flow of peer " + std::to_string(to) + " has changed behind the caller's back";
+    for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
+        if (appends(to) && !queues_[to].empty()) return "R8: a message waits beside an open batch";
+    if (overfull_) return "R9: a batch is longer than its chunk";
     if (offended_) return "a correct peer is said to have broken the rules";
     if (const char* broken = outbox_.violation(); *broken != '\0') return broken;
     return policy_->violation();

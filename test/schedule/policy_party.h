@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fifo.h"
@@ -46,12 +47,27 @@ class PolicyParty : private flow::Carrier {
 
     // The reader of a REF looks at its chunk, and is done with it. Empty, or what is wrong with the chunk.
     std::string read(const Packet& reference);
-    // Chunks that have been read, of which this process has not been told: how many, and the telling of one.
+    // Readers of chunks of which this process has not been told that they have been read, and the telling of
+    // the oldest of one of them.
     std::uint32_t untold() const;
-    void tell(std::uint32_t index);
+    void tell(std::uint32_t reader);
     std::uint64_t references() const { return references_; }
-    // Messages that shared a chunk.
-    std::uint64_t enclosed() const { return enclosed_; }
+
+    // ---- batches
+
+    // What the reader of the batch at `place` has not taken yet, and that it takes the first of it.
+    const Fifo<Enclosed>& batch_at(std::uint32_t place) const { return lent_at(place).batch; }
+    void take_enclosed(std::uint32_t place) { lent_at(place).batch.pop(); }
+    // Of what the peer has sent there.
+    void heard(flow::PeerIndex from) { batches_[from].follows = false; }
+    // One is open for the peer.
+    bool appends(flow::PeerIndex to) const { return batches_[to].room > 0; }
+    // The process has polled a few times, and sent nothing to the peer.
+    void rest(flow::PeerIndex to);
+    std::uint64_t batches() const { return batches_sent_; }
+    std::uint64_t batched() const { return batched_; }
+    // REFs to the peer that it has yet to read.
+    std::uint32_t unread(flow::PeerIndex to) const;
     const flow::Outbox& outbox() const { return outbox_; }
     std::uint64_t lent_to(flow::PeerIndex to) const { return shares_[to].bytes; }
 
@@ -87,18 +103,26 @@ class PolicyParty : private flow::Carrier {
         std::uint32_t place;
         State state = State::kRead;
         std::uint64_t stamp = 0;
+        flow::PeerIndex to = 0;
+        Fifo<Enclosed> batch{};
     };
-    Lent& lent_at(std::uint32_t place);
-    // What is left of the first messages of a queue.
-    struct Front {
-        std::size_t messages = 0;
-        std::uint32_t packets = 0;
-        std::uint64_t bytes = 0;
+    const Lent& lent_at(std::uint32_t place) const;
+    Lent& lent_at(std::uint32_t place) { return const_cast<Lent&>(std::as_const(*this).lent_at(place)); }
+    const Lent* untold_of(flow::PeerIndex reader) const;
+    // Where the open one of a peer goes on.
+    struct Batch {
+        std::uint32_t place = 0;
+        std::uint32_t used = 0, room = 0;  // of the chunk; room == 0: none is open
+        // What would follow is one of many: something went before it, and neither an answer nor a rest after.
+        bool follows = false;
     };
-    Front several(flow::PeerIndex to) const;
+    bool append(flow::PeerIndex to, const Pending& message);
+    void close(flow::PeerIndex to);
+    bool opens_batch(flow::PeerIndex to, const Pending& message) const;
+    bool open(flow::PeerIndex to, std::uint64_t bytes, Packet& packet);
     bool may_refer(flow::PeerIndex to, std::uint32_t packets) const;
     flow::Outbox::Chunk take_chunk(flow::PeerIndex to, std::uint64_t bytes);
-    void store(const flow::Outbox::Chunk& chunk, std::uint32_t packets, Packet& packet);
+    void store(flow::PeerIndex to, const flow::Outbox::Chunk& chunk, std::uint32_t units, Packet& packet);
     std::uint64_t bytes_of(std::uint32_t packets) const { return std::uint64_t{packets} * how_.packet_bytes; }
 
     std::unique_ptr<flow::Policy> policy_;
@@ -111,8 +135,10 @@ class PolicyParty : private flow::Carrier {
     Scenario::ByReference how_;
     flow::Outbox outbox_;
     std::vector<flow::OutboxShare> shares_;
-    std::vector<Lent> lent_;  // of each chunk, ascending by its place
-    std::uint64_t references_ = 0, enclosed_ = 0;
+    std::vector<Lent> lent_;      // of each chunk, ascending by its place
+    std::vector<Batch> batches_;  // of each peer
+    std::uint64_t references_ = 0, batches_sent_ = 0, batched_ = 0;
+    bool overfull_ = false;
     Outbox* out_ = nullptr;  // during an event
     bool offended_ = false;
 };

@@ -66,14 +66,13 @@ std::string Scenario::describe() const {
             " threshold=" + std::to_string(more.credit_message_threshold) +
             " timer=" + std::to_string(more.rnr_timer_ns) + " lazy=" + std::to_string(more.lazy_slots) + "," +
             std::to_string(more.lazy_peers) + (more.lazy_stealing ? " stealing" : "") + " ahead " +
-            std::to_string(more.lazy_ahead) +
-            (more.lazy_doorbell ? " doorbell" : "");
+            std::to_string(more.lazy_ahead) + (more.lazy_doorbell ? " doorbell" : "");
     if (by_reference.outbox_bytes > 0)
-        text += " outbox " + std::to_string(by_reference.outbox_bytes) + " shift " +
-                std::to_string(by_reference.shift) + " of " + std::to_string(by_reference.packet_bytes) +
-                " several " + std::to_string(by_reference.most_enclosed) +
-                (by_reference.whole_first ? " whole first" : "") +
-                (by_reference.told_late ? " told late" : "");
+        text +=
+            " outbox " + std::to_string(by_reference.outbox_bytes) + " shift " +
+            std::to_string(by_reference.shift) + " of " + std::to_string(by_reference.packet_bytes) +
+            (by_reference.batches ? " batches" : "") + (by_reference.takes_credits ? " takes credits" : "") +
+            (by_reference.whole_first ? " whole first" : "") + (by_reference.told_late ? " told late" : "");
     if (!job.empty()) {
         text += " jobs ";
         for (std::uint8_t j : job) text += std::to_string(j);
@@ -111,10 +110,11 @@ Scenario Scenario::random(const std::string& policy, Random& random) {
 void Scenario::draw_outbox(Random& random) {
     // One, two or some chunks of the smallest size; or some of each.
     constexpr std::uint64_t kBytes[] = {2'304, 2 * 2'304, 5 * 2'304, 100'000};
-    constexpr std::uint32_t kPacketBytes[] = {56, 700, 2'240};
+    constexpr std::uint32_t kPacketBytes[] = {56, 300, 2'240};
     by_reference.outbox_bytes = kBytes[random.below(4)];
     by_reference.packet_bytes = kPacketBytes[random.below(3)];
-    by_reference.most_enclosed = random.chance(1, 4) ? 0 : random.chance(1, 2) ? 2'240 : 8'448;
+    by_reference.batches = random.chance(3, 4);
+    by_reference.takes_credits = random.chance(1, 2);
     by_reference.shift = random.chance(1, 3) ? 31 : 1;
     by_reference.whole_first = random.chance(1, 2);
     by_reference.told_late = random.chance(1, 2);

@@ -17,9 +17,11 @@ enum class Broken : std::uint8_t {
     kFreesEarly,      // a chunk passes for read before it is
     kCostsNoCredit,   // a REF takes no credit
     kNotForgotten,    // what an ended reader was lent stays with it
-    kSharesABegun,    // a message of which a part has left is among several in one chunk, whole
-    kSharesTooMuch,   // several messages share a chunk that does not hold them all
-    kSharesOrWaits,   // several messages share a chunk or do not leave
+    kBatchesABegun,   // a message of which a part has left goes in a batch, whole
+    kAppendsTooMuch,  // a batch is longer than its chunk
+    kBatchesOrWaits,  // a message goes in a batch or not at all
+    kPassesItBy,      // a message goes another way while the batch before it is open
+    kLeavesItOpen,    // a batch for a reader that has ended stays open
 };
 
 struct Scenario {
@@ -38,7 +40,8 @@ struct Scenario {
         std::uint64_t outbox_bytes = 0;      // 0: messages are packets, each by itself
         unsigned shift = 1;                  // Engine::reference_shift_
         std::uint32_t packet_bytes = 1'120;  // two in the smallest chunk
-        std::uint32_t most_enclosed = 0;     // Engine::most_enclosed_; 0: no two messages share a chunk
+        bool batches = false;                // as of Engine::send_in_batch
+        bool takes_credits = false;          // Engine::take_credits
         bool whole_first = false;            // a chunk is taken and given back before
         bool told_late = false;              // the sender learns in an event of its own that a chunk was read
         Broken broken = Broken::kNothing;

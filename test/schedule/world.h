@@ -1,7 +1,7 @@
 // N processes, a FIFO channel for each ordered pair, and a mailbox in arrival order for each receiver. An
-// event is a send, a delivery (channel to mailbox) or a retrieve (mailbox to process); `check` asserts the
-// global invariants of design/flow-control.md, and `stranded` what must hold once everything has been
-// retrieved.
+// event is a send, a delivery (channel to mailbox) or a retrieve (mailbox to process); beside them there is
+// what is read in a batch, and that its sender rests. `check` asserts the global invariants of
+// design/flow-control.md, and `stranded` what must hold once everything has been retrieved.
 //
 // A Party is a process: PolicyParty (the production policies) or ReferenceParty (the independent model).
 #pragma once
@@ -88,6 +88,7 @@ class World {
     // A message of `count` packets, the last of which may have room for a piggybacked count.
     void send(std::uint32_t from, std::uint32_t to, std::uint32_t count, bool spare) {
         begin_event();
+        if (by_reference() && scenario_->by_reference.takes_credits) take_credits(from, to);
         Post out(*this, from);
         std::uint64_t& offered = link(from, to).offered;
         const std::uint64_t first = std::exchange(offered, offered + count);
@@ -155,14 +156,33 @@ class World {
             if (parties_[p].delayed_credits(q) > 0) return true;
         return false;
     }
-    // Chunks of the process's outbox that have been read, of which it has not been told.
+    // Readers of the process's outbox of which it has not been told all that they have read.
     std::uint32_t untold(std::uint32_t p) const {
         if constexpr (requires(const Party& party) { party.untold(); }) return parties_[p].untold();
         return 0;
     }
-    void tell(std::uint32_t p, std::uint32_t chunk) {
+    void tell(std::uint32_t p, std::uint32_t reader) {
         begin_event();
-        parties_[p].tell(chunk);
+        parties_[p].tell(reader);
+    }
+    // How much `to` could read of the batch of `from` that it follows.
+    std::size_t enclosed(std::uint32_t from, std::uint32_t to) const {
+        if constexpr (kBatches)
+            if (link(from, to).follows) return parties_[from].batch_at(link(from, to).followed.place).size();
+        return 0;
+    }
+    // Reads the first of it. True: that was a message.
+    bool read_enclosed(std::uint32_t from, std::uint32_t to) {
+        begin_event();
+        return take_enclosed(from, to);
+    }
+    bool appends(std::uint32_t from, std::uint32_t to) const {
+        if constexpr (kBatches) return !ended_[from] && parties_[from].appends(index(from, to));
+        return false;
+    }
+    void rest(std::uint32_t from, std::uint32_t to) {
+        begin_event();
+        if constexpr (kBatches) parties_[from].rest(index(from, to));
     }
     // The process ends where it stands. What it has sent is still on its way; nobody will take what was sent
     // to it.
@@ -179,7 +199,8 @@ class World {
     bool ended(std::uint32_t p) const { return ended_[p]; }
     // Whether `q` has taken all that the ended `p` has sent, and has yet to clear up after it.
     bool may_bury(std::uint32_t q, std::uint32_t p) const {
-        return ended_[p] && !ended_[q] && !link(p, q).buried && (hurries_ || link(p, q).outstanding == 0);
+        return ended_[p] && !ended_[q] && !link(p, q).buried &&
+               (hurries_ || (link(p, q).outstanding == 0 && enclosed(p, q) == 0));
     }
     // All do that before they have taken all, for tests that must fail: what is under way comes from the
     // place of the next process, then.
@@ -190,6 +211,7 @@ class World {
         if (std::exchange(link(p, q).doorbell, false)) count_contact(p, q, wire::PacketKind::kHello, -1);
         Post out(*this, q);
         link(p, q).buried = parties_[q].departed(index(q, p), out);
+        if (link(p, q).buried) link(p, q).follows = false;
         return link(p, q).buried;
     }
     // All that live have cleared up.
@@ -264,11 +286,15 @@ class World {
         }
         return {};
     }
+    // A batch that is open and has been read is nothing to wait for: its sender may be computing for ever.
     bool quiet() const {
         for (const Link& l : links_)
             if (l.outstanding > 0 || l.doorbell) return false;
-        for (std::uint32_t p = 0; p < processes(); ++p)
+        for (std::uint32_t p = 0; p < processes(); ++p) {
             if (delays(p) || untold(p) > 0) return false;
+            for (std::uint32_t q = 0; q < processes(); ++q)
+                if (q != p && !ended_[q] && enclosed(p, q) > 0) return false;
+        }
         return true;
     }
     // The largest number of slots of this process's mailbox that were in use at one time.
@@ -287,6 +313,9 @@ class World {
                 if (link(p, q).units != link(p, q).offered) return at(p, q) + "R5: parts are missing";
                 if (parties_[p].control_waiting(index(p, q)))
                     return at(p, q) + "I15: a REQ or RESP waits for ever";
+                if constexpr (kBatches)
+                    if (parties_[p].unread(index(p, q)) > (appends(p, q) ? 1U : 0U))
+                        return at(p, q) + "R6: lent and unread";
                 if (link(p, q).received != link(p, q).sent) return at(p, q) + "I15: packets are missing";
                 if (auto shake = parties_[p].handshake(index(p, q)); shake && shake->blocked)
                     return at(p, q) + "I15: blocked for ever";
@@ -308,10 +337,12 @@ class World {
                 text.push_back(static_cast<char>(l.channel[i].piggyback));
                 if (by_reference()) text.push_back(static_cast<char>(l.channel[i].first - l.units));
                 if (!l.channel[i].refers) continue;
+                if (l.channel[i].batch) encode_batch(text, l, l.channel[i]);
                 text.push_back(static_cast<char>(l.channel[i].units));
                 text.append(std::to_string(l.channel[i].place)).push_back('@');
             }
             text.push_back(static_cast<char>(l.doorbell));
+            if (l.follows) encode_batch(text.append("f"), l, l.followed);
         }
         return text;
     }
@@ -329,9 +360,11 @@ class World {
         std::uint32_t requests = 0;        // REQ
         std::uint32_t responses = 0;       // RESP
         bool doorbell = false;             // a HELLO outside of the mailbox
-        bool buried = false;               // the receiver has cleared up after the sender, which has ended
-        std::uint8_t contacts[9] = {};     // HELLO, BYE, RELEASE and LEAVE, by kind
-        std::uint64_t sent = 0;            // DATA packets
+        bool follows = false;              // the receiver follows a batch, which `followed` tells of
+        Packet followed{};
+        bool buried = false;            // the receiver has cleared up after the sender, which has ended
+        std::uint8_t contacts[9] = {};  // HELLO, BYE, RELEASE and LEAVE, by kind
+        std::uint64_t sent = 0;         // DATA packets
         std::uint64_t received = 0;
         std::uint64_t offered = 0;  // packets that the messages would take
         std::uint64_t units = 0;    // of those, what has been received in DATA or read by reference
@@ -378,6 +411,50 @@ class World {
     void begin_event() {
         emissions_.clear();
         now_ns_ += kEventNs;
+    }
+
+    static constexpr bool kBatches = requires(const Party& party) { party.batch_at(0U); };
+
+    // As Engine::take_credits, where a message would find none.
+    void take_credits(std::uint32_t p, std::uint32_t to) {
+        Fifo<Arrival>& arrived = boxes_[p].arrived;
+        while (parties_[p].credit(index(p, to)) == 0 && !arrived.empty() &&
+               arrived.front().packet.kind == wire::PacketKind::kCredit) {
+            const Arrival arrival = arrived.pop();
+            consume(arrival.from, p, arrival.packet);
+        }
+    }
+    bool take_enclosed(std::uint32_t from, std::uint32_t to) {
+        if constexpr (kBatches) {
+            Link& l = link(from, to);
+            const Enclosed what = parties_[from].batch_at(l.followed.place).front();
+            parties_[from].take_enclosed(l.followed.place);
+            if (what.units > 0) {
+                place(from, to, what.first, what.units);
+                parties_[to].heard(index(to, from));
+                return true;
+            }
+            l.follows = false;
+            read(from, to, l.followed);
+        }
+        return false;
+    }
+    // The receiver takes parts of the messages of the pair.
+    void place(std::uint32_t from, std::uint32_t to, std::uint64_t first, std::uint32_t units) {
+        Link& l = link(from, to);
+        if (by_reference() && first != l.units) fault_ = at(from, to) + "R5: a part is not in its place";
+        l.units += units;
+    }
+    void encode_batch(std::string& text, const Link& l, const Packet& reference) const {
+        if constexpr (kBatches) {
+            const Party& sender = parties_[static_cast<std::size_t>(&l - links_.data()) / processes()];
+            const Fifo<Enclosed>& batch = sender.batch_at(reference.place);
+            for (std::size_t i = 0; i < batch.size(); ++i) {
+                text.push_back(static_cast<char>(batch[i].units));
+                if (batch[i].units > 0) text.push_back(static_cast<char>(batch[i].first - l.units));
+            }
+            text.append(std::to_string(reference.place)).push_back('@');
+        }
     }
 
     // Messages are sent whole, and each part of them has its place.
@@ -454,10 +531,15 @@ class World {
             case wire::PacketKind::kData:
             case wire::PacketKind::kBackloggedData:
                 if (packet.sequence != l.received++) fault_ = at(from, to) + "DATA out of order";
-                if (by_reference() && packet.first != l.units)
-                    fault_ = at(from, to) + "R5: a part is not in its place";
-                l.units += packet.units;
-                if (packet.refers) read(from, to, packet);
+                while (enclosed(from, to) > 0) take_enclosed(from, to);
+                if (l.follows) fault_ = at(from, to) + "R8: a packet comes before the end of a batch";
+                place(from, to, packet.first, packet.units);
+                if (packet.batch) {
+                    l.follows = true;
+                    l.followed = packet;
+                } else if (packet.refers) {
+                    read(from, to, packet);
+                }
                 break;
             case wire::PacketKind::kCredit:
                 --l.credit_packets;

@@ -1,6 +1,7 @@
 // The experiments at their reduced size against the bounds file: every statement comes out as the file says
 // that it does, those included that do not hold; and what a verdict makes of numbers, and of none.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +63,11 @@ INSTANTIATE_TEST_SUITE_P(Papers, EveryExperiment, ::testing::ValuesIn(quick()),
 // A bounds file with the one statement about the metric "m" of the experiment "x".
 std::string bounds_with(const std::string& kind, const std::string& bound, const std::string& found = "holds",
                         const std::string& at_full_size = "not run") {
-    const std::string path = ::testing::TempDir() + "velo-bounds.json";
+    static const struct File {
+        const std::string path = ::testing::TempDir() + "velo-bounds-" + std::to_string(::getpid()) + ".json";
+        ~File() { ::unlink(path.c_str()); }
+    } file;
+    const std::string& path = file.path;
     std::ofstream(path) << R"({"x": [{"kind": ")" << kind
                         << R"(", "statement": "s", "source": "t", "metric": "m", )" << bound
                         << R"("reduced": ")" << found << R"(", "full": ")" << at_full_size << R"("}]})";

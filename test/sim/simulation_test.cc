@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "experiment/sweep.h"
 #include "flow/policies.h"
@@ -69,18 +71,19 @@ TEST_P(EveryPolicy, CarriesEveryPatternToItsEnd) {
 
 TEST_P(EveryPolicy, CarriesEveryPatternByReferenceWhateverTheOutboxHolds) {
     for (const std::string& pattern : pattern_names())
-        for (const ByReference choice : {ByReference::kAuto, ByReference::kAlways})
+        for (const auto& [choice, gets] :
+             {std::pair{ByReference::kAuto, 0U}, {ByReference::kAuto, 1U}, {ByReference::kAlways, 0U}})
             for (const std::uint64_t outbox : {0, 2304, 262144}) {
                 Trial run = small_run(pattern, GetParam(), 6);
                 run.flow.by_reference = choice;
                 run.flow.outbox = outbox;
-                run.flow.most_gets = choice == ByReference::kAlways ? 0 : 1;
+                run.flow.most_gets = gets;
                 const Outcome outcome = execute(run).outcome;
                 EXPECT_EQ(outcome.fault, "") << pattern << " " << outbox;
                 EXPECT_EQ(outcome.deadlock, "") << pattern << " " << outbox;
                 EXPECT_LE(outcome.totals.outbox_high_water, outbox);
                 if (outbox == 0) {
-                    EXPECT_EQ(outcome.totals.messages_by_reference, 0U);
+                    EXPECT_EQ(outcome.totals.messages_by_reference + outcome.totals.batches, 0U);
                 }
             }
 }
@@ -200,6 +203,33 @@ TEST(Simulation, LeavesHalfOfAnOutboxToOthersAndGoesOnInPackets) {
     EXPECT_GT(outcome.totals.messages_by_reference, 0U);
     EXPECT_LT(outcome.totals.messages_by_reference, outcome.totals.messages);
     EXPECT_LE(outcome.totals.outbox_high_water, 262144U / 2 + 33024);
+}
+
+// Windows of 60 messages of one packet, with credits for six, on one node.
+TEST(Simulation, SendsWhatCreditsDoNotCoverInBatchesWhereItIsReadInPlace) {
+    Trial run = pair_run("static", 4);
+    run.flow.slots_per_peer = 8;
+    run.flow.by_reference = ByReference::kAuto;
+    run.flow.most_gets = 0;
+    const Outcome found = execute(run).outcome;
+    EXPECT_FALSE(found.failed()) << found.fault << found.deadlock;
+    EXPECT_GT(found.totals.batches, 0U);
+    EXPECT_GT(found.totals.batched_messages, found.totals.messages / 2);
+    EXPECT_LT(found.totals.data_packets, found.totals.messages / 2);
+    EXPECT_EQ(found.totals.messages_delayed, 0U) << "the last credit is a batch's";
+
+    run.flow.most_gets = 1;
+    EXPECT_EQ(execute(run).outcome.totals.batches, 0U);
+    run.flow.most_gets = 0;
+    run.flow.by_reference = ByReference::kNever;
+    EXPECT_EQ(execute(run).outcome.totals.batches, 0U);
+}
+
+TEST(Simulation, SendsNoBatchWhereEachMessageIsWaitedFor) {
+    Trial run = thesis_run("multi_pingpong", 2, "static", 4);
+    run.flow.by_reference = ByReference::kAuto;
+    run.flow.most_gets = 0;
+    EXPECT_EQ(execute(run).outcome.totals.batches, 0U);
 }
 
 TEST(Simulation, SendsInPartsWhatIsLargerThanAChunk) {

@@ -12,7 +12,8 @@ TIME_LIMIT = 200
 HEADER_BYTES = 14  # ob1's
 EXACT = ["messages_sent", "data_packets", "credit_packets", "credits_in_packets", "piggybacks", "piggybacked_credits",
          "requests", "responses", "steals", "stolen_slots"]
-EXACT_BY_REFERENCE = [*EXACT, "messages_delayed", "messages_by_reference", "outbox_full"]
+# By reference or in a batch of its own: which of the two decides a CREDIT that has come, or not yet, when one is left.
+EXACT_BY_REFERENCE = [*EXACT, "messages_delayed", "referred", "outbox_full"]
 # A request and its answer travel beside the messages, so that their place in the order is not fixed: who had how many
 # credits when it was asked differs from run to run, and with it what is taken from whom.
 CLOSE = {"messages_delayed": 0.1, "credit_packets": 0.02, "credits_in_packets": 0.05, "piggybacks": 0.2,
@@ -27,12 +28,17 @@ RARE_APART = 2
 # round are more than an outbox holds, 3 % did. What gives a slot back is the sum of CREDITs and credits in DATA: which
 # of the two depends on who looks at its mailbox in between, and so on what else runs. How many credits each of them
 # brings is the policy's doing.
-FREE = {"data_packets": 0.15, "messages_by_reference": 0.03, "returned": 0.15, "credits_a_piggyback": 0.1}
-SLOTS = [8, 57, pytest.param(16, marks=pytest.mark.slow)]
+FREE = {"data_packets": 0.15, "referred": 0.03, "returned": 0.15, "credits_a_piggyback": 0.1}
+SLOTS = [57, *(pytest.param(slots, marks=pytest.mark.slow) for slots in (8, 16))]
 LARGER = [32, pytest.param(64, marks=pytest.mark.slow)]
 
 pytestmark = pytest.mark.skipif(not os.environ.get("VELO_COMPONENT_DIR"),
                                 reason="VELO_COMPONENT_DIR names no plugin; make check-mpi sets it")
+
+
+def totals(report):
+    total = report["total"]
+    return total | {"referred": total["messages_by_reference"] + total["batched_messages"]}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +60,7 @@ def measure(serial_program):
         result = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT)
         reports = [line for line in (result.stdout + result.stderr).splitlines() if "VELO-REPORT " in line]
         assert result.returncode == 0 and len(reports) == 1, result.stdout + result.stderr
-        return json.loads(reports[0].partition("VELO-REPORT ")[2])["total"]
+        return totals(json.loads(reports[0].partition("VELO-REPORT ")[2]))
 
     return run
 
@@ -64,7 +70,7 @@ def simulated(simulate, pattern, rounds, size, policy, slots, piggyback=True, de
     """Without gets: the ranks share a node, where the plugin reads what comes by reference in place."""
     words = [pattern, "-n", ranks, "--iterations", rounds, "--bytes", size, "--policy", policy, "--slots", slots,
              "--header-bytes", HEADER_BYTES, "--by-reference", by_reference, "--gets", gets]
-    return simulate(*words, *([] if piggyback else ["--no-piggyback"]), *([] if delay else ["--no-delay-credits"]))["total"]
+    return totals(simulate(*words, *([] if piggyback else ["--no-piggyback"]), *([] if delay else ["--no-delay-credits"])))
 
 
 def rounds_of(ranks):
@@ -103,9 +109,8 @@ def test_one_message_at_a_time_counts_nearly_the_same_under_static(simulate, mea
     assert not differing, f"counter: (plugin, simulator) {differing}"
 
 
-@pytest.mark.parametrize("ranks,slots", [(RANKS, 8), (RANKS, 57),
-                                         pytest.param(32, 16, marks=pytest.mark.slow),
-                                         pytest.param(64, 16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks,slots", [(RANKS, 57), *(pytest.param(ranks, slots, marks=pytest.mark.slow)
+                                                        for ranks, slots in ((RANKS, 8), (32, 16), (64, 16)))])
 def test_one_message_at_a_time_counts_nearly_the_same_under_dynamic(simulate, measure, ranks, slots):
     traffic = "walk", rounds_of(ranks), 2048, "dynamic", slots
     real = measure(*traffic, ranks=ranks)
@@ -115,7 +120,7 @@ def test_one_message_at_a_time_counts_nearly_the_same_under_dynamic(simulate, me
 
 
 @pytest.mark.parametrize("policy,slots,size", [
-    ("static", 8, 2048), ("dynamic", 8, 2048),  # each message goes by reference
+    ("static", 8, 2048), pytest.param("dynamic", 8, 2048, marks=pytest.mark.slow),  # each message goes by reference
     ("dynamic", 24, 480)])  # in 9 packets while there are 18 credits, else by reference
 @pytest.mark.parametrize("ranks", LARGER)
 def test_one_message_at_a_time_by_reference_counts_exactly_the_same(simulate, measure, ranks, policy, slots, size):
@@ -130,10 +135,10 @@ def test_one_message_at_a_time_by_reference_counts_exactly_the_same(simulate, me
     if 0 < kept[0] <= ranks // 8 and kept[0] <= kept[1] <= slots * kept[0]:
         differing = {name: both for name, both in differing.items() if not name.startswith("credit")}
     assert not differing, f"counter: (plugin, simulator) {differing}"
-    assert 0 < model["messages_by_reference"] <= model["messages_sent"]
+    assert 0 < model["referred"] <= model["messages_sent"]
     assert model["piggybacks"] > 0 and model["credit_packets"] > 0
-    # The report adds up the ranks. In the plugin a REF tells what has been read, too.
-    assert 0 < real["outbox_high_water"] <= ranks * model["outbox_high_water"]
+    # The report adds up the ranks. What has been read is seen at the next look, which may come late.
+    assert 0 < real["outbox_high_water"] <= 2 * ranks * model["outbox_high_water"]
 
 
 def test_the_comparison_by_reference_notices_a_wrong_model(simulate):
@@ -145,7 +150,7 @@ def test_the_comparison_by_reference_notices_a_wrong_model(simulate):
         assert any(right[name] != other[name] for name in EXACT_BY_REFERENCE), wrong
 
 
-@pytest.mark.parametrize("policy", ["static", "dynamic"])
+@pytest.mark.parametrize("policy", [pytest.param("static", marks=pytest.mark.slow), "dynamic"])
 @pytest.mark.parametrize("ranks", LARGER)
 def test_a_free_alltoall_by_reference_counts_nearly_the_same(simulate, measure, ranks, policy):
     traffic = "alltoall", 1280 // ranks, 2048, policy, 8
@@ -180,7 +185,7 @@ def test_the_comparison_notices_a_wrong_model(simulate, slots):
         assert name in apart(right, {**right, name: 3 * right[name] + 10}), name
 
 
-@pytest.mark.parametrize("slots", [16, 57])
+@pytest.mark.parametrize("slots", [16, pytest.param(57, marks=pytest.mark.slow)])
 def test_an_alltoall_without_piggybacking_returns_the_same_credits(simulate, measure, slots):
     real = measure("alltoall", 10, 2048, "static", slots, piggyback=False)
     model = simulated(simulate, "alltoall", 10, 2048, "static", slots, piggyback=False)

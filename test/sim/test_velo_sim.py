@@ -59,12 +59,11 @@ def test_statements_that_can_say_nothing_are_no_success(velo_sim, tmp_path, entr
     assert told in result.stdout + result.stderr
 
 
-def test_a_plot_leaves_out_what_was_not_measured_and_joins_the_seeds(tmp_path):
+def test_a_plot_leaves_out_what_was_not_measured_and_joins_the_seeds(velo_sim, tmp_path):
     table = tmp_path / "x.csv"
     table.write_text("seed,policy,slots_per_peer,overhead_percent\n1,static,8,4\n2,static,8,\n1,static,16,2\n2,static,16,3\n")
     picture = tmp_path / "x.svg"
-    command = [sys.executable, PLOT, table, picture, "--x", "slots_per_peer", "--y", "overhead_percent"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = velo_sim("plot", table, picture, "--x", "slots_per_peer", "--y", "overhead_percent")
     assert done.returncode == 0, done.stderr
     assert picture.read_text().count('id="line2d_') > 0 and "policy static" in picture.read_text()
 
@@ -85,9 +84,9 @@ def test_a_plot_of_what_is_not_there_names_it(tmp_path):
     table = tmp_path / "x.csv"
     table.write_text("seed,policy,slots_per_peer\n1,static,8\n")
     done = plot(table, tmp_path / "x.png", "--x", "slots_per_peer", "--y", "nothing")
-    assert (done.returncode, done.stderr) == (2, f"velo-sim-plot: {table} has no column nothing; it has seed, policy, slots_per_peer\n")
+    assert (done.returncode, done.stderr) == (2, f"velo-sim plot: {table} has no column nothing; it has seed, policy, slots_per_peer\n")
     done = plot("/nowhere.csv", tmp_path / "x.png", "--x", "slots_per_peer", "--y", "nothing")
-    assert (done.returncode, done.stderr) == (2, "velo-sim-plot: /nowhere.csv: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (2, "velo-sim plot: /nowhere.csv: No such file or directory\n")
 
 
 def test_a_title_that_is_too_long_for_a_line_takes_several(tmp_path):
@@ -112,6 +111,22 @@ def test_counts_what_goes_by_reference(simulate):
     assert usual["messages_by_reference"] == usual["messages_sent"] == never["messages_sent"]
     assert 0 < usual["outbox_high_water"] <= 262144
     assert never["messages_by_reference"] == never["outbox_high_water"] == never["outbox_full"] == 0
+
+
+def test_groups_have_their_alltoalls_at_the_same_time_and_among_themselves(simulate):
+    words = ["alltoall", "-n", 16, "--active", 8, "--policy", "static", "--slots", 8, "--by-reference", "never", "--per-process", "--groups"]
+    alone, both = (simulate(*words, groups) for groups in (1, 2))
+    assert (alone["total"]["messages_sent"], both["total"]["messages_sent"]) == (8 * 7, 2 * 8 * 7)
+    assert [process["messages_delayed"] for process in alone["per_process"]] == [7] * 8 + [0] * 8
+    assert [process["messages_delayed"] for process in both["per_process"]] == [7] * 16
+
+
+def test_counts_what_goes_in_batches(simulate, velo_sim):
+    words = ["stream", "-n", 2, "--policy", "static", "--slots", 8, "--bytes", 8, "--repetitions", 60, "--gets", 0]
+    total = simulate(*words)["total"]
+    assert 0 < total["batches"] < total["batched_messages"] < total["messages_sent"]
+    text = velo_sim("run", *words).stdout
+    assert f"in batches         {total['batched_messages']}, in {total['batches']} of them\n" in text
 
 
 def test_multicast_says_what_came_of_it_and_what_the_models_say(velo_sim):
@@ -140,6 +155,7 @@ def test_multicast_says_what_came_of_it_and_what_the_models_say(velo_sim):
     (["run", "phases", "--phases", "128"], "--processes"),
     (["run", "phases", "-n", 4, "--phases", "0"], "--phases"),
     (["run", "alltoall", "-n", 4, "--active", 9], "--active"),
+    (["run", "alltoall", "-n", 4, "--active", 2, "--groups", 3], "--groups"),
     (["run", "sparse", "-n", 4, "--neighbours", 9], "--neighbours"),
     (["run", "alltoall", "--cost", "hop=nan"], "NAME=NANOSECONDS"),
     (["run", "alltoall", "--header-bytes", 4294967295], "--header-bytes"),

@@ -254,7 +254,7 @@ def test_a_plot_that_cannot_be_drawn_says_why(trace, arguments, words):
 def test_phases_of_another_run_or_none_are_refused(tmp_path, trace):
     path = tmp_path / "phases.txt"
     path.write_text("nothing here\n")
-    assert "velo-phases" in run("plot", trace, "--phases", path, expect=2).stderr
+    assert "velo-mpi-bench phases" in run("plot", trace, "--phases", path, expect=2).stderr
     path.write_text(PHASES.format(1, 2, 3))
     assert "not from the run of this trace" in run("plot", trace, "--phases", path, expect=2).stderr
 

@@ -185,6 +185,56 @@ TEST(BoardInterfaceTest, those_that_are_refused_one_after_the_other_share_a_plac
     EXPECT_EQ(other.all.back().place, 1U) << "that of those before, which all have left";
 }
 
+TEST(BoardInterfaceTest, whether_longer_data_has_memory_is_decided_once_and_the_board_goes_on_without) {
+    test::TemporaryDirectory directory;
+    Opened o;
+    auto owner = std::make_unique<Access>(directory.path().c_str(), 2, o);
+    Access first(*owner, o), second(*owner, o);
+    velo_board* const boards[] = {first.board(0), second.board(1)};
+    velo_goal_request request{};
+    const auto has_memory = [&](std::uint32_t member, std::uint32_t root, std::uint64_t bytes,
+                                velo_board_operation operation = VELO_BOARD_BCAST) {
+        request.root = root;
+        request.bytes = bytes;
+        return velo_board_has_memory(boards[member], operation, &request);
+    };
+    EXPECT_TRUE(has_memory(0, 0, 57));
+    // Without its file no more memory is to be had.
+    owner = nullptr;
+    EXPECT_TRUE(has_memory(1, 0, 57)) << "as the other one has found";
+    for (const std::uint32_t member : {0U, 1U}) {
+        EXPECT_FALSE(has_memory(member, 1, 57));
+        EXPECT_TRUE(has_memory(member, 1, 56));
+        EXPECT_TRUE(has_memory(member, 1, 57, VELO_BOARD_REDUCE)) << "of the one that is not the root";
+        for (const auto operation : {VELO_BOARD_ALLTOALL, VELO_BOARD_ALLREDUCE, VELO_BOARD_SCAN})
+            EXPECT_FALSE(has_memory(member, 0, 57, operation));
+        EXPECT_TRUE(has_memory(member, 0, 0, VELO_BOARD_BARRIER));
+    }
+    char text[40] = "what goes on", found[40] = "";
+    request.bytes = sizeof text;
+    EXPECT_EQ(velo_board_run(boards[0], VELO_BOARD_BCAST, &request, nullptr, text), VELO_OK);
+    EXPECT_EQ(velo_board_run(boards[1], VELO_BOARD_BCAST, &request, nullptr, found), VELO_OK);
+    EXPECT_STREQ(found, text);
+}
+
+TEST(BoardInterfaceTest, a_store_without_a_place_for_one_more_makes_no_board_ever_again) {
+    test::TemporaryDirectory directory;
+    Opened o;
+    auto owner = std::make_unique<Access>(directory.path().c_str(), 1, o);
+    Access first(*owner, o), second(*owner, o);
+    ASSERT_NE(first.board(0, 0), nullptr);
+    owner = nullptr;
+    // Those refused that do not follow each other take a place each, of which there are some.
+    for (std::uint64_t number = 2; number < 200; number += 2) EXPECT_EQ(first.board(0, number), nullptr);
+    EXPECT_NE(second.board(1, 0), nullptr) << "which is there";
+    second.close(0);
+    first.close(0);
+    EXPECT_EQ(first.board(0, 300), nullptr);
+    for (std::uint64_t number = 2; number < 200; number += 2)
+        EXPECT_EQ(second.board(1, number), nullptr) << "as the other one has found";
+    EXPECT_EQ(second.board(1, 300), nullptr) << "as the other one has found";
+}
+
 TEST(BoardInterfaceTest, where_no_memory_is_left_there_is_no_board) {
     test::TemporaryDirectory directory;
     Opened o;

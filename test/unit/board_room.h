@@ -31,11 +31,13 @@ class Room {
     // Of members that come later.
     void choose(const Direct::Choice& choice) { choice_ = choice; }
     std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
-        return std::make_unique<Member>(memory(), shape_, me,
-                                        Surroundings{[](void*) {}, &Room::hear, nullptr, this,
-                                                     "board " + std::to_string(me), warning_ns, true},
-                                        nullptr, choice_);
+        return std::make_unique<Member>(
+            memory(), shape_, me,
+            Surroundings{[](void*) {}, &Room::hear, nullptr, this, "board " + std::to_string(me), warning_ns,
+                         true, has_ended},
+            nullptr, choice_);
     }
+    bool (*has_ended)(void*, std::uint32_t) = nullptr;  // of members that come later
     std::span<std::byte> memory() { return {memory_.get(), bytes_}; }
     const Shape& shape() const { return shape_; }
     Line<>& line(std::uint32_t writer, std::uint32_t slot) {

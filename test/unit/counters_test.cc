@@ -1,8 +1,6 @@
 // The counters that can be watched while an engine runs.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "engine_party.h"
 
 namespace velo::test {
@@ -15,16 +13,6 @@ std::vector<std::uint64_t> of_peers(Member& member, const std::string& name) {
     return values;
 }
 
-TEST(Counters, have_names_of_their_own_and_descriptions) {
-    std::set<std::string> names;
-    for (unsigned index = 0; velo_counter_at(index) != nullptr; ++index) {
-        EXPECT_TRUE(names.insert(velo_counter_at(index)->name).second);
-        EXPECT_GT(std::string(velo_counter_at(index)->help).size(), 10U);
-    }
-    EXPECT_GE(names.size(), 20U);
-    EXPECT_EQ(velo_counter_at(1000), nullptr);
-}
-
 TEST(Counters, of_a_new_engine_are_zero_but_for_credits_and_names) {
     Party party(PartyConfig{.size = 3, .flow_control = "static"});
     EXPECT_EQ(counter(party[0], "messages_sent"), 0U);
@@ -35,10 +23,9 @@ TEST(Counters, of_a_new_engine_are_zero_but_for_credits_and_names) {
 }
 
 TEST(Counters, tell_of_a_stall_while_it_lasts_and_afterwards) {
-    for (const auto& [policy, by_reference] : {std::pair{"none", "auto"}, std::pair{"static", "auto"},
-                                               std::pair{"dynamic", "auto"}, std::pair{"dynamic", "never"}}) {
-        SCOPED_TRACE(std::string(policy) + ", by reference " + by_reference);
-        Party party(PartyConfig{.size = 3, .flow_control = policy, .by_reference = by_reference});
+    for (const char* policy : {"none", "static", "dynamic"}) {
+        SCOPED_TRACE(policy);
+        Party party(PartyConfig{.size = 3, .flow_control = policy, .by_reference = "never"});
         for (unsigned i = 0; i < 30; ++i) party.send(0, 2, 9, pattern(500, i));
         EXPECT_EQ(counter(party[0], "stalls"), 1U);
         EXPECT_EQ(of_peers(party[0], "peer_stalls"), (std::vector<std::uint64_t>{0, 1}));
@@ -56,15 +43,6 @@ TEST(Counters, tell_of_a_stall_while_it_lasts_and_afterwards) {
     }
 }
 
-TEST(Counters, count_the_credits_that_came_back) {
-    Party party(PartyConfig{.flow_control = "static"});
-    for (unsigned i = 0; i < 30; ++i) party.send(0, 1, 9, pattern(500, i));
-    party.settle();
-    EXPECT_EQ(counter(party[0], "data_packets") - counter(party[1], "credits_in_packets"),
-              6 - counter(party[0], "credits"));
-    EXPECT_GT(counter(party[1], "credit_packets"), 0U);
-}
-
 TEST(Counters, that_do_not_exist_are_zero) {
     Party party(PartyConfig{});
     EXPECT_EQ(velo_counter_value(party[0].engine, 1000), 0U);
@@ -74,24 +52,6 @@ TEST(Counters, that_do_not_exist_are_zero) {
     EXPECT_EQ(values[2], 0U);
     velo_counter_of_peers(party[0].engine, counter_index("messages_sent"), values, 1);
     EXPECT_EQ(values[0], 0U);
-}
-
-TEST(StallWarning, names_the_peer_and_the_numbers_and_says_when_it_is_over) {
-    PartyConfig config{.flow_control = "static"};
-    config.stall_warning_seconds = 1;
-    Party party(config);
-    for (unsigned i = 0; i < 30; ++i) party.send(0, 1, 9, pattern(500, i));
-    auto& log = party[0].log;
-    log.clear();
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (log.empty() && std::chrono::steady_clock::now() < end) velo_progress(party[0].engine);
-    ASSERT_EQ(log.size(), 1U);
-    for (const char* part :
-         {"[0,101]", "process id", "0 credits left", "bytes wait for credits", "btl_velo_stall_warning"})
-        EXPECT_NE(log[0].find(part), std::string::npos) << part << " in " << log[0];
-    party.settle();
-    ASSERT_EQ(log.size(), 2U);
-    EXPECT_NE(log[1].find("have left"), std::string::npos);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 namespace velo::test {
 namespace {
 
-PartyConfig config(unsigned slots, bool delay = true, const char* flow_control = "static") {
-    PartyConfig config{.flow_control = flow_control};
+PartyConfig config(unsigned slots, bool delay = true) {
+    PartyConfig config{.flow_control = "static"};
     config.by_reference = "never";
     config.slots_per_peer = slots;
     config.delay_credits = delay;
@@ -49,17 +49,6 @@ TEST(DelayedCreditTest, an_answer_takes_them_along) {
     }
 }
 
-TEST(DelayedCreditTest, under_dynamic_too_as_soon_as_a_message_fits) {
-    std::uint64_t packets[2];
-    for (bool delay : {true, false}) {
-        Party party(config(64, delay, "dynamic"));
-        play(party, 100);
-        packets[delay] = counter(party[0], "credit_packets");
-    }
-    EXPECT_GE(packets[false], 100U);
-    EXPECT_LT(packets[true], 20U);
-}
-
 TEST(DelayedCreditTest, without_an_answer_they_leave_at_the_next_look) {
     Party party(config(64));
     ASSERT_EQ(party.send(0, 1, 1, pattern(2000, 7)), VELO_OK);
@@ -88,19 +77,6 @@ TEST(DelayedCreditTest, a_message_that_needs_them_does_not_wait) {
     EXPECT_EQ(looks[true], looks[false]);
 }
 
-TEST(DelayedCreditTest, the_next_packet_in_the_mailbox_sends_them) {
-    PartyConfig three = config(64);
-    three.size = 3;
-    Party party(three);
-    for (std::size_t from : {0U, 1U}) ASSERT_EQ(party.send(from, 2, 1, pattern(2000, 7)), VELO_OK);
-    velo_progress(party[2].engine);
-    ASSERT_EQ(party[2].received.size(), 2U);
-    for (std::size_t from : {0U, 1U}) velo_progress(party[from].engine);
-    EXPECT_GT(counter(party[0], "credits"), counter(party[1], "credits"));
-    party.settle();
-    EXPECT_EQ(counter(party[2], "credit_packets"), 2U);
-}
-
 TEST(DelayedCreditTest, several_that_are_due_at_once_count_as_the_packet_that_they_become) {
     // 16 packets cross a threshold of 7 more than once.
     std::uint64_t packets[2];
@@ -127,17 +103,6 @@ TEST(DelayedCreditTest, data_for_another_peer_sends_them) {
     ASSERT_EQ(party.send(1, 2, 1, "to a third one"), VELO_OK);
     velo_progress(party[0].engine);
     EXPECT_EQ(counter(party[0], "credits"), 51U + 62U);
-}
-
-TEST(DelayedCreditTest, the_schemes_of_liu_and_panda_send_theirs_at_once) {
-    PartyConfig own = config(64, true, "mvapich_static");
-    own.preposted_buffers = 20;
-    own.credit_message_threshold = 5;
-    Party party(own);
-    for (unsigned i = 0; i < 5; ++i) party.send(0, 1, 1, pattern(20, i));
-    velo_progress(party[1].engine);
-    velo_progress(party[0].engine);
-    EXPECT_EQ(counter(party[0], "credits"), 20U);
 }
 
 }  // namespace

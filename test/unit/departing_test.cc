@@ -68,7 +68,7 @@ class Guest {
     // As much as goes at once, so that nothing is left behind.
     int tell_all_that_goes() {
         int told = 0;
-        while (velo_send_now(member().peers[0], 1, "more", 4, nullptr, 0) == VELO_OK && told < 20) ++told;
+        while (told < 20 && velo_send_now(member().peers[0], 1, "more", 4, nullptr, 0) == VELO_OK) ++told;
         return told;
     }
     void settle() {

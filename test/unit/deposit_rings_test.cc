@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -57,6 +58,42 @@ TEST(InTurnTest, what_is_short_goes_round_in_a_part) {
     in_turn.give_back(second.index);
     in_turn.give_back(other.index);
     EXPECT_EQ(in_turn.take(60'000).place, 64U);
+}
+
+TEST(InTurnTest, what_is_streamed_goes_round_in_a_part_that_grows_when_something_is_in_the_way) {
+    InTurn in_turn(4 * InTurn::kFirstReach);
+    constexpr std::uint32_t kBytes = InTurn::kFirstReach / 4;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        const Cut cut = in_turn.take_streamed(kBytes);
+        ASSERT_EQ(cut.place, i % 4 * kBytes) << "each is read before the next is stored";
+        in_turn.give_back(cut.index);
+    }
+    std::vector<Cut> unread;
+    for (Cut cut; !(cut = in_turn.take_streamed(kBytes)).none(); unread.push_back(cut))
+        for (const Cut& other : unread) ASSERT_NE(cut.place, other.place);
+    EXPECT_EQ(unread.size(), 16U) << "all that there is";
+    for (const Cut& cut : unread) in_turn.give_back(cut.index);
+    EXPECT_EQ(in_turn.take_streamed(10 * in_turn.bytes()).bytes, in_turn.bytes());
+}
+
+TEST(InTurnTest, where_pages_are_slow_all_goes_round_in_a_part_that_grows_after_many_rounds) {
+    constexpr std::uint32_t kBytes = InTurn::kFirstReach / 4;
+    InTurn in_turn(4 * InTurn::kFirstReach, 2 * InTurn::kFirstReach, true);
+    std::uint32_t reached = 0;
+    const auto round = [&] {
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            const Cut cut = in_turn.take(kBytes);
+            reached = std::max(reached, cut.place + cut.bytes);
+            in_turn.give_back(cut.index);
+        }
+    };
+    for (std::uint32_t i = 0; i < InTurn::kRounds; ++i) round();
+    EXPECT_EQ(reached, InTurn::kFirstReach);
+    for (int i = 0; i < 4; ++i) round();
+    EXPECT_EQ(reached, 2 * InTurn::kFirstReach);
+    std::size_t shorts = 0;
+    while (!in_turn.take_short(kBytes).none()) ++shorts;
+    EXPECT_EQ(shorts, 8U) << "their own part and no more";
 }
 
 TEST(InTurnTest, one_that_nobody_reads_is_passed_by) {

@@ -7,6 +7,7 @@
 #include "engine_party.h"
 #include "fabric/shm/doorbell.h"
 #include "lying_peer.h"
+#include "wire/batch.h"
 
 namespace velo::test {
 namespace {
@@ -119,10 +120,7 @@ TEST_P(EngineLies, a_reference_to_more_than_its_chunk_holds_is_refused) {
     Party party(config());
     for (std::size_t from : {1U, 2U}) party.send(from, 0, 1, "hello");
     party.settle();
-    fabric::shm::Address address;
-    std::size_t bytes = 0;
-    std::memcpy(&address, velo_engine_address(party[1].engine, &bytes), sizeof address);
-    fabric::shm::Segment::attach(address).chunk(0).unread = 1;
+    segment_of(party[1].engine).chunk(0).unread = 1;
     const wire::Reference reference{0, flow::OutboxPlan::kMostRoom + 1};
     LyingPeer liar(party[0].engine, 0);
     liar.store(wire::kReference | wire::kFirst | wire::kLast, 1,
@@ -138,28 +136,25 @@ TEST_P(EngineLies, a_reference_of_another_size_is_refused) {
     expect_refusal();
 }
 
-// Several messages in one chunk, of which the last header lies; what comes before it is right.
+// A batch of which the last header lies; what comes before it is right.
 class EnclosedLies : public EngineLies {
  protected:
-    // In the chunk at 0 of rank 1. Returns whether that is still lent afterwards.
-    static bool refer(Party& party, const wire::Enclosed& last, std::uint32_t bytes) {
-        fabric::shm::Address address;
-        std::size_t of_address = 0;
-        std::memcpy(&address, velo_engine_address(party[1].engine, &of_address), sizeof address);
-        fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
+    // In the chunk at 0 of rank 1, of which `bytes` are the batch's. Returns whether it is still lent
+    // afterwards.
+    static bool refer(Party& party, const wire::Enclosed& last, std::uint32_t bytes = 8192) {
+        fabric::shm::Segment segment = segment_of(party[1].engine);
         const fabric::shm::OutboxChunk chunk = segment.chunk(0);
-        std::uint32_t at = 0;
+        std::byte* at = chunk.data;
         for (const wire::Enclosed& enclosed :
-             {wire::Enclosed{5, 9, 0, 0}, wire::Enclosed{0, 8, 0, 0}, last}) {
-            std::memcpy(chunk.data + at, &enclosed, sizeof enclosed);
-            std::memcpy(chunk.data + at + sizeof enclosed, "right", 5);
-            if (enclosed.tag != last.tag)
-                at += static_cast<std::uint32_t>(wire::enclosed_bytes(enclosed.bytes));
+             {wire::Enclosed{5, 9, 0, 1}, wire::Enclosed{0, 8, 0, 1}, last, wire::Enclosed{0, 0, 0, 2}}) {
+            std::memcpy(at, &enclosed, sizeof enclosed);
+            if (enclosed.bytes > 0) std::memcpy(at + sizeof enclosed, "right", 5);
+            at += wire::enclosed_bytes(enclosed.bytes <= bytes ? enclosed.bytes : 0);
         }
         chunk.unread = 1;
-        const wire::Reference reference{0, at + bytes};
+        const wire::Reference reference{0, bytes};
         LyingPeer(party[0].engine, 0)
-            .store(wire::kReference | wire::kSeveral | wire::kFirst | wire::kLast, 0,
+            .store(wire::kReference | wire::kBatch | wire::kFirst | wire::kLast, 0,
                    {reinterpret_cast<const char*>(&reference), sizeof reference});
         velo_progress(party[0].engine);
         return chunk.unread == 1;
@@ -168,24 +163,26 @@ class EnclosedLies : public EngineLies {
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, EnclosedLies, ::testing::ValuesIn(policies()),
                          [](const auto& info) { return info.param; });
 
-TEST_P(EnclosedLies, several_messages_of_one_chunk_come_one_by_one_with_their_tags) {
-    EXPECT_FALSE(refer(party_, {3, 7, 0, 0}, 16));
+TEST_P(EnclosedLies, messages_of_a_batch_come_one_by_one_with_their_tags) {
+    EXPECT_FALSE(refer(party_, {3, 7, 0, 1}));
     EXPECT_TRUE(party_[0].fatal.empty());
     EXPECT_EQ(received(), (std::vector<std::string>{"right", "", "rig"}));
     for (std::uint8_t i = 0; i < 3; ++i) EXPECT_EQ(party_[0].received[i].tag, 9 - i);
 }
 
-// Longer than the chunk's, longer than what the REF stands for, by the gap behind it too, longer than any may
-// be; one of the engine that is shorter than its header; a header that is cut off.
+// Longer than the chunk, longer than what the REF stands for, longer than any may be; one of the engine that
+// is shorter than its header; of no kind.
 TEST_P(EnclosedLies, one_that_is_not_as_its_header_says_is_refused_and_those_before_it_arrive) {
-    const std::pair<wire::Enclosed, std::uint32_t> wrong[] = {{{UINT32_MAX, 7, 0, 0}, 16},
-                                                              {{9, 7, 0, 0}, 16},
-                                                              {{3, 7, 0, 0}, 15},
-                                                              {{32 * 1024 + 1, 7, 0, 0}, 32'900},
-                                                              {{5, 7, wire::kInternal, 0}, 16},
-                                                              {{0, 7, 0, 0}, 7}};
+    const std::pair<wire::Enclosed, std::uint32_t> wrong[] = {{{UINT32_MAX, 7, 0, 1}, 8192},
+                                                              {{9000, 7, 0, 1}, 8192},
+                                                              {{64, 7, 0, 1}, 3 * 64},
+                                                              {{32 * 1024 - 700, 7, 0, 1}, 32'900},
+                                                              {{5, 7, wire::kInternal, 1}, 8192},
+                                                              {{5, 7, 0, 3}, 8192}};
     for (const auto& [last, bytes] : wrong) {
-        Party party(config());
+        PartyConfig lower = config();
+        lower.max_message_bytes = 16 * 1024;
+        Party party(lower);
         for (std::size_t from : {1U, 2U}) party.send(from, 0, 1, "hello");
         party.settle();
         party[0].received.clear();
@@ -198,7 +195,27 @@ TEST_P(EnclosedLies, one_that_is_not_as_its_header_says_is_refused_and_those_bef
 
 TEST_P(EnclosedLies, in_the_middle_of_another_message_are_refused) {
     first_.store(wire::kFirst, 1, "half a ");
-    refer(party_, {3, 7, 0, 0}, 16);
+    refer(party_, {3, 7, 0, 1});
+    EXPECT_EQ(party_[0].fatal.size(), 1U);
+    EXPECT_TRUE(party_[0].received.empty());
+}
+
+// Of which nobody could tell where they belong.
+TEST_P(EnclosedLies, a_packet_before_the_end_of_a_batch_is_refused) {
+    segment_of(party_[1].engine).chunk(0).unread = 1;
+    const wire::Reference reference{0, 8192};
+    first_.store(wire::kReference | wire::kBatch | wire::kFirst | wire::kLast, 0,
+                 {reinterpret_cast<const char*>(&reference), sizeof reference});
+    velo_progress(party_[0].engine);
+    EXPECT_TRUE(party_[0].fatal.empty());
+    first_.store(wire::kFirst | wire::kLast, 1, "too early");
+    expect_refusal();
+    EXPECT_NE(party_[0].fatal.at(0).find("before the end of the batch"), std::string::npos);
+}
+
+// A batch in no room at all.
+TEST_P(EnclosedLies, a_batch_of_less_than_a_message_is_refused) {
+    EXPECT_TRUE(refer(party_, {3, 7, 0, 1}, static_cast<std::uint32_t>(wire::batch_bytes(0)) - 1));
     EXPECT_EQ(party_[0].fatal.size(), 1U);
     EXPECT_TRUE(party_[0].received.empty());
 }

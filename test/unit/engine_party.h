@@ -16,6 +16,7 @@
 
 #include "api/handle.h"
 #include "api/velo.h"
+#include "fabric/shm/segment.h"
 
 namespace velo::test {
 
@@ -77,7 +78,6 @@ struct PartyConfig {
     std::size_t outbox = std::size_t{1} << 18;
     bool describe_locality = false;
     std::size_t ranks_per_node = 0;  // size of a virtual node; 0: no LiMIC-like path
-    std::uint32_t limic_slots = 64;
     const char* single_copy = "auto";
     std::uint32_t spare_peers = 0;
     std::uint64_t first_name = 100;  // of its processes; those of different parties are of different jobs
@@ -207,7 +207,6 @@ class Party {
         config.node_peer_count = static_cast<std::uint32_t>(names.size());
         config.limic_peers = local.data();
         config.limic_peer_count = static_cast<std::uint32_t>(local.size());
-        config.limic_slots = config_.limic_slots;
         config.limic = config_.ranks_per_node != 0;
         config.ranks_per_node = static_cast<std::uint32_t>(config_.ranks_per_node);
         config.threads = config_.threads;
@@ -269,6 +268,14 @@ inline void move_far(Member& member, std::size_t peer) {
     ASSERT_TRUE(there.distance.far());
     there.refer_from = static_cast<std::uint32_t>(
         std::min<std::size_t>(member.engine->engine.routes().row(true).reference_from, ~0U));
+}
+
+// The segment of an engine, as its peers see it.
+inline fabric::shm::Segment segment_of(velo_engine* engine) {
+    fabric::shm::Address address;
+    std::size_t bytes = 0;
+    std::memcpy(&address, velo_engine_address(engine, &bytes), sizeof address);
+    return fabric::shm::Segment::attach(address);
 }
 
 // Every policy that the engine offers.

@@ -34,25 +34,6 @@ class EngineTest : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, EngineTest, ::testing::ValuesIn(policies()),
                          [](const auto& info) { return info.param; });
 
-TEST_P(EngineTest, messages_of_every_size_around_a_packet_arrive_whole_and_in_order) {
-    Party party(config());
-    unsigned count = 0;
-    for (std::size_t bytes :
-         {0, 1, 13, 14, 15, 53, 54, 55, 56, 57, 70, 109, 110, 111, 112, 113, 2064, 4160, 32768}) {
-        party.send(0, 1, static_cast<std::uint8_t>(bytes % 251), pattern(bytes, count++));
-    }
-    party.settle();
-    ASSERT_EQ(party[1].received.size(), count);
-    count = 0;
-    for (std::size_t bytes :
-         {0, 1, 13, 14, 15, 53, 54, 55, 56, 57, 70, 109, 110, 111, 112, 113, 2064, 4160, 32768}) {
-        EXPECT_EQ(party[1].received[count].tag, bytes % 251);
-        EXPECT_EQ(party[1].received[count].data, pattern(bytes, count)) << bytes;
-        ++count;
-    }
-    EXPECT_EQ(party.queued(), party.completed());
-}
-
 // Random bytes would hardly ever look like a header of the next round; these do, in every slot.
 TEST_P(EngineTest, trains_over_the_end_of_the_ring_arrive_whole_whatever_they_contain) {
     for (bool trains : {true, false}) {
@@ -81,20 +62,20 @@ TEST_P(EngineTest, a_flood_to_a_receiver_that_does_not_look_waits_and_then_arriv
     constexpr int kMessages = 300;
     for (int i = 0; i < kMessages; ++i) {
         for (std::size_t from = 1; from < 4; ++from)
-            party.send(from, 0, 1, pattern(100 + from, static_cast<unsigned>(i)));
+            party.send(from, 0, 1, pattern(2000 + from, static_cast<unsigned>(i)));
     }
     for (int i = 0; i < 50; ++i) {
         for (std::size_t from = 1; from < 4; ++from) velo_progress(party[from].engine);
     }
     EXPECT_EQ(party[0].received.size(), 0U);
-    EXPECT_GT(party.queued(), 3U * kMessages / 2) << "the mailbox has room for a few packets only";
+    EXPECT_GT(party.queued(), 3U * kMessages / 2) << "mailbox and outbox have room for a few of them only";
     party.settle();
     ASSERT_EQ(party[0].received.size(), 3U * kMessages);
     EXPECT_EQ(party.queued(), party.completed());
     std::size_t next[4] = {};
     for (const Received& message : party[0].received) {
-        std::size_t from = message.data.size() - 100;
-        EXPECT_EQ(message.data, pattern(100 + from, static_cast<unsigned>(next[from]++)));
+        std::size_t from = message.data.size() - 2000;
+        EXPECT_EQ(message.data, pattern(2000 + from, static_cast<unsigned>(next[from]++)));
     }
 }
 
@@ -175,30 +156,9 @@ TEST_P(EngineTest, a_peer_that_was_never_connected_to_is_heard_and_gets_its_cred
     EXPECT_TRUE(party[1].fatal.empty());
 }
 
-TEST_P(EngineTest, traffic_among_all_with_random_sizes_is_complete) {
-    Party party(config(5));
-    unsigned seed = 1;
-    std::size_t expected[5] = {};
-    for (int round = 0; round < 400; ++round) {
-        std::size_t from = static_cast<std::size_t>(seed % 5), to = (from + 1 + seed / 7 % 4) % 5;
-        party.send(from, to, 1, pattern(seed % 997, seed));
-        ++expected[to];
-        if (seed % 3 == 0) velo_progress(party[seed / 11 % 5].engine);
-        seed = seed * 1103515245 + 12345;
-        seed &= 0x7fffffff;
-    }
-    party.settle();
-    for (std::size_t rank = 0; rank < 5; ++rank)
-        EXPECT_EQ(party[rank].received.size(), expected[rank]) << rank;
-    EXPECT_EQ(party.queued(), party.completed());
-}
-
 TEST_P(EngineTest, an_impossible_packet_is_reported_and_nothing_else_happens) {
     Party party(config());
-    std::size_t bytes = 0;
-    fabric::shm::Address address;
-    std::memcpy(&address, velo_engine_address(party[1].engine, &bytes), sizeof address);
-    fabric::shm::Segment segment = fabric::shm::Segment::attach(address);
+    fabric::shm::Segment segment = segment_of(party[1].engine);
     auto writer = segment.writer();
     writer.publish(writer.reserve(1), wire::Header{wire::PacketKind::kData, wire::kFirst, 1, 56, 0, 77});
     party.settle();
@@ -274,14 +234,6 @@ TEST_P(EngineTest, a_message_that_outgrows_the_agreed_size_is_refused) {
     EXPECT_EQ(party[1].fatal.size(), 1U);
 }
 
-TEST_P(EngineTest, the_dump_names_credits_and_queue_of_each_peer) {
-    Party party(config(3));
-    party[0].log.clear();
-    velo_dump(party[0].engine, nullptr, 0);
-    ASSERT_EQ(party[0].log.size(), 3U);
-    EXPECT_NE(party[0].log[1].find("credits"), std::string::npos);
-}
-
 // What a member's process sent: the text of its report.
 std::string report_of(Member& member) {
     ::testing::internal::CaptureStderr();
@@ -337,6 +289,8 @@ TEST(BacklogTest, messages_that_waited_bring_their_sender_more_buffers_and_other
         EXPECT_EQ(counter(report, 0, "grown_buffers"), 0U);
         EXPECT_EQ(counter(report, 1, "grown_buffers"), 15U) << "from 2 to 17";
         EXPECT_EQ(counter(report, 1, "growths"), 5U);
+        EXPECT_EQ(counter(report, 0, "largest_share"), 2U);
+        EXPECT_EQ(counter(report, 1, "largest_share"), 17U);
     }
 }
 
@@ -518,75 +472,22 @@ TEST(EngineSetupTest, the_pages_of_few_peers_are_mapped_at_once_and_those_of_man
 
 TEST(EngineSetupTest, locality_is_shown_on_request_and_for_each_connection) {
     PartyConfig config;
-    EXPECT_EQ(std::string(velo_engine_description(Party(config)[0].engine)).find(", processor"),
+    EXPECT_EQ(std::string(velo_engine_description(Party(config)[0].engine)).find("processor "),
               std::string::npos);
     config.describe_locality = true;
     Party party(config);
     std::string text = velo_engine_description(party[0].engine);
-    EXPECT_TRUE(text.find(", processor") != std::string::npos ||
-                text.find(", locality unknown") != std::string::npos)
+    EXPECT_TRUE(text.find("; processor") != std::string::npos ||
+                text.find("; locality unknown") != std::string::npos)
+        << text;
+    // The first process of a node says what holds for all of them.
+    EXPECT_EQ(text.find("flow_control "), 0U) << text;
+    EXPECT_EQ(velo_engine_description(party[1].engine), "rank 101: " + text.substr(text.rfind("; ") + 2))
         << text;
     std::erase_if(party[0].log, [](const std::string& line) { return line.find("route ") == 0; });
     ASSERT_EQ(party[0].log.size(), 1U);
-    EXPECT_NE(party[0].log[0].find("connected to process [0,101]: NUMA node "), std::string::npos)
+    EXPECT_NE(party[0].log[0].find("connected to rank 101: NUMA node "), std::string::npos)
         << party[0].log[0];
-}
-
-struct Bad {
-    const char* parameter;
-    void (*change)(PartyConfig&);
-};
-
-TEST(EngineSetupTest, a_wrong_parameter_is_named) {
-    for (const Bad& bad :
-         {Bad{"btl_velo_credit_slots", [](PartyConfig& c) { c.credit_slots = 0; }},
-          Bad{"btl_velo_credit_slots", [](PartyConfig& c) { c.credit_slots = 256; }},
-          Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 3; }},
-          Bad{"btl_velo_slots_per_peer", [](PartyConfig& c) { c.slots_per_peer = 1U << 30; }},
-          Bad{"btl_velo_flow_control", [](PartyConfig& c) { c.flow_control = "magic"; }},
-          Bad{"btl_velo_single_copy_mechanism", [](PartyConfig& c) { c.single_copy = "teleport"; }},
-          Bad{"btl_velo_preposted_buffers",
-              [](PartyConfig& c) { c.flow_control = "mvapich_static", c.preposted_buffers = 0; }},
-          Bad{"btl_velo_preposted_buffers",
-              [](PartyConfig& c) {
-                  c.flow_control = "mvapich_static";
-                  c.preposted_buffers = 65535;
-                  c.spare_peers = 300;
-              }},
-          Bad{"btl_velo_preposted_buffers",
-              [](PartyConfig& c) { c.flow_control = "rnr", c.preposted_buffers = 70000; }},
-          Bad{"btl_velo_rnr_timer_ns", [](PartyConfig& c) { c.flow_control = "rnr", c.rnr_timer_ns = 0; }},
-          Bad{"btl_velo_routes is \"far fast\": \"fast\" is none of",
-              [](PartyConfig& c) { c.routes = "far fast"; }},
-          Bad{"btl_velo_credit_message_threshold",
-              [](PartyConfig& c) { c.flow_control = "mvapich_static", c.credit_message_threshold = 0; }}}) {
-        PartyConfig wrong;
-        bad.change(wrong);
-        velo_config config = velo_default_config();
-        std::uint64_t peers[] = {1};
-        config.flow_control = wrong.flow_control;
-        config.slots_per_peer = wrong.slots_per_peer;
-        config.credit_slots = wrong.credit_slots;
-        config.preposted_buffers = wrong.preposted_buffers;
-        config.initial_buffers = wrong.initial_buffers;
-        config.growth_buffers = wrong.growth_buffers;
-        config.credit_message_threshold = wrong.credit_message_threshold;
-        config.rnr_timer_ns = wrong.rnr_timer_ns;
-        config.lazy_slots = wrong.lazy_slots;
-        config.lazy_peers = wrong.lazy_peers;
-        config.spare_peers = wrong.spare_peers;
-        config.single_copy_mechanism = wrong.single_copy;
-        config.routes = wrong.routes;
-        config.backing_directory = "/dev/shm";
-        config.max_message_bytes = 1024;
-        config.node_peers = peers;
-        config.node_peer_count = 1;
-        velo_engine* engine = nullptr;
-        char error[512] = "";
-        EXPECT_EQ(velo_engine_open(&config, &engine, error, sizeof error), VELO_ERR_PARAMETER);
-        EXPECT_EQ(engine, nullptr);
-        EXPECT_NE(std::strstr(error, bad.parameter), nullptr) << bad.parameter << ": " << error;
-    }
 }
 
 TEST(EngineSetupTest, more_peers_than_a_packet_can_name_are_refused_with_a_way_out) {

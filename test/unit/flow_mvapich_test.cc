@@ -156,7 +156,7 @@ TEST(MvapichDynamic, GrowsByAFixedNumberForEachBackloggedPacket) {
     retrieve_backlogged(*policy, 0, out);
     EXPECT_EQ(out.take(), SentList{credit(0, 4)});
     retrieve_backlogged(*policy, 0, out);
-    EXPECT_EQ(out.take(), SentList{credit(0, 4)});
+    EXPECT_EQ(out.take(), SentList{});  // 4 of 7 are free, and 5 are worth a message
 
     EXPECT_EQ(policy->intended(0), 7U);
     EXPECT_EQ(policy->counters().growths, 2U);
@@ -202,17 +202,39 @@ TEST(MvapichDynamic, NeverShrinksAndNeverPassesItsCeilingOrThePool) {
     EXPECT_EQ(policy->intended(0), 9U);
 }
 
-TEST(MvapichDynamic, KeepsTheThresholdOfItsStart) {
-    const PolicyConfig config = growing(1, 100, 3, 60);
-    const auto policy = open_policy("mvapich_dynamic", config, 3);
+TEST(MvapichDynamic, RaisesTheThresholdWithTheBuffersUpToFive) {
+    // 6.3.1: "a relatively small threshold value of 5", which 1 buffer cannot reach, and 7 can.
+    const PolicyConfig config = growing(1, 100, 1, 3);
+    const auto policy = open_policy("mvapich_dynamic", config, 1);
+    Recorder out;
+    EXPECT_EQ(policy->peer(0).threshold, 1U);
+    retrieve_backlogged(*policy, 0, out);
+    EXPECT_EQ(policy->peer(0).threshold, 4U);
+    EXPECT_EQ(out.take(), SentList{credit(0, 4)});
+    retrieve_backlogged(*policy, 0, out);
+    EXPECT_EQ(policy->peer(0).threshold, 5U);
+
+    retrieve_data(*policy, 0, 1, out);
+    EXPECT_EQ(out.take(), SentList{credit(0, 5)});
+    retrieve_data(*policy, 0, 4, out);
+    EXPECT_EQ(out.take(), SentList{});
+    retrieve_data(*policy, 0, 1, out);
+    EXPECT_EQ(out.take(), SentList{credit(0, 5)});
+    EXPECT_EQ(mailbox_plan("mvapich_dynamic", config).credit_packets, 20U);  // 100 div 5
+}
+
+TEST(MvapichDynamic, LowersTheThresholdAgainForWhoeverComesAfterADepartedPeer) {
+    const auto policy = open_policy("mvapich_dynamic", growing(1, 100, 1, 9), 1);
     Recorder out;
     retrieve_backlogged(*policy, 0, out);
     out.take();
+    ASSERT_EQ(policy->peer(0).threshold, 5U);
 
-    retrieve_data(*policy, 0, 3, out);
+    ASSERT_TRUE(policy->departed(0, out));
 
-    EXPECT_EQ(out.take(), SentList{credit(0, 3)});
-    EXPECT_EQ(mailbox_plan("mvapich_dynamic", config).credit_packets, 33U);
+    ASSERT_EQ(policy->violation(), "");
+    retrieve_data(*policy, 0, 1, out);  // its only credit
+    EXPECT_EQ(out.take(), SentList{credit(0, 1)});
 }
 
 TEST(MvapichDynamic, NamesTheParametersThatDoNotFit) {

@@ -34,7 +34,7 @@ TEST(LayoutTest, an_address_of_the_same_layout_may_be_longer) {
 
 TEST(LayoutTest, another_layout_is_named_beside_the_own_one_and_so_is_its_process) {
     const std::string text = objection({kTheirs, kOwner, 0}, 24, 16);
-    EXPECT_NE(text.find("process [7,3] runs another build"), std::string::npos) << text;
+    EXPECT_NE(text.find("rank 3 of job 7 runs another build"), std::string::npos) << text;
     EXPECT_NE(text.find("\"VELO06\" (24 bytes)"), std::string::npos) << text;
     EXPECT_NE(text.find("\"VELO05\" (16 bytes)"), std::string::npos) << text;
 }

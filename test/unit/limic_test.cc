@@ -85,22 +85,5 @@ TEST(LimicSetupTest, virtual_nodes_of_different_sizes_are_refused_by_name) {
     EXPECT_NE(std::string(error).find("btl_velo_ranks_per_node"), std::string::npos) << error;
 }
 
-TEST(LimicSetupTest, a_ring_that_is_too_small_is_refused_by_name) {
-    velo_config config = velo_default_config();
-    std::uint64_t peers[] = {1};
-    config.flow_control = "static";
-    config.single_copy_mechanism = "auto";
-    config.credit_slots = 2;
-    config.backing_directory = "/dev/shm";
-    config.max_message_bytes = 1024;
-    config.limic_peers = peers;
-    config.limic_peer_count = 1;
-    config.limic_slots = 7;
-    velo_engine* engine = nullptr;
-    char error[512] = "";
-    EXPECT_EQ(velo_engine_open(&config, &engine, error, sizeof error), VELO_ERR_PARAMETER);
-    EXPECT_NE(std::strstr(error, "btl_velo_limic_slots"), nullptr) << error;
-}
-
 }  // namespace
 }  // namespace velo::test

@@ -8,6 +8,7 @@
 
 #include "api/velo.h"
 #include "endpoint/engine.h"
+#include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "rma/message.h"
 
@@ -16,11 +17,8 @@ namespace velo::test {
 class LyingPeer {
  public:
     // `source`: whom it claims to be, an index in the victim's directory.
-    explicit LyingPeer(velo_engine* victim, std::uint32_t source = 0) : source_(source) {
-        std::size_t bytes = 0;
-        fabric::shm::Address address;
-        std::memcpy(&address, velo_engine_address(victim, &bytes), sizeof address);
-        segment_ = fabric::shm::Segment::attach(address);
+    explicit LyingPeer(velo_engine* victim, std::uint32_t source = 0)
+        : segment_(segment_of(victim)), source_(source) {
 #ifdef VELO_CHECKED
         endpoint::Engine::violations_abort = false;
 #endif

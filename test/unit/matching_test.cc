@@ -72,7 +72,7 @@ class MatchingTest : public ::testing::TestWithParam<unsigned> {
     UnexpectedQueue unexpected;
 };
 
-INSTANTIATE_TEST_SUITE_P(Seeds, MatchingTest, ::testing::Range(0U, 40U));
+INSTANTIATE_TEST_SUITE_P(Seeds, MatchingTest, ::testing::Range(0U, 12U));
 
 TEST_P(MatchingTest, receives_match_messages_as_in_the_model) {
     std::list<Posted> storage;

@@ -266,7 +266,7 @@ TEST_F(MessengerLiesReached, help_that_is_queued_when_a_messenger_closes_is_not_
     for (const bool closes : {false, true}) {
         std::string target(text.size(), '.');
         const std::optional<std::uint32_t> ticket =
-            party_.party[1].engine->engine.announce(*party_.party[1].peers[0], text.size());
+            party_.party[1].engine->engine.large().announce(*party_.party[1].peers[0], text.size());
         if (!ticket) GTEST_SKIP() << "no memory can be reached";
         Header announcement = header(Kind::kAnnounce, {0, 0, 5});
         announcement.unused = 1;  // when idle

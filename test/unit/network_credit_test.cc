@@ -197,14 +197,6 @@ TEST_F(NetworkBursts, leave_before_a_message_that_may_not_wait) {
     EXPECT_EQ(left_, 3);
 }
 
-TEST_F(NetworkBursts, are_none_where_the_process_looks_at_the_network_in_between) {
-    for (int i = 0; i < 3 * kLeaveAtOnce; ++i) {
-        EXPECT_EQ(start("text"), VELO_OK);
-        if (i % kLeaveAtOnce == kLeaveAtOnce - 1) velo_progress(engine_);
-    }
-    EXPECT_EQ(got().size(), std::size_t{3 * kLeaveAtOnce});
-}
-
 TEST_F(NetworkBursts, wait_for_credits_when_those_are_used_up) {
     constexpr int kMessages = 60;
     begin();

@@ -15,13 +15,8 @@ namespace {
 // Stores into the mailbox of a member as its peer with the name 101 would.
 class Offender {
  public:
-    explicit Offender(Member& victim) : victim_(victim) {
-        fabric::shm::Address address;
-        std::size_t bytes = 0;
-        std::memcpy(&address, velo_engine_address(victim.engine, &bytes), sizeof address);
-        mailbox_ = fabric::shm::Segment::attach(address);
-        source_ = mailbox_.claim(101, 0);
-    }
+    explicit Offender(Member& victim)
+        : victim_(victim), mailbox_(segment_of(victim.engine)), source_(mailbox_.claim(101, 0)) {}
 
     void store(wire::PacketKind kind, std::uint32_t value = 0) {
         auto writer = mailbox_.writer();

@@ -17,9 +17,11 @@ inline std::string contents(const std::string& path) {
     return text.str();
 }
 
-inline void expect_page_to_hold(const std::string& path, const std::string& table) {
+// The first table behind `heading`.
+inline void expect_page_to_hold(const std::string& path, const std::string& table,
+                                const std::string& heading = "") {
     std::string page = contents(path);
-    const std::size_t first = page.find("| name |");
+    const std::size_t first = page.find("| name |", page.find(heading));
     ASSERT_NE(first, std::string::npos);
     const std::size_t length = page.find("\n\n", first) + 1 - first;
     if (std::getenv("VELO_WRITE_PAGES") != nullptr)

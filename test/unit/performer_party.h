@@ -21,7 +21,6 @@ struct PerformerPartyConfig {
     std::size_t eager_limit = 1024;
     std::size_t pool = std::size_t{1} << 16;
     std::size_t headers = std::size_t{1} << 16;
-    std::uint32_t schedules = 64;
     bool threads = false;
     std::uint32_t stall_warning = 0;
     const char* single_copy = "auto";
@@ -131,7 +130,6 @@ class PerformerParty {
             static_cast<Member*>(context)->logged.emplace_back(text);
         };
         config.messages = {config_.eager_limit, config_.pool, config_.headers, config_.size, false};
-        config.schedules = config_.schedules;
         config.helper = config_.helper;
         char error[512] = "";
         EXPECT_EQ(velo_performer_open(&config, &member.performer, error, sizeof error), VELO_OK) << error;

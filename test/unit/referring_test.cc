@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "endpoint/peer.h"
 #include "engine_party.h"
 
 namespace velo::test {
@@ -33,6 +34,11 @@ void meet_first(Party& party) {
     for (std::size_t rank = 0; rank < party.size(); ++rank) party[rank].received.clear();
 }
 
+// Alone or in a batch.
+std::uint64_t referred(Member& member) {
+    return counter(member, "messages_by_reference") + counter(member, "batched_messages");
+}
+
 class ReferringTest : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, ReferringTest, ::testing::ValuesIn(policies()),
                          [](const auto& info) { return info.param; });
@@ -43,7 +49,7 @@ TEST_P(ReferringTest, a_long_message_takes_one_packet_where_it_has_no_credits_fo
     meet_first(party);
     const std::uint64_t packets = counter(party[0], "data_packets");
     EXPECT_EQ(party.send(0, 1, 1, pattern(8000, 1)), VELO_OK);
-    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+    EXPECT_EQ(referred(party[0]), 1U);
     EXPECT_EQ(counter(party[0], "data_packets"), packets + 1);
     party.settle();
     ASSERT_EQ(party[1].received.size(), 1U);
@@ -60,9 +66,9 @@ TEST_P(ReferringTest, never_and_always_are_obeyed) {
         for (const std::size_t bytes : {0, 40, 56, 57, 300, 20'000}) party.send(0, 1, 1, pattern(bytes, 1));
         party.settle();
         if (always)
-            EXPECT_GE(counter(party[0], "messages_by_reference"), 3U);
+            EXPECT_GE(referred(party[0]), 3U);
         else
-            EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
+            EXPECT_EQ(referred(party[0]), 0U);
         EXPECT_EQ(party[1].received.size(), 6U);
     }
 }
@@ -77,7 +83,7 @@ TEST_P(ReferringTest, what_has_been_read_is_used_again) {
         party.send(0, 1, 1, pattern(100 + i * 31 % 30'000, i));
         party.settle();
     }
-    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1000U);
+    EXPECT_EQ(referred(party[0]), 1000U);
     EXPECT_EQ(counter(party[0], "outbox_full"), 0U);
     EXPECT_LE(counter(party[0], "outbox_high_water"), std::uint64_t{1} << 18);
     ASSERT_EQ(party[1].received.size(), 1000U);
@@ -86,6 +92,35 @@ TEST_P(ReferringTest, what_has_been_read_is_used_again) {
 }
 
 // 0, 1 and 2 chunks: nobody waits for one.
+// The counts of what was sent by reference and what was read of it are compared, and nothing else.
+TEST_P(ReferringTest, behind_the_last_number_the_counts_begin_again) {
+    PartyConfig config = config_of(GetParam().c_str());
+    config.by_reference = "always";
+    Party party(config);
+    meet_first(party);
+    for (unsigned i = 0; i < 8; ++i) party.send(i % 2, 1 - i % 2, 1, pattern(8000, i));
+    party.settle();
+    constexpr std::uint32_t kEnd = 0U - 20;
+    for (const std::size_t me : {0, 1}) {
+        velo_peer& peer = *party[me].peers[1 - me];
+        peer.references_sent += kEnd;
+        peer.references_read += kEnd;
+        peer.read_by_it += kEnd;
+    }
+    const std::size_t before = party[0].received.size();
+    for (unsigned i = 0; i < 200; ++i) {
+        party.send(i % 2, 1 - i % 2, 1, pattern(8000, i));
+        if (i % 5 == 4) party.settle();
+    }
+    party.settle();
+    EXPECT_LT(party[0].peers[1]->references_sent, kEnd) << "the end was not reached";
+    for (const std::size_t me : {0, 1}) {
+        ASSERT_EQ(party[me].received.size(), before + 100);
+        for (unsigned i = 0; i < 100; ++i)
+            EXPECT_TRUE(party[me].received[before + i].data == pattern(8000, 2 * i + 1 - me)) << i;
+    }
+}
+
 TEST_P(ReferringTest, a_full_outbox_and_none_at_all_only_change_the_way) {
     for (const std::size_t chunks : {0, 1, 2}) {
         for (const char* way : {"auto", "always"}) {
@@ -263,14 +298,14 @@ TEST(Referring, who_does_not_read_leaves_half_of_the_outbox_to_the_others) {
     config.slots_per_peer = 64;
     config.by_reference = "always";
     Party party(config);
-    for (unsigned i = 0; i < 62; ++i) party.send(0, 1, 1, pattern(1000, i));  // rank 1 does not look
+    for (unsigned i = 0; i < 62; ++i) party.send(0, 1, 1, pattern(4000, i));  // rank 1 does not look
     const std::uint64_t held = counter(party[0], "outbox_high_water");
     EXPECT_LE(held, (std::uint64_t{1} << 17) + 33'024);
     EXPECT_GT(held, std::uint64_t{1} << 16);
     EXPECT_GT(counter(party[0], "outbox_full"), 0U);
-    const std::uint64_t referred = counter(party[0], "messages_by_reference");
+    const std::uint64_t before = counter(party[0], "messages_by_reference");
     party.send(0, 2, 1, pattern(1000, 1));
-    EXPECT_EQ(counter(party[0], "messages_by_reference"), referred + 1);
+    EXPECT_EQ(counter(party[0], "messages_by_reference"), before + 1);
     party.settle();
     EXPECT_EQ(party[1].received.size(), 62U);
     EXPECT_EQ(party[2].received.size(), 1U);
@@ -283,7 +318,7 @@ TEST(Referring, small_messages_and_those_with_credits_for_twice_as_much_go_in_pa
     party.send(0, 1, 1, pattern(7 * 64 - 8, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
     party.send(0, 1, 1, pattern(7 * 64 - 8, 1));  // 7 are left
-    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+    EXPECT_EQ(referred(party[0]), 1U);
     party.settle();
 }
 
@@ -386,12 +421,11 @@ TEST(Referring, the_data_of_a_transfer_leaves_in_pieces) {
 TEST(Referring, messages_of_the_path_without_credits_that_fill_its_ring_go_by_reference) {
     PartyConfig config = config_of("dynamic");
     config.ranks_per_node = 2;
-    config.limic_slots = 64;
     Party party(config);
     party.send(0, 1, 1, pattern(500, 1));
     EXPECT_EQ(counter(party[0], "messages_by_reference"), 0U);
     party.send(0, 1, 1, pattern(4000, 1));
-    EXPECT_EQ(counter(party[0], "messages_by_reference"), 1U);
+    EXPECT_EQ(referred(party[0]), 1U);
     party.settle();
     ASSERT_EQ(party[1].received.size(), 2U);
     EXPECT_TRUE(party[1].received[1].data == pattern(4000, 1));

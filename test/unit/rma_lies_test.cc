@@ -30,7 +30,6 @@ struct FakePoster final : rma::Poster {
         MessageHeader header;
     };
     std::deque<Request> posted;
-    int helped = 0;
 
     void post(flow::PeerIndex to, velo_send* message) override {
         Request& request = posted.emplace_back();
@@ -38,7 +37,6 @@ struct FakePoster final : rma::Poster {
         std::memcpy(&request.header, message->part[0], sizeof request.header);
         message->done(message, VELO_OK);
     }
-    void help(flow::PeerIndex, const MessageHeader&) override { ++helped; }
     Request take() {
         Request first = posted.front();
         posted.pop_front();

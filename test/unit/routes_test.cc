@@ -78,6 +78,8 @@ TEST(RoutesTable, what_it_says_of_itself_it_reads_again) {
 
 TEST(RoutesTable, only_processors_that_were_measured_have_one_of_their_own) {
     const std::string safe = Table::safe().text();
+    EXPECT_EQ(Table::built_in("AuthenticAMD family 26 model 2").row(true).reference_from, 4096U);
+    EXPECT_LT(Table::built_in(kZen).row(true).reference_from, 4096U);
     for (const char* zen : {kZen, "AuthenticAMD family 23 model 1", "HygonGenuine family 24 model 0"})
         EXPECT_NE(Table::built_in(zen).text(), safe) << zen;
     for (const char* other :

@@ -20,6 +20,7 @@
 
 #include "../shared/temporary_directory.h"
 #include "platform/failure.h"
+#include "platform/process_identity.h"
 
 namespace velo::platform {
 namespace {
@@ -84,7 +85,7 @@ class SharedFileTest : public ::testing::Test {
 
     static std::string why_not_opened(const FileAddress& address) {
         try {
-            SharedFile::open(address, 0);
+            SharedFile::open(address, 0, SIZE_MAX, 5);
         } catch (const Failure& failure) {
             return failure.what();
         }
@@ -100,8 +101,9 @@ class SharedFileTest : public ::testing::Test {
                 EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
                 owner.wait();
                 EXPECT_TRUE(closed_by_owner(owner.address())) << dumpable;
-                EXPECT_NE(why_not_opened(owner.address()).find("It has ended"), std::string::npos)
-                    << dumpable;
+                const std::string why = why_not_opened(owner.address());
+                EXPECT_TRUE(why.starts_with("cannot open the mailbox of " + process_here(5) + " (")) << why;
+                EXPECT_NE(why.find("It has ended"), std::string::npos) << why;
             }
         });
     }

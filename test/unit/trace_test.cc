@@ -103,6 +103,7 @@ struct TracedParty {
     explicit TracedParty(const char* policy, std::uint32_t slots = 8) {
         PartyConfig config;
         config.flow_control = policy;
+        config.by_reference = "never";  // so that messages wait
         config.slots_per_peer = slots;
         config.trace = directory.path();
         config.size = 3;

@@ -73,6 +73,25 @@ TEST(ShareTest, a_peer_that_comes_after_the_end_or_in_another_generation_gets_no
     EXPECT_TRUE(second.claim_back());
 }
 
+TEST(ShareTest, behind_the_last_generation_the_first_one_begins_again) {
+    fabric::shm::ShareCell cell{};
+    rma::ShareCells cells(&cell);
+    const auto next = [&] { return cells.next_generation(0); };
+    std::uint32_t last = 0;
+    while (last != Share::kGenerations - 1) last = next();
+    EXPECT_EQ(rma::generation_of(rma::ticket_of(7, last)), last);
+    Share before(&cell, last, 100'000);
+    before.open();
+    Share after(&cell, next(), 100'000);
+    after.open();
+    EXPECT_FALSE(before.claim_back());
+    EXPECT_TRUE(Share(&cell, rma::generation_of(rma::ticket_of(0, 0)), 100'000).claim_back());
+    Share one_more(&cell, next(), 100'000);
+    one_more.open();
+    EXPECT_FALSE(after.claim_front());
+    EXPECT_TRUE(one_more.claim_front());
+}
+
 // Who moves which lines decides in whose cache they are the next time.
 TEST(ShareTest, when_both_come_at_once_each_moves_the_same_part_every_time_with_few_claims) {
     fabric::shm::ShareCell cell{};
@@ -161,24 +180,6 @@ TEST(DozeTest, a_store_before_or_during_the_sleep_wakes_the_sleeper) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "a wake-up was lost";
 }
 
-// Nothing of it is touched.
-TEST(DualCopyTest, a_refused_address_is_reported_once_and_the_peer_goes_on) {
-    constexpr std::size_t kBytes = 1UL << 20;
-    Party party{PartyConfig{}};
-    std::unique_ptr<std::byte[]> target(new std::byte[kBytes]);
-    std::vector<velo_status> outcomes;
-    auto note = [](void* all, velo_status status, std::uint64_t) {
-        static_cast<std::vector<velo_status>*>(all)->push_back(status);
-    };
-    EXPECT_EQ(velo_get(party[0].engine, party[0].peers[1], target.get(), 16, kBytes, note, &outcomes),
-              VELO_QUEUED);
-    for (int i = 0; i < 1000; ++i) party.step();
-    EXPECT_EQ(outcomes, std::vector<velo_status>{VELO_ERR_REMOTE});
-    party.send(1, 0, 1, pattern(100, 1));
-    party.step();
-    EXPECT_EQ(party[0].received.size(), 1U);
-}
-
 // What a helper has claimed is waited for, unless it cannot do it.
 TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
     struct HereMemory final : singlecopy::RemoteMemory {
@@ -197,8 +198,7 @@ TEST(DualCopyTest, a_get_is_complete_when_the_part_of_its_helper_is) {
                            reinterpret_cast<std::byte*>(target.data()),
                            reinterpret_cast<std::uint64_t>(source.data()),
                            source.size(),
-                           {},
-                           1};
+                           {}};
         get.share.open();
         rma::Share helper(&cell, 5, source.size());
         const auto range = helper.claim_back();

@@ -55,6 +55,20 @@ TEST(UcxIntake, parcels_that_overtake_each_other_are_stored_in_the_order_of_send
     EXPECT_EQ(drain(reader), (std::vector<std::string>{"message 0", "message 1", "message 2", "message 3"}));
 }
 
+TEST(UcxIntake, sequence_numbers_begin_again_behind_the_last_one) {
+    constexpr std::uint32_t kFirst = UINT32_MAX - 1;
+    Intake intake(kCapacity, 1, true, kFirst);
+    auto reader = intake.reader();
+    const auto arrive = [&](std::uint32_t number) {
+        auto payload = bytes_of(std::to_string(number));
+        return intake.arrive(0, data_parcel(kFirst + number, payload.size()), payload);
+    };
+    for (std::uint32_t number : {3U, 1U, 2U, 0U, 4U}) EXPECT_EQ(arrive(number), nullptr);
+    EXPECT_EQ(drain(reader), (std::vector<std::string>{"0", "1", "2", "3", "4"}));
+    EXPECT_STREQ(arrive(1), "a parcel that came before");
+    EXPECT_TRUE(intake.has_stored(0, kFirst + 5));
+}
+
 TEST(UcxIntake, a_parcel_that_comes_twice_is_refused) {
     Intake intake(kCapacity, 1, true);
     auto payload = bytes_of("x");

@@ -25,7 +25,7 @@ class UcxLies : public PlayedPeers {
     void expect_the_end(const Remote& of, const char* text) {
         ASSERT_EQ(fatal_.size(), 1U);
         EXPECT_NE(fatal_[0].find(text), std::string::npos) << fatal_[0];
-        EXPECT_NE(fatal_[0].find("(rank " + std::to_string(of.name) + " "), std::string::npos) << fatal_[0];
+        EXPECT_NE(fatal_[0].find("rank " + std::to_string(of.name) + " "), std::string::npos) << fatal_[0];
         EXPECT_EQ(completed_, 0);
     }
 };
@@ -100,15 +100,6 @@ TEST_F(UcxLies, messages_that_are_shorter_than_their_headers_have_no_effect) {
     expect_no_effect();
 }
 
-TEST_F(UcxLies, parcels_with_a_wrong_key_behind_each_other_have_no_effect) {
-    Parcel parcel = parcel_of(remotes_[0], 5);
-    --remotes_[0].sequence;
-    parcel.key ^= 1;
-    const Bytes one = joined(bytes_of(parcel), Bytes(5));
-    send(fabric::ucx::kParcelsId, {}, joined(one, one));
-    expect_no_effect();
-}
-
 TEST_F(UcxLies, half_a_parcel_behind_others_has_no_effect) {
     Bytes parcels = joined(bytes_of(parcel_of(remotes_[0], 5)), Bytes(5));
     parcels.resize(parcels.size() + sizeof(Parcel) - 1);
@@ -171,48 +162,12 @@ TEST_F(UcxLies, an_rma_header_that_is_cut_off_is_refused) {
     expect_the_end(remotes_[0], "does not belong to a message");
 }
 
-TEST_F(UcxLies, the_right_fragments_complete_a_get) {
-    const MessageHeader reply = get(remotes_[0], 8192);
-    Fragment fragment = fragment_of(remotes_[0], reply);
-    say(fragment, reply, 5000);
-    EXPECT_EQ(completed_, 0);
-    fragment.offset = 5000;
-    say(fragment, reply, 3192);
-    EXPECT_EQ(completed_, 1);
-    EXPECT_EQ((*memory_[0])[8191], std::byte{'D'});
-    EXPECT_TRUE(fatal_.empty());
-}
-
-TEST_F(UcxLies, fragments_beyond_the_announced_length_are_refused) {
-    const MessageHeader reply = get(remotes_[0], 8192);
-    Fragment fragment = fragment_of(remotes_[0], reply);
-    say(fragment, reply, 8000);
-    fragment.offset = 8000;
-    say(fragment, reply, 193);
-    expect_the_end(remotes_[0], "a fragment outside of its transfer");
-}
-
-TEST_F(UcxLies, a_fragment_that_announces_one_byte_more_than_was_asked_for_is_refused) {
-    MessageHeader reply = get(remotes_[0], 8192);
-    reply.bytes = 8193;
-    say(fragment_of(remotes_[0], reply), reply, 4096);
-    expect_the_end(remotes_[0], "nobody has asked for");
-    EXPECT_EQ((*memory_[0])[0], std::byte{0});
-}
-
 TEST_F(UcxLies, a_total_that_is_not_the_headers_is_refused) {
     const MessageHeader reply = get(remotes_[0], 8192);
     Fragment fragment = fragment_of(remotes_[0], reply);
     ++fragment.total;
     say(fragment, reply, 4096);
     expect_the_end(remotes_[0], "nobody has asked for");
-}
-
-TEST_F(UcxLies, the_other_peer_cannot_answer_a_get) {
-    const MessageHeader reply = get(remotes_[0], 8192);
-    say(fragment_of(remotes_[1], reply), reply, 8192);
-    expect_the_end(remotes_[1], "nobody has asked for");
-    EXPECT_EQ((*memory_[0])[0], std::byte{0});
 }
 
 TEST_F(UcxLies, the_other_peer_cannot_go_on_with_a_transfer) {
@@ -224,38 +179,6 @@ TEST_F(UcxLies, the_other_peer_cannot_go_on_with_a_transfer) {
     expect_the_end(remotes_[1], "nobody has asked for");
     EXPECT_EQ((*memory_[1])[0], std::byte{0});
     EXPECT_EQ(second.operation, Operation::kGetReply);
-}
-
-TEST_F(UcxLies, transfers_of_two_peers_under_one_id_do_not_mix) {
-    const MessageHeader first = get(remotes_[0], 8192), second = get(remotes_[1], 10'000);
-    Fragment one = fragment_of(remotes_[0], first, 7), other = fragment_of(remotes_[1], second, 7);
-    say(one, first, 4096);
-    say(other, second, 5000);
-    one.offset = 4096;
-    say(one, first, 4096);
-    EXPECT_EQ(completed_, 1);
-    other.offset = 5000;
-    say(other, second, 5000);
-    EXPECT_EQ(completed_, 2);
-    EXPECT_TRUE(fatal_.empty());
-}
-
-// While the first one is arriving, and after it: memory that is its owner's again must not be written.
-TEST_F(UcxLies, the_same_answer_under_two_ids_is_refused) {
-    const MessageHeader reply = get(remotes_[0], 8192);
-    say(fragment_of(remotes_[0], reply, 0), reply, 4096);
-    say(fragment_of(remotes_[0], reply, 1), reply, 8192);
-    expect_the_end(remotes_[0], "nobody has asked for");
-}
-
-TEST_F(UcxLies, an_answer_to_a_get_that_is_complete_is_refused) {
-    const MessageHeader reply = get(remotes_[0], 8192);
-    say(fragment_of(remotes_[0], reply, 0), reply, 8192);
-    EXPECT_EQ(completed_, 1);
-    completed_ = 0;
-    memory_.clear();
-    say(fragment_of(remotes_[0], reply, 1), reply, 8192);
-    expect_the_end(remotes_[0], "nobody has asked for");
 }
 
 TEST_F(UcxLies, bulk_data_that_was_not_asked_for_is_refused_whether_it_is_here_or_announced) {

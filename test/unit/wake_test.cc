@@ -20,18 +20,13 @@ namespace {
 
 // Where nothing else runs nobody would sleep.
 [[maybe_unused]] const bool kWanted = (
-    endpoint::Engine::processor_is_wanted = [] { return true; }, true);
+    endpoint::Idle::processor_is_wanted = [] { return true; }, true);
 
 // Says for a member that it sleeps, as it does itself before it does; nobody is asleep in these tests, so
 // that what counts is whether the word is taken back.
 class Sleeper {
  public:
-    explicit Sleeper(Member& member) {
-        std::size_t bytes = 0;
-        fabric::shm::Address address;
-        std::memcpy(&address, velo_engine_address(member.engine, &bytes), sizeof address);
-        segment_ = fabric::shm::Segment::attach(address);
-    }
+    explicit Sleeper(Member& member) : segment_(segment_of(member.engine)) {}
     bool is_asleep() { return segment_.header().pointers.doze != 0; }
     bool woken_by(const std::function<void()>& action) {
         std::atomic<std::uint32_t>& word = segment_.header().pointers.doze;
@@ -119,7 +114,7 @@ TEST_P(WakeTest, who_never_sleeps_is_not_looked_at) {
 struct Companions {
     explicit Companions(std::uint32_t idle_sleep_us)
         : one(config(idle_sleep_us)), two(config(0), false), first(one[1]), second(two[1]) {
-        two[1].engine->engine.sleep_with(one[1].engine->engine);
+        two[1].engine->engine.idle().pair_with(one[1].engine->engine.idle());
         two.connect(0, 1);
         two.connect(1, 0);
     }
@@ -165,7 +160,7 @@ TEST(WakeRules, who_waits_for_what_wakes_nobody_does_not_sleep) {
         rusage before, after;
         getrusage(RUSAGE_THREAD, &before);
         for (unsigned i = 0; i < 2000; ++i) {
-            if (stays_awake) both.two[1].engine->engine.stay_awake();
+            if (stays_awake) both.two[1].engine->engine.idle().reset();
             for (Party* each : {&both.two, &both.one}) velo_progress((*each)[1].engine);
         }
         getrusage(RUSAGE_THREAD, &after);
@@ -187,7 +182,10 @@ TEST(WakeRules, the_longest_sleep_is_short_where_few_share_a_processor) {
     config.idle_sleep = 77;
     EXPECT_EQ(endpoint::longest_sleep(config), 77U);
     config.threads = true;
-    EXPECT_EQ(endpoint::longest_sleep(config), 0U);
+    EXPECT_EQ(endpoint::longest_sleep(config), 77U);
+    config.idle_sleep = -1;
+    config.processes_per_processor = 1;
+    EXPECT_EQ(endpoint::longest_sleep(config), 100U);
 }
 
 TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {
@@ -207,22 +205,6 @@ TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {
     EXPECT_EQ(sleeps, 20U);
     EXPECT_EQ(platform::sleep_after(platform::kPollsToSleep, 1), 1U);
     EXPECT_EQ(platform::sleep_after(0U - 96, 1'000'000), 1'000'000U);  // 50 divides it
-}
-
-TEST(WakeRules, who_finds_nothing_sleeps_only_where_somebody_waits_for_its_processor) {
-    PartyConfig config{.flow_control = "static"};
-    config.idle_sleep_us = 100;
-    Party party(config);
-    const auto sleeps_where = [&](bool (*wanted)()) {
-        endpoint::Engine::processor_is_wanted = wanted;
-        rusage before, after;
-        getrusage(RUSAGE_THREAD, &before);
-        for (unsigned i = 0; i < 2000; ++i) velo_progress(party[0].engine);
-        getrusage(RUSAGE_THREAD, &after);
-        return after.ru_nvcsw - before.ru_nvcsw;
-    };
-    EXPECT_LT(sleeps_where([] { return false; }), 5);
-    EXPECT_GE(sleeps_where([] { return true; }), 20);
 }
 
 TEST(WakeRules, a_processor_is_wanted_by_who_shares_it) {

@@ -1,10 +1,9 @@
 /* Every collective operation with equal blocks, blocking, as a request or persistent, with contiguous data and with gaps, in
  * place or not, verified element by element.
  * coll check ROUNDS | many COUNT | communicators COUNT | idup ROUNDS | halves | reductions | mixed ROUNDS | threads ROUNDS |
- *      mismatch COUNT | disagree | gather_alone COUNT | differ OPERATORS | shorter | endless
+ *      mismatch COUNT | disagree | gather_alone COUNT | differ | endless
  *      between_calls COUNT: requests among calls that wait, ended by each rank in another order
- *      order ROUNDS | ahead COUNT | boards COUNT | late SECONDS | endless_board: blocking operations, which go over boards */
-#include <math.h>
+ *      boards COUNT | endless_board: blocking operations, which go over boards */
 #include <pthread.h>
 
 #include "common.h"
@@ -406,16 +405,12 @@ static void gather_alone(int count) {
     free(mine), free(all);
 }
 
-/* The same with calls that wait, which have a board; or with another operator. */
-static void differ(int operators) {
-    int mine = my_rank, found = MPI_SUCCESS, result = -1, error_class;
+/* The same with calls that wait, which have a board. */
+static void differ(void) {
+    int mine = my_rank, result = -1, error_class;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (!operators) {
-        found = my_rank == 0 ? MPI_Reduce(&mine, &result, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD)
-                             : MPI_Bcast(&mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    } else {
-        found = MPI_Allreduce(&mine, &result, 1, MPI_INT, my_rank == 0 ? MPI_SUM : MPI_MAX, MPI_COMM_WORLD);
-    }
+    const int found = my_rank == 0 ? MPI_Reduce(&mine, &result, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD)
+                                   : MPI_Bcast(&mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Error_class(found, &error_class);
     CHECK(error_class == MPI_ERR_OTHER, "%d, not %d", error_class, MPI_ERR_OTHER);
 }
@@ -449,35 +444,6 @@ static void threads(int rounds) {
     for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&of_thread[i]);
 }
 
-/* Of numbers whose sum depends on the order. */
-static void order(int rounds) {
-    enum { kMost = 1500 };
-    static double mine[kMost], expected[kMost], found[kMost];
-    for (int round = 0; round < rounds; ++round) {
-        const int count = (int[]){1, 7, 8, 500, kMost}[round % 5], to = round % ranks;
-        for (int rank = 0; rank < ranks; ++rank)
-            for (int i = 0; i < count; ++i) {
-                const double value = ldexp(1 + element(round, rank, 0, i) * 0x1p-32, (rank * 29 + i) % 50 - 25);
-                expected[i] = rank == 0 ? value : expected[i] + value;
-                if (rank == my_rank) mine[i] = value;
-            }
-        const size_t bytes = sizeof *mine * (size_t)count;
-        MPI_Allreduce(mine, found, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        CHECK(memcmp(found, expected, bytes) == 0, "allreduce, round %d", round);
-        MPI_Reduce(mine, found, count, MPI_DOUBLE, MPI_SUM, to, MPI_COMM_WORLD);
-        CHECK(my_rank != to || memcmp(found, expected, bytes) == 0, "reduce, round %d", round);
-    }
-}
-
-static void ahead(int count) {
-    for (int i = 0; i < count; ++i) {
-        uint32_t data[30];
-        for (int at = 0; my_rank == 0 && at < 30; ++at) data[at] = element(i, 0, 0, at);
-        MPI_Bcast(data, i % 2 == 0 ? 30 : 5, MPI_UINT32_T, 0, MPI_COMM_WORLD);
-        for (int at = 0; at < (i % 2 == 0 ? 30 : 5); ++at) CHECK(data[at] == element(i, 0, 0, at), "broadcast %d", i);
-    }
-}
-
 /* So many at a time, of which each is used before the oldest is freed. */
 static void boards(int count) {
     enum { kAtOnce = 5 };
@@ -495,32 +461,6 @@ static void boards(int count) {
         }
     }
     for (int i = 0; i < kAtOnce; ++i) MPI_Comm_free(&open[i]);
-}
-
-static void late(int seconds) {
-    for (int i = 0; i < 8; ++i) MPI_Barrier(MPI_COMM_WORLD);
-    if (my_rank == ranks - 1) {
-        const double until = MPI_Wtime() + seconds;
-        while (MPI_Wtime() < until) {
-        }
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-}
-
-/* Along a chain: the second rank expects less than it gets, so that nobody behind it gets anything. */
-static void shorter(void) {
-    uint32_t data[8] = {0};
-    MPI_Request request;
-    const int count = my_rank == 1 ? 4 : 8, expected = my_rank == 0 ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    int found = MPI_Bcast(data, count, MPI_UINT32_T, 0, MPI_COMM_WORLD);
-    CHECK(found == expected, "bcast: %d", found);
-    PERSISTENT_INIT(Bcast)(data, count, MPI_UINT32_T, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-    MPI_Start(&request);
-    found = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    CHECK(found == expected, "persistent: %d", found);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request); /* Open MPI frees one that has failed */
 }
 
 int main(int argc, char** argv) {
@@ -541,18 +481,14 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "mismatch") == 0) mismatch(count);
     if (strcmp(mode, "disagree") == 0) disagree();
     if (strcmp(mode, "gather_alone") == 0) gather_alone(count);
-    if (strcmp(mode, "differ") == 0) differ(count);
-    if (strcmp(mode, "order") == 0) order(count);
-    if (strcmp(mode, "ahead") == 0) ahead(count);
+    if (strcmp(mode, "differ") == 0) differ();
     if (strcmp(mode, "boards") == 0) boards(count);
-    if (strcmp(mode, "late") == 0) late(count);
     if (strcmp(mode, "endless_board") == 0) {
-        order(5);
+        for (int i = 0; i < 8; ++i) MPI_Barrier(MPI_COMM_WORLD);
         printf("rank %d pid=%d\n", my_rank, (int)getpid());
         fflush(stdout);
-        for (;;) order(5);
+        for (;;) MPI_Barrier(MPI_COMM_WORLD);
     }
-    if (strcmp(mode, "shorter") == 0) shorter();
     if (strcmp(mode, "endless") == 0) {
         mixed(1);
         MPI_Barrier(MPI_COMM_WORLD); /* everybody has opened whatever it needs of the others */

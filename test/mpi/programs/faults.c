@@ -1,14 +1,19 @@
-/* What goes wrong around a program: faults rendezvous|fork|descriptors|none_left|taken|jailed
+/* What goes wrong around a program: faults WHAT
  *   rendezvous        rank 0 sends messages of 8 MiB to rank 1 for ever; both tell their process numbers
  *   fork              between messages every rank forks a child that exits at once, one that runs a program, and one that
  *                     lives for a while after its parent's memory has changed
  *   descriptors N     all ranks talk with N descriptors at most
  *   none_left         Velo finds no descriptor left for the shared memory of this process
  *   taken             after MPI_Init each rank takes all descriptors that are left, and only then they talk
- *   jailed            likewise with an empty directory for its root */
+ *   jailed            likewise with an empty directory for its root
+ *   full              likewise when nothing is left of /dev/shm
+ *   bereft            rank 1 kills itself; the others send to it until that fails, and wait for a message of it
+ *   waiting [SECONDS] likewise, and the others wait alone
+ *   left              rank 1 kills itself, and the others are in a barrier with it */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,7 +116,21 @@ static void enter_jail(void) {
           strerror(errno));
 }
 
-/* Nobody has talked before. */
+static void fill_shared_memory(void) {
+    static char block[1 << 16];
+    /* Each rank has its mailbox, and a board that has served: its chunks alone have no memory yet. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == 0) {
+        const int file = open("/dev/shm/full", O_WRONLY | O_CREAT | O_EXCL, 0600);
+        CHECK(file >= 0 && unlink("/dev/shm/full") == 0, "/dev/shm/full: %s", strerror(errno));
+        for (size_t bytes = sizeof block; bytes > 0;)
+            if (write(file, block, bytes) <= 0) bytes /= 2;
+        CHECK(errno == ENOSPC, "write: %s", strerror(errno));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* But for barriers nobody has talked before. */
 static void talk_late(void) {
     static unsigned char data[4096];
     for (int round = 0; round < 3 * ranks; ++round) {
@@ -126,6 +145,54 @@ static void talk_late(void) {
     if (my_rank == 0) printf("rounds=%d\n", 3 * ranks);
 }
 
+static int until_it_fails(void) {
+    static char data[2000];
+    int error = MPI_SUCCESS;
+    for (const double end = MPI_Wtime() + 20; error == MPI_SUCCESS && MPI_Wtime() < end; usleep(1000))
+        error = MPI_Send(data, sizeof data, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    return error;
+}
+
+/* Of what has come before it has died all is there, a message too that nobody had asked for. */
+static void outlive(bool sends, double seconds) {
+    int value = my_rank, done = 0, error = MPI_SUCCESS;
+    MPI_Request early, late;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (my_rank != 1) MPI_Irecv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &early);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == 1) {
+        for (int to = 0; to < ranks; ++to)
+            if (to != 1) MPI_Send(&value, 1, MPI_INT, to, 8, MPI_COMM_WORLD);
+        usleep(200000);
+        kill(getpid(), SIGKILL);
+    }
+    const int sent = sends ? until_it_fails() : MPI_SUCCESS;
+    for (const double end = MPI_Wtime() + seconds; !done && MPI_Wtime() < end;) error = MPI_Test(&early, &done, MPI_STATUS_IGNORE);
+    CHECK(MPI_Recv(&value, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS && value == 1, "what it has sent");
+    int late_done = 0, late_error = MPI_SUCCESS;
+    MPI_Irecv(&value, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, &late);
+    for (const double end = MPI_Wtime() + 1; !late_done && MPI_Wtime() < end;)
+        late_error = MPI_Test(&late, &late_done, MPI_STATUS_IGNORE);
+    if (my_rank == 0) printf("sent=%d received=%d late=%d\n", sent != MPI_SUCCESS, error != MPI_SUCCESS, late_error != MPI_SUCCESS);
+    fflush(stdout);
+    usleep(300000);
+    _exit(0); /* MPI_Finalize would wait for it */
+}
+
+static void leave_others_in_barrier(void) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == 1) kill(getpid(), SIGKILL);
+    int failed = MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS, other = 0;
+    const int friend = 2 - my_rank;
+    CHECK(MPI_Sendrecv(&failed, 1, MPI_INT, friend, 0, &other, 1, MPI_INT, friend, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS,
+          "the others go on");
+    if (my_rank == 0) printf("failed=%d\n", failed + other);
+    fflush(stdout);
+    usleep(300000);
+    _exit(0);
+}
+
 int main(int argc, char** argv) {
     if (argc > 2 && strcmp(argv[1], "descriptors") == 0) {
         struct rlimit limit = {(rlim_t)atol(argv[2]), (rlim_t)atol(argv[2])};
@@ -136,10 +203,13 @@ int main(int argc, char** argv) {
     const char* what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "rendezvous") == 0) rendezvous();
     if (strcmp(what, "fork") == 0) forking();
+    if (strcmp(what, "left") == 0) leave_others_in_barrier();
+    if (strcmp(what, "bereft") == 0 || strcmp(what, "waiting") == 0) outlive(strcmp(what, "bereft") == 0, argc > 2 ? atof(argv[2]) : 5);
     if (strcmp(what, "descriptors") == 0 || strcmp(what, "none_left") == 0) few_descriptors();
-    if (strcmp(what, "taken") == 0 || strcmp(what, "jailed") == 0) {
+    if (strcmp(what, "taken") == 0 || strcmp(what, "jailed") == 0 || strcmp(what, "full") == 0) {
         if (strcmp(what, "taken") == 0) take_descriptors();
-        else enter_jail();
+        else if (strcmp(what, "jailed") == 0) enter_jail();
+        else fill_shared_memory();
         talk_late();
     }
     MPI_Finalize();

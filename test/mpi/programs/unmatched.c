@@ -1,9 +1,8 @@
 /* The other ranks send to rank 0, which calls MPI all the time but receives nothing until they have finished or its own
  * memory has not grown for a while; then it receives all.
- * unmatched MESSAGES BYTES QUIET_MS blocking|nonblocking [series] [window=SENDS] [sleep=MS]
+ * unmatched MESSAGES BYTES QUIET_MS blocking|nonblocking [series] [window=SENDS]
  * A matched message goes both ways in between: it must get through. `series`: a line "ms KiB" whenever the resident
- * memory of rank 0 has changed by 1 %. `window`: non-blocking sends under way at each sender. `sleep`: rank 0 sleeps so
- * long outside MPI after that message. */
+ * memory of rank 0 has changed by 1 %. `window`: non-blocking sends under way at each sender. */
 #include "common.h"
 
 enum { FLOOD = 1, FINISHED = 2, MATCHED = 3 };
@@ -53,7 +52,7 @@ static void flood(int messages, int bytes, bool blocking, int window) {
 }
 
 /* Returns the growth of the memory in KiB. */
-static long watch(int quiet_ms, int asleep_ms, bool series) {
+static long watch(int quiet_ms, bool series) {
     long first = resident_kib(), most = first, printed = 0;
     double begin = MPI_Wtime(), grown = begin;
     int finished = 0, all = 0;
@@ -64,7 +63,6 @@ static long watch(int quiet_ms, int asleep_ms, bool series) {
         token = -token;
         MPI_Send(&token, 1, MPI_INT, status.MPI_SOURCE, MATCHED, MPI_COMM_WORLD);
     }
-    sleep_ms(asleep_ms);
     grown = MPI_Wtime();
     while (all < ranks - 1 && MPI_Wtime() - grown < quiet_ms / 1000.0) {
         for (int i = 0; i < 200; ++i) {
@@ -102,10 +100,10 @@ int main(int argc, char** argv) {
     int quiet_ms = (int)argument(argc, argv, 3, 500);
     bool blocking = argc > 4 && strcmp(argv[4], "blocking") == 0;
     /* By default few: a request for each of a million messages is the program's own memory. */
-    int window = named(argc, argv, "window", 1000), asleep_ms = named(argc, argv, "sleep", 0);
+    int window = named(argc, argv, "window", 1000);
     for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == 0) {
-        long growth = watch(quiet_ms, asleep_ms, given(argc, argv, "series")), before = resident_kib();
+        long growth = watch(quiet_ms, given(argc, argv, "series")), before = resident_kib();
         receive_all(messages, bytes);
         long later = resident_kib() - before;
         printf("received=%d growth_kib=%ld\n", messages * (ranks - 1), later > 0 ? growth + later : growth);

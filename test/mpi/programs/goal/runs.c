@@ -1,6 +1,5 @@
-/* Runs: `pingpong` within one schedule, between two GOAL_WTIME; `ahead`: the same schedule again and again
- * while runs of it are under way; `tags`; `vectors`, cut differently at both ends; `extensions`; `mismatch`:
- * a message of another length than its receive. */
+/* Runs: `ahead`: the same schedule again and again while runs of it are under way; `vectors`, cut differently
+ * at both ends; `extensions`; `mismatch`: a message of another length than its receive. */
 #include <goal.h>
 
 #include "../common.h"
@@ -13,39 +12,6 @@ static GOAL_Schedule compiled(GOAL_Graph g) {
     GOAL_FreeGraph(g);
     GOAL_MakeScheduleReusable(schedule);
     return schedule;
-}
-
-static GOAL_Vertex wtime(GOAL_Graph g, double* seconds) {
-    return GOAL_LocalOp(g, NULL, NULL, seconds, GOAL_WTIME, GOAL_FLOAT, 64, 1, US, US, US);
-}
-
-/* t = (end - begin) / (2 * rounds): the paper's figure 6.7. */
-static void pingpong(int rounds, int bytes) {
-    double begin = 0, end = 0;
-    unsigned char* data = allocate(bytes);
-    const int peer = 1 - my_rank;
-    GOAL_Graph g = GOAL_CreateGraph();
-    GOAL_Vertex last = my_rank == 0 ? wtime(g, &begin) : GOAL_INVALID_VERTEX;
-    for (int i = 0; i < 2 * rounds; ++i) {
-        GOAL_Vertex next = i % 2 == my_rank ? GOAL_Send(g, data, bytes, peer, 0, US)
-                                            : GOAL_Recv(g, data, bytes, peer, 0, US);
-        if (last != GOAL_INVALID_VERTEX) GOAL_Requires(g, last, next);
-        last = next;
-    }
-    if (my_rank == 0) GOAL_Requires(g, last, wtime(g, &end));
-    GOAL_Schedule schedule = compiled(g);
-    if (my_rank == 0) pattern_fill(data, bytes, 7);
-    const double before = MPI_Wtime();
-    GOAL_Wait(GOAL_Run(schedule));
-    const double took = MPI_Wtime() - before;
-    pattern_check(data, bytes, 7, "what went to and fro");
-    if (my_rank == 0) {
-        CHECK(end > begin && begin > 0 && end - begin <= took, "from %f to %f within %f", begin, end, took);
-        fprintf(stderr, "one way: %.3f us\n", 1e6 * (end - begin) / (2 * rounds));
-        printf("rounds=%d\n", rounds);
-    }
-    GOAL_FreeSchedule(schedule);
-    free(data);
 }
 
 /* All runs are started before a single message is sent; every run has its message, and its own scratchpad. */
@@ -88,35 +54,6 @@ static void ahead(int runs) {
     GOAL_FreeSchedule(schedule);
     free(handles);
     if (my_rank == 0) printf("runs=%d\n", runs);
-}
-
-/* Received in another order than sent. */
-static void tags(int count) {
-    int *out = allocate(count * sizeof(int)), *in = allocate(count * sizeof(int));
-    GOAL_Graph g = GOAL_CreateGraph();
-    GOAL_Vertex last = GOAL_INVALID_VERTEX;
-    for (int i = 0; i < count; ++i) {
-        const int tag = i == 0 ? INT32_MAX : count - i;
-        out[i] = 1000 * my_rank + tag;
-        GOAL_Send(g, out + i, sizeof(int), (my_rank + 1) % ranks, tag, US);
-    }
-    for (int i = 0; i < count; ++i) {
-        const int tag = i == count - 1 ? INT32_MAX : i + 1;
-        GOAL_Vertex next = GOAL_Recv(g, in + i, sizeof(int), (my_rank + ranks - 1) % ranks, tag, US);
-        if (last != GOAL_INVALID_VERTEX) GOAL_Requires(g, last, next);
-        last = next;
-    }
-    GOAL_Schedule schedule = compiled(g);
-    GOAL_Wait(GOAL_Run(schedule));
-    for (int i = 0; i < count; ++i) {
-        const int tag = i == count - 1 ? INT32_MAX : i + 1;
-        CHECK(in[i] == (int)(1000U * ((my_rank + ranks - 1) % ranks) + (unsigned)tag), "receive %d: %d", i,
-              in[i]);
-    }
-    GOAL_FreeSchedule(schedule);
-    free(out);
-    free(in);
-    if (my_rank == 0) printf("tags=%d\n", count);
 }
 
 /* Cuts `bytes` at `base` into pieces of random lengths, some empty, in memory order with gaps. Returns how
@@ -291,9 +228,7 @@ int main(int argc, char** argv) {
     GOAL_Init();
     const char* what = argc > 1 ? argv[1] : "";
     const int count = (int)argument(argc, argv, 2, 1);
-    if (strcmp(what, "pingpong") == 0) pingpong(count, (int)argument(argc, argv, 3, 8));
     if (strcmp(what, "ahead") == 0) ahead(count);
-    if (strcmp(what, "tags") == 0) tags(count);
     if (strcmp(what, "vectors") == 0) {
         vectors(count);
         transpose();
