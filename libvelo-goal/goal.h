@@ -3,7 +3,7 @@
  * arguments.
  *
  *     cc program.c $(pkg-config --cflags --libs velo-goal)         (mpicc, or the flags of Open MPI)
- *     mpirun --mca pml ob1 --mca btl velo -np 4 ./a.out
+ *     mpirun --mca pml ob1 --mca btl velo -np 2 ./a.out
  *
  * Processes are the ranks of a group: those of MPI_COMM_WORLD after GOAL_Init. Each makes its own part of a
  * communication as a graph, compiles it, and runs it as often as it likes. All processes of a group that take
@@ -143,7 +143,8 @@ _GOAL_API int GOAL_FreeGraph(GOAL_Graph graph);
 /* --- operations (2.2.3): each returns its vertex, or GOAL_INVALID_VERTEX with GOAL_ERR_ARGUMENT.
  *
  * An operation has finished when its buffers may be used by others: that a send has finished does not say
- * that its message has been received. Operations that nothing orders may run at the same time. Messages from
+ * that its message has been received. A send that others of its graph require finishes without its receive
+ * up to btl_velo_eager_limit bytes; any other one may wait for it. Operations that nothing orders may run at the same time. Messages from
  * one process to another with the same tag meet the receives in the order in which both are started. */
 
 /* Sends `count` bytes, 0 or more, at `buf` to rank `dest` of the group, itself perhaps; `tag` is 0 or more.
