@@ -24,6 +24,7 @@ void Engine::ended(Peer& peer) {
 }
 
 void Engine::departed(Peer& peer) {
+    outbox_.free_all(peer.lent);  // what it was lent since it ended
     peer.forget_references();
     peer.plain.store(false, std::memory_order_relaxed);
     Incoming& incoming = peer.incoming;

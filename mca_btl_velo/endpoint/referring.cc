@@ -27,10 +27,9 @@ void fault_in(const fabric::shm::Segment& segment, std::uint32_t place, std::siz
 }  // namespace
 
 // A process may end before its peer has read, and its outbox lives as long as a mapping: the peer, which is
-// on this node, must have one. What one was lent that has ended has come back, and nothing is lent to it any
-// more.
+// on this node, must have one.
 bool Engine::may_refer(Peer& peer) {
-    if (peer.ending || !peer.is_local()) return false;
+    if (!peer.is_local()) return false;
     if (!peer.maps_us) peer.maps_us = mailbox_.reads(peer.index);
     return peer.maps_us;
 }

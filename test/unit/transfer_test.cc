@@ -99,16 +99,18 @@ TEST(ShareTest, when_both_come_at_once_each_moves_the_same_part_every_time_with_
         for (std::uint32_t generation = 1; generation < 4; ++generation) {
             Share mine(&cell, generation, bytes), theirs(&cell, generation, bytes);
             mine.open();
-            std::uint64_t own = 0, claims = 0;
+            std::uint64_t own = 0, claims = 0, end = bytes;
             for (bool left = true; left;) {
                 auto front = mine.claim_front();
                 // In step with the peer, as if both were equally fast.
                 auto back = theirs.claim_back();
-                own += front ? front->bytes : 0;
+                if (front) EXPECT_EQ(front->offset, std::exchange(own, own + front->bytes));
+                if (back) EXPECT_EQ(back->offset + back->bytes, std::exchange(end, back->offset));
                 claims += (front ? 1 : 0) + (back ? 1 : 0);
                 left = front || back;
             }
             EXPECT_EQ(own, bytes / 2 + 8192);
+            EXPECT_EQ(end, own);
             EXPECT_LE(claims, 3 + bytes / (128 << 10)) << bytes;
         }
     }
