@@ -1,5 +1,6 @@
 """velo-measure transports --regret and velo-info --calibrate: what they read, and what they make of it."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -34,19 +35,21 @@ def contestant(name, layer=""):
 
 
 def test_regret_is_the_default_by_the_best_fixed_way_and_lead_by_the_best_other():
-    points = [Point("bw", 1024, {"velo": [2.0, 1.0, 3.0], "never": [4.0], "packets-reader": [1.6], "vader": [8.0], "ucx": [4.0]}),
-              Point("bw", 2048, {"velo": [1.0], "never": [4.0], "packets-reader": [2.0], "vader": [2.0]})]
+    points = [Point("bw", 1024, "far", {"velo": [2.0, 1.0, 3.0], "never": [4.0], "packets-reader": [1.6], "vader": [8.0], "ucx": [4.0]}),
+              Point("bw", 2048, "far", {"velo": [1.0], "never": [4.0], "packets-reader": [2.0], "vader": [2.0]}),
+              Point("bw", 1024, "shared cache", {"velo": [9.0], "vader": [3.0]})]
     text = regret.text(points, [contestant("velo", "btl"), contestant("never", "btl"), contestant("packets-reader", "btl"),
                                 contestant("vader"), contestant("ucx")], {("ucx", "bw"): "exit status 1"})
-    first, second = (line.split() for line in text.splitlines() if line.startswith("bw"))
+    first, second, third = (line.split() for line in text.splitlines() if re.match("(far|shared cache) +bw", line))
     assert first[-2:] == ["1.25", "0.50"]
     assert second[-2:] == ["1.00", "0.50"], "where the default is the best, there is no regret"
+    assert third[-2:] == ["9.00", "3.00"], "what was not measured at the same distance is not compared"
     assert "regret (the default / the best fixed way): mean 1.118 (goal 1.02), worst 1.25, above 1.05 at 1 of 2 points, in the fastest round, too, at 0" in text
     assert "FAILED: ucx, bw: exit status 1" in text
 
 
 def test_what_one_round_shows_alone_is_noise():
-    point = Point("bw", 8, {"velo": [2.0, 3.0], "never": [2.0, 2.0]})
+    point = Point("bw", 8, "", {"velo": [2.0, 3.0], "never": [2.0, 2.0]})
     assert not point.stands_out("velo", ["never"], 1.05)
     point.times["velo"] = [2.2, 3.0]
     assert point.stands_out("velo", ["never"], 1.05)

@@ -114,7 +114,7 @@ def _memory(options, taking_part, how, head):
 
 
 def _regret(options, taking_part, how, head):
-    points, failures, complete = regret.measure(taking_part.found, options.rounds, how.compiler, options.timeout)
+    points, failures, complete = regret.measure(taking_part.found, options.rounds, how)
     parts = [_head_text(head, taking_part, False), f"{options.rounds} interleaved rounds, medians, microseconds of a message",
              regret.text(points, taking_part.found, failures)]
     text = "\n\n".join(parts + ([] if complete else ["INTERRUPTED: not all runs took place."]))

@@ -11,6 +11,8 @@ from ..measuring import SHORT_RUNS
 from ..process import attempt
 from ..progress import Progress
 from ..rounds import interleaved
+from . import distance as distances
+from .runner import beside_the_line
 
 _SMALLEST, _LARGEST = 8, 1 << 22
 # Settings that send each message of a length the same way. --regret holds the default against the best of them.
@@ -49,6 +51,7 @@ class Bench:
 class Point:
     bench: str
     size: int
+    distance: str  # only what was equally far apart is compared
     times: dict = field(default_factory=dict)  # lists by contestant
 
     def median(self, name):
@@ -57,7 +60,6 @@ class Point:
     def ratio(self, name, others):
         best = min((median for other in others if (median := self.median(other)) is not None), default=None)
         return None if best is None or self.median(name) is None else self.median(name) / best
-
 
     def stands_out(self, name, others, most):
         """More than `most` times the best of the others in the fastest round, too: noise is no regret."""
@@ -77,7 +79,7 @@ def fixed(open_mpi):
     return [*made, open_mpi.variant("never", "--mca btl_velo_by_reference never")]
 
 
-def measure(contestants, rounds, compiler, timeout):
+def measure(contestants, rounds, how):
     """Points, what failed, and whether all runs took place."""
     runs = [run for run in interleaved(benches(), contestants, rounds) if not run.case.of_open_mpi or run.setup.mpi == "openmpi"]
     points, failures, progress = {}, {}, Progress(len(runs))
@@ -87,18 +89,21 @@ def measure(contestants, rounds, compiler, timeout):
             progress.starting(f"{run.setup.name}, {run.case.name}, round {run.round + 1}")
             if (run.setup.name, run.case.name) in failures:
                 continue
-            finished, failure = attempt(run.case.command(run.setup, compiler.built(run.setup.mpicc, SHORT_RUNS)), timeout)
+            command = run.case.command(run.setup, how.compiler.built(run.setup.mpicc, SHORT_RUNS))
+            finished, failure, ends = beside_the_line(lambda: attempt(command, how.timeout), how)
             if failure:
                 failures[run.setup.name, run.case.name] = f"{failure}\n{finished.tail()}"
                 continue
+            distance = distances.of_block(ends)
             for size, usec in run.case.times(finished.stdout).items():
-                point = points.setdefault((run.case.name, size), Point(run.case.name, size))
+                point = points.setdefault((run.case.name, size, distance), Point(run.case.name, size, distance))
                 point.times.setdefault(run.setup.name, []).append(usec)
         complete = True
         progress.finish()
     except KeyboardInterrupt:
         progress.message("velo-measure transports: interrupted")
-    return list(points.values()), failures, complete
+    ordered = sorted(points.values(), key=lambda point: distances.order(point.distance))
+    return [point for point in ordered if point.distance != distances.CHANGED], failures, complete
 
 
 def text(points, contestants, failures):
@@ -106,27 +111,31 @@ def text(points, contestants, failures):
     others = [c.name for c in contestants if not c.is_velo]
     names = ["velo", *(c.name for c in contestants if c.layer == "mtl"), *own, *others]
     rows, ratios = [], {"regret": [], "lead": []}
+    measured = {}  # at any distance: where one of them is missing there is no ratio
     for point in points:
-        cells = [point.bench, str(point.size)]
+        measured.setdefault((point.bench, point.size), set()).update(point.times)
+    for point in points:
+        cells = [point.distance or "-", point.bench, str(point.size)]
         cells += ["" if point.median(name) is None else f"{point.median(name):.2f}" for name in names]
         for kind, whom in (("regret", ["velo", *own]), ("lead", others)):
-            ratio = point.ratio("velo", whom)
+            ratio = point.ratio("velo", whom) if measured[point.bench, point.size] & {*whom} <= point.times.keys() else None
             if ratio is not None:
-                ratios[kind].append(ratio)
+                ratios[kind].append((ratio, point))
             cells.append("" if ratio is None else f"{ratio:.2f}")
         rows.append(cells)
-    parts = [grid_text(["pattern", "bytes", *names, "regret", "lead"], rows, "<" + ">" * (len(names) + 3), [row[0] for row in rows])]
+    parts = [grid_text(["distance", "pattern", "bytes", *names, "regret", "lead"], rows, "<<" + ">" * (len(names) + 3), [row[:2] for row in rows])]
     for kind, whom, meaning, most, mean in (("regret", ["velo", *own], "the default / the best fixed way", REGRET_GOAL, REGRET_MEAN_GOAL),
                                             ("lead", others, "the default / the best of the others", LEAD_GOAL, LEAD_MEAN_GOAL)):
         if ratios[kind]:
-            out = [f"{point.bench} {point.size}" for point in points if point.stands_out("velo", whom, most)]
-            parts.append(f"{kind} ({meaning}): mean {statistics.geometric_mean(ratios[kind]):.3f} (goal {mean}), worst {max(ratios[kind]):.2f}, "
-                         f"above {most:.2f} at {sum(ratio > most for ratio in ratios[kind])} of {len(ratios[kind])} points, in the fastest round, too, "
+            found = [ratio for ratio, _ in ratios[kind]]
+            out = [f"{point.bench} {point.size}" for _, point in ratios[kind] if point.stands_out("velo", whom, most)]
+            parts.append(f"{kind} ({meaning}): mean {statistics.geometric_mean(found):.3f} (goal {mean}), worst {max(found):.2f}, "
+                         f"above {most:.2f} at {sum(ratio > most for ratio in found)} of {len(found)} points, in the fastest round, too, "
                          f"at {len(out)}" + (f": {', '.join(out)}" if out else ""))
     parts += [f"FAILED: {name}, {bench}: {failure}" for (name, bench), failure in failures.items()]
     return "\n\n".join(parts)
 
 
 def write_json(path, head, points):
-    path.write_text(json.dumps(head | {"points": [{"pattern": p.bench, "bytes": p.size, "usec": p.times} for p in points]}, indent=1) + "\n",
+    path.write_text(json.dumps(head | {"points": [{"distance": p.distance, "pattern": p.bench, "bytes": p.size, "usec": p.times} for p in points]}, indent=1) + "\n",
                     encoding="utf-8")

@@ -61,8 +61,7 @@ def _execute_program(run, how):
     words = [word.replace(MPI, contestant.mpi) for word in case.pattern.program]
     command = contestant.command(case.ranks, ["env", f"LD_PRELOAD={library}", *words])
     result = Result(contestant, case, run.round, shell_line(command))
-    before, how.seen = how.seen or _probe(how) if case.ranks == 2 else None, None
-    finished, result.failure = attempt(command, how.timeout)
+    finished, result.failure, ends = beside_the_line(lambda: attempt(command, how.timeout), how, case.ranks)
     result.seconds = finished.seconds
     times = [tuple(map(float, found)) for found in re.findall(r"^velo-time (\S+) (\S+)$", finished.stdout + "\n" + finished.stderr, re.MULTILINE)]
     if result.failure is None and len(times) != case.ranks:
@@ -73,10 +72,17 @@ def _execute_program(run, how):
     slowest = 1e6 * max(total for total, _ in times)
     result.times[0] = measuring.Point(slowest, slowest, slowest, 1, 1, 0, 0, 0.0)
     result.share_percent = 100.0 * sum(inside for _, inside in times) / sum(total for total, _ in times)
-    if before and (after := _probe(how)):
-        result.lines[0] = (before[1], after[0])
-        how.seen = after  # what the next program begins with
+    if ends:
+        result.lines[0] = ends
     return result
+
+
+def beside_the_line(perform, how, ranks=2):
+    """What the perform() of a program has returned, and the line before and after it, or None."""
+    before, how.seen = how.seen or _probe(how) if ranks == 2 else None, None
+    finished, failure = perform()
+    how.seen = _probe(how) if before and failure is None else None  # what the next program begins with
+    return finished, failure, (before[1], how.seen[0]) if how.seen else None
 
 
 def _probe(how):
