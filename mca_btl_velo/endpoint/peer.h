@@ -36,8 +36,11 @@ struct alignas(64) velo_peer : velo::flow::Account {
     const velo::flow::Policy& policy() const { return domain.ledger.policy(); }
     const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
-    // Of what went to it by reference, as it has told.
-    bool has_read_all() const { return read_by_it.load(std::memory_order_acquire) == references_sent; }
+    // Of what went to it by reference, as its own references tell.
+    std::uint32_t unread_references() const {
+        return references_sent - read_by_it.load(std::memory_order_acquire);
+    }
+    bool has_read_all() const { return unread_references() == 0; }
     void forget_references() {
         references_sent = 0;
         references_read.store(0, std::memory_order_relaxed);

@@ -55,9 +55,11 @@ class Routes {
     static bool takes(const Peer& peer, std::size_t bytes) { return bytes >= peer.refer_from; }
     // Behind messages that the peer has not read yet the next one lies in memory that goes round: the lines
     // of a chunk that is used again at once would have to come back from the peer first. `provided`: there is
-    // such memory already; a process whose messages are read one by one does without.
+    // such memory already; a process whose messages are read one by one does without. How many are unread is
+    // known by what has come back, and by what the peer has told: each may lag.
     static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
-        return bytes >= kLeastInTurn && peer.lent.chunks >= (provided ? kSomeUnread : kManyUnread);
+        return bytes >= kLeastInTurn &&
+               std::min(peer.lent.chunks, peer.unread_references()) >= (provided ? kSomeUnread : kManyUnread);
     }
 
     // Of what goes by rendezvous.

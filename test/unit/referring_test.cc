@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -397,6 +398,21 @@ TEST(Referring, behind_eight_that_have_not_been_read_the_next_lies_in_memory_tha
     ASSERT_EQ(party[1].received.size(), 41U);
     for (unsigned i = 0; i < 41; ++i)
         ASSERT_TRUE(party[1].received[i].data == pattern(i < 40 ? 2048 : 2047, i)) << i;
+}
+
+// Each has read what came before the last one when the next leaves.
+TEST(Referring, what_two_send_each_other_at_the_same_time_stays_in_a_few_chunks) {
+    PartyConfig config = config_of("static");
+    config.by_reference = "always";
+    Party party(config);
+    std::set<const void*> places;
+    for (int round = 0; round < 200; ++round) {
+        for (const std::size_t from : {0U, 1U}) party.send(from, 1 - from, 1, pattern(2048, round));
+        party.settle();
+        ASSERT_TRUE(party[1].received.back().data == pattern(2048, round)) << round;
+        places.insert(party[1].received.back().place);
+    }
+    EXPECT_LE(places.size(), 8U);
 }
 
 // One is stored while the one before is read: a REF for each 4 KiB of what an upper layer would send by one.
