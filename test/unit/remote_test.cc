@@ -16,12 +16,17 @@ namespace {
 using test::NodeProcess;
 
 struct FakeLink final : fabric::Link {
+    explicit FakeLink(const bool& holds) : holds_(holds) {}
     fabric::Carried carry(const fabric::Burst&) override { return {0, 0}; }
     bool carry_packet(const fabric::MessageView&, std::uint8_t, std::uint32_t, bool, bool) override {
         return true;
     }
     void prepare(std::uint32_t) override {}
     void carry_control(wire::PacketKind, std::uint32_t) override {}
+    bool holds_some() const override { return holds_; }
+
+ private:
+    const bool& holds_;
 };
 
 struct FakeNetwork final : fabric::Network {
@@ -35,7 +40,7 @@ struct FakeNetwork final : fabric::Network {
                                        flow::PeerIndex* index) override {
         *there = flow;
         *index = 0;
-        return std::make_unique<FakeLink>();
+        return std::make_unique<FakeLink>(holds);
     }
     void begin_series(flow::PeerIndex peer) override { heard += "begin" + std::to_string(peer) + " "; }
     void end_series(flow::PeerIndex peer) override { heard += "end" + std::to_string(peer) + " "; }
@@ -63,6 +68,7 @@ struct FakeNetwork final : fabric::Network {
     std::vector<flow::PeerIndex> gone;
     int looks = 0;
     bool moves = false;
+    bool holds = false;  // data of messages that were sent
 };
 
 class RemoteTest : public testing::Test {
@@ -152,6 +158,19 @@ TEST_F(RemoteTest, who_takes_leave_has_ended) {
     remote_.run(false);
     EXPECT_TRUE(peer.ending);
     EXPECT_EQ(node_.take(), "ended ");
+}
+
+// Its messages are not reported as sent while the network reads them.
+TEST_F(RemoteTest, who_takes_leave_does_not_depart_before_the_network_is_done_with_what_was_sent) {
+    Peer& peer = expect(1);
+    network_->holds = true;
+    network_->gone = {1};
+    remote_.run(false);
+    node_.departures().look_at_all();
+    EXPECT_TRUE(peer.ending && !peer.departed && peer.link);
+    network_->holds = false;
+    node_.departures().look_at_all();
+    EXPECT_TRUE(peer.departed && !peer.link);
 }
 
 TEST_F(RemoteTest, a_burst_counts_as_handled_unless_it_belongs_to_no_message) {
