@@ -117,7 +117,7 @@ void Large::failed(Peer& peer, int error) noexcept {
 void Large::died(const Peer& peer) noexcept {
     if (failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
     tell(with_.config, 0,
-         "%s on %s has ended without MPI_Finalize, as one that is killed: who waits for it waits in vain",
+         "%s on %s has ended without MPI_Finalize, as if killed: calls that wait for it do not return",
          platform::process_array(peer.name).data(), own_host().data());
 }
 

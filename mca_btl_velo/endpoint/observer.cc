@@ -74,7 +74,7 @@ void Observer::resumed(Peer& peer, std::uint64_t now_ns) {
     if (peer.stall.since_ns == 0) return;
     const std::uint64_t lasted = now_ns - peer.stall.since_ns;
     if (stalls_.warned(peer))
-        log(0, "all messages for " + name_of(peer) + " have left, after " + std::to_string(seconds(lasted)) +
+        log(0, "all messages for " + name_of(peer) + " were sent after " + std::to_string(seconds(lasted)) +
                    " s");
     stalls_.end(peer, now_ns);
     trace_.stall(peer, trace::Kind::kStallEnd, lasted / 1'000'000, peer.policy().limited() ? 0 : 1);

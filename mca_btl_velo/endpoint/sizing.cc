@@ -52,7 +52,7 @@ void require_names_for(const velo_config& config, std::uint32_t peers, Nodes nod
                   std::to_string(peers) + " peers on " + (here ? "this node" : "other nodes") +
                       " and btl_velo_spare_peers " + std::to_string(config.spare_peers) +
                       " are more than the " + std::to_string(kMost) +
-                      " that a mailbox tells apart: leave them to another transport, " +
+                      " senders that a mailbox can have: use another transport, " +
                       (here ? "--mca pml ob1 --mca btl ^velo"
                             : "--mca pml ob1 --mca btl velo,tcp,self --mca btl_velo_network none"));
 }

@@ -71,9 +71,9 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
     if (schedule.rank() != group->rank || schedule.size() != group->size)
         throw Failure(VELO_ERR_PARAMETER, "the schedule is of another rank or size than the group");
     if (start.argument_count < compiled->arguments || start.argument_count > goal::kArguments)
-        throw Failure(VELO_ERR_PARAMETER, "the schedule uses arguments that it is not given");
+        throw Failure(VELO_ERR_PARAMETER, "the schedule needs arguments, and none were given");
     if (compiled->combines && start.combine == nullptr)
-        throw Failure(VELO_ERR_PARAMETER, "the schedule combines by a function that it is not given");
+        throw Failure(VELO_ERR_PARAMETER, "the schedule needs a reduction function, and none was given");
     if (start.lane != 0 && compiled->most_tag >= kLaneTag)
         throw Failure(VELO_ERR_PARAMETER, "the schedule has tags that no lane has");
     std::lock_guard lock(turn_);

@@ -87,7 +87,7 @@ TEST_F(ObserverTest, the_end_of_a_stall_is_logged_if_there_was_a_warning) {
     observer_->look(1 + 3 * kSecond);
     log_.take();
     observer_->resumed(peer(0), 1 + 5 * kSecond);
-    EXPECT_TRUE(logged("have left, after 5 s"));
+    EXPECT_TRUE(logged("were sent after 5 s"));
 }
 
 TEST_F(ObserverTest, its_state_is_that_of_one_peer_or_of_all) {

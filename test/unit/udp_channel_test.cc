@@ -349,7 +349,7 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
         party.all[1].poll();
     }
     ASSERT_EQ(party.said.size(), 1U);
-    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20) has not got on"), std::string::npos) << party.said[0];
+    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20) has made no progress"), std::string::npos) << party.said[0];
     const std::uint64_t later = platform::monotonic_ns() + 2 * with.silence_ns;
     while (platform::monotonic_ns() < later) EXPECT_FALSE(party.all[0].send({0, 2}, "x", 1));
     EXPECT_EQ(party.said.size(), 1U);
@@ -368,7 +368,7 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedAndNotWhoCollectsForIt) {
         for (std::uint32_t i = 0; i + 1 < kMembers; ++i) party.all[i].poll();
     }
     ASSERT_EQ(party.said.size(), 1U);
-    EXPECT_NE(party.said[0].find("127.0.0.20 (rank 190) has not got on"), std::string::npos) << party.said[0];
+    EXPECT_NE(party.said[0].find("127.0.0.20 (rank 190) has made no progress"), std::string::npos) << party.said[0];
 }
 
 // It goes another way each time, and nobody is to blame.

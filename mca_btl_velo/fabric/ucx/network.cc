@@ -208,7 +208,7 @@ flow::PeerIndex UcxNetwork::claim(std::span<const std::byte> bytes) {
     flow::PeerIndex index = index_of(address.name, true);
     if (index == remotes_.size()) {
         throw Failure(VELO_ERR_UNREACHABLE,
-                      "no place is left for a process of another job: raise "
+                      "no entry is left for a process of another job: raise "
                       "btl_velo_spare_peers (now " +
                           std::to_string(config_.flow.spare_peers) + ")");
     }
@@ -239,7 +239,7 @@ void UcxNetwork::connect(Remote& remote) {
     ucs_status_t status = ucp_ep_create(worker_, &params, &remote.endpoint);
     if (status != UCS_OK) {
         remote.endpoint = nullptr;
-        throw Failure(VELO_ERR_UNREACHABLE, "UCX finds no way to " + remote.text() +
+        throw Failure(VELO_ERR_UNREACHABLE, "UCX cannot reach " + remote.text() +
                                                 ": " + ucs_status_string(status) +
                                                 " (UCX_TLS and UCX_NET_DEVICES choose networks)");
     }

@@ -349,8 +349,7 @@ void Channel::call() {
     for (std::uint32_t i = 0; i < peers_.size(); ++i)
         if (!peers_[i].hears && i != config_.me)
             return log(1, "multicast: " + name_of(i) +
-                              " has not answered for long; until it does broadcasts go "
-                              "without");
+                              " has not answered yet; until it does broadcasts use schedules");
 }
 
 void Channel::hear_call(const Letter& letter) {
@@ -375,7 +374,7 @@ void Channel::hear_call(const Letter& letter) {
         peer.deaf_ns = now_ns_;
     } else if (now_ns_ - peer.deaf_ns >= kDeaf) {
         state_ = State::kBad;
-        log(0, "multicast does not reach " + name_of(letter.from) + ": broadcasts go without");
+        log(0, "multicast does not reach " + name_of(letter.from) + ": broadcasts use schedules");
         for (std::uint32_t i = 0; i < peers_.size(); ++i)
             if (i != config_.me) say(Call::kNoUse, peers_[i].address);
     }
@@ -401,9 +400,9 @@ void Channel::complain() {
     look_at_room();
     if (!told_stall_ && is_long(now_ns_ - full_since_ns_)) {
         told_stall_ = true;
-        log(0, "multicast: " + name_of(member_.slowest()) + " has not got on for " +
+        log(0, "multicast: " + name_of(member_.slowest()) + " has made no progress for " +
                    std::to_string((now_ns_ - full_since_ns_) / 1'000'000'000) +
-                   " s; meanwhile broadcasts go without. That process may be computing without calling MPI, "
+                   " s; meanwhile broadcasts use schedules. That process may be computing without calling MPI, "
                    "or be stopped. btl_velo_stall_warning sets the seconds until this warning, 0 for none");
     }
 }

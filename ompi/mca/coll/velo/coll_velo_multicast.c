@@ -43,7 +43,7 @@ static void report_no_interface(uint32_t rank)
     const char *name = mca_coll_velo.config.multicast_interface;
     char text[512];
     if (0 == OPAL_PROC_MY_NAME.vpid) {
-        snprintf(text, sizeof(text), "the node of rank %u has no interface %s that is up and multicasts: broadcasts go without "
+        snprintf(text, sizeof(text), "the node of rank %u has no interface %s that is up and multicasts: broadcasts use schedules "
                  "(coll_velo_multicast_interface)", rank, NULL == name || '\0' == *name ? "of UCX_NET_DEVICES, or any," : name);
         mca_common_velo_log(0, text);
     }

@@ -36,8 +36,8 @@ void *mca_mtl_velo_connect(ompi_proc_t *proc)
     if (NULL == endpoint) {
         char text[240];
         snprintf(text, sizeof(text),
-                 "mtl velo cannot reach rank %u: it serves processes that all use it, those of one job on "
-                 "other nodes through UCX. With others: --mca pml ob1 --mca btl velo,tcp",
+                 "mtl velo cannot reach rank %u: all processes have to use it, and those on other nodes have to be "
+                 "of this job and reachable by UCX. Otherwise: --mca pml ob1 --mca btl velo,tcp",
                  (unsigned) proc->super.proc_name.vpid);
         mca_common_velo_give_up_process(text);
     }
