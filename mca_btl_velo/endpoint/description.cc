@@ -41,7 +41,7 @@ void log_routes(const Described& engine) {
     if (engine.single_copy_only)
         config.log(
             config.context, 5,
-            "route: the reader copies long messages, as btl_velo_single_copy_mechanism names who, or as "
+            "route: the receiver copies long messages, as btl_velo_single_copy_mechanism names who, or as "
             "there are more processes than processors; the table is not asked for them");
     if (engine.mailbox.outbox_plan().chunks() == 0)
         config.log(config.context, 5, "route: without an outbox nothing goes by reference or is staged");

@@ -115,10 +115,10 @@ std::string large_ranges(const LargeLimits& its, std::size_t eager_limit, bool c
     const std::size_t staged = std::max(eager_limit, cold ? its.cold_to : its.staged_to);
     if (staged > eager_limit) add("up to " + size_text(staged), "staged");
     if (its.both_from == kNever) {
-        add("longer", "the reader copies");
+        add("longer", "the receiver copies");
         return text;
     }
-    if (its.both_from > staged + 1) add("below " + size_text(its.both_from), "the reader copies");
+    if (its.both_from > staged + 1) add("below " + size_text(its.both_from), "the receiver copies");
     add("longer", "both copy");
     return text;
 }

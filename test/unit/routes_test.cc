@@ -100,28 +100,28 @@ TEST(RoutesTable, limits_say_who_copies) {
 TEST(RoutesTable, ranges_are_told_in_words) {
     EXPECT_EQ(Table::safe().ranges(8448),
               "near, at once: up to 8448 B packets\n"
-              "near, one way: below 64 KiB the reader copies, longer both copy\n"
+              "near, one way: below 64 KiB the receiver copies, longer both copy\n"
               "near, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
-              "near, both ways: longer the reader copies\n"
+              "near, both ways: longer the receiver copies\n"
               "far, at once: up to 8448 B packets\n"
-              "far, one way: below 64 KiB the reader copies, longer both copy\n"
+              "far, one way: below 64 KiB the receiver copies, longer both copy\n"
               "far, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
-              "far, both ways: longer the reader copies\n");
+              "far, both ways: longer the receiver copies\n");
     EXPECT_EQ(
         Table::parse("near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways "
                      "staged 67108864 far reference 100 staged 5 cold 9000 both never",
                      Table::safe())
             .ranges(8192),
         "near, at once: below 2 KiB packets, up to 8 KiB by reference\n"
-        "near, one way: up to 128 KiB staged, below 2 MiB the reader copies, longer both copy\n"
+        "near, one way: up to 128 KiB staged, below 2 MiB the receiver copies, longer both copy\n"
         "near, one way, buffers not sent from lately: up to 1 MiB staged, below 2 MiB the reader "
         "copies, longer both copy\n"
-        "near, both ways: up to 64 MiB staged, longer the reader copies\n"
+        "near, both ways: up to 64 MiB staged, longer the receiver copies\n"
         "far, at once: below 100 B packets, up to 8 KiB by reference\n"
-        "far, one way: longer the reader copies\n"
-        "far, one way, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n"
-        "far, both ways: longer the reader copies\n"
-        "far, both ways, buffers not sent from lately: up to 9000 B staged, longer the reader copies\n");
+        "far, one way: longer the receiver copies\n"
+        "far, one way, buffers not sent from lately: up to 9000 B staged, longer the receiver copies\n"
+        "far, both ways: longer the receiver copies\n"
+        "far, both ways, buffers not sent from lately: up to 9000 B staged, longer the receiver copies\n");
 }
 
 class RoutesChoiceTest : public ::testing::Test {

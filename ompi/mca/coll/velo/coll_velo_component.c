@@ -99,5 +99,10 @@ static int component_close(void)
 static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 {
     (void) enable_progress_threads, (void) enable_mpi_threads;
+    mca_common_velo_say_if_unused();
+    if (NULL != mca_coll_velo.performer) {
+        static bool said;
+        mca_common_velo_say_in_use("coll", &said);
+    }
     return NULL != mca_coll_velo.performer ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

@@ -4,28 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
 #include "velo_config.h"
-
-static bool mtl_is_named(void)
-{
-    const char *const *list = NULL;
-    int index;
-    return OPAL_SUCCESS == mca_base_var_find_by_name("mtl", &index) &&
-           OPAL_SUCCESS == mca_base_var_get_value(index, &list, NULL, NULL) && NULL != list && NULL != *list &&
-           '^' != **list && NULL != strstr(*list, "velo");
-}
-
-/* Whoever asks for a report or a trace gets none. */
-static void say_not_used(void)
-{
-    const velo_config config = mca_common_velo_config();
-    const bool asked = 0 != strcmp("none", config.report) || (NULL != config.trace && '\0' != *config.trace);
-    const bool first = 0 == OPAL_PROC_MY_NAME.vpid;
-    mca_common_velo_log(asked && first && !mtl_is_named() ? 0 : 5, "not used: name velo in --mca btl to use it");
-}
 
 static mca_btl_base_module_t **component_init(int *count, bool enable_progress_threads, bool enable_mpi_threads);
 static int component_progress(void);
@@ -103,7 +84,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
     *count = 0;
     if (!mca_common_velo_is_named(&opal_btl_base_framework)) {
-        say_not_used();
+        mca_common_velo_log(5, "not used: name velo in --mca btl to use it");
         return NULL;
     }
     mca_btl_base_module_t **modules = calloc(2, sizeof(*modules));

@@ -68,7 +68,10 @@ OPAL_DECLSPEC int mca_common_velo_publish(const mca_base_component_t *component,
 OPAL_DECLSPEC int mca_common_velo_published(const mca_base_component_t *component, const opal_process_name_t *process,
                                             void **data, size_t *bytes);
 OPAL_DECLSPEC void mca_common_velo_log(int level, const char *text);
-/* At verbosity 1 rank 0 says that messages go over `component` ("btl", "mtl"). Open MPI adds processes again and again: *said
+/* For coll velo, which Open MPI initializes in every job, after BTLs and MTLs: if neither uses the engine, rank 0 says so to a user
+ * who asked for a report or a trace, and warns of unknown names of parameters. */
+OPAL_DECLSPEC void mca_common_velo_say_if_unused(void);
+/* At verbosity 1 rank 0 says that `component` ("btl", "mtl", "coll") is in use. Open MPI adds processes again and again: *said
  * keeps it to once. */
 OPAL_DECLSPEC void mca_common_velo_say_in_use(const char *component, bool *said);
 /* Once a node, whoever finds it. */

@@ -94,6 +94,19 @@ static void open_shared_engine(bool threads)
     }
 }
 
+void mca_common_velo_say_if_unused(void)
+{
+    if (0 < in_use || 0 != OPAL_PROC_MY_NAME.vpid || !mca_common_velo_need_parameters()) {
+        return;
+    }
+    const velo_config config = mca_common_velo_config();
+    if (0 != strcmp("none", config.report) || (NULL != config.trace && '\0' != *config.trace)) {
+        mca_common_velo_log(0, "not used: name velo in --mca btl to use it");
+    }
+    mca_common_velo_warn_of_names();
+    mca_common_velo_leave_parameters();
+}
+
 velo_engine *mca_common_velo_acquire(mca_common_velo_user_t *user, bool threads)
 {
     if (0 == in_use++) {
