@@ -400,10 +400,11 @@ void Channel::complain() {
     look_at_room();
     if (!told_stall_ && is_long(now_ns_ - full_since_ns_)) {
         told_stall_ = true;
-        log(0, "multicast: " + name_of(member_.slowest()) + " has made no progress for " +
-                   std::to_string((now_ns_ - full_since_ns_) / 1'000'000'000) +
-                   " s; meanwhile broadcasts use schedules. That process may be computing without calling MPI, "
-                   "or be stopped. btl_velo_stall_warning sets the seconds until this warning, 0 for none");
+        log(0,
+            "multicast: " + name_of(member_.slowest()) + " has made no progress for " +
+                std::to_string((now_ns_ - full_since_ns_) / 1'000'000'000) +
+                " s; meanwhile broadcasts use schedules. That process may be computing without calling MPI, "
+                "or be stopped. btl_velo_stall_warning sets the seconds until this warning, 0 for none");
     }
 }
 
