@@ -235,9 +235,11 @@ std::string Table::text() const {
 
 std::string Table::ranges(std::size_t eager_limit) const {
     std::string text;
+    const bool one = near_ == far_;
     for (const bool far : {false, true}) {
+        if (far && one) break;
         const Row& its = row(far);
-        const std::string where = far ? "far" : "near";
+        const std::string where = one ? "near and far" : far ? "far" : "near";
         const bool refers = its.reference_from <= eager_limit;
         text += where + ", at once: " +
                 (refers ? "below " + size_text(its.reference_from) + " packets, up to " +

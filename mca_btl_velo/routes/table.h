@@ -28,6 +28,7 @@ struct LargeLimits {
 
     bool stages(std::size_t bytes, bool cold) const { return bytes <= (cold ? cold_to : staged_to); }
     bool both_copy(std::size_t bytes) const { return bytes >= both_from; }
+    bool operator==(const LargeLimits&) const = default;
 };
 
 // To a process at one distance.
@@ -37,6 +38,7 @@ struct Row {
     LargeLimits one_way, both_ways;
 
     const LargeLimits& large(bool both) const { return both ? both_ways : one_way; }
+    bool operator==(const Row&) const = default;
 };
 
 class Table {
@@ -56,8 +58,8 @@ class Table {
     const Row& row(bool far) const { return far ? far_ : near_; }
     // As parse reads it: words and numbers of bytes, one line for each distance.
     std::string text() const;
-    // As a user reads it: ranges of bytes in words, a line for each row and column. eager_limit:
-    // bytes from which on a message goes by rendezvous.
+    // As a user reads it: ranges of bytes in words, a line for each row and column, and for both rows where
+    // they are equal. eager_limit: bytes from which on a message goes by rendezvous.
     std::string ranges(std::size_t eager_limit) const;
 
  private:

@@ -108,7 +108,7 @@ def test_it_says_which_plugin_this_open_mpi_finds_and_a_job_goes_over_it():
 def test_it_prints_the_routes_of_this_machine_and_a_table_that_it_takes_again(tmp_path):
     shown = run("--routes", VELO_ROUTES_FILE=str(tmp_path / "none"), OMPI_MCA_btl_velo_routes="safe").stdout
     assert shown.startswith("Routes on this machine (") and "): safe values\n" in shown
-    assert "  near, one way: below 64 KiB the receiver copies, longer both copy\n" in shown
+    assert "  near and far, one way: below 64 KiB the receiver copies, longer both copy\n" in shown
     table = shown.partition("As a value of btl_velo_routes\n\n")[2]
     again = run("--routes", OMPI_MCA_btl_velo_routes=table).stdout
     assert again.partition("\n")[2] == shown.partition("\n")[2] and "): btl_velo_routes\n" in again

@@ -99,14 +99,10 @@ TEST(RoutesTable, limits_say_who_copies) {
 
 TEST(RoutesTable, ranges_are_told_in_words) {
     EXPECT_EQ(Table::safe().ranges(8448),
-              "near, at once: up to 8448 B packets\n"
-              "near, one way: below 64 KiB the receiver copies, longer both copy\n"
-              "near, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
-              "near, both ways: longer the receiver copies\n"
-              "far, at once: up to 8448 B packets\n"
-              "far, one way: below 64 KiB the receiver copies, longer both copy\n"
-              "far, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
-              "far, both ways: longer the receiver copies\n");
+              "near and far, at once: up to 8448 B packets\n"
+              "near and far, one way: below 64 KiB the receiver copies, longer both copy\n"
+              "near and far, one way, buffers not sent from lately: up to 128 KiB staged, longer both copy\n"
+              "near and far, both ways: longer the receiver copies\n");
     EXPECT_EQ(
         Table::parse("near reference 2048 one-way staged 131072 cold 1048576 both 2097152 both-ways "
                      "staged 67108864 far reference 100 staged 5 cold 9000 both never",
@@ -114,7 +110,7 @@ TEST(RoutesTable, ranges_are_told_in_words) {
             .ranges(8192),
         "near, at once: below 2 KiB packets, up to 8 KiB by reference\n"
         "near, one way: up to 128 KiB staged, below 2 MiB the receiver copies, longer both copy\n"
-        "near, one way, buffers not sent from lately: up to 1 MiB staged, below 2 MiB the reader "
+        "near, one way, buffers not sent from lately: up to 1 MiB staged, below 2 MiB the receiver "
         "copies, longer both copy\n"
         "near, both ways: up to 64 MiB staged, longer the receiver copies\n"
         "far, at once: below 100 B packets, up to 8 KiB by reference\n"
