@@ -281,6 +281,7 @@ class Launcher:
         self._programs = programs
         self._component_path = component_path
         self._temporary = temporary
+        self._results = {}
 
     def environment(self, extra=None, bare=False):
         kept = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/")} if bare else {
@@ -338,6 +339,13 @@ class Launcher:
         result = finish(self.start(*arguments, **keywords))
         assert result.returncode == 0, str(result)
         return result
+
+    def once(self, *arguments, **keywords):
+        """The same for tests that ask for the same: the first of them runs it."""
+        key = repr((arguments, keywords))
+        if key not in self._results:
+            self._results[key] = self.run(*arguments, **keywords)
+        return self._results[key]
 
     def run_any(self, *arguments, **keywords):
         """Runs to the end, whatever it is. mpirun of Open MPI 4.1 itself may never come to it, where a rank has failed while

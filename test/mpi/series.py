@@ -2,13 +2,19 @@
 
 A case is the words of a program. One that fails, crashes or hangs is told as that, and those behind it run in another job."""
 
-import re
-
 import pytest
 
 from launcher import Hang, facts_in
 
 SECONDS_FOR_EACH = 60
+
+
+class Facts(dict):
+    """What a case has printed; `job`: how the job ended in which it ran."""
+
+    def __init__(self, text, job):
+        super().__init__(facts_in(text))
+        self.job = job
 
 
 def words_of(cases, level):
@@ -47,7 +53,7 @@ def run(mpi, cases, level="single", seconds=SECONDS_FOR_EACH, **how):
             job.stop()
         ended = 0
         while ended < len(left) and printed_by(result.stdout, ended)[1]:
-            outcomes[left[ended]] = facts_in(printed_by(result.stdout, ended)[0]), None
+            outcomes[left[ended]] = Facts(printed_by(result.stdout, ended)[0], result), None
             ended += 1
         if failure is None:
             assert ended == len(left), str(result)
