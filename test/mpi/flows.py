@@ -81,8 +81,8 @@ IN_PACKETS = (("btl_velo_by_reference", "never"),)
 
 def flows(*slots, in_packets=(), policies=SLOT_POLICIES, always=False):
     """A decorator that runs a test under each policy with each mailbox size (slots per peer); with those of `in_packets` nothing
-    goes by reference, so that long messages wait for their credits. Unless `always`, those for which another stands are marked as
-    part of the matrix."""
+    goes by reference, so that long messages wait for their credits. Those for which another stands are marked as part of the matrix;
+    `always`: not those of `in_packets`."""
     values = [Flow(policy, count, extra) for sizes, extra in ((slots, ()), (in_packets, IN_PACKETS)) for count in sizes
               for policy in policies if policy in SLOT_POLICIES or count == min(sizes)]
     if LAYER == "mtl":
@@ -91,7 +91,7 @@ def flows(*slots, in_packets=(), policies=SLOT_POLICIES, always=False):
     if TRANSPORT != "velo":
         values = values[:1]
     return pytest.mark.parametrize("flow", [
-        pytest.param(flow, id=str(flow), marks=[] if always or is_usual(flow, values) else pytest.mark.matrix)
+        pytest.param(flow, id=str(flow), marks=[] if (always and flow.extra) or is_usual(flow, values) else pytest.mark.matrix)
         for flow in values])
 
 

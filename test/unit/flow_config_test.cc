@@ -49,6 +49,23 @@ TEST(PolicyTable, HasExtensionsOfThePoliciesThatNeedThem) {
     }
 }
 
+TEST(PolicyTable, TellsTheParametersThatAPolicyGoesBy) {
+    PolicyConfig config = config_of(3, 12, 2);
+    config.preposted_buffers = 8;
+    config.initial_buffers = 4;
+    config.lazy_slots = 16;
+    config.lazy_peers = 2;
+    for (const auto& [policy, beginning] : {std::pair{"rnr", "8 buffers per peer, refused packets are held "},
+                                            {"mvapich_static", "8 buffers per peer, credit messages from 5 freed ones on"},
+                                            {"mvapich_dynamic", "4 to 8 buffers per peer of "},
+                                            {"lazy", "16 data slots for 2 active peers each way, "}}) {
+        const std::string text = parameters_text(policy, config);
+        EXPECT_TRUE(text.starts_with(beginning)) << text;
+        EXPECT_EQ(text.find("slots per peer"), std::string::npos) << text;
+    }
+    EXPECT_NE(parameters_text("static", config).find("slots per peer"), std::string::npos);
+}
+
 TEST(PolicyTable, RefusesAnUnknownNameAndListsTheKnownOnes) {
     expect_mentions(error_of("bananas", config_of(3, 12, 2)),
                     {"btl_velo_flow_control", "bananas", "none", "static", "dynamic"});
