@@ -43,7 +43,7 @@ def test_processes_that_are_not_dumpable_reach_each_other(mpi, flow, without_rig
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("first", [True, pytest.param(False, marks=pytest.mark.slow)])
 @flows(8, policies=("dynamic", "lazy"))
 def test_one_process_that_is_not_dumpable_among_others(mpi, flow, without_rights, first):
     words = [*without_rights, mpi.program("exchange"), *SIZES]
@@ -129,7 +129,7 @@ def test_callbacks(facts, flow, case):
     assert facts(np=3, params=flow.params) == {"passed": 1}
 
 
-@pytest.mark.parametrize("where", ["later_operation", "handler", "request", "attribute"])
+@pytest.mark.parametrize("where", ["later_operation", "attribute", *(pytest.param(where, marks=pytest.mark.slow) for where in ("handler", "request"))])
 @flows(8, policies=("dynamic", "lazy"))
 def test_mpi_abort_in_a_callback(mpi, flow, where, private_shm):
     shm = private_shm()
@@ -158,13 +158,13 @@ def test_threads_that_are_cancelled_inside_mpi(mpi, flow, private_shm):
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("size", [100, 5000])
+@cases([("errors", "truncate", size) for size in (100, 5000)])
 @every_flow(8)
-def test_truncated_messages_are_errors_that_are_returned(mpi, flow, size):
-    assert mpi.run("errors", "truncate", size, np=3, params=flow.params).facts() == {"truncated": 10}
+def test_truncated_messages_are_errors_that_are_returned(facts, flow, case):
+    assert facts(np=3, params=flow.params) == {"truncated": 10}
 
 
-@pytest.mark.parametrize("size", [100, 300_000])
+@pytest.mark.parametrize("size", [pytest.param(100, marks=pytest.mark.slow), 300_000])
 @flows(8, policies=("dynamic", "lazy"))
 def test_a_peer_that_is_gone_with_errors_returned(mpi, flow, size, private_shm):
     """mpirun ends the job; what Velo sees until then is a peer that is silent."""
@@ -188,7 +188,7 @@ def hidden_processes():
     return words
 
 
-@pytest.mark.parametrize("concealed", [{}, {CONCEALED: "1"}], ids=["dumpable", "concealed"])
+@pytest.mark.parametrize("concealed", [pytest.param({}, marks=pytest.mark.slow), {CONCEALED: "1"}], ids=["dumpable", "concealed"])
 @flows(8, policies=("dynamic", "lazy"))
 def test_processes_that_are_hidden_from_others(mpi, flow, hidden_processes, concealed):
     """Whoever is root in there has rights left, so that they are taken away before the program."""
@@ -295,7 +295,7 @@ def test_a_limit_on_memory_that_the_mailboxes_exceed_ends_the_job_while_it_start
 # What `ulimit` sets for a program, and what the error has to say then.
 @pytest.mark.parametrize("limit, words", [
     ("-f 1024", "File too large. Raise ulimit -f"),
-    ("-v 100000", "Check ulimit -v"),
+    pytest.param("-v 100000", "Check ulimit -v", marks=pytest.mark.slow),
     ("-v 250000", "Check ulimit -v"),
 ])
 @flows(8, policies=("static", "dynamic"))
