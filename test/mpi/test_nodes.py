@@ -40,9 +40,19 @@ def test_two_nodes_with_two_ranks_each(together_on_nodes, flow, case):
     assert together_on_nodes(params=flow.params) == PAIRS[case]
 
 
+def reports(text):
+    return [json.loads(line) for line in re.findall(r"VELO-REPORT (\{.*\})", text)]
+
+
 @every_flow(8)
-def test_four_nodes_with_two_ranks_each(run, flow):
-    assert run("collectives", 2, 3000, np=8, nodes=4, params=flow.params).facts() == {"rounds": 2}
+def test_four_nodes_with_two_ranks_each_use_shared_memory_inside_and_the_network_between(run, flow):
+    result = run("collectives", 2, 3000, np=8, nodes=4, params={**flow.params, "btl_velo_report": "json"})
+    assert result.facts() == {"rounds": 2}
+    nodes = reports(result.stderr)
+    assert len(nodes) == 4, "one report from each node"
+    for node in nodes:
+        assert node["ranks"] == 2
+        assert all(rank["network_packets"] > 0 and rank["data_packets"] > 0 for rank in node["per_rank"])
 
 
 TWO = {**{("modes", mode, size): {"rounds": 20} for mode in ("ssend", "issend", "bsend", "rsend", "persistent", "cancel") for size in (8, 100_000)},
@@ -79,14 +89,14 @@ def test_one_module_reaches_every_process_of_windows_between_nodes(together_on_n
 
 
 # With 2 and 3 all ranks but one are on a node.
-@pytest.mark.parametrize("np, btl", [(2, "velo"), (3, "velo,self"), (5, "velo")])
+@pytest.mark.parametrize("np, btl", [pytest.param(2, "velo", marks=pytest.mark.slow), (3, "velo,self"), (5, "velo")])
 @cases([("rma", topic, "create") for topic in ("lock", "accumulate", "sizes")])
 def test_windows_of_ranks_that_lie_on_nodes_in_turn(together_on_nodes, case, btl, np):
     options = ["--mca", "btl", btl, "--mca", "osc", "rdma", "--map-by", "node"]
     assert together_on_nodes(np=np, nodes=2, slots=3, options=options, transport_btl=False) == {"passed": 1}
 
 
-@pytest.mark.parametrize("btl, itself", [("velo", "velo"), ("velo,self", "self")])
+@pytest.mark.parametrize("btl, itself", [pytest.param("velo", "velo", marks=pytest.mark.slow), ("velo,self", "self")])
 def test_messages_on_a_node_go_by_the_module_for_the_node(run, btl, itself):
     options = ["--mca", "btl", btl, "--mca", "btl_base_verbose", "1"]
     result = run("exchange", 1, 100_000, options=options, transport_btl=False)
@@ -99,20 +109,6 @@ def test_messages_on_a_node_go_by_the_module_for_the_node(run, btl, itself):
 @flows(8, 64, policies=("dynamic", "none", "rnr"))
 def test_threads_of_two_nodes_talk_to_each_other(together_on_nodes, flow, case):
     assert together_on_nodes(np=2, slots=1, level="multiple", params=flow.params) == {"received": 160}
-
-
-def reports(text):
-    return [json.loads(line) for line in re.findall(r"VELO-REPORT (\{.*\})", text)]
-
-
-@flows(64, policies=("dynamic",))
-def test_shared_memory_inside_a_node_and_the_network_between(run, flow):
-    result = run("collectives", 2, 3000, params={**flow.params, "btl_velo_report": "json"})
-    nodes = reports(result.stderr)
-    assert len(nodes) == 2, "one report from each node"
-    for node in nodes:
-        assert node["ranks"] == 2
-        assert all(rank["network_packets"] > 0 and rank["data_packets"] > 0 for rank in node["per_rank"])
 
 
 @pytest.fixture
@@ -138,12 +134,6 @@ def test_a_job_on_one_node_is_told_what_those_on_others_need(run, flow, spawn):
     assert "--mca btl_velo_network always opens one (for all jobs that are to meet)" in result.stderr
     result = run(*spawn, np=2, nodes=3, params={**params, "btl_velo_network": "none"}, transport_btl=False)
     assert result.facts() == {"spawned": 4} and "btl_velo_network" not in result.stderr
-
-
-@flows(64, policies=("dynamic",))
-def test_one_node_opens_no_network(mpi, flow):
-    result = mpi.run("collectives", 1, 3000, np=2, params={**flow.params, "btl_velo_verbose": 5})
-    assert "flow_control dynamic" in result.stderr and "through UCX" not in result.stderr
 
 
 @flows(64, policies=("dynamic",))
