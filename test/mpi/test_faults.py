@@ -54,14 +54,16 @@ def test_no_descriptor_left_for_shared_memory_ends_in_an_error_that_names_it(mpi
 COLL = {"coll": "velo,basic,libnbc,inter,self"}
 
 
-@pytest.mark.parametrize("coll", [{}, COLL, {**COLL, "coll_velo_boards": 0}], ids=["no coll", "boards", "schedules"])
+# What the collectives do not use, the ring of messages does.
+@pytest.mark.parametrize("coll", [pytest.param({}, marks=pytest.mark.slow), COLL, pytest.param({**COLL, "coll_velo_boards": 0}, marks=pytest.mark.slow)],
+                         ids=["no coll", "boards", "schedules"])
 @pytest.mark.parametrize("what", ["taken", pytest.param("jailed", marks=pytest.mark.skipif(os.geteuid() != 0, reason="chroot is for root"))])
 @flows(8, policies=("dynamic", "lazy"))
 def test_a_program_that_takes_all_descriptors_or_another_root_after_mpi_init_goes_on(mpi, flow, what, coll):
     assert mpi.run("faults", what, np=3, params={**flow.params, **coll}).facts()["rounds"] == 9
 
 
-@pytest.mark.parametrize("coll", [{}, COLL, {**COLL, "coll_velo_boards": 0}], ids=["no coll", "boards", "schedules"])
+@pytest.mark.parametrize("coll", [pytest.param({}, marks=pytest.mark.slow), COLL, {**COLL, "coll_velo_boards": 0}], ids=["no coll", "boards", "schedules"])
 @flows(8)
 def test_a_program_goes_on_when_dev_shm_is_filled_after_mpi_init(mpi, flow, private_shm, coll):
     shm = private_shm("64m")
