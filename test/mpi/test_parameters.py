@@ -11,8 +11,9 @@ pytestmark = velo_only
 OF_EVERY_BTL = (r"btl_velo_(exclusivity|flags|atomic_flags|bandwidth|latency|rdma_pipeline_send_length|rdma_pipeline_frag_size|"
                 r"min_rdma_pipeline_size|get_limit|put_limit|get_alignment|put_alignment|priority|accelerator_max_send_size)")
 # Of each kind of refusal one; which values are refused is the table's (test/unit/parameters_test.cc): a word that is no choice, a
-# number out of its range, a text that is no number, a limit that Open MPI registers, a place that does not exist.
-WRONG = [("flow_control", "foo"), ("credit_slots", 300), ("stall_warning", "soon"), ("eager_limit", 0), ("backing_directory", "/nonexistent")]
+# text that is no number, a limit that Open MPI registers. A number out of its range is below, a directory without room in
+# test_hygiene.py.
+WRONG = [("flow_control", "foo"), ("stall_warning", "soon"), ("eager_limit", 0)]
 
 
 def page():
@@ -95,12 +96,14 @@ def test_the_values_in_effect_are_shown_on_request(mpi):
     text = mpi.run("traffic", "rounds", 3, np=3, params=params).stderr
     (line,) = (line for line in text.splitlines() if "flow_control static" in line)
     assert len(re.findall(r"btl:velo: rank [12]: (?:processor|locality)", text)) == 2, text
+    assert "through UCX" not in text, "one node opens no network"
     for part in ("(automatic)", "credit_slots 3", "piggyback false", "single copy auto", "/dev/shm"):
         assert part in line
 
 
-def test_a_run_without_requests_is_quiet(mpi):
-    assert mpi.run("traffic", "rounds", 3, np=3).stderr == ""
+def test_a_run_without_requests_is_quiet_and_writes_nothing(mpi, tmp_path):
+    assert mpi.run("traffic", "rounds", 3, np=3, options=["--wdir", str(tmp_path)]).stderr == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_name_that_there_is_not_is_warned_of_with_the_one_that_is_like_it(mpi, tmp_path):
