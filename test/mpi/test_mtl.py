@@ -59,14 +59,15 @@ def test_a_flood_that_nothing_matches_stays_within_the_pool(mpi, flow, way):
     assert sum(rank["degraded"] for rank in ranks) > 0
 
 
-@pytest.mark.parametrize("name", ["flow_control", "piggyback"])
+@pytest.mark.parametrize("name", ["flow_control", pytest.param("piggyback", marks=pytest.mark.slow)])
 def test_a_word_that_is_not_permitted_ends_the_job_by_name_where_the_mtl_alone_is_named(mpi, name):
     result = mpi.run_any("traffic", "rounds", 3, params={f"btl_velo_{name}": "bogus"}, transport_btl=False)
     assert result.returncode != 0, str(result)
     assert f'btl_velo_{name} is "bogus"; it must be' in result.output
 
 
-@every_flow(8, in_packets=(4,), always=True)
+# By default the random programs go through all.
+@every_flow(8, in_packets=(4,))
 def test_every_policy(mpi, flow):
     every = {("exchange", 4, 300_000): {"rounds": 4, "received": 192}, ("collectives", 4, 5000): {"rounds": 4}}
     assert run_series(mpi, every, np=4, params=flow.params) == {case: (facts, None) for case, facts in every.items()}
@@ -137,14 +138,15 @@ def test_a_program_over_goal_h(goal, flow):  # noqa: F811
 # --- between nodes, and what goes wrong around a job
 
 
-@pytest.mark.parametrize("program, facts", [(("exchange", 4, 300_000), {"rounds": 4, "received": 4 * 48}),
-                                            (("collectives", 3, 5000), {"rounds": 3})], ids=["exchange", "collectives"])
+BETWEEN_NODES = {("exchange", 4, 300_000): {"rounds": 4, "received": 4 * 48}, ("collectives", 3, 5000): {"rounds": 3}}
+
+
+@cases(BETWEEN_NODES)
 @flows(8, policies=("static", "dynamic", "lazy"))
-def test_between_nodes_and_inside_them(mpi, cluster, flow, program, facts):
-    params = {**flow.params, "btl_velo_report": "json"}
-    result = mpi.run(*program, np=4, params=params, prefix=cluster.prefix(2, 2), time_limit=120)
-    assert result.facts() == facts
-    carried = [int(packets) for packets in re.findall(r'"network_packets":(\d+)', result.stderr.replace(" ", ""))]
+def test_between_nodes_and_inside_them(facts, cluster, flow, case):
+    found = facts(np=4, params={**flow.params, "btl_velo_report": "json"}, prefix=cluster.prefix(2, 2))
+    assert found == BETWEEN_NODES[case]
+    carried = [int(packets) for packets in re.findall(r'"network_packets":(\d+)', found.job.stderr.replace(" ", ""))]
     assert carried and min(carried) > 0, "the network carried nothing"
 
 
@@ -182,7 +184,7 @@ def test_a_rank_killed_in_a_rendezvous_ends_the_job_and_nothing_is_left(start, f
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("victim", ["rank", "mpirun"])
+@pytest.mark.parametrize("victim", [pytest.param("rank", marks=pytest.mark.slow), "mpirun"])
 @flows(8, policies=("dynamic",))
 def test_nothing_is_left_after_a_kill_in_traffic(start, flow, private_shm, mpi, victim):
     shm = private_shm()
@@ -194,7 +196,7 @@ def test_nothing_is_left_after_a_kill_in_traffic(start, flow, private_shm, mpi, 
     assert_empty(shm)
 
 
-@pytest.mark.parametrize("which", ["all", "first", "second"])
+@pytest.mark.parametrize("which", ["all", "first", pytest.param("second", marks=pytest.mark.slow)])
 @flows(8, policies=("static", "dynamic", "lazy"))
 def test_large_messages_pass_where_the_kernel_refuses_access_to_memory(mpi, flow, which):
     program, filtered = [mpi.program("exchange"), "5", "300000"], [mpi.program("without_cma")]
