@@ -81,7 +81,7 @@ def test_a_hundred_thousand_unexpected_messages_through_a_tiny_mailbox(mpi, flow
     assert mpi.run("unexpected", 100_000, 8, "one_way", params=flow.params, time_limit=300).facts() == {"received": 100_000}
 
 
-@pytest.mark.parametrize("credit_slots, piggyback", [(1, 0), (2, 0), (4, 1)])
+@pytest.mark.parametrize("credit_slots, piggyback", [(1, 0), *(pytest.param(*others, marks=pytest.mark.slow) for others in ((2, 0), (4, 1)))])
 @flows(8, policies=("static", "dynamic"))
 def test_credit_slots_and_piggybacking_do_not_change_what_arrives(mpi, flow, credit_slots, piggyback):
     params = flow.params

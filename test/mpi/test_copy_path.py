@@ -66,7 +66,7 @@ def test_cma_asked_for_where_the_kernel_kills_ends_with_the_parameter_named(mpi,
     assert f"{PARAMETER} is cma, but a seccomp filter kills" in result.stderr, str(result)
 
 
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("first", [True, pytest.param(False, marks=pytest.mark.slow)])
 @every_flow(8)
 def test_one_rank_with_the_right_and_one_without(mpi, flow, filtered, first):
     program = [mpi.program("exchange"), "5", "300000"]

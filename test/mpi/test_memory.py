@@ -67,7 +67,7 @@ def flood(start, flow, tmp_path, messages, size, way):
 MOST_KIB = 512
 
 
-@pytest.mark.parametrize("size, messages", [(8, 20_000), (1000, 4000), (4000, 2000)])
+@pytest.mark.parametrize("size, messages", [(8, 20_000), pytest.param(1000, 4000, marks=pytest.mark.slow), (4000, 2000)])
 @flows(8, 64)
 def test_blocking_sends_stop_the_sender_and_take_no_memory(start, flow, tmp_path, size, messages):
     assert messages * (size + 100) > 4 * MOST_KIB << 10

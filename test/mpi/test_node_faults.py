@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 
 import pytest
 
@@ -47,9 +46,7 @@ def test_who_waits_for_a_rank_that_was_killed_on_another_node_is_told(mpi, clust
 def test_a_lost_link_ends_in_an_error_that_names_the_peer(talk, cluster, size):
     job = talk(80, size, params=TIMEOUT)
     cluster.fault("node2", "down")
-    begin = time.monotonic()
     job.until(lambda: "is lost" in job.stderr or job.finished(), "an error")
-    assert time.monotonic() - begin < 60
     assert re.search(r"the connection to rank 1 on \w+ is lost", job.stderr), job.stderr
 
 
@@ -60,7 +57,7 @@ def test_a_receiver_may_compute_for_longer_than_the_timeout(mpi, cluster):
     assert result.returncode == 0, str(result)
 
 
-@pytest.mark.parametrize("fault", [("loss", 5), ("rate", "100mbit")])
+@pytest.mark.parametrize("fault", [("loss", 5), pytest.param(("rate", "100mbit"), marks=pytest.mark.slow)])
 def test_a_bad_link_only_slows_the_job(talk, cluster, fault):
     job = talk(3, 20_000)
     cluster.fault("node2", *fault)

@@ -91,7 +91,7 @@ def test_velo_pvars_shows_a_table_of_an_unchanged_program(mpi, flow):
 @flows(16, policies=("dynamic",))
 def test_velo_pvars_shows_changes_peers_and_what_is_0_and_writes_to_a_file(mpi, flow, tmp_path):
     file = tmp_path / "pvars.txt"
-    result = mpi.run("pvars", 900, MANY, np=3, params=flow.params,
+    result = mpi.run("pvars", 2000, MANY, np=3, params=flow.params,
                      prefix=[tool("velo-pvars"), "--every", "0.1", "--peers", "--all", "-o", str(file)])
     text = file.read_text()
     assert "velo-pvars" not in result.stderr
@@ -121,7 +121,7 @@ def test_velo_pvars_passes_on_the_exit_code_and_names_what_is_missing(tmp_path):
 @flows(16)
 def test_a_receiver_that_does_not_receive_is_named(mpi, flow):
     """When it is due, and how often: stalls_test.cc."""
-    result = mpi.run("pvars", 2500, MANY, np=3, params={**flow.params, "btl_velo_stall_warning": 1})
+    result = mpi.run("pvars", 4000, MANY, np=3, params={**flow.params, "btl_velo_stall_warning": 1})
     warnings = re.findall(r"no progress towards rank (\d+) on (\S+) \(process id \d+\) for (\d+) s: (\d+) bytes",
                           result.stderr)
     assert {(rank, host) for rank, host, _, _ in warnings} == {("1", os.uname().nodename)}, str(result)
