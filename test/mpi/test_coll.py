@@ -184,9 +184,8 @@ def test_operations_on_a_board_that_differ_are_an_error_that_names_both(mpi):
     own, theirs = "reduce (add) of root 0", "bcast of root 0"
     result = run_on_boards(mpi, "differ", np=3)
     found = {int(here): (int(there), mine, other) for here, _, mine, there, other in OTHER.findall(result.stderr)}
-    assert found[0][0] > 0 and found[0][1:] == (own, theirs), str(result)
-    # Of those that agree one may have found it before another one has looked.
-    assert all(found[rank] == (0, theirs, own) for rank in found if rank), str(result)
+    # One may have found it, and ended the job, before another one has looked.
+    assert found and all(told == (0, theirs, own) if rank else told[0] > 0 and told[1:] == (own, theirs) for rank, told in found.items()), str(result)
 
 
 def test_between_two_groups_others_serve(mpi):
