@@ -38,20 +38,25 @@ static bool place_of(const char *text, const char *what, char path[PATH_MAX])
     return NULL != directory && PATH_MAX > snprintf(path, PATH_MAX, "%s/velo-%s-%016" PRIx64, directory, what, digest);
 }
 
-/* Mostly all processes of a node find the same: who comes first says it. */
+/* False: not within MOST_MS_TO_SAY. */
+static bool is_said_soon(const char *said)
+{
+    for (int ms = 0; 0 != access(said, F_OK); ++ms) {
+        if (MOST_MS_TO_SAY == ms) {
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return true;
+}
+
+/* Mostly all processes of a node find the same: who comes first says it. What ends the job ends that one, too, perhaps before it has
+ * said anything: then another one does. */
 static void say_once_a_node(const char *text, bool ends_the_job)
 {
     char claimed[PATH_MAX], said[PATH_MAX];
     const bool has_place = place_of(text, "claimed", claimed) && place_of(text, "said", said);
-    if (has_place && 0 != mkdir(claimed, 0700) && EEXIST == errno) {
-        /* What ends the job ends who comes first, too, perhaps before it has said anything. */
-        for (int ms = 0; ends_the_job && 0 != access(said, F_OK); ++ms) {
-            if (MOST_MS_TO_SAY == ms) {
-                opal_output(0, "btl:velo: %s", text);
-                return;
-            }
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        }
+    if (has_place && 0 != mkdir(claimed, 0700) && EEXIST == errno && (!ends_the_job || is_said_soon(said))) {
         return;
     }
     opal_output(0, "btl:velo: %s", text);
