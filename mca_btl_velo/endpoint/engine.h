@@ -24,6 +24,7 @@
 #include "endpoint/large.h"
 #include "endpoint/observer.h"
 #include "endpoint/peers.h"
+#include "endpoint/reference_reader.h"
 #include "endpoint/remote.h"
 #include "endpoint/routes.h"
 #include "endpoint/telling.h"
@@ -150,7 +151,9 @@ class Engine final : public DomainHost,
     // Of BatchesHost.
     bool is_rested(const Peer& peer) const override { return rested(peer); }
     bool take_enclosed(Peer& from, const wire::Enclosed& message, std::byte* data) override;
-    void give_back(Peer& peer, const wire::Reference& chunk) override { release(peer, chunk); }
+    void give_back(Peer& peer, const wire::Reference& chunk) override {
+        ReferenceReader::release(peer, chunk);
+    }
     int left_of_poll() const override { return failed_ ? 0 : batch_; }
 
     // Nothing was sent to the peer for a few polls of the mailbox: the next message is waited for, not one of
@@ -253,12 +256,6 @@ class Engine final : public DomainHost,
     void count_retrieved(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] bool deliver(Peer& peer, const wire::Header& header, const Payload& payload);
     bool deliver_part(Peer& peer, const wire::Header& header, const Payload& payload);
-    static bool is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference);
-    std::byte* referenced(const Peer& peer, const wire::Reference& reference);
-    void fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const;
-    bool counts_as_streamed(Peer& peer, std::uint8_t tag, std::size_t bytes) const;
-    std::byte* copy_of(const std::byte* data, std::size_t bytes);
-    void release(Peer& peer, const wire::Reference& reference);
     [[gnu::always_inline]] void hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes);
     std::uint32_t gather(Peer& peer);
     bool begin_message(Peer& peer, const wire::Header& header, Payload payload);
@@ -291,9 +288,7 @@ class Engine final : public DomainHost,
     flow::InTurn in_turn_;
     flow::Outbox outbox_;
     std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
-    // Bytes of a message that has come by reference, and is handed up in a copy.
-    static constexpr std::size_t kLeastCopied = 3072, kMostCopied = 12UL * 1024;
-    std::vector<std::byte> copied_;  // once there is one
+    ReferenceReader references_{mailbox_, config_.threads};
     EachUnit units_;
     Remote remote_;
     Peers peers_;

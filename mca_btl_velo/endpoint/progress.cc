@@ -237,15 +237,16 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
     if (peer == nullptr || header.length != sizeof(wire::Reference)) [[unlikely]]
         return 0;
     const auto reference = read_payload<wire::Reference>(reader.payload());
-    if (!is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes()) [[unlikely]]
+    if (!ReferenceReader::is_lent(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes())
+        [[unlikely]]
         return 0;
     release_delayed_credit(domain);
-    const bool copies = counts_as_streamed(*peer, header.tag, reference.bytes);
+    const bool copies = header.tag != kListenerTag && references_.counts_as_streamed(*peer, reference.bytes);
     await_retrieval(*peer, 1);
     std::byte* const data = peer->segment.chunk(reference.place).data;
-    fetch_lines(*peer, data, reference);
-    hand_up(*peer, header.tag, copies ? copy_of(data, reference.bytes) : data, reference.bytes);
-    release(*peer, reference);
+    references_.fetch_lines(*peer, data, reference);
+    hand_up(*peer, header.tag, copies ? references_.copy_of(data, reference.bytes) : data, reference.bytes);
+    ReferenceReader::release(*peer, reference);
     reader.advance(1);
     std::lock_guard lock(mutex_);
     account(*peer, 1, false, 0);
@@ -370,18 +371,18 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
     if (header.flags & wire::kReference) {
         if (payload.bytes != sizeof(wire::Reference) || payload.more_bytes != 0) return false;
         const auto reference = read_payload<wire::Reference>(payload.data);
-        std::byte* const data = referenced(peer, reference);
+        std::byte* const data = ReferenceReader::data(peer.segment, reference, peers_.name_at(peer.index));
         if (header.flags & wire::kBatch) {
             if (reference.bytes < wire::batch_bytes(0)) return false;
             peer.read_by_it.store(reference.read, std::memory_order_release);
             batches_.follow(peer, reference, data);
             return true;
         }
-        fetch_lines(peer, data, reference);
+        references_.fetch_lines(peer, data, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
         const bool taken = deliver(peer, plain, {data, reference.bytes, nullptr, 0});
-        release(peer, reference);
+        ReferenceReader::release(peer, reference);
         return taken;
     }
     Incoming& incoming = peer.incoming;

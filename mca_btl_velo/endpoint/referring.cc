@@ -7,9 +7,6 @@
 #include "endpoint/filling.h"
 #include "endpoint/send_now.h"
 #include "flow/batching.h"
-#include "platform/cache.h"
-#include "platform/copy.h"
-#include "platform/failure.h"
 #include "platform/process_identity.h"
 
 namespace velo::endpoint {
@@ -17,12 +14,6 @@ namespace {
 
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
-
-// Of a chunk that is cut in turn the pages come many at once, and not each with its first use.
-void fault_in(const fabric::shm::Segment& segment, std::uint32_t place, std::size_t bytes) {
-    const std::uint32_t begin = segment.outbox_plan().in_turn_begin();
-    if (place >= begin) segment.fault_in_turn(place - begin + bytes);
-}
 
 }  // namespace
 
@@ -104,7 +95,7 @@ flow::Outbox::Chunk Engine::take_in_turn(Peer& peer, std::size_t bytes) {
     const flow::Outbox::Chunk chunk =
         outbox_.take_in_turn(peer.lent, static_cast<std::uint32_t>(bytes),
                              [this](std::uint32_t place) { return mailbox_.is_read(place); });
-    if (chunk.room > 0) fault_in(mailbox_, chunk.place, chunk.room);
+    if (chunk.room > 0) mailbox_.fault_in_chunk(chunk.place, chunk.room);
     return chunk;
 }
 
@@ -178,63 +169,6 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
     ++observer_.counts.batches;
     peer.lent.missed = false;
     return true;
-}
-
-bool Engine::is_lent(const fabric::shm::Segment& segment, const wire::Reference& reference) {
-    return segment.bytes() > 0 && segment.outbox_plan().holds(reference.place, reference.bytes) &&
-           segment.chunk(reference.place).unread.load(std::memory_order_relaxed) == 1;
-}
-
-// The data that a REF stands for, in place. Throws Failure.
-std::byte* Engine::referenced(const Peer& peer, const wire::Reference& reference) {
-    const fabric::shm::Segment& segment = peer.segment;
-    if (!is_lent(segment, reference))
-        throw Failure(VELO_ERR_PROTOCOL, platform::process_here(peers_.name_at(peer.index)) + " refers to " +
-                                             std::to_string(reference.bytes) + " bytes at offset " +
-                                             std::to_string(reference.place) +
-                                             " of its outbox, where it has stored none");
-    fault_in(segment, reference.place, reference.bytes);
-    return segment.chunk(reference.place).data;
-}
-
-// Lines that travel while the message is matched: from far those that are read next; from near, which are as
-// quick then, those of the message that went there last, in whose place the answer is likely to be stored, if
-// the peer has read them.
-void Engine::fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const {
-    constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
-    peer.read_by_it.store(reference.read, std::memory_order_release);
-    if (config_.threads) return;  // what others may be changing is not looked at
-    if (peer.distance.far()) {
-        const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
-        for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
-    } else if (peer.referred.bytes > 0 && peer.referred.place < outbox_.plan().bytes() &&
-               reference.read == peer.references_sent) {
-        const auto* chunk = reinterpret_cast<const std::byte*>(&mailbox_.chunk(peer.referred.place).unread);
-        const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
-        for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);
-    }
-}
-
-// The message has come by reference: whether it is of a stream that the upper layer copies, and is handed up
-// in a copy. The library's copy reads long messages by the processor's string instruction, and while it does,
-// some processors hold up whoever stores into the lines behind.
-bool Engine::counts_as_streamed(Peer& peer, std::uint8_t tag, std::size_t bytes) const {
-    if (bytes < kLeastCopied || bytes > kMostCopied || tag == kListenerTag || config_.threads) return false;
-    return peer.streams_to_us();
-}
-
-// Until the next one.
-std::byte* Engine::copy_of(const std::byte* data, std::size_t bytes) {
-    copied_.resize(kMostCopied);
-    platform::copy(copied_.data(), data, bytes);
-    return copied_.data();
-}
-
-// The count comes last: another thread may tell it to the owner at once, who then stores other data there.
-void Engine::release(Peer& peer, const wire::Reference& reference) {
-    peer.segment.chunk(reference.place).unread.store(0, std::memory_order_release);
-    const std::uint32_t read = peer.references_read.load(std::memory_order_relaxed);
-    peer.references_read.store(read + 1, std::memory_order_release);  // what was read comes before
 }
 
 }  // namespace velo::endpoint

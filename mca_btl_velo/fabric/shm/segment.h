@@ -70,7 +70,7 @@ struct SegmentHeader {
     std::atomic<std::uint32_t> claims;
     std::uint32_t may_doze;  // the owner sleeps on pointers.doze: whoever stores something wakes it
     std::atomic<std::uint32_t>
-        getting;  // copies of gets that the owner makes at present, each of its threads'
+        getting;                    // copies of gets that the owner makes at present, each of its threads'
     ShareCell shares[kShareCells];  // of the transfers that this process has started
     alignas(mailbox::kPointerSpacing) Statistics statistics;
     std::atomic<std::uint32_t> statistics_final;  // 1: the owner has closed, `statistics` will not change
@@ -145,9 +145,15 @@ class Segment {
     }
     // At a place that the plan holds.
     std::byte* ring_data(std::uint32_t place) const { return file_.data() + rings_offset_ + place; }
-    // The pages of the first `end` bytes of what is cut in turn are mapped many at once, and not each with its first use.
+    // The pages of the first `end` bytes of what is cut in turn are mapped many at once, and not each with
+    // its first use.
     void fault_in_turn(std::size_t end) const {
         if (std::atomic_ref(turn_mapped_).load(std::memory_order_relaxed) < end) map_turn(end);
+    }
+    // The same for so many bytes of data at a place of the outbox: only what is cut in turn has such pages.
+    void fault_in_chunk(std::uint32_t place, std::size_t bytes) const {
+        const std::uint32_t begin = outbox_plan_.in_turn_begin();
+        if (place >= begin) fault_in_turn(place - begin + bytes);
     }
     // Owner: the first access to a page took long.
     bool has_slow_pages() const { return file_.page_ns() >= kSlowPageNs; }
