@@ -277,6 +277,51 @@ TEST_F(SharingTest, what_a_group_has_not_taken_ends_with_it) {
     }
 }
 
+// What comes late stays, and a group that comes later with that id has another name.
+TEST_F(SharingTest, what_comes_for_a_leader_that_has_failed_is_not_taken_by_a_later_group_with_its_id) {
+    multicast(1);
+    if (!opened(0)) GTEST_SKIP() << "no multicast on the loopback interface here";
+    constexpr std::uint64_t kBytes = 5000;  // more than was kept before
+    std::vector<std::vector<std::uint32_t>> data(kRanks, std::vector<std::uint32_t>(kBytes / 4));
+    std::vector<velo_goal_group*> groups(kRanks);
+    const auto begin_all = [&](std::uint32_t ranks, std::uint32_t value) {
+        std::vector<velo_goal_run*> runs;
+        data[0].assign(kBytes / 4, value);
+        for (std::uint32_t rank = 0; rank < ranks; ++rank)
+            runs.push_back(begin(groups[rank], data[rank].data(), kBytes, 0));
+        return runs;
+    };
+    const auto end_all = [&](const std::vector<velo_goal_run*>& runs) {
+        ASSERT_TRUE(until([&] { return std::ranges::all_of(runs, velo_goal_run_is_over); }));
+        for (velo_goal_run* run : runs) EXPECT_EQ(velo_goal_run_end(run).status, VELO_OK);
+    };
+    const auto open_all = [&] {
+        for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+            std::uint64_t name = 0;
+            EXPECT_EQ(velo_goal_new_name(party->at(rank), 1, 9, &name), VELO_OK);
+            velo_goal_group_name(groups[rank] = party->group(rank, 9), name);
+        }
+    };
+    open_all();
+    const std::vector<velo_goal_run*> first = begin_all(kRanks - 1, 100);
+    velo_goal_run* const failed = begin(groups[3], data[3].data(), 4, 0);
+    end_all(first);
+    ASSERT_TRUE(until([&] { return velo_goal_run_is_over(failed); }));
+    EXPECT_EQ(velo_goal_run_end(failed).status, VELO_ERR_MISMATCH);
+    velo_goal_group_close(groups[3]);
+    party->settle();
+    const std::uint64_t there = party->state(3).multicast.multicast_kept_bytes;
+    end_all(begin_all(kRanks - 1, 101));
+    ASSERT_TRUE(until([&] { return party->state(3).multicast.multicast_kept_bytes > there; }));
+    for (std::uint32_t rank = 0; rank < kRanks - 1; ++rank) velo_goal_group_close(groups[rank]);
+    open_all();
+    for (const std::uint32_t value : {200U, 201U}) {
+        end_all(begin_all(kRanks, value));
+        EXPECT_EQ(data[3], data[0]);
+    }
+    for (velo_goal_group* group : groups) velo_goal_group_close(group);
+}
+
 TEST(MulticastTest, a_group_of_one_and_an_address_that_is_not_here_are_refused) {
     PerformerPartyConfig one;
     PerformerParty party(one);
