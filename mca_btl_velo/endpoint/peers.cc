@@ -228,7 +228,7 @@ bool Peers::release_slot(Peer& peer) {
 
 void Peers::departed(Peer& peer) {
     peer.generation.fetch_add(1, std::memory_order_relaxed);
-    peer.link.close();
+    peer.link.close(peer.died);
     peer.dozes = false;
 }
 

@@ -92,6 +92,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
             burst.piggyback = peer.ledger().attach(peer);
         fabric::Carried carried = peer.link.carry(burst);
         if (carried.packets == 0) {
+            if (peer.departed) return true;
             if (peer.domain.refusal != nullptr) {
                 peer.domain.refusal->refused(peer.source(), platform::now_ns());
                 observer_.refused(peer, burst.packets);

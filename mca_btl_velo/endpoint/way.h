@@ -1,5 +1,5 @@
 // The way to a peer's mailbox: through shared memory, inlined, or through a network. What is carried on one
-// that is closed is lost.
+// that is closed is lost; one that leads to a killed process takes no data.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,15 @@ class Way {
         if (shm_.is_open()) network_ = std::make_unique<fabric::shm::ShmLink>(std::exchange(shm_, {}));
         network_ = faults.on(std::move(network_));
     }
-    void close() {
+    void close(bool refuses = false) {
         shm_ = {};
         network_.reset();
+        refuses_ = refuses;
     }
 
     fabric::Carried carry(const fabric::Burst& burst) {
         if (shm_.is_open()) return shm_.carry(burst);
+        if (network_ == nullptr && refuses_) return {0, 0};
         if (network_ == nullptr) return {burst.packets, burst.message.total() - burst.offset};
         return network_->carry(burst);
     }
@@ -42,7 +44,8 @@ class Way {
                                              std::uint32_t piggyback, bool granted, bool rested) {
         if (shm_.is_open()) [[likely]]
             return shm_.carry_packet(message, tag, piggyback, granted, rested);
-        return network_ == nullptr || network_->carry_packet(message, tag, piggyback, granted, rested);
+        if (network_ == nullptr) return !refuses_;
+        return network_->carry_packet(message, tag, piggyback, granted, rested);
     }
     // Through shared memory, without the faults of a test.
     bool is_direct() const { return shm_.is_open(); }
@@ -71,6 +74,7 @@ class Way {
  private:
     fabric::shm::ShmLink shm_;
     std::unique_ptr<fabric::Link> network_;
+    bool refuses_ = false;
 };
 
 }  // namespace velo::endpoint
