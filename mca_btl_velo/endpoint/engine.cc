@@ -106,7 +106,7 @@ void Engine::abandon() {
 
 void Engine::look_around() {
     departures_.look();
-    if (Peer* const killed = departures_.killed()) large_.died(*killed);
+    if (Peer* const killed = config_.outlives_peers ? nullptr : departures_.killed()) large_.died(*killed);
     if (!observer_.looks()) return;
     std::lock_guard lock(mutex_);
     observer_.look();

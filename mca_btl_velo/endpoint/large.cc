@@ -105,8 +105,9 @@ std::array<char, 64> own_host() noexcept {
 }  // namespace
 
 // Whoever waits for it learns no more than that it has failed. Once: of a process that has ended, all fail.
+// Of a lost one the log has told already.
 void Large::failed(Peer& peer, int error) noexcept {
-    if (failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
+    if (peer.lost || failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
     std::array<char, 64> reason{};
     const bool ended = error == 0 || error == ESRCH || with_.peers.has_vanished(peer);
     tell(with_.config, 0, "the transfer with %s on %s has failed: %s",

@@ -49,6 +49,7 @@ void Remote::open(DomainHost& domain_host) {
     const flow::Refusal* refusal = policy->extensions().refusal;
     network.refusal_limit = refusal != nullptr ? refusal->refusal_limit() : UINT32_MAX;
     network.threads = config.threads;
+    network.outlives_peers = config.outlives_peers;
     network.patience_ms = 1000 * config.network_timeout;
     auto opened = fabric::open_network(network, *this, &reason);
     if (opened != nullptr) return use(domain_host, std::move(opened), std::move(policy));
@@ -142,8 +143,12 @@ int Remote::finish_bulk() {
     std::unique_lock lock(mutex_);
     const std::vector<fabric::Placed> placed = network_->placed();
     const std::vector<void*> sent = network_->sent_bulk();
-    for (const flow::PeerIndex peer : network_->left())
-        context_.departures.mark_ended(context_.peers.at(first_ + peer));
+    for (const fabric::Left& left : network_->left()) {
+        Peer& peer = context_.peers.at(first_ + left.peer);
+        peer.lost = !left.lost.empty();
+        if (peer.lost) context_.config.log(context_.config.context, 0, left.lost.c_str());
+        context_.departures.mark_ended(peer);
+    }
     for (void* context : sent) {
         auto* message = static_cast<velo_send*>(context);
         message->done(message, VELO_OK);

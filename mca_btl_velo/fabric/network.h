@@ -25,6 +25,7 @@ struct NetworkConfig {
     bool limited;                 // the policy's Policy::limited()
     std::uint32_t refusal_limit;  // the policy's
     bool threads;
+    bool outlives_peers;  // a lost connection is the end of that peer alone
     std::uint32_t
         patience_ms;  // how long a peer's kernel may answer nothing before the connection counts as lost
 };
@@ -60,6 +61,12 @@ struct Placed {
     std::vector<std::byte> header;
 };
 
+// Who sends nothing any more.
+struct Left {
+    flow::PeerIndex peer;
+    std::string lost;  // why the connection is; empty: it has taken leave
+};
+
 class Network {
  public:
     virtual ~Network() = default;
@@ -89,15 +96,15 @@ class Network {
     virtual void send_bulk(flow::PeerIndex to, const MessageView& message, void* context) = 0;
 
     // Takes what has arrived into the mailbox, and bulk data to its place. True if there was anything. Throws
-    // Failure when a peer is lost or breaks the rules.
+    // Failure when a peer is lost, unless this process outlives its peers, or breaks the rules.
     virtual bool progress() = 0;
     // Whether the next three may have anything to tell.
     virtual bool has_completed() const = 0;
     // What has been completed since they were called last.
     virtual std::vector<Placed> placed() = 0;
     virtual std::vector<void*> sent_bulk() = 0;
-    // Who has taken leave since: all that they have sent is in the mailbox, and nothing more comes.
-    virtual std::vector<flow::PeerIndex> left() = 0;
+    // All that they have sent is in the mailbox, and nothing more comes.
+    virtual std::vector<Left> left() = 0;
 };
 
 // nullptr and a reason if Velo was built without UCX. Throws Failure.

@@ -65,6 +65,7 @@ typedef struct velo_config {
     uint64_t trace_limit_bytes; /* instead of trace_limit, unless it is 0 */
     uint32_t processes_per_processor; /* beyond 1 peers may not be running: get does without their help */
     bool threads;               /* several threads call the engine */
+    bool outlives_peers;        /* a lost connection is the end of that peer alone */
     bool describe_locality;     /* where the process runs belongs to the description: costs milliseconds */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */

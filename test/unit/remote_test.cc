@@ -57,7 +57,7 @@ struct FakeNetwork final : fabric::Network {
     bool has_completed() const override { return !sent.empty() || !gone.empty(); }
     std::vector<fabric::Placed> placed() override { return {}; }
     std::vector<void*> sent_bulk() override { return std::exchange(sent, {}); }
-    std::vector<flow::PeerIndex> left() override { return std::exchange(gone, {}); }
+    std::vector<fabric::Left> left() override { return std::exchange(gone, {}); }
 
     flow::PolicyConfig flow;
     std::vector<std::byte> own{std::byte{1}, std::byte{2}};
@@ -65,7 +65,7 @@ struct FakeNetwork final : fabric::Network {
     std::vector<mailbox::Slot<>> slots = std::vector<mailbox::Slot<>>(64);
     std::string heard;
     std::vector<void*> sent;
-    std::vector<flow::PeerIndex> gone;
+    std::vector<fabric::Left> gone;
     int looks = 0;
     bool moves = false;
     bool holds = false;  // data of messages that were sent
@@ -154,7 +154,7 @@ TEST_F(RemoteTest, long_data_go_past_the_mailbox_and_are_done_when_the_network_s
 TEST_F(RemoteTest, who_takes_leave_has_ended) {
     Peer& peer = expect(1);
     node_.take();
-    network_->gone = {1};
+    network_->gone = {{1, {}}};
     remote_.run(false);
     EXPECT_TRUE(peer.ending);
     EXPECT_EQ(node_.take(), "ended ");
@@ -164,13 +164,25 @@ TEST_F(RemoteTest, who_takes_leave_has_ended) {
 TEST_F(RemoteTest, who_takes_leave_does_not_depart_before_the_network_is_done_with_what_was_sent) {
     Peer& peer = expect(1);
     network_->holds = true;
-    network_->gone = {1};
+    network_->gone = {{1, {}}};
     remote_.run(false);
     node_.departures().look_at_all();
     EXPECT_TRUE(peer.ending && !peer.departed && peer.link);
     network_->holds = false;
     node_.departures().look_at_all();
     EXPECT_TRUE(peer.departed && !peer.link);
+}
+
+TEST_F(RemoteTest, who_is_lost_counts_as_killed_and_who_takes_leave_does_not) {
+    Peer &leaves = expect(0), &lost = expect(1);
+    network_->gone = {{0, {}}, {1, "the connection is lost"}};
+    remote_.run(false);
+    node_.departures().look_at_all();
+    EXPECT_TRUE(leaves.departed && lost.departed);
+    EXPECT_TRUE(lost.died && !leaves.died);
+    const fabric::MessageView nothing{};
+    EXPECT_TRUE(leaves.link.carry_packet(nothing, 0, 0, true, false)) << "lost with its receiver";
+    EXPECT_FALSE(lost.link.carry_packet(nothing, 0, 0, true, false)) << "its sender is told";
 }
 
 TEST_F(RemoteTest, a_burst_counts_as_handled_unless_it_belongs_to_no_message) {

@@ -30,7 +30,7 @@ void UcxNetwork::send_bulk(flow::PeerIndex index, const MessageView& message, vo
     bulk->data = message.part[1];
     bulk->bytes = message.bytes[1];
     bulk->context = context;
-    if (to.broken != UCS_OK) return;  // the job ends
+    if (to.broken != UCS_OK) return;  // check_lost will tell
     if (!fragments_) return send_by_rendezvous(std::move(bulk));
     to.bulks.push_back(std::move(bulk));
     pump(to);

@@ -35,6 +35,8 @@ class Intake {
     // Stores what had to wait for room. True if nothing waits any more: without credits, nothing may be taken
     // from the network before.
     bool settle();
+    // Parcels of that sender that have come in order.
+    std::uint32_t come(std::uint32_t sender) const { return senders_[sender].expected; }
     // Whether so many parcels of that sender have come, and nothing of them waits for room.
     bool has_stored(std::uint32_t sender, std::uint32_t parcels) const;
 

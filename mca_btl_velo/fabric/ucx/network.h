@@ -31,7 +31,8 @@ struct Remote {
     std::string text() const;  // "rank 3 on node7"
     bool known = false;
     bool gone = false;                // it has said that it leaves,
-    std::uint32_t last_sequence = 0;  // and how many parcels it has sent
+    std::uint32_t last_sequence = 0;  // and how many parcels it has sent,
+    bool lost = false;                // or it will never say so
     ucp_ep_h endpoint = nullptr;
     std::uint32_t next_sequence = 0;
     // Several parcels are about to be sent, and those that have yet to leave.
@@ -72,7 +73,7 @@ class UcxNetwork final : public Network {
     bool has_completed() const override { return !placed_.empty() || !sent_.empty() || !leaving_.empty(); }
     std::vector<Placed> placed() override { return std::exchange(placed_, {}); }
     std::vector<void*> sent_bulk() override { return std::exchange(sent_, {}); }
-    std::vector<flow::PeerIndex> left() override;
+    std::vector<Left> left() override;
 
     std::uint32_t refusal_limit() const { return config_.refusal_limit; }
     // For the links: sends one parcel. The data is copied, unless it stays: then UCX may read it until

@@ -127,11 +127,12 @@ ucs_status_t UcxNetwork::on_goodbye(void* argument, const void* header, std::siz
     });
 }
 
-std::vector<flow::PeerIndex> UcxNetwork::left() {
-    std::vector<flow::PeerIndex> left;
+std::vector<Left> UcxNetwork::left() {
+    std::vector<Left> left;
     std::erase_if(leaving_, [&](flow::PeerIndex index) {
-        const bool all = intake_.has_stored(index, remotes_[index].last_sequence);
-        if (all) left.push_back(index);
+        const Remote& remote = remotes_[index];
+        const bool all = intake_.has_stored(index, remote.last_sequence);
+        if (all) left.push_back({index, remote.lost ? lost_text(remote) : std::string()});
         return all;
     });
     return left;
@@ -183,10 +184,19 @@ void UcxNetwork::check_lost() {
     }
     if (lost == nullptr) {
         broken_since_ = {};
+        any_broken_ = false;
         return;
     }
     if (broken_since_ == Clock::time_point{}) broken_since_ = Clock::now();
-    if (Clock::now() - broken_since_ > kGrace) throw Failure(VELO_ERR_UNREACHABLE, lost_text(*lost));
+    if (Clock::now() - broken_since_ <= kGrace) return;
+    if (!config_.outlives_peers) throw Failure(VELO_ERR_UNREACHABLE, lost_text(*lost));
+    for (flow::PeerIndex index = 0; index < remotes_.size(); ++index) {
+        Remote& remote = remotes_[index];
+        if (remote.broken == UCS_OK || remote.gone) continue;
+        remote.gone = remote.lost = true;
+        remote.last_sequence = intake_.come(index);
+        leaving_.push_back(index);
+    }
 }
 
 void UcxNetwork::watch_connections() {

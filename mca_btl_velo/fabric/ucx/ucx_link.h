@@ -17,7 +17,10 @@ class UcxLink final : public Link {
     bool carry_packet(const MessageView& message, std::uint8_t tag, std::uint32_t piggyback, bool granted,
                       bool rested) override;
     void prepare(std::uint32_t) override {}
-    bool holds_some() const override { return remote_.outstanding > 0; }
+    // What went on a broken connection has arrived if the peer has taken leave, and only then.
+    bool holds_some() const override {
+        return remote_.outstanding > 0 || (remote_.broken != UCS_OK && (!remote_.gone || remote_.lost));
+    }
     void carry_control(wire::PacketKind kind, std::uint32_t value) override;
 
  private:
