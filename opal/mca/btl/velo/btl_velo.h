@@ -75,6 +75,13 @@ static inline bool mca_btl_velo_is_own(const struct mca_btl_base_endpoint_t *end
     return OPAL_UNLIKELY(NULL == endpoint->peer) && MCA_BTL_VELO_OWN_PLACE == endpoint->place;
 }
 
+/* What is for this process, or of it, stays without an answer: Open MPI ends the requests itself, and takes what a BTL says of
+ * them later for an error that ends the job ("Send error after request freed" of 6.0, pml_ob1_sendreq.h). */
+static inline bool mca_btl_velo_is_left_open(const struct mca_btl_base_endpoint_t *endpoint)
+{
+    return NULL != endpoint->peer && velo_peer_has_died(endpoint->peer) && mca_common_velo_is_fault_tolerant();
+}
+
 /* Called before sending: creates the peer. */
 static inline velo_peer *mca_btl_velo_peer(struct mca_btl_base_endpoint_t *endpoint)
 {

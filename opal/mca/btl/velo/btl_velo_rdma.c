@@ -39,8 +39,10 @@ void mca_btl_velo_operation_done(void *argument, velo_status status, uint64_t re
 {
     mca_btl_velo_operation_t *operation = (mca_btl_velo_operation_t *) argument;
     mca_btl_velo_store_result(operation->local_address, operation->result_width, result);
-    operation->cbfunc(operation->endpoint->btl, operation->endpoint, operation->local_address, NULL,
-                      operation->cbcontext, operation->cbdata, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
+    if (VELO_OK == status || !mca_btl_velo_is_left_open(operation->endpoint)) {
+        operation->cbfunc(operation->endpoint->btl, operation->endpoint, operation->local_address, NULL,
+                          operation->cbcontext, operation->cbdata, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
+    }
     opal_free_list_return(&mca_btl_velo_module.operations, &operation->super);
 }
 

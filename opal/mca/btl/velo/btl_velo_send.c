@@ -27,6 +27,9 @@ enum { TRIES_PER_LOOK = 4, MOST_LOOKS = 16384 };
 static void queued_send_done(velo_send *send, velo_status status)
 {
     mca_btl_velo_descriptor_t *descriptor = descriptor_of(send);
+    if (OPAL_UNLIKELY(mca_btl_velo_is_left_open(descriptor->endpoint))) {
+        return;
+    }
     const uint32_t looks = descriptor->endpoint->refused / TRIES_PER_LOOK;
     if (OPAL_UNLIKELY(0 < looks)) {
         descriptor->endpoint->refused = 0;
@@ -88,7 +91,7 @@ int mca_btl_velo_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
 
     velo_status status = velo_send_start(mca_btl_velo_module.engine, mca_btl_velo_peer(endpoint), send);
     mca_btl_velo_store_deposit(endpoint);
-    if (VELO_QUEUED == status) {
+    if (VELO_QUEUED == status || (VELO_ERR_REMOTE == status && mca_btl_velo_is_left_open(endpoint))) {
         return OPAL_SUCCESS;
     }
     base->des_flags = flags;

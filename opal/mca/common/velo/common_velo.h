@@ -74,6 +74,9 @@ OPAL_DECLSPEC void mca_common_velo_say_if_unused(void);
 /* At verbosity 1 rank 0 says that `component` ("btl", "mtl", "coll") is in use. Open MPI adds processes again and again: *said
  * keeps it to once. */
 OPAL_DECLSPEC void mca_common_velo_say_in_use(const char *component, bool *said);
+/* Whether the job goes on without a process that has died (mpirun --with-ft ulfm): Open MPI hears of it from its launcher, and ends
+ * by itself what waits for that process. */
+OPAL_DECLSPEC bool mca_common_velo_is_fault_tolerant(void);
 /* Once a node, whoever finds it. */
 OPAL_DECLSPEC void mca_common_velo_complain(const char *text);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another

@@ -48,4 +48,13 @@ static inline void mca_common_velo_abort(int status, const char *text)
 #error "Velo supports Open MPI 4.1, 5.0 and 6.0"
 #endif
 
+/* --- fault tolerance: from 5.0 on, where it is built in */
+
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+extern bool ompi_ftmpi_enabled; /* ompi/runtime/params.h */
+#define MCA_COMMON_VELO_IS_FAULT_TOLERANT ompi_ftmpi_enabled
+#else
+#define MCA_COMMON_VELO_IS_FAULT_TOLERANT false
+#endif
+
 #endif

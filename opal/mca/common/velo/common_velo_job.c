@@ -112,6 +112,11 @@ static uint64_t *find_remote_processes(const uint64_t *local, uint32_t count, ui
     return names;
 }
 
+bool mca_common_velo_is_fault_tolerant(void)
+{
+    return MCA_COMMON_VELO_IS_FAULT_TOLERANT;
+}
+
 void mca_common_velo_say_in_use(const char *component, bool *said)
 {
     if (!*said && 0 == OPAL_PROC_MY_NAME.vpid) {
@@ -153,6 +158,7 @@ bool mca_common_velo_describe_job(mca_common_velo_job_t *job, bool threads)
     velo_config *config = &job->config;
     config->max_message_bytes = mca_common_velo_max_message_bytes();
     config->threads = threads;
+    config->outlives_peers = mca_common_velo_is_fault_tolerant();
     config->describe_locality =
         config->verbose >= 5 || opal_output_get_verbosity(opal_btl_base_framework.framework_output) >= 5;
     config->process_name = name_of(OPAL_PROC_MY_NAME);
