@@ -25,6 +25,7 @@ void Engine::ended(Peer& peer) {
 
 void Engine::departed(Peer& peer) {
     outbox_.free_all(peer.lent);  // what it was lent since it ended
+    peer.maps_us = false;
     peer.forget_references();
     peer.plain.store(false, std::memory_order_relaxed);
     Incoming& incoming = peer.incoming;

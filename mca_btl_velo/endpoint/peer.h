@@ -37,8 +37,14 @@ struct alignas(64) velo_peer : velo::flow::Account {
     const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
     // Of what went to it by reference, as its own references tell.
-    std::uint32_t unread_references() const {
+    std::uint64_t unread_references() const {
         return references_sent - read_by_it.load(std::memory_order_acquire);
+    }
+    // Its count, of which a reference has 32 bits: who tells nothing for 2^32 messages has not read them.
+    // Under the gate.
+    void tells_read(std::uint32_t count) {
+        const std::uint64_t before = read_by_it.load(std::memory_order_relaxed);
+        read_by_it.store(before + (count - static_cast<std::uint32_t>(before)), std::memory_order_release);
     }
     bool has_read_all() const { return unread_references() == 0; }
     void forget_references() {
@@ -100,9 +106,9 @@ struct alignas(64) velo_peer : velo::flow::Account {
     bool late = false;                              // of that nothing was in a deposit in time
     std::uint8_t came_in_row = 0;                   // by reference, up to kRow
     velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
-    std::uint32_t references_sent = 0;              // to it; under the engine's mutex
+    std::uint64_t references_sent = 0;              // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
-    std::atomic<std::uint32_t> read_by_it{0};       // of ours, as its last REF says
+    std::atomic<std::uint64_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference referred{};               // the last one to it
     velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
     velo::endpoint::Distance distance;              // of its core

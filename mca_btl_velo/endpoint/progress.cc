@@ -374,7 +374,7 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
         std::byte* const data = ReferenceReader::data(peer.segment, reference, peers_.name_at(peer.index));
         if (header.flags & wire::kBatch) {
             if (reference.bytes < wire::batch_bytes(0)) return false;
-            peer.read_by_it.store(reference.read, std::memory_order_release);
+            peer.tells_read(reference.read);
             batches_.follow(peer, reference, data);
             return true;
         }

@@ -31,13 +31,13 @@ std::byte* ReferenceReader::data(const fabric::shm::Segment& segment, const wire
 // last, in whose place the answer is likely to be stored, if the peer has read them.
 void ReferenceReader::fetch_lines(Peer& peer, const std::byte* data, const wire::Reference& reference) const {
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
-    peer.read_by_it.store(reference.read, std::memory_order_release);
+    peer.tells_read(reference.read);
     if (threads_) return;  // what others may be changing is not looked at
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
     } else if (peer.referred.bytes > 0 && peer.referred.place < own_.outbox_plan().bytes() &&
-               reference.read == peer.references_sent) {
+               peer.has_read_all()) {
         const auto* chunk = reinterpret_cast<const std::byte*>(&own_.chunk(peer.referred.place).unread);
         const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);

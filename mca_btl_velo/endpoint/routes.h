@@ -58,8 +58,8 @@ class Routes {
     // such memory already; a process whose messages are read one by one does without. How many are unread is
     // known by what has come back, and by what the peer has told: each may lag.
     static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
-        return bytes >= kLeastInTurn &&
-               std::min(peer.lent.chunks, peer.unread_references()) >= (provided ? kSomeUnread : kManyUnread);
+        const std::uint64_t unread = std::min<std::uint64_t>(peer.lent.chunks, peer.unread_references());
+        return bytes >= kLeastInTurn && unread >= (provided ? kSomeUnread : kManyUnread);
     }
 
     // Of what goes by rendezvous.

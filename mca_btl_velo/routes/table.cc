@@ -145,10 +145,11 @@ Table Table::built_in(std::string_view processor) {
 // they are of all. What is not named stays as in `base`.
 Table Table::parse(std::string_view text, const Table& base) {
     Table table = base;
-    bool near = true, far = true, one_way = true, both_ways = true;
+    bool near = true, far = true, one_way = true, both_ways = true, sets = false;
     const auto next = [&](std::string_view what) {
         const std::string_view word = next_word(&text);
         if (word.empty()) throw std::invalid_argument("nothing follows " + quoted(what));
+        sets = true;
         return bytes_of(word, what);
     };
     const auto most = [](std::size_t bytes) { return bytes == kNever ? 0 : bytes; };
@@ -162,8 +163,7 @@ Table Table::parse(std::string_view text, const Table& base) {
             if (both_ways) row.both_ways.*limit = bytes;
         });
     };
-    bool any = false;
-    for (std::string_view word; !(word = next_word(&text)).empty(); any = true) {
+    for (std::string_view word; !(word = next_word(&text)).empty();) {
         if (word == "near" || word == "far") {
             near = word == "near";
             far = !near;
@@ -188,7 +188,7 @@ Table Table::parse(std::string_view text, const Table& base) {
                                         "cold, both");
         }
     }
-    if (!any) throw std::invalid_argument("it is empty");
+    if (!sets) throw std::invalid_argument("it sets no number");
     return table;
 }
 

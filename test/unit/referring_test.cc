@@ -114,12 +114,28 @@ TEST_P(ReferringTest, behind_the_last_number_the_counts_begin_again) {
         if (i % 5 == 4) party.settle();
     }
     party.settle();
-    EXPECT_LT(party[0].peers[1]->references_sent, kEnd) << "the end was not reached";
+    EXPECT_GT(party[0].peers[1]->references_sent, UINT32_MAX) << "the end was not reached";
     for (const std::size_t me : {0, 1}) {
         ASSERT_EQ(party[me].received.size(), before + 100);
         for (unsigned i = 0; i < 100; ++i)
             EXPECT_TRUE(party[me].received[before + i].data == pattern(8000, 2 * i + 1 - me)) << i;
     }
+}
+
+// It sends nothing by reference itself.
+TEST_P(ReferringTest, who_tells_nothing_has_not_read_all_after_as_many_as_can_be_counted) {
+    PartyConfig config = config_of(GetParam().c_str());
+    config.by_reference = "always";
+    Party party(config);
+    party.send(0, 1, 1, pattern(2000, 1));
+    party.settle();
+    const std::size_t before = party[1].received.size();
+    party[0].peers[1]->references_sent = UINT32_MAX;
+    for (unsigned i = 0; i < 2; ++i) party.send(0, 1, 1, pattern(2000, i));
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), before + 2);
+    for (unsigned i = 0; i < 2; ++i)
+        EXPECT_TRUE(party[1].received[before + i].data == pattern(2000, i)) << i;
 }
 
 TEST_P(ReferringTest, a_full_outbox_and_none_at_all_only_change_the_way) {

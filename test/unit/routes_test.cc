@@ -48,8 +48,9 @@ TEST(RoutesTable, an_objection_names_the_word) {
     const struct {
         const char *text, *objection;
     } cases[] = {
-        {"", "it is empty"},
-        {" \n", "it is empty"},
+        {"", "it sets no number"},
+        {" \n", "it sets no number"},
+        {"near far one-way", "it sets no number"},
         {"near stage 5", "\"stage\" is none of near, far, one-way, both-ways, reference, staged, cold, both"},
         {"reference", "nothing follows \"reference\""},
         {"staged 5 cold", "nothing follows \"cold\""},

@@ -192,7 +192,7 @@ _ENGINE_ROWS = [
              "return peer.lost || !peer.link.holds_some();", "return true;",
              _unit("RemoteTest.who_takes_leave_does_not_depart_before_the_network_is_done_with_what_was_sent")),
     Mutation("what is unread is counted by what has come back alone", _ENDPOINT + "routes.h",
-             "std::min(peer.lent.chunks, peer.unread_references()) >=", "peer.lent.chunks >=",
+             "std::min<std::uint64_t>(peer.lent.chunks, peer.unread_references())", "peer.lent.chunks",
              _unit("Referring.what_two_send_each_other_at_the_same_time_stays_in_a_few_chunks")),
     Mutation("a buffer that was not sent from lately is staged as the others", _ENDPOINT + "routes.h",
              "cold = !sent_buffers_.again(data, bytes)", "cold = false && !sent_buffers_.again(data, bytes)",
