@@ -82,11 +82,9 @@ bool Departures::reclaim(Peer& peer) {
     const bool retrieved = peer.domain.reader.position() >= peer.last_packet;
     if (!retrieved || !units_.may_depart(peer) || !peer.ledger().departed(peer)) return false;
     peer.departed = true;
-    if (peer.lost) peer.died.store(true, std::memory_order_relaxed);
-    if (!peer.stranger && !peer.is_remote() && peer.link && !host_.has_closed(peer)) {
-        peer.died.store(true, std::memory_order_relaxed);
-        deaths_.note(peer, platform::now_ns());
-    }
+    const bool killed = !peer.stranger && !peer.is_remote() && peer.link && !host_.has_closed(peer);
+    if (killed) deaths_.note(peer, platform::now_ns());
+    if (killed || peer.lost) peer.died.store(true, std::memory_order_relaxed);
     units_.departed(peer);
     return true;
 }

@@ -100,15 +100,16 @@ static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 {
     (void) enable_progress_threads, (void) enable_mpi_threads;
     mca_common_velo_say_if_unused();
-    if (NULL != mca_coll_velo.performer && mca_common_velo_is_fault_tolerant()) {
+    if (NULL == mca_coll_velo.performer) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (mca_common_velo_is_fault_tolerant()) {
         if (0 == OPAL_PROC_MY_NAME.vpid) {
             mca_common_velo_log(0, "coll velo is not used with fault tolerance: it cannot end operations of a communicator that is revoked");
         }
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    if (NULL != mca_coll_velo.performer) {
-        static bool said;
-        mca_common_velo_say_in_use("coll", &said);
-    }
-    return NULL != mca_coll_velo.performer ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+    static bool said;
+    mca_common_velo_say_in_use("coll", &said);
+    return OMPI_SUCCESS;
 }
