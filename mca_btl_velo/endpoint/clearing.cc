@@ -8,7 +8,7 @@ namespace velo::endpoint {
 
 void Engine::attached(Peer& peer) {
     peer.link.intercept(interceptor_);
-    if (peer.is_local()) peer.refer_from = routes_.reference_from(peer);
+    if (peer.is_local()) routes_.set_of(peer);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
                        !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
     peer.may_be_plain = plain;

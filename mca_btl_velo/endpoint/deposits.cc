@@ -80,7 +80,7 @@ void Deposits::open(const UnderWay& deposit) const {
 
 std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes < kLeastDeposited || bytes > kMost || !has_memory()) return 0;
-    const Storing by = storing_for(peer.distance.far());
+    const routes::Copying by = peer.copy_by;
     flow::DepositRings::Ring ring = take(bytes, by);
     if (ring.none() && end_read()) ring = take(bytes, by);
     const bool waits = ring.none();
@@ -99,7 +99,7 @@ std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     return name;
 }
 
-flow::DepositRings::Ring Deposits::take(std::size_t bytes, Storing by) {
+flow::DepositRings::Ring Deposits::take(std::size_t bytes, routes::Copying by) {
     const std::uint32_t index = rings_.reserve();
     if (index == flow::DepositPlan::kRings) return {};
     if (cut(index, bytes, by)) return rings_.ring(index);
@@ -108,8 +108,8 @@ flow::DepositRings::Ring Deposits::take(std::size_t bytes, Storing by) {
 }
 
 // The outbox hears of what has been read when it needs a chunk itself.
-bool Deposits::cut(std::uint32_t ring, std::size_t bytes, Storing by) {
-    const bool streams = by == Storing::kPastCaches;
+bool Deposits::cut(std::uint32_t ring, std::size_t bytes, routes::Copying by) {
+    const bool streams = by != routes::Copying::kVectors;
     const bool first = rings_.cut(ring, bytes, streams);
     if (first && rings_.ring(ring).place >= std::exchange(last_place_, rings_.ring(ring).place)) return true;
     outbox_.sweep([this](std::uint32_t place) { return mailbox_.is_read(place); });
@@ -121,7 +121,7 @@ std::size_t Deposits::store(const UnderWay& deposit) const {
     std::byte* const there = mailbox_.ring_data(ring.place);
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
     const auto pieces =
-        deposit.by == Storing::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
+        deposit.by == routes::Copying::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
     return words_of(mailbox_.deposit_header(deposit.ring), ring.bytes, there)
         .fill(deposit.stored, deposit.bytes, pieces,
               [&](std::size_t place, std::size_t at, std::size_t step) {

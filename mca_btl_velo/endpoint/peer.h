@@ -17,6 +17,7 @@
 #include "flow/ledger.h"
 #include "flow/outbox.h"
 #include "platform/doze.h"
+#include "routes/table.h"
 #include "wire/batch.h"
 
 // The account is that of the ledger of its domain. What a message of one packet needs, in either direction,
@@ -113,6 +114,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
     velo::endpoint::Distance distance;              // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
+    velo::routes::Copying copy_by = velo::routes::Copying::kVectors;  // into memory that it reads
     bool may_be_plain = false;           // when no batch for it is open
     velo::wire::BatchWriter to_it;       // open: what is sent to it is appended there
     velo::wire::BatchReader from_it;     // open: what comes next from it is read there

@@ -34,7 +34,7 @@ void Engine::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.distance.looked(position, ticks * ns / all)) return;
-    peer.refer_from = routes_.reference_from(peer);
+    routes_.set_of(peer);
     tell(config_, 20, "%s is %s", platform::process_array(peer.name).data(),
          peer.distance.far() ? "far: it shares no cache with this one" : "near");
 }
@@ -79,8 +79,7 @@ std::optional<std::size_t> Engine::refer(Peer& peer, const Outgoing& what) {
     const flow::Outbox::Chunk chunk = lend(peer, most, what.whole ? most : 1);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
-    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes,
-         storing_for(peer.distance.far()));
+    fill(mailbox_.chunk(chunk.place).data, what.message, what.offset, bytes, peer.copy_by);
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -121,7 +120,7 @@ bool Engine::refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageV
     }
     const fabric::shm::OutboxChunk there = mailbox_.chunk(peer.kept.place);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
-    fill(there.data, message, 0, total, storing_for(peer.distance.far()));
+    fill(there.data, message, 0, total, peer.copy_by);
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     peer.referred = {peer.kept.place, static_cast<std::uint32_t>(total),
                      peer.references_read.load(std::memory_order_acquire)};

@@ -37,6 +37,10 @@ class Routes {
     unsigned shift() const { return shift_; }
     bool has_batches() const { return possible_; }
     // Bytes from which on a message to that peer goes by reference whatever the credits.
+    void set_of(Peer& peer) const {
+        peer.refer_from = reference_from(peer);
+        peer.copy_by = table_.row(peer.distance.far()).copying;
+    }
     std::uint32_t reference_from(const Peer& peer) const {
         if (!possible_) return ~0U;
         if (shift_ == kAlways) return wire::kPayloadBytes + 1;

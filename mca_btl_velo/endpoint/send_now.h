@@ -70,7 +70,7 @@ inline void Engine::append(Peer& peer, std::uint8_t tag, std::uint8_t flags,
         platform::copy_two_small(peer.to_it.data(), message.part[0], message.bytes[0], message.part[1],
                                  message.bytes[1]);
     else
-        fill(peer.to_it.data(), message, 0, total, storing_for(peer.distance.far()));
+        fill(peer.to_it.data(), message, 0, total, peer.copy_by);
     peer.to_it.append(total, tag, flags);
     note_sent(peer);
     ++observer_.counts.batched_messages;

@@ -50,8 +50,7 @@ struct MessageView {
         }
         platform::fence_past_cache();
     }
-
- private:
+    // Bytes [offset, offset + count) of the message by `copy` (to, from, bytes).
     template <typename Copy>
     [[gnu::always_inline]] void copy_by(Copy&& copy, std::byte* to, std::size_t offset,
                                         std::size_t count) const {

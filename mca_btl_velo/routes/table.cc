@@ -24,13 +24,23 @@ constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 // Measured: docs/measured/routes.md. Both copying pays from 64 KiB on wherever single copy works, but not
 // where both send, as each then copies for itself. A buffer that was not sent from before is in no cache of
 // the receiver's, and the ring is.
-constexpr Row kSafe{kNever, {0, 128 * KiB, 64 * KiB}, {0, 0, kNever}};
+constexpr LargeLimits kSafeOneWay{0, 128 * KiB, 64 * KiB}, kSafeBothWays{0, 0, kNever};
+constexpr Row kSafeNear{Copying::kVectors, kNever, kSafeOneWay, kSafeBothWays};
+constexpr Row kSafeFar{Copying::kNonTemporal, kNever, kSafeOneWay, kSafeBothWays};
 // Zen: what one core has stored the other reads out of the cache that they share, or past the caches where
 // they share none; lines of the mailbox and of a user's buffer are slow to take back from the other core.
-constexpr Row kZenNear{1 * KiB, {128 * KiB, 64 * MiB, 128 * KiB}, {64 * MiB, 64 * MiB, kNever}};
-constexpr Row kZenFar{1 * KiB, {128 * KiB, 128 * KiB, 128 * KiB}, {32 * KiB, 32 * KiB, kNever}};
-// Zen 5 and later fetch a run of packets ahead from far, too.
-constexpr std::size_t kZen5ReferenceFar = 4 * KiB;
+// Whoever only receives does not know the distance: both_from is the same near and far.
+constexpr std::size_t kZenBoth = 128 * KiB;
+constexpr LargeLimits kZenFarOneWay{128 * KiB, 128 * KiB, kZenBoth}, kZenFarBothWays{32 * KiB, 32 * KiB, kNever};
+constexpr LargeLimits kZenNearBothWays{64 * MiB, 64 * MiB, kNever};
+constexpr Row kZenNear{Copying::kVectors, 1 * KiB, {128 * KiB, 64 * MiB, kZenBoth}, kZenNearBothWays};
+constexpr Row kZenFar{Copying::kNonTemporal, 1 * KiB, kZenFarOneWay, kZenFarBothWays};
+// Zen 5 and later fetch a run of packets ahead, and store by string into lines of the other core's cache
+// without fetching them.
+constexpr Row kZen5Near{Copying::kString, 4 * KiB, {64 * MiB, 64 * MiB, kZenBoth}, kZenNearBothWays};
+constexpr Row kZen5Far{Copying::kString, 4 * KiB, kZenFarOneWay, kZenFarBothWays};
+
+constexpr int kZen5Family = 26;
 
 // Of a Zen; else 0.
 int zen_family(std::string_view processor) {
@@ -91,6 +101,23 @@ std::string limit_text(std::size_t bytes) {
     return bytes == kNever ? "never" : std::to_string(bytes);
 }
 
+constexpr struct {
+    std::string_view word;
+    Copying copying;
+} kCopyings[] = {
+    {"vectors", Copying::kVectors}, {"non-temporal", Copying::kNonTemporal}, {"string", Copying::kString}};
+
+std::string_view copying_text(Copying copying) {
+    return kCopyings[static_cast<int>(copying)].word;
+}
+
+Copying copying_of(std::string_view word) {
+    for (const auto& its : kCopyings)
+        if (its.word == word) return its.copying;
+    throw std::invalid_argument("\"copy\" is followed by " + quoted(word) +
+                                " instead of vectors, non-temporal or string");
+}
+
 std::string size_text(std::size_t bytes) {
     if (bytes > 0 && bytes % MiB == 0) return std::to_string(bytes / MiB) + " MiB";
     if (bytes > 0 && bytes % KiB == 0) return std::to_string(bytes / KiB) + " KiB";
@@ -102,7 +129,7 @@ std::string row_text(const Row& row) {
         return " staged " + limit_text(its.staged_to) + " cold " + limit_text(its.cold_to) + " both " +
                limit_text(its.both_from);
     };
-    return "reference " + limit_text(row.reference_from) + " one-way" + large(row.one_way) + " both-ways" +
+    return "copy " + std::string(copying_text(row.copying)) + " reference " + limit_text(row.reference_from) + " one-way" + large(row.one_way) + " both-ways" +
            large(row.both_ways);
 }
 
@@ -127,7 +154,8 @@ std::string large_ranges(const LargeLimits& its, std::size_t eager_limit, bool c
 
 Table Table::safe() {
     Table table;
-    table.near_ = table.far_ = kSafe;
+    table.near_ = kSafeNear;
+    table.far_ = kSafeFar;
     return table;
 }
 
@@ -135,9 +163,8 @@ Table Table::built_in(std::string_view processor) {
     const int family = zen_family(processor);
     if (family == 0) return safe();
     Table table;
-    table.near_ = kZenNear;
-    table.far_ = kZenFar;
-    if (family >= 26) table.far_.reference_from = kZen5ReferenceFar;
+    table.near_ = family >= kZen5Family ? kZen5Near : kZenNear;
+    table.far_ = family >= kZen5Family ? kZen5Far : kZenFar;
     return table;
 }
 
@@ -146,12 +173,13 @@ Table Table::built_in(std::string_view processor) {
 Table Table::parse(std::string_view text, const Table& base) {
     Table table = base;
     bool near = true, far = true, one_way = true, both_ways = true, sets = false;
-    const auto next = [&](std::string_view what) {
+    const auto next_of = [&](std::string_view what) {
         const std::string_view word = next_word(&text);
         if (word.empty()) throw std::invalid_argument("nothing follows " + quoted(what));
         sets = true;
-        return bytes_of(word, what);
+        return word;
     };
+    const auto next = [&](std::string_view what) { return bytes_of(next_of(what), what); };
     const auto most = [](std::size_t bytes) { return bytes == kNever ? 0 : bytes; };
     const auto each_row = [&](auto&& change) {
         if (near) change(table.near_);
@@ -171,6 +199,9 @@ Table Table::parse(std::string_view text, const Table& base) {
         } else if (word == "one-way" || word == "both-ways") {
             one_way = word == "one-way";
             both_ways = !one_way;
+        } else if (word == "copy") {
+            const Copying copying = copying_of(next_of(word));
+            each_row([copying](Row& row) { row.copying = copying; });
         } else if (word == "reference") {
             const std::size_t bytes = next(word);
             each_row([bytes](Row& row) { row.reference_from = bytes; });
@@ -184,11 +215,11 @@ Table Table::parse(std::string_view text, const Table& base) {
             set(&LargeLimits::both_from, next(word));
         } else {
             throw std::invalid_argument(quoted(word) +
-                                        " is none of near, far, one-way, both-ways, reference, staged, "
-                                        "cold, both");
+                                        " is none of near, far, one-way, both-ways, copy, reference, "
+                                        "staged, cold, both");
         }
     }
-    if (!sets) throw std::invalid_argument("it sets no number");
+    if (!sets) throw std::invalid_argument("it sets nothing");
     return table;
 }
 
@@ -235,7 +266,10 @@ std::string Table::text() const {
 
 std::string Table::ranges(std::size_t eager_limit) const {
     std::string text;
-    const bool one = near_ == far_;
+    const auto same = [](const Row& a, const Row& b) {
+        return a.reference_from == b.reference_from && a.one_way == b.one_way && a.both_ways == b.both_ways;
+    };
+    const bool one = same(near_, far_);
     for (const bool far : {false, true}) {
         if (far && one) break;
         const Row& its = row(far);

@@ -31,8 +31,13 @@ struct LargeLimits {
     bool operator==(const LargeLimits&) const = default;
 };
 
+// How the sender copies into shared memory that the other core reads: by vectors through its cache, by
+// non-temporal stores past the caches, or by the processor's string instruction (rep movsb).
+enum class Copying : std::uint8_t { kVectors, kNonTemporal, kString };
+
 // To a process at one distance.
 struct Row {
+    Copying copying = Copying::kVectors;
     // Bytes of a message of several packets that goes by reference although credits allow packets.
     std::size_t reference_from = kNever;
     LargeLimits one_way, both_ways;
@@ -59,7 +64,7 @@ class Table {
     // As parse reads it: words and numbers of bytes, one line for each distance.
     std::string text() const;
     // As a user reads it: ranges of bytes in words, a line for each row and column, and for both rows where
-    // they are equal. eager_limit: bytes from which on a message goes by rendezvous.
+    // their ranges are equal. eager_limit: bytes from which on a message goes by rendezvous.
     std::string ranges(std::size_t eager_limit) const;
 
  private:

@@ -41,5 +41,16 @@ TEST(CopyTest, copies_every_size_to_every_place_in_a_line_and_nothing_beside_it)
     }
 }
 
+TEST(CopyTest, copies_by_string_what_is_long_and_nothing_beside_it) {
+    for (const std::size_t bytes : {kLeastByString - 1, kLeastByString, kLeastByString + 65}) {
+        std::vector<std::byte> from(bytes), to(bytes + 2);
+        for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(1 + i % 251);
+        copy_by_string(to.data() + 1, from.data(), bytes);
+        EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + 1)) << bytes;
+        EXPECT_EQ(to.front(), std::byte{0});
+        EXPECT_EQ(to.back(), std::byte{0});
+    }
+}
+
 }  // namespace
 }  // namespace velo::platform

@@ -15,6 +15,7 @@ namespace velo::routes {
 namespace {
 
 constexpr const char* kZen = "AuthenticAMD family 25 model 17";
+constexpr const char* kZen5 = "AuthenticAMD family 26 model 2";
 constexpr const char* kIntel = "GenuineIntel family 6 model 207";
 
 std::string row(const std::string& reference, const std::string& one_way, const std::string& both_ways) {
@@ -41,17 +42,22 @@ TEST(RoutesTable, a_word_says_what_the_numbers_behind_it_are_of) {
         {" near\n\treference   8\n", row("8", "0 cold 131072 both 65536", "0 cold 0 both never"), safe},
     };
     for (const auto& [text, near, far] : cases)
-        EXPECT_EQ(Table::parse(text, Table::safe()).text(), "near " + near + "far " + far) << text;
+        EXPECT_EQ(Table::parse(text, Table::safe()).text(),
+                  "near copy vectors " + near + "far copy non-temporal " + far)
+            << text;
+    EXPECT_EQ(Table::parse("copy string far copy vectors", Table::safe()).text(),
+              "near copy string " + safe + "far copy vectors " + safe);
 }
 
 TEST(RoutesTable, an_objection_names_the_word) {
     const struct {
         const char *text, *objection;
     } cases[] = {
-        {"", "it sets no number"},
-        {" \n", "it sets no number"},
-        {"near far one-way", "it sets no number"},
-        {"near stage 5", "\"stage\" is none of near, far, one-way, both-ways, reference, staged, cold, both"},
+        {"", "it sets nothing"},
+        {" \n", "it sets nothing"},
+        {"near far one-way", "it sets nothing"},
+        {"near stage 5", "\"stage\" is none of near, far, one-way, both-ways, copy, reference, staged, cold, both"},
+        {"copy 5", "\"copy\" is followed by \"5\" instead of vectors, non-temporal or string"},
         {"reference", "nothing follows \"reference\""},
         {"staged 5 cold", "nothing follows \"cold\""},
         {"both 5k", "\"both\" is followed by \"5k\" instead of a number of bytes or \"never\""},
@@ -60,8 +66,7 @@ TEST(RoutesTable, an_objection_names_the_word) {
          "\"staged\" is followed by \"99999999999999999999\" instead of a number of bytes or \"never\""},
         {"nearnearnearnearnearnearnearnearnearnearnear 5",
          "\"nearnearnearnearnearnearnearnearnearnear...\" is none of near, far, one-way, both-ways, "
-         "reference, "
-         "staged, cold, both"},
+         "copy, reference, staged, cold, both"},
     };
     for (const auto& [text, objection] : cases) try {
             Table::parse(text, Table::safe());
@@ -73,19 +78,31 @@ TEST(RoutesTable, an_objection_names_the_word) {
 
 TEST(RoutesTable, what_it_says_of_itself_it_reads_again) {
     for (const Table& table : {Table::safe(), Table::built_in(kZen),
-                               Table::parse("near one-way both 7 far staged 9", Table::safe())})
+                               Table::built_in(kZen5), Table::parse("near one-way both 7 far staged 9", Table::safe())})
         EXPECT_EQ(Table::parse(table.text(), Table::safe()).text(), table.text());
 }
 
 TEST(RoutesTable, only_processors_that_were_measured_have_one_of_their_own) {
     const std::string safe = Table::safe().text();
-    EXPECT_EQ(Table::built_in("AuthenticAMD family 26 model 2").row(true).reference_from, 4096U);
-    EXPECT_LT(Table::built_in(kZen).row(true).reference_from, 4096U);
+    for (const bool far : {false, true}) {
+        EXPECT_EQ(Table::built_in(kZen5).row(far).copying, Copying::kString);
+        EXPECT_NE(Table::built_in(kZen).row(far).copying, Copying::kString);
+        EXPECT_EQ(Table::built_in(kZen5).row(far).reference_from, 4096U);
+        EXPECT_LT(Table::built_in(kZen).row(far).reference_from, 4096U);
+    }
     for (const char* zen : {kZen, "AuthenticAMD family 23 model 1", "HygonGenuine family 24 model 0"})
         EXPECT_NE(Table::built_in(zen).text(), safe) << zen;
     for (const char* other :
          {kIntel, "AuthenticAMD family 22 model 1", "AuthenticAMD family ", "AuthenticAMD", ""})
         EXPECT_EQ(Table::built_in(other).text(), safe) << other;
+}
+
+// Which of the rows the receiver asks is not known to the sender.
+TEST(RoutesTable, both_copy_the_same_near_and_far) {
+    for (const char* processor : {kZen, kZen5, kIntel})
+        for (const bool both : {false, true})
+            EXPECT_EQ(Table::built_in(processor).row(false).large(both).both_from,
+                      Table::built_in(processor).row(true).large(both).both_from);
 }
 
 TEST(RoutesTable, limits_say_who_copies) {
