@@ -1,6 +1,7 @@
 """How messages to processes of this machine go: what the plugin says, and a calibration that it reads from then on."""
 
 import ctypes
+import math
 import os
 import statistics
 import sys
@@ -18,7 +19,10 @@ _SECONDS, _ROUNDS = 60, 3
 _EAGER = (512, 8192)
 _LARGE = (16384, 4194304)
 _NEVER = "never"
-# Ways of short messages and of long ones, each as a table that knows no other.
+_COPIED = (4096, 262144)
+# How the sender copies; then ways of short messages and of long ones: each as a table that knows no other.
+_COPY = {"vectors": "copy vectors", "non-temporal": "copy non-temporal", "string": "copy string"}
+_ALL_SHARED = "reference 4096 staged 67108864 both never"
 _SHORT = {"packets": "reference never", "reference": "reference 512"}
 _LONG = {"staged": "staged 67108864 both never", "reader": "staged 0 both never", "both": "staged 0 both 16384"}
 
@@ -83,15 +87,17 @@ def calibrate(mpi, plugin):
         raise Trouble(f"--calibrate needs mpicc beside {mpi.mpirun}; on Debian 12: apt-get install libopenmpi-dev")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + f".{os.getpid()}")
-    partial.touch()  # whatever is in its way shows before two minutes have passed
+    partial.touch()  # whatever is in its way shows before three minutes have passed
     for name in [name for name in os.environ if name.startswith("OMPI_MCA_btl_velo_")]:
         del os.environ[name]
     try:
         with tempfile.TemporaryDirectory(prefix="velo-info-") as directory:
             run = _Runs(mpi.mpirun, Compiler(directory).built(mpicc, SHORT_RUNS))
             distance = "far" if run.is_far() else "near"
-            # Of the other distance, which is not measured, what is built in holds.
-            partial.write_text(f"{_TITLE}\nprocessor {processor}\n{distance} {_row(run)}\nend\n", encoding="ascii")
+            both, row = _row(run)
+            # Of the other distance, which is not measured, what is built in holds, but for who copies: a process that only receives
+            # does not know the distance.
+            partial.write_text(f"{_TITLE}\nprocessor {processor}\n{both}\n{distance} {row}\nend\n", encoding="ascii")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -101,6 +107,7 @@ class _Runs:
     def __init__(self, mpirun, program):
         self._start = [mpirun, "-n", "2", "--bind-to", "core", *mca_words({"pml": "ob1", "btl": "velo,self"})]
         self._program = str(program)
+        self.settled = ""  # words before each table
 
     def is_far(self):
         """Whether the two cores share no cache, as the plugin sees it."""
@@ -111,12 +118,12 @@ class _Runs:
         return " is far: " in finished.stderr
 
     def compare(self, pattern, sizes, ways):
-        """Microseconds by way and by size, the ways in turn."""
+        """Microseconds by way and by size, the ways in turn: each a table, the sender copying as settled."""
         print(f"velo-info: measuring {pattern}, {sizes[0]} to {sizes[1]} bytes, {' beside '.join(ways)}", file=sys.stderr)
         times = {way: {} for way in ways}
         for _ in range(_ROUNDS):
             for way, table in ways.items():
-                command = [*self._start, "--mca", "btl_velo_routes", table, self._program, pattern, str(sizes[0]), str(sizes[1])]
+                command = [*self._start, "--mca", "btl_velo_routes", f"{self.settled} {table}", self._program, pattern, str(sizes[0]), str(sizes[1])]
                 finished, failure = attempt(command, _SECONDS)
                 if failure:
                     raise Trouble(f"--calibrate: a job of two processes failed, {failure}:\n{finished.tail()}")
@@ -168,6 +175,9 @@ def _long(costs):
 
 
 def _row(run):
+    ways = {way: f"{table} {_ALL_SHARED}" for way, table in _COPY.items()}
+    copied = _added(run.compare("latency", _COPIED, ways), run.compare("bw", _COPIED, ways), run.compare("sendrecv", _COPIED, ways))
+    run.settled = _COPY[min(copied, key=lambda way: math.prod(copied[way].values()))]
     short = _added(run.compare("latency", _EAGER, _SHORT), run.compare("bw", _EAGER, _SHORT), run.compare("sendrecv", _EAGER, _SHORT))
     one_way = _added(run.compare("latency", _LARGE, _LONG), run.compare("bw", _LARGE, _LONG))
     both_ways = _added(run.compare("bibw", _LARGE, _LONG), run.compare("sendrecv", _LARGE, _LONG))
@@ -175,5 +185,5 @@ def _row(run):
     reference = limit(short, "packets", "reference") or _NEVER
     staged, both = _long(one_way)
     staged_both, both_both = _long(both_ways)
-    return (f"reference {reference} one-way staged {staged} cold {cold} both {both} "
-            f"both-ways staged {staged_both} cold {staged_both} both {both_both}")
+    return (f"one-way both {both} both-ways both {both_both}",
+            f"{run.settled} reference {reference} one-way staged {staged} cold {cold} both-ways staged {staged_both} cold {staged_both}")
