@@ -1,11 +1,9 @@
 #include "endpoint/deposits.h"
 
 #include <algorithm>
-#include <exception>
 #include <mutex>
 #include <utility>
 
-#include "endpoint/telling.h"
 #include "platform/copy.h"
 
 namespace velo::endpoint {
@@ -28,12 +26,12 @@ rma::Deposit words_of(fabric::shm::DepositHeader& header, std::size_t ring, cons
 
 }  // namespace
 
-Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn,
-                   flow::Outbox& outbox, const velo_config& config, Idle& idle)
+Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, Staging& staging,
+                   const velo_config& config, Idle& idle)
     : mutex_(mutex),
       mailbox_(mailbox),
-      outbox_(outbox),
-      rings_(mailbox.deposit_plan(), in_turn),
+      staging_(staging),
+      rings_(mailbox.deposit_plan(), staging.in_turn()),
       config_(config),
       idle_(idle) {
     if (rings_.plan().none()) return;
@@ -41,22 +39,9 @@ Deposits::Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::In
     waiting_.reserve(flow::DepositPlan::kRings);
 }
 
-bool Deposits::has_memory() {
-    if (memory_ != Memory::kNotYet) return memory_ == Memory::kThere;
-    memory_ = Memory::kRefused;
-    if (rings_.plan().none()) return false;
-    try {
-        mailbox_.provide_rings();
-        memory_ = Memory::kThere;
-        return true;
-    } catch (const std::exception& failure) {
-        tell(config_, 5, "no memory for staging long messages: %s", failure.what());
-        return false;
-    }
-}
-
-// The number of a ring that has no room yet, for one that waits for others of its peer: the peer will have
-// read those when it comes to what it is about to be told, since it was told of them before. 0: none.
+// Queues a deposit behind earlier ones of the same peer. The peer reads deposits in the order in which it was
+// told of them, so a ring will have room by the time it comes to this one. Returns the ring's number; 0:
+// none.
 std::uint32_t Deposits::await_room(const Peer& peer) {
     if (config_.threads || under_way_.empty()) return 0;
     for (const UnderWay& deposit : under_way_)
@@ -79,7 +64,7 @@ void Deposits::open(const UnderWay& deposit) const {
 }
 
 std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
-    if (bytes < kLeastDeposited || bytes > kMost || !has_memory()) return 0;
+    if (bytes < kLeastDeposited || bytes > kMost || !staging_.has_in_turn()) return 0;
     const routes::Copying by = peer.copy_by;
     flow::DepositRings::Ring ring = take(bytes, by);
     if (ring.none() && end_read()) ring = take(bytes, by);
@@ -112,7 +97,7 @@ bool Deposits::cut(std::uint32_t ring, std::size_t bytes, routes::Copying by) {
     const bool streams = by != routes::Copying::kVectors;
     const bool first = rings_.cut(ring, bytes, streams);
     if (first && rings_.ring(ring).place >= std::exchange(last_place_, rings_.ring(ring).place)) return true;
-    outbox_.sweep([this](std::uint32_t place) { return mailbox_.is_read(place); });
+    staging_.sweep();
     return first || rings_.cut(ring, bytes, streams);
 }
 

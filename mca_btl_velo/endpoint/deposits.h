@@ -11,9 +11,9 @@
 #include "endpoint/idle.h"
 #include "endpoint/peer.h"
 #include "endpoint/peer_events.h"
+#include "endpoint/staging.h"
 #include "fabric/shm/segment.h"
 #include "flow/deposit_rings.h"
-#include "flow/outbox.h"
 #include "rma/deposit.h"
 #include "types/engine.h"
 
@@ -21,15 +21,11 @@ namespace velo::endpoint {
 
 class Deposits final : public Work, public PeerEvents {
  public:
-    // `mutex`, `mailbox`, `in_turn` and `outbox`, which is cut from that, too: the engine's.
-    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, flow::InTurn& in_turn, flow::Outbox& outbox,
-             const velo_config& config, Idle& idle);
+    // All of it outlives it.
+    Deposits(OptionalMutex& mutex, fabric::shm::Segment& mailbox, Staging& staging, const velo_config& config,
+             Idle& idle);
 
     // Under the mutex.
-
-    // There is memory for rings; it is provided when it is first asked for.
-    bool has_memory();
-    bool is_provided() const { return memory_ == Memory::kThere; }
 
     // Data that a peer will get, in a deposit or not; there will be an `end`.
     void announce(Peer& peer) { ++peer.to_be_got; }
@@ -96,12 +92,11 @@ class Deposits final : public Work, public PeerEvents {
 
     OptionalMutex& mutex_;
     fabric::shm::Segment& mailbox_;
-    flow::Outbox& outbox_;
+    Staging& staging_;
     flow::DepositRings rings_;
     std::uint32_t last_place_ = 0;  // of a ring in turn
     const velo_config& config_;
     Idle& idle_;
-    enum class Memory : std::uint8_t { kNotYet, kThere, kRefused } memory_ = Memory::kNotYet;
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay> waiting_;    // for room, of the same peer; in the order in which it was told
     std::uint64_t begun_ = 0;

@@ -29,14 +29,12 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
       idle_(*this, mutex_, mailbox_.header(), longest_sleep(config), config.idle_sleep != 0),
-      in_turn_(mailbox_.outbox_plan().in_turn_bytes(), least_in_turn(), mailbox_.has_slow_pages()),
-      outbox_(mailbox_.outbox_plan(), &in_turn_),
       remote_({*this, mutex_, idle_, units_, peers_, large_, departures_, observer_, config_, mailbox_}),
       peers_(*this, mutex_, idle_, units_, config_, mailbox_, mechanisms_.forced()),
       velo_(*this, Domain::Kind::kVelo, std::move(policy), config.delay_credits, mailbox_.reader(), 0,
             &observer_.counts.data_packets, &observer_.counts.mailbox_high_water),
-      routes_(config, outbox_.plan().chunks() > 0),
-      large_({*this, mutex_, idle_, gate_, peers_, routes_, config_, mechanisms_, mailbox_, in_turn_, outbox_,
+      routes_(config_, mailbox_.outbox_plan().chunks() > 0),
+      large_({*this, mutex_, idle_, gate_, peers_, routes_, config_, mechanisms_, mailbox_, staging_,
               observer_.counts}),
       buffers_(config.max_message_bytes) {
     platform::know_own_job(config.process_name);
@@ -69,9 +67,11 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     observer_.describe(description_of(described));
     if (described.first_on_node) log_routes(described);
     units_.add(large_);
+    units_.add(references_);
     units_.add(batches_);
     if (contact_) units_.add(*contact_);
     units_.add(peers_);
+    units_.add(pending_);
     units_.add(*this);
     idle_.when_wanted(batches_);
     idle_.when_wanted(peers_);
@@ -112,6 +112,30 @@ void Engine::look_around() {
     observer_.look();
 }
 
+void Engine::attached(Peer& peer) {
+    peer.link.intercept(interceptor_);
+    if (peer.is_local()) routes_.set_of(peer);
+    const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
+                       !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
+    peer.may_be_plain = plain;
+    peer.plain.store(plain, std::memory_order_relaxed);
+    observer_.connected(peer);
+}
+
+void Engine::departed(Peer& peer) {
+    peer.plain.store(false, std::memory_order_relaxed);
+    Incoming& incoming = peer.incoming;
+    if (peer.arriving == Incoming::State::kMessage) buffers_.give_back(std::move(incoming.buffer));
+    peer.arriving = Incoming::State::kIdle;
+    assert_invariants();
+}
+
+void Engine::gone(Peer& peer) {
+    if (listener_ != nullptr) listener_->departed(peer);
+    if (peer.stranger && config_.gone != nullptr)
+        config_.gone(config_.context, peer.index, mailbox_.sender_name(peer.index));
+}
+
 void Engine::publish_statistics() {
     observer_.publish(mailbox_, sizeof(Engine) + buffers_.bytes());
 }
@@ -132,7 +156,7 @@ void Engine::abort_on_violation() {
     if (violation.empty() && bounded && velo_.reader.occupancy() > velo_.reader.capacity()) {
         violation = "I4: more packets than slots in the mailbox";
     }
-    if (violation.empty()) violation = outbox_.violation();
+    if (violation.empty()) violation = staging_.violation();
     if (violation.empty()) violation = large_.deposits().violation();
     if (violation.empty() && remote_.domain()) violation = remote_.domain()->policy->violation();
     if (violation.empty()) return;

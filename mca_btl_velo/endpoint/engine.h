@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "endpoint/batches.h"
-#include "endpoint/completions.h"
 #include "endpoint/contact.h"
 #include "endpoint/departures.h"
 #include "endpoint/domain.h"
@@ -24,15 +23,16 @@
 #include "endpoint/large.h"
 #include "endpoint/observer.h"
 #include "endpoint/peers.h"
+#include "endpoint/pending_sends.h"
 #include "endpoint/reference_reader.h"
+#include "endpoint/references.h"
 #include "endpoint/remote.h"
 #include "endpoint/routes.h"
+#include "endpoint/staging.h"
 #include "endpoint/telling.h"
 #include "fabric/interceptor.h"
 #include "fabric/shm/segment.h"
-#include "flow/outbox.h"
 #include "flow/policies.h"
-#include "platform/ticks.h"
 #include "types/engine.h"
 
 namespace velo::endpoint {
@@ -57,8 +57,9 @@ class Engine final : public DomainHost,
                      private IdleHost,
                      private PeerEvents,
                      private Work,
-                     private LargeHost,
+                     private rma::Poster,
                      private BatchesHost,
+                     private PendingSendsHost,
                      private RemoteHost {
  public:
     // Of checked builds; false in tests of peers that break the rules.
@@ -132,10 +133,10 @@ class Engine final : public DomainHost,
  private:
     Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy);
 
-    // Of DomainHost and LargeHost, called under the mutex.
+    // Of DomainHost and rma::Poster, called under the mutex.
     void carry_control(Peer& peer, wire::PacketKind kind, std::uint32_t value) override;
     void control_entered(const Peer& from, wire::PacketKind kind, std::uint32_t value) override;
-    bool send_queued(Peer& peer) override;
+    bool send_queued(Peer& peer) override { return pending_.send(peer); }
     void post(flow::PeerIndex to, velo_send* message) override;
 
     // Of DomainHost and PeersHost.
@@ -143,6 +144,9 @@ class Engine final : public DomainHost,
     Domain& domain_of(flow::PeerIndex index) override;
     void attach_remote(Peer& peer) override { remote_.attach(peer); }
     void look_for_departed() override;
+
+    // Of PendingSendsHost.
+    bool push(Peer& peer, velo_send& send, wire::PacketKind kind) override;
 
     // Of RemoteHost.
     int drain_remote(Domain& domain) override { return drain_other(domain); }
@@ -175,24 +179,6 @@ class Engine final : public DomainHost,
     }
     [[gnu::noinline]] void look_at_delayed_credit(Domain& domain);
     velo_status send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
-    bool push(Peer& peer, velo_send& send, wire::PacketKind kind);
-    // What is to leave by reference.
-    struct Outgoing {
-        const fabric::MessageView& message;
-        std::size_t offset;
-        wire::PacketKind kind;
-        std::uint8_t tag;
-        std::uint8_t flags;  // wire::kInternal or 0
-        bool whole;          // all of it or nothing
-    };
-    bool may_refer(Peer& peer) override;
-    flow::Outbox::Chunk lend(Peer& peer, std::size_t bytes, std::size_t least);
-    flow::Outbox::Chunk take_in_turn(Peer& peer, std::size_t bytes);
-    void look_at_distance(Peer& peer) noexcept override;
-    void send_reference(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes,
-                        wire::PacketKind kind, std::uint8_t tag, std::uint8_t flags);
-    std::optional<std::size_t> refer(Peer& peer, const Outgoing& what);
-    bool refer_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
     [[gnu::noinline]] bool send_referred_if_plain(Peer& peer, std::uint8_t tag,
                                                   fabric::MessageView message) noexcept;
     [[gnu::always_inline]] bool send_run_if_plain(Peer& peer, std::uint8_t tag,
@@ -205,33 +191,20 @@ class Engine final : public DomainHost,
     std::uint32_t packets_allowed(const Peer& peer) const {
         return std::min(peer.ledger().credits(peer), peer.domain.most_packets);
     }
-    void enqueue(Peer& peer, velo_send* send);
-    bool needs_looks(Peer& peer, std::size_t bytes) const;
-    bool push_queued(Peer& peer);
-    void look_again(Peer& peer);
-    void report_left(Peer& peer);
-    void collect(Peer& peer, velo_send* send);
-    void emptied(Peer& peer);
-    // Of Work: what waits for room, and completions that are due.
-    bool any() const override;
+    // Of Work: of what has not left.
+    bool any() const override { return pending_.any(); }
     int run(bool busy) override;
-    void flush_stalled();
-    bool flush(Peer& peer);
     int look_on();
 
     // Of IdleHost, under the gate only.
     bool is_quiet() const override;
     void look_around() override;
     std::uint64_t count_empty_poll();
-    // For a policy on demand.
-    void want_credit(Peer& peer);
 
     // Of PeerEvents.
     void attached(Peer& peer) override;
-    void ended(Peer& peer) override;
     void departed(Peer& peer) override;
     void gone(Peer& peer) override;
-    void drop_queue(Peer& peer);
 
     // These return the number of packets handled.
     int look();
@@ -285,16 +258,15 @@ class Engine final : public DomainHost,
     singlecopy::Mechanisms mechanisms_;
     fabric::shm::Segment mailbox_;
     Idle idle_;
-    flow::InTurn in_turn_;
-    flow::Outbox outbox_;
-    std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
-    ReferenceReader references_{mailbox_, config_.threads};
+    ReferenceReader reference_reader_{mailbox_, config_.threads};
     EachUnit units_;
     Remote remote_;
     Peers peers_;
     Observer observer_{{config_, mutex_, velo_, remote_.domain(), peers_.table()}};
     Domain velo_;
     Routes routes_;
+    Staging staging_{mailbox_, config_, observer_.counts};
+    References references_{staging_, observer_.counts};
     std::optional<Domain> limic_;
     bool sends_are_followed_ = false;  // there are several domains, or a trace
     int batch_ = 0;                    // packets and enclosed messages that this progress may handle
@@ -302,8 +274,7 @@ class Engine final : public DomainHost,
     Large large_;
     Batches batches_{*this, mutex_, idle_};
     BufferPool buffers_;
-    std::vector<Peer*> stalled_;
-    Completions completions_{mutex_, idle_};
+    PendingSends pending_{*this, mutex_, idle_, remote_, observer_};
     std::uint32_t looks_left_ = 0;    // of this progress
     std::optional<Contact> contact_;  // of a policy on demand
     std::atomic<bool> failed_{false};

@@ -79,6 +79,8 @@ class Idle {
     // `handled`: packets of this poll so far. Returns it with those that were handled here.
     int run(int handled);
     bool sleeps() const { return most_us_ > 0; }
+    // Nothing has arrived. Under the gate.
+    bool is_quiet() const { return host_.is_quiet(); }
     // The poll has found nothing to do. A process with several threads and two engines offers its processor
     // instead: each mailbox has a reader of its own.
     void sleep();
@@ -96,11 +98,11 @@ class Idle {
     std::vector<Work*> always_, when_wanted_;
     std::uint32_t most_us_;
     bool alone_;
-    std::uint32_t empty_polls_ = 0;  // in a row
-    std::uint32_t work_polls_ = 0;   // empty ones while there is work
-    std::atomic<bool> crowded_{false};       // somebody wanted the processor at the last question
-    std::uint32_t unasked_ = 0;              // the next so many are answered like that one
-    std::atomic<std::uint32_t> away_{0};     // polls that were turned away, roughly
+    std::uint32_t empty_polls_ = 0;       // in a row
+    std::uint32_t work_polls_ = 0;        // empty ones while there is work
+    std::atomic<bool> crowded_{false};    // somebody wanted the processor at the last question
+    std::uint32_t unasked_ = 0;           // the next so many are answered like that one
+    std::atomic<std::uint32_t> away_{0};  // polls that were turned away, roughly
     Idle* pair_ = nullptr;
     std::atomic<State> state_{State::kNone};
 };

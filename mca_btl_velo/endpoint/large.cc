@@ -16,9 +16,9 @@ namespace velo::endpoint {
 Large::Large(const Context& context)
     : with_(context),
       mutex_(with_.mutex),
-      rma_(with_.mechanisms, with_.mailbox.directory_entries(), with_.host),
+      rma_(with_.mechanisms, with_.mailbox.directory_entries(), with_.poster),
       shared_gets_(*this, mutex_, with_.idle, with_.mailbox.header().shares, with_.mailbox.header().getting),
-      deposits_(mutex_, with_.mailbox, with_.in_turn, with_.outbox, with_.config, with_.idle),
+      deposits_(mutex_, with_.mailbox, with_.staging, with_.config, with_.idle),
       postponed_(*this, mutex_, with_.idle, with_.gate),
       single_copy_only_(shares_processors(with_.config) || with_.mechanisms.forced()) {
     with_.idle.when_wanted(deposits_);
@@ -197,8 +197,8 @@ void Large::help(flow::PeerIndex from, const rma::MessageHeader& request) {
 std::uint64_t Large::begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
     deposits_.announce(peer);
-    if (!peer.is_local() || single_copy_only_ || peer.departed || !with_.host.may_refer(peer)) return 0;
-    if (peer.distance.due()) with_.host.look_at_distance(peer);
+    if (!peer.is_local() || single_copy_only_ || peer.departed || !with_.staging.is_mapped_by(peer)) return 0;
+    with_.routes.measure_distance(peer);
     if (!with_.routes.stages(peer, data, bytes) && rma_.memory_of(peer.index) != nullptr) return 0;
     return deposits_.begin(peer, data, bytes);
 }

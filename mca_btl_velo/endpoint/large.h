@@ -22,25 +22,11 @@
 
 namespace velo::endpoint {
 
-// What Large asks of the engine. Under the mutex.
-class LargeHost : public rma::Poster {
- public:
-    // Nothing waits in the mailbox.
-    virtual bool is_quiet() const = 0;
-    // The peer maps this process's outbox and rings.
-    virtual bool may_refer(Peer& peer) = 0;
-    // Measures the distance of its core, which is due.
-    virtual void look_at_distance(Peer& peer) = 0;
-
- protected:
-    ~LargeHost() override = default;
-};
-
 class Large final : public PeerEvents, private SharedGetsHost, private PostponedHost {
  public:
     // What it works with; all of it outlives it.
     struct Context {
-        LargeHost& host;
+        rma::Poster& poster;
         OptionalMutex& mutex;
         Idle& idle;
         const Gate& gate;
@@ -49,8 +35,7 @@ class Large final : public PeerEvents, private SharedGetsHost, private Postponed
         const velo_config& config;
         const singlecopy::Mechanisms& mechanisms;
         fabric::shm::Segment& mailbox;
-        flow::InTurn& in_turn;
-        flow::Outbox& outbox;
+        Staging& staging;
         fabric::shm::Statistics& counts;
     };
     explicit Large(const Context& context);
@@ -115,7 +100,7 @@ class Large final : public PeerEvents, private SharedGetsHost, private Postponed
     void vacated(Peer& peer) override;
 
  private:
-    bool is_quiet() const override { return with_.host.is_quiet(); }
+    bool is_quiet() const override { return with_.idle.is_quiet(); }
     bool may_share(const Peer& peer, const Get& get) const;
     velo_status copy(Peer& peer, bool put, const Get& get, singlecopy::RemoteMemory& memory);
     velo_status get_now(Peer& peer, std::uint32_t deposit, const Get& get) override;

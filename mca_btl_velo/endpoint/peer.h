@@ -52,8 +52,8 @@ struct alignas(64) velo_peer : velo::flow::Account {
         references_sent = 0;
         references_read.store(0, std::memory_order_relaxed);
         read_by_it.store(0, std::memory_order_relaxed);
-        referred = {};
-        kept = {};
+        last_reference = {};
+        last_chunk = {};
         came_in_row = 0;
     }
     // One more has come by reference, and awaits_answer is still what it was. Whether those before it came
@@ -95,23 +95,23 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint32_t burst = 0;
     bool collects = false;
     velo::endpoint::SendQueue leaving;  // carried, and the network holds some of it
-    bool stalled = false;               // listed in Engine::stalled_: looked at on each progress
+    bool stalled = false;               // listed in PendingSends: looked at at each poll
     std::uint64_t name = 0;             // of the process, once connected
     velo::endpoint::Incoming incoming;
     velo::endpoint::Stall stall;
     // How many processes have departed from this place; 2^32 would take weeks of nothing but starting them.
     std::atomic<std::uint32_t> generation{0};
-    std::uint32_t copying = 0;                 // copies to or from its memory that are under way
-    std::uint32_t to_be_got = 0;               // of our data by it: begun and not ended, see begin_deposit
+    std::uint32_t copying = 0;    // copies to or from its memory that are under way
+    std::uint32_t to_be_got = 0;  // of our data by it: begun and not ended, see begin_deposit
     velo::endpoint::Crossing crossing;
     bool late = false;                              // of that nothing was in a deposit in time
     std::uint8_t came_in_row = 0;                   // by reference, up to kRow
-    velo::flow::OutboxShare lent;                   // chunks of our outbox that it is to read
+    velo::flow::OutboxShare chunks_in_flight;       // of our outbox, that it is to read
     std::uint64_t references_sent = 0;              // to it; under the engine's mutex
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
     std::atomic<std::uint64_t> read_by_it{0};       // of ours, as its last REF says
-    velo::wire::Reference referred{};               // the last one to it
-    velo::flow::Outbox::Chunk kept;                 // the chunk that was taken for it last
+    velo::wire::Reference last_reference{};         // to it
+    velo::flow::Outbox::Chunk last_chunk;           // that was allocated for it
     velo::endpoint::Distance distance;              // of its core
     std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
     velo::routes::Copying copy_by = velo::routes::Copying::kVectors;  // into memory that it reads

@@ -226,6 +226,12 @@ bool Peers::release_slot(Peer& peer) {
     return mailbox_.vacate(peer.index);
 }
 
+// On the LiMIC-like path nobody reads the ring any more, and no credits have to come back: what is sent is
+// lost.
+void Peers::ended(Peer& peer) {
+    if (peer.domain.kind == Domain::Kind::kLimic) peer.link.close();
+}
+
 void Peers::departed(Peer& peer) {
     peer.generation.fetch_add(1, std::memory_order_relaxed);
     peer.link.close(peer.died);

@@ -94,6 +94,7 @@ class Peers final : public Work, public PeerEvents, public DeparturesHost {
     bool release_slot(Peer& peer) override;
     // Of PeerEvents. A network that still reads what is sent needs the link, unless it has lost the peer.
     bool may_depart(const Peer& peer) override { return peer.lost || !peer.link.holds_some(); }
+    void ended(Peer& peer) override;
     void departed(Peer& peer) override;
     void vacated(Peer& peer) override;
     // Of Work: the mailbox has a name until all have attached that cannot look into this process.

@@ -72,6 +72,32 @@ inline int Engine::look() {
     return handled;
 }
 
+int Engine::run(bool) {
+    {
+        std::lock_guard lock(mutex_);
+        pending_.flush_all();
+        assert_invariants();
+    }
+    pending_.call_back();
+    return looks_left_ > 0 ? look_on() : 0;
+}
+
+// What the callbacks have sent waits behind what has left, and leaves with the next credits.
+int Engine::look_on() {
+    int handled = 0;
+    for (; looks_left_ > 0 && observer_.any_stall() && !failed_; --looks_left_) {
+        handled += drain_other(velo_);
+        if (remote_.domain()) handled += remote_.run(true);
+        {
+            std::lock_guard lock(mutex_);
+            pending_.flush_all();
+        }
+        pending_.call_back();
+    }
+    looks_left_ = 0;
+    return handled;
+}
+
 // Only the thread that is in the gate counts.
 inline std::uint64_t Engine::count_empty_poll() {
     const std::uint64_t polls = empty_polls_.load(std::memory_order_relaxed) + 1;
@@ -241,11 +267,13 @@ int Engine::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
         [[unlikely]]
         return 0;
     release_delayed_credit(domain);
-    const bool copies = header.tag != kListenerTag && references_.counts_as_streamed(*peer, reference.bytes);
+    const bool copies =
+        header.tag != kListenerTag && reference_reader_.counts_as_streamed(*peer, reference.bytes);
     await_retrieval(*peer, 1);
     std::byte* const data = peer->segment.chunk(reference.place).data;
-    references_.fetch_lines(*peer, data, reference);
-    hand_up(*peer, header.tag, copies ? references_.copy_of(data, reference.bytes) : data, reference.bytes);
+    reference_reader_.fetch_lines(*peer, data, reference);
+    hand_up(*peer, header.tag, copies ? reference_reader_.copy_of(data, reference.bytes) : data,
+            reference.bytes);
     ReferenceReader::release(*peer, reference);
     reader.advance(1);
     std::lock_guard lock(mutex_);
@@ -378,7 +406,7 @@ bool Engine::deliver_part(Peer& peer, const wire::Header& header, const Payload&
             batches_.follow(peer, reference, data);
             return true;
         }
-        references_.fetch_lines(peer, data, reference);
+        reference_reader_.fetch_lines(peer, data, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
         const bool taken = deliver(peer, plain, {data, reference.bytes, nullptr, 0});

@@ -36,10 +36,11 @@ void ReferenceReader::fetch_lines(Peer& peer, const std::byte* data, const wire:
     if (peer.distance.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
-    } else if (peer.referred.bytes > 0 && peer.referred.place < own_.outbox_plan().bytes() &&
+    } else if (peer.last_reference.bytes > 0 && peer.last_reference.place < own_.outbox_plan().bytes() &&
                peer.has_read_all()) {
-        const auto* chunk = reinterpret_cast<const std::byte*>(&own_.chunk(peer.referred.place).unread);
-        const std::size_t lines = std::min<std::size_t>(kLinesStored, 1 + (peer.referred.bytes + 63) / 64);
+        const auto* chunk = reinterpret_cast<const std::byte*>(&own_.chunk(peer.last_reference.place).unread);
+        const std::size_t lines =
+            std::min<std::size_t>(kLinesStored, 1 + (peer.last_reference.bytes + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch_for_write(chunk + 64 * line);
     }
 }

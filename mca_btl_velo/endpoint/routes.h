@@ -11,6 +11,7 @@
 #include "endpoint/filling.h"
 #include "endpoint/peer.h"
 #include "endpoint/sizing.h"
+#include "platform/ticks.h"
 #include "routes/sent_buffers.h"
 #include "routes/table.h"
 #include "types/engine.h"
@@ -22,13 +23,21 @@ class Routes {
  public:
     // `outbox`: there is one. Throws Failure.
     Routes(const velo_config& config, bool outbox)
-        : shift_(shift_of(config)),
+        : config_(config),
+          shift_(shift_of(config)),
           possible_(shift_ > 0 && outbox),
           table_(choose_routes(config, &source_)) {}
 
     const routes::Table& table() const { return table_; }
     // Where the table comes from, for the log.
     const std::string& source() const { return source_; }
+
+    // A message of more than a packet is about to leave for the peer, which is on this node: now and then the
+    // distance of its core is measured, and what goes by reference follows from that.
+    void measure_distance(Peer& peer) noexcept {
+        if (peer.distance.due()) [[unlikely]]
+            look_at_distance(peer);
+    }
 
     // Of what goes at once.
 
@@ -62,7 +71,8 @@ class Routes {
     // such memory already; a process whose messages are read one by one does without. How many are unread is
     // known by what has come back, and by what the peer has told: each may lag.
     static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
-        const std::uint64_t unread = std::min<std::uint64_t>(peer.lent.chunks, peer.unread_references());
+        const std::uint64_t unread =
+            std::min<std::uint64_t>(peer.chunks_in_flight.chunks, peer.unread_references());
         return bytes >= kLeastInTurn && unread >= (provided ? kSomeUnread : kManyUnread);
     }
 
@@ -82,6 +92,7 @@ class Routes {
     const routes::LargeLimits& large(const Peer& peer) const {
         return table_.row(peer.distance.far()).large(peer.crossing.crosses());
     }
+    [[gnu::noinline]] void look_at_distance(Peer& peer) noexcept;
     static constexpr unsigned kNever = 0, kHalf = 1, kAlways = 31;
     static unsigned shift_of(const velo_config& config) {
         const std::string_view choice = config.by_reference;
@@ -90,6 +101,8 @@ class Routes {
 
     static constexpr std::size_t kLeastInTurn = 2048;  // bytes
     static constexpr std::uint32_t kSomeUnread = 2, kManyUnread = 8;
+    const velo_config& config_;
+    std::uint64_t opened_ns_ = platform::now_ns(), opened_ticks_ = platform::ticks();
     unsigned shift_;
     bool possible_;
     std::string source_;  // before table_, which it is of

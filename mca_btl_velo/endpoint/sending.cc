@@ -44,7 +44,7 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     std::lock_guard lock(mutex_);
     if (!peer.queue.empty()) return VELO_WOULD_BLOCK;
     const std::size_t total = message.total();
-    if (needs_looks(peer, total)) return VELO_WOULD_BLOCK;
+    if (pending_.leaves_at_look(peer, total)) return VELO_WOULD_BLOCK;
     if (send_in_batch(peer, tag, 0, message, wire::PacketKind::kData)) return count_sent();
     if (peer.ledger().credits(peer) == 0) return VELO_WOULD_BLOCK;
     if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
@@ -53,6 +53,50 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
         return VELO_WOULD_BLOCK;
     sent(peer, 1);
     return count_sent();
+}
+
+// In a run if no chunk is at hand and it is short.
+bool Engine::send_referred_if_plain(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
+    constexpr std::size_t kLeastSought = 1024;
+    if (references_.send_fast(peer, tag, message)) {
+        left_plainly(peer, 1);
+        return true;
+    }
+    return message.total() < kLeastSought && send_run_if_plain(peer, tag, message);
+}
+
+// Appends a message to the batch that is open for the peer, or to a new one (flow/batching.h). False: it goes
+// another way, or waits, and no batch is open.
+bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
+                           const fabric::MessageView& message, wire::PacketKind kind) {
+    const std::size_t total = message.total();
+    if (peer.to_it.is_open()) {
+        if (!rested(peer) && peer.to_it.holds(total)) {
+            append(peer, tag, flags, message);
+            peer.wake();
+            return true;
+        }
+        batches_.close(peer);
+    }
+    if (total > flow::kMostBatchedBytes || !routes_.has_batches() || !peer.is_local()) return false;
+    if (packets_allowed(peer) == 0 && &peer.domain == &velo_) take_credits();
+    const bool bursts = !rested(peer) && peer.awaits_answer.load(std::memory_order_relaxed);
+    if (!flow::opens_batch({.packets = wire::packets_in_run(total),
+                            .allowed = packets_allowed(peer),
+                            .counted = peer.policy().limited(),
+                            .bursts = bursts,
+                            .others_wait = peer.queue.holds_several()}))
+        return false;
+    const flow::Outbox::Chunk chunk =
+        references_.allocate(peer, flow::batch_chunk_bytes(total), wire::batch_bytes(total));
+    if (chunk.room == 0) return false;
+    batches_.open(peer, staging_.at(chunk).data, chunk.room);
+    append(peer, tag, flags, message);
+    references_.send(peer, chunk, chunk.room, kind, 0, wire::kFirst | wire::kLast | wire::kBatch);
+    sent(peer, 1);
+    ++observer_.counts.batches;
+    peer.chunks_in_flight.missed = false;
+    return true;
 }
 
 // Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver.
@@ -67,11 +111,15 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         std::size_t rest = total - send.sent;
         const Manner manner = manner_of(peer, total);
         const std::uint64_t needed = manner.framing.packets_for(rest);
-        if (needed > 1 && peer.distance.due()) look_at_distance(peer);
+        if (needed > 1) routes_.measure_distance(peer);
         if (needed > 1 && routes_.prefers(peer, rest, needed, packets_allowed(peer))) {
-            const auto bytes = refer(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
-            send.sent += bytes.value_or(0);
-            if (bytes) continue;
+            const auto bytes =
+                references_.send(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
+            if (bytes) {
+                sent(peer, 1);
+                send.sent += *bytes;
+                continue;
+            }
         }
         fabric::Burst burst{.message = view_of(send),
                             .offset = send.sent,
@@ -102,7 +150,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         sent(peer, carried.packets);
         send.sent += carried.bytes;
     } while (send.sent < total);
-    peer.lent.missed = false;
+    peer.chunks_in_flight.missed = false;
     return true;
 }
 
@@ -111,10 +159,12 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
     const std::size_t total = message.total();
     const Manner manner = manner_of(peer, total);
     const std::uint64_t needed = manner.framing.packets_for(total);
-    if (peer.distance.due()) look_at_distance(peer);
+    routes_.measure_distance(peer);
     if (routes_.prefers(peer, total, needed, packets_allowed(peer)) &&
-        refer(peer, {message, 0, wire::PacketKind::kData, tag, 0, true}))
+        references_.send(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
+        sent(peer, 1);
         return count_sent();
+    }
     if (needed > peer.ledger().credits(peer)) return VELO_WOULD_BLOCK;
     const auto packets = static_cast<std::uint32_t>(needed);
     fabric::Burst burst{.message = message,
@@ -131,7 +181,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .framing = manner.framing};
     if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
-    peer.lent.missed = false;
+    peer.chunks_in_flight.missed = false;
     sent(peer, packets);
     return count_sent();
 }
@@ -143,21 +193,20 @@ velo_status Engine::send_start(Peer& peer, velo_send* send) {
     ++observer_.counts.messages_sent;
     if ((peer.queue.empty() || peer.collects) && send->collectable &&
         remote_.is_one_of_many(peer, send->bytes[0] + send->bytes[1])) {
-        collect(peer, send);
+        pending_.collect(peer, send);
         assert_invariants();
         return VELO_QUEUED;
     }
-    if (peer.collects && !send->collectable) (void)flush(peer);
+    if (peer.collects && !send->collectable) (void)pending_.flush(peer);
     bool sent = peer.queue.empty() && push(peer, *send, wire::PacketKind::kData);
     assert_invariants();
     if (sent && (!send->collectable || !peer.link.holds_some())) return VELO_OK;
     if (sent) {
-        peer.leaving.push(send);
-        report_left(peer);
+        pending_.await_network(peer, send);
         return VELO_QUEUED;
     }
     ++observer_.counts.messages_delayed;
-    enqueue(peer, send);
+    pending_.enqueue(peer, send);
     return VELO_QUEUED;
 }
 
@@ -179,7 +228,7 @@ void Engine::post(flow::PeerIndex to, velo_send* message) {
     message->collectable = false;
     if (peer.queue.empty() && push(peer, *message, wire::PacketKind::kData))
         return message->done(message, VELO_OK);
-    enqueue(peer, message);
+    pending_.enqueue(peer, message);
 }
 
 }  // namespace velo::endpoint

@@ -34,11 +34,11 @@ struct Scenario {
     std::uint32_t intended_max = flow::kMaxQuota;
     bool one_queue = false;           // a mailbox refuses only what does not fit into it, whoever sends
     flow::PolicyConfig parameters{};  // of the policies that have some; the fields above are set in it
-    // Messages of several packets may go by reference: see endpoint/referring.cc. None of the rules about
+    // Messages of several packets may go by reference: see endpoint/references.cc. None of the rules about
     // credits knows of it.
     struct ByReference {
         std::uint64_t outbox_bytes = 0;      // 0: messages are packets, each by itself
-        unsigned shift = 1;                  // Engine::reference_shift_
+        unsigned shift = 1;                  // endpoint::Routes::shift
         std::uint32_t packet_bytes = 1'120;  // two in the smallest chunk
         bool batches = false;                // as of Engine::send_in_batch
         bool takes_credits = false;          // Engine::take_credits

@@ -20,7 +20,7 @@ namespace velo::test {
 class NodeProcess final : public endpoint::DomainHost,
                           public endpoint::PeersHost,
                           public endpoint::IdleHost,
-                          public endpoint::LargeHost,
+                          public rma::Poster,
                           public endpoint::RemoteHost,
                           public endpoint::PeerEvents {
  public:
@@ -45,9 +45,6 @@ class NodeProcess final : public endpoint::DomainHost,
         };
         const flow::PolicyConfig flow = endpoint::flow_config(config_, endpoint::Nodes::kOwn);
         mailbox_ = endpoint::open_mailbox(config_, flow, &probe_, 0);
-        in_turn_ = std::make_unique<flow::InTurn>(mailbox_.outbox_plan().in_turn_bytes(),
-                                                  endpoint::least_in_turn());
-        outbox_ = std::make_unique<flow::Outbox>(mailbox_.outbox_plan(), in_turn_.get());
         domain_ = std::make_unique<endpoint::Domain>(*this, endpoint::Domain::Kind::kVelo,
                                                      endpoint::open_policy(flow_control, flow), false,
                                                      mailbox_.reader(), 0, &sent_, &fullest_);
@@ -56,10 +53,11 @@ class NodeProcess final : public endpoint::DomainHost,
         peers_ = std::make_unique<endpoint::Peers>(*this, mutex_, *idle_, units_, config_, mailbox_, forced);
         observer_ = std::make_unique<endpoint::Observer>(
             endpoint::Observer::Watched{config_, mutex_, *domain_, none_, peers_->table()});
+        staging_ = std::make_unique<endpoint::Staging>(mailbox_, config_, observer_->counts);
         departures_ = std::make_unique<endpoint::Departures>(*peers_, mutex_, units_);
         large_ = std::make_unique<endpoint::Large>(
             endpoint::Large::Context{*this, mutex_, *idle_, gate_, *peers_, *routes_, config_, mechanisms_,
-                                     mailbox_, *in_turn_, *outbox_, observer_->counts});
+                                     mailbox_, *staging_, observer_->counts});
         units_.add(*this);
         units_.add(*large_);
         units_.add(*peers_);
@@ -67,6 +65,7 @@ class NodeProcess final : public endpoint::DomainHost,
 
     endpoint::Peers& peers() { return *peers_; }
     endpoint::Large& large() { return *large_; }
+    endpoint::Staging& staging() { return *staging_; }
     endpoint::Departures& departures() { return *departures_; }
     endpoint::Observer& observer() { return *observer_; }
     endpoint::Idle& idle() { return *idle_; }
@@ -83,8 +82,8 @@ class NodeProcess final : public endpoint::DomainHost,
     int looks = 0, drained = 0;
     std::string logged;
     std::deque<velo_send*> posted;
-    endpoint::Domain* remote = nullptr;        // of peers beyond those of the node
-    bool takes = true;                         // what has not been in the mailbox
+    endpoint::Domain* remote = nullptr;  // of peers beyond those of the node
+    bool takes = true;                   // what has not been in the mailbox
     endpoint::Remote* attaches_by = nullptr;
 
  private:
@@ -100,8 +99,6 @@ class NodeProcess final : public endpoint::DomainHost,
     void control_entered(const endpoint::Peer&, wire::PacketKind, std::uint32_t) override {}
     bool send_queued(endpoint::Peer&) override { return false; }
     void post(flow::PeerIndex, velo_send* message) override { posted.push_back(message); }
-    bool may_refer(endpoint::Peer&) override { return true; }
-    void look_at_distance(endpoint::Peer&) override {}
     int drain_remote(endpoint::Domain&) override { return drained; }
     bool arrived(endpoint::Peer&, const fabric::Delivery&) override { return takes; }
 
@@ -121,14 +118,13 @@ class NodeProcess final : public endpoint::DomainHost,
     singlecopy::Mechanisms mechanisms_{"copy"};
     const std::optional<endpoint::Domain> none_;
     fabric::shm::Segment mailbox_;
-    std::unique_ptr<flow::InTurn> in_turn_;
-    std::unique_ptr<flow::Outbox> outbox_;
     std::unique_ptr<endpoint::Domain> domain_;
     std::unique_ptr<endpoint::Routes> routes_;
     std::unique_ptr<endpoint::Idle> idle_;
     endpoint::EachUnit units_;
     std::unique_ptr<endpoint::Peers> peers_;
     std::unique_ptr<endpoint::Observer> observer_;
+    std::unique_ptr<endpoint::Staging> staging_;
     std::unique_ptr<endpoint::Departures> departures_;
     std::unique_ptr<endpoint::Large> large_;
 };

@@ -1,47 +1,51 @@
-// What has not left: the queue of a peer, for want of credits or because a burst for another node leaves
-// together, and what the network holds.
+#include "endpoint/pending_sends.h"
+
 #include <utility>
 
-#include "endpoint/engine.h"
+#include "platform/ticks.h"
 
 namespace velo::endpoint {
 
-void Engine::enqueue(Peer& peer, velo_send* send) {
+void PendingSends::enqueue(Peer& peer, velo_send* send) {
     const bool first = peer.queue.empty();
     peer.queue.push(send);
     if (first) observer_.stalled(peer);
     if (first) want_credit(peer);
     // No credit will come to wake this peer.
-    if (!peer.policy().limited()) look_again(peer);
+    if (!peer.policy().limited()) flush_later(peer);
 }
 
-// Something waits for this peer, and it has no credit.
-void Engine::want_credit(Peer& peer) {
+// Something waits for this peer, and it has no credit. A policy on demand is told.
+void PendingSends::want_credit(Peer& peer) {
     peer.ledger().queued(peer);
     if (peer.ledger().contact_pending()) idle_.want();
 }
 
-// On each progress.
-void Engine::look_again(Peer& peer) {
+// At each poll.
+void PendingSends::flush_later(Peer& peer) {
     if (peer.stalled) return;
     peer.stalled = true;
     stalled_.push_back(&peer);
     idle_.want();
 }
 
-// Whether a message may leave at a look at the network only.
-bool Engine::needs_looks(Peer& peer, std::size_t bytes) const {
+bool PendingSends::leaves_at_look(Peer& peer, std::size_t bytes) const {
     return remote_.is_one_of_many(peer, bytes) || (peer.is_remote() && bytes > Remote::kCollectedBytes) ||
            peer.link.holds_some();
 }
 
+void PendingSends::await_network(Peer& peer, velo_send* send) {
+    peer.leaving.push(send);
+    report_left(peer);
+}
+
 // Tells those whose messages have left the network too: they might compute meanwhile, and what it holds, as
 // until the connection is made, leaves at a look only.
-void Engine::report_left(Peer& peer) {
+void PendingSends::report_left(Peer& peer) {
     if (peer.leaving.empty()) return;
     if (peer.link.holds_some()) {
         observer_.stalled(peer);
-        look_again(peer);
+        flush_later(peer);
         return;
     }
     for (SendQueue left = std::exchange(peer.leaving, SendQueue()); !left.empty();) {
@@ -52,45 +56,54 @@ void Engine::report_left(Peer& peer) {
     if (peer.queue.empty()) observer_.resumed(peer);
 }
 
-void Engine::collect(Peer& peer, velo_send* send) {
+void PendingSends::collect(Peer& peer, velo_send* send) {
     peer.collects = true;
     peer.queue.push(send);
     if (peer.queue.bytes() >= Remote::kCollectedBytes && !flush(peer)) return;
-    look_again(peer);
+    flush_later(peer);
 }
 
-// True: something is left. Credits will wake it; where none are counted it has to be tried again.
-bool Engine::flush(Peer& peer) {
+// Credits will wake what is left; where none are counted it has to be tried again.
+bool PendingSends::flush(Peer& peer) {
     const bool left = peer.ledger().flush(peer);
     if (left && peer.policy().limited()) want_credit(peer);
     return left;
 }
 
+void PendingSends::flush_all() {
+    std::erase_if(stalled_, [this](Peer* peer) {
+        report_left(*peer);
+        const flow::Refusal* refusal = peer->domain.refusal;
+        if (refusal != nullptr && platform::now_ns() < refusal->retry_at_ns(peer->source())) return false;
+        peer->stalled = (flush(*peer) && !peer->policy().limited()) || !peer->leaving.empty();
+        return !peer->stalled;
+    });
+}
+
 // The queue has become empty.
-void Engine::emptied(Peer& peer) {
+void PendingSends::emptied(Peer& peer) {
     peer.collects = false;
     if (peer.leaving.empty()) observer_.resumed(peer);
 }
 
-// True: something is left.
-bool Engine::send_queued(Peer& peer) {
+bool PendingSends::send(Peer& peer) {
     if (peer.queue.empty()) return false;
     bool left;
     {
         const Remote::Series series(remote_, peer);
-        left = push_queued(peer);
+        left = send_all(peer);
     }
     report_left(peer);
     return left;
 }
 
-bool Engine::push_queued(Peer& peer) {
+bool PendingSends::send_all(Peer& peer) {
     const bool marks = peer.ledger().marks_backlog() && !peer.collects;
     const wire::PacketKind kind = marks ? wire::PacketKind::kBackloggedData : wire::PacketKind::kData;
     while (!peer.queue.empty()) {
         velo_send* send = peer.queue.front();
         std::size_t before = send->sent;
-        bool complete = push(peer, *send, kind);
+        bool complete = host_.push(peer, *send, kind);
         peer.queue.sent(send->sent - before);
         peer.stall.moved |= send->sent != before;
         if (!complete) {
@@ -105,6 +118,18 @@ bool Engine::push_queued(Peer& peer) {
         if (!may_be_held) completions_.add(send);
     }
     return false;
+}
+
+// As messages in the mailbox of an ended process: they have been sent, and nobody reads them.
+void PendingSends::departed(Peer& peer) {
+    if (peer.queue.empty()) return;
+    while (!peer.queue.empty()) {
+        velo_send* send = peer.queue.front();
+        peer.queue.sent(send->bytes[0] + send->bytes[1] - send->sent);
+        peer.queue.pop();
+        completions_.add(send);
+    }
+    emptied(peer);
 }
 
 }  // namespace velo::endpoint

@@ -1,0 +1,72 @@
+// Messages that have not left, or not all of them: for want of credits, because a burst for another node
+// leaves together, or because the network holds them. Under the engine's mutex.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "endpoint/completions.h"
+#include "endpoint/idle.h"
+#include "endpoint/observer.h"
+#include "endpoint/peer.h"
+#include "endpoint/peer_events.h"
+#include "endpoint/remote.h"
+#include "types/engine.h"
+
+namespace velo::endpoint {
+
+// What PendingSends asks of the engine.
+class PendingSendsHost {
+ public:
+    // Sends as much of the message as credits allow. True: all of it is on its way, or lost with its
+    // receiver. `kind` says whether it waited.
+    virtual bool push(Peer& peer, velo_send& send, wire::PacketKind kind) = 0;
+
+ protected:
+    ~PendingSendsHost() = default;
+};
+
+class PendingSends final : public PeerEvents {
+ public:
+    // All of it outlives it.
+    PendingSends(PendingSendsHost& host, OptionalMutex& mutex, Idle& idle, Remote& remote, Observer& observer)
+        : host_(host), idle_(idle), remote_(remote), observer_(observer), completions_(mutex, idle) {}
+
+    // It waits for credits behind what waits already; or (collect) for the rest of a burst.
+    void enqueue(Peer& peer, velo_send* send);
+    void collect(Peer& peer, velo_send* send);
+    // It has left for the network, which holds some of it.
+    void await_network(Peer& peer, velo_send* send);
+    // Whether such a message may leave only when the process looks at the network.
+    bool leaves_at_look(Peer& peer, std::size_t bytes) const;
+
+    // Sends what waits for the peer, as far as credits allow. True: something is left.
+    bool send(Peer& peer);
+    // The same through the ledger of the peer.
+    bool flush(Peer& peer);
+    // The same of all peers that no credit will wake.
+    void flush_all();
+
+    // Something waits for room, or a callback is due.
+    bool any() const { return !stalled_.empty() || completions_.any(); }
+    // Calls the callbacks of sends that have left. Without the mutex.
+    void call_back() { completions_.call_back(); }
+
+    void departed(Peer& peer) override;
+
+ private:
+    void want_credit(Peer& peer);
+    void flush_later(Peer& peer);
+    void report_left(Peer& peer);
+    void emptied(Peer& peer);
+    bool send_all(Peer& peer);
+
+    PendingSendsHost& host_;
+    Idle& idle_;
+    Remote& remote_;
+    Observer& observer_;
+    std::vector<Peer*> stalled_;  // flushed at each poll
+    Completions completions_;
+};
+
+}  // namespace velo::endpoint

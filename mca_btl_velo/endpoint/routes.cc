@@ -1,0 +1,24 @@
+#include "endpoint/routes.h"
+
+#include <atomic>
+
+#include "endpoint/telling.h"
+#include "platform/process_identity.h"
+
+namespace velo::endpoint {
+
+// The line is one that the peer stores into whenever it has read messages, and that nobody else loads.
+void Routes::look_at_distance(Peer& peer) noexcept {
+    if (peer.segment.bytes() == 0) return;
+    const fabric::shm::SegmentHeader& its = peer.segment.header();
+    const auto& line = (peer.domain.kind == Domain::Kind::kVelo ? its.pointers : its.limic_pointers).read;
+    std::uint64_t position = 0;
+    const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
+    const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
+    if (!peer.distance.looked(position, ticks * ns / all)) return;
+    set_of(peer);
+    tell(config_, 20, "%s is %s", platform::process_array(peer.name).data(),
+         peer.distance.far() ? "far: it shares no cache with this one" : "near");
+}
+
+}  // namespace velo::endpoint
