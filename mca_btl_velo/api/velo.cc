@@ -142,8 +142,8 @@ velo_status velo_engine_open(const velo_config* config, velo_engine** engine, ch
 }
 
 void velo_engine_hand_messages_to(velo_engine* engine, velo_message_fn message) {
-    static_assert(noexcept(engine->engine.hand_messages_to(message)));
-    engine->engine.hand_messages_to(message);
+    static_assert(noexcept(engine->engine.retrieval().hand_messages_to(message)));
+    engine->engine.retrieval().hand_messages_to(message);
 }
 
 void velo_engine_close(velo_engine* engine) {
@@ -339,22 +339,22 @@ velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t add
 }
 
 uint32_t velo_message_source(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.arriving()));
-    return engine->engine.arriving();
+    static_assert(noexcept(engine->engine.retrieval().arriving()));
+    return engine->engine.retrieval().arriving();
 }
 
 bool velo_message_is_remote(const velo_engine* engine) {
-    static_assert(noexcept(engine->engine.remote().has(engine->engine.arriving())));
-    return engine->engine.remote().has(engine->engine.arriving());
+    static_assert(noexcept(engine->engine.remote().has(engine->engine.retrieval().arriving())));
+    return engine->engine.remote().has(engine->engine.retrieval().arriving());
 }
 
 int velo_progress(velo_engine* engine) {
     return engine->engine.progress();
 }
 
-void velo_linger(velo_engine* engine, uint32_t looks) {
-    static_assert(noexcept(engine->engine.linger(looks)));
-    engine->engine.linger(looks);
+void velo_extend_progress(velo_engine* engine, uint32_t polls) {
+    static_assert(noexcept(engine->engine.extend_progress(polls)));
+    engine->engine.extend_progress(polls);
 }
 
 const velo_counter* velo_counter_at(unsigned index) {

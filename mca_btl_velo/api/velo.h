@@ -153,9 +153,9 @@ velo_status velo_atomic_here(velo_atomic operation, unsigned width, uint64_t add
  * called from inside a callback. Call it often: a process that waits for credits must keep draining its
  * mailbox. */
 int velo_progress(velo_engine* engine);
-/* Within the callback of a message that had been queued: this call of velo_progress goes on for so many looks
- * at the mailbox, as long as messages wait. */
-void velo_linger(velo_engine* engine, uint32_t looks);
+/* Within the callback of a message that had been queued: this call of velo_progress goes on for so many polls
+ * of the mailbox, as long as messages wait. */
+void velo_extend_progress(velo_engine* engine, uint32_t polls);
 
 /* Within the message callback only: the place of the peer that sent the message. It may not be connected yet.
  */

@@ -80,7 +80,7 @@ int Batches::run(bool /*busy*/) {
     if (!followed_.empty()) messages += read_in_turn();
     std::lock_guard lock(mutex_);
     for (std::size_t i = open_.size(); i-- > 0;)
-        if (host_.is_rested(*open_[i])) close(*open_[i]);
+        if (pace_.is_latency_bound(*open_[i])) close(*open_[i]);
     return messages;
 }
 

@@ -10,20 +10,16 @@
 
 #include "endpoint/gate.h"
 #include "endpoint/idle.h"
+#include "endpoint/pace.h"
 #include "endpoint/peer.h"
 #include "endpoint/peer_events.h"
 #include "wire/packet.h"
 
 namespace velo::endpoint {
 
-// What Batches asks of the engine.
+// What Batches asks of whoever reads the mailbox. Under the gate, without the mutex.
 class BatchesHost {
  public:
-    // The process waits: nothing was sent to that peer for a few polls. Under the mutex.
-    virtual bool is_rested(const Peer& peer) const = 0;
-
-    // Under the gate, without the mutex.
-
     // Hands up a message of the peer's. False: no correct peer sends it. Throws Failure.
     virtual bool take_enclosed(Peer& from, const wire::Enclosed& message, std::byte* data) = 0;
     // The peer's chunk has been read.
@@ -37,7 +33,8 @@ class BatchesHost {
 
 class Batches final : public Work, public PeerEvents {
  public:
-    Batches(BatchesHost& host, OptionalMutex& mutex, Idle& idle) : host_(host), mutex_(mutex), idle_(idle) {}
+    Batches(BatchesHost& host, OptionalMutex& mutex, Idle& idle, const Pace& pace)
+        : host_(host), mutex_(mutex), idle_(idle), pace_(pace) {}
 
     // The sender's side, under the mutex.
 
@@ -72,6 +69,7 @@ class Batches final : public Work, public PeerEvents {
     BatchesHost& host_;
     OptionalMutex& mutex_;
     Idle& idle_;
+    const Pace& pace_;
     std::vector<Peer*> open_;      // of peer.to_it; under the mutex
     std::vector<Peer*> followed_;  // of peer.from_it; under the gate
     std::vector<Peer*> in_turn_;   // of one poll

@@ -29,14 +29,16 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
       mechanisms_(config.single_copy_mechanism),
       mailbox_(open_mailbox(config, policy->config(), probe_.get(), mechanisms_.xpmem_segment())),
       idle_(*this, mutex_, mailbox_.header(), longest_sleep(config), config.idle_sleep != 0),
-      remote_({*this, mutex_, idle_, units_, peers_, large_, departures_, observer_, config_, mailbox_}),
+      retrieval_(
+          {*this, mutex_, gate_, idle_, pace_, peers_, large_, batches_, remote_, mailbox_, interceptor_},
+          config_),
+      remote_({retrieval_, mutex_, idle_, units_, peers_, large_, departures_, observer_, config_, mailbox_}),
       peers_(*this, mutex_, idle_, units_, config_, mailbox_, mechanisms_.forced()),
       velo_(*this, Domain::Kind::kVelo, std::move(policy), config.delay_credits, mailbox_.reader(), 0,
             &observer_.counts.data_packets, &observer_.counts.mailbox_high_water),
       routes_(config_, mailbox_.outbox_plan().chunks() > 0),
       large_({*this, mutex_, idle_, gate_, peers_, routes_, config_, mechanisms_, mailbox_, staging_,
-              observer_.counts}),
-      buffers_(config.max_message_bytes) {
+              observer_.counts}) {
     platform::know_own_job(config.process_name);
     const flow::PolicyConfig& flow = velo_.policy->config();
     if (velo_.ledger.on_demand()) {
@@ -71,6 +73,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     units_.add(batches_);
     if (contact_) units_.add(*contact_);
     units_.add(peers_);
+    units_.add(retrieval_);
     units_.add(pending_);
     units_.add(*this);
     idle_.when_wanted(batches_);
@@ -124,29 +127,21 @@ void Engine::attached(Peer& peer) {
 
 void Engine::departed(Peer& peer) {
     peer.plain.store(false, std::memory_order_relaxed);
-    Incoming& incoming = peer.incoming;
-    if (peer.arriving == Incoming::State::kMessage) buffers_.give_back(std::move(incoming.buffer));
-    peer.arriving = Incoming::State::kIdle;
     assert_invariants();
 }
 
 void Engine::gone(Peer& peer) {
-    if (listener_ != nullptr) listener_->departed(peer);
     if (peer.stranger && config_.gone != nullptr)
         config_.gone(config_.context, peer.index, mailbox_.sender_name(peer.index));
 }
 
 void Engine::publish_statistics() {
-    observer_.publish(mailbox_, sizeof(Engine) + buffers_.bytes());
+    observer_.publish(mailbox_, sizeof(Engine) + retrieval_.buffer_bytes());
 }
 
 void Engine::fail(velo_status status, const char* text) {
-    failed_ = true;
+    retrieval_.stop();
     config_.fatal(config_.context, status, text);
-}
-
-void Engine::refuse(const char* what, const wire::Header& header) {
-    throw Failure(VELO_ERR_PROTOCOL, what + (": " + wire::to_string(header)));
 }
 
 void Engine::abort_on_violation() {

@@ -81,6 +81,7 @@ class Idle {
     bool sleeps() const { return most_us_ > 0; }
     // Nothing has arrived. Under the gate.
     bool is_quiet() const { return host_.is_quiet(); }
+    void look_around() { host_.look_around(); }
     // The poll has found nothing to do. A process with several threads and two engines offers its processor
     // instead: each mailbox has a reader of its own.
     void sleep();

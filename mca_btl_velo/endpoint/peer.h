@@ -75,7 +75,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<bool> plain{false};
     velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
     velo::endpoint::SendQueue queue;
-    std::uint64_t polls_at_send = 0;         // Engine::empty_polls_ when something was sent to it last
+    std::uint64_t polls_at_send = 0;         // of Pace, when something was sent to it last
     velo::flow::PeerIndex index;             // in this process's directory
     std::atomic<bool> awaits_answer{false};  // nothing has come from it since
     bool dozes = false;                      // it may sleep

@@ -108,7 +108,7 @@ int Remote::run(bool busy) {
         completed = network_->has_completed();
     }
     int handled = std::exchange(taken_, 0);
-    if (!is_quiet()) handled += context_.host.drain_remote(*domain_);
+    if (!is_quiet()) handled += context_.host.drain(*domain_);
     if (completed) handled += finish_bulk();
     quiet_ = moved || handled > 0 ? 0 : quiet_ + 1;
     return handled;

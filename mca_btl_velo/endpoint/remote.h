@@ -25,7 +25,7 @@ namespace velo::endpoint {
 class RemoteHost {
  public:
     // Takes packets out of the mailbox. Returns how many.
-    virtual int drain_remote(Domain& domain) = 0;
+    virtual int drain(Domain& domain) = 0;
     // Packets have come that have not been in the mailbox. False: they do not belong to a message.
     virtual bool arrived(Peer& from, const fabric::Delivery& delivery) = 0;
 

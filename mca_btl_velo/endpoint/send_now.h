@@ -14,16 +14,10 @@ inline constexpr std::size_t kTrainFrom = wire::kPayloadBytes + 1;
 inline constexpr wire::Framing kRateFraming{kTrainFrom, 140, 16};
 inline constexpr wire::Framing kLatencyFraming{kTrainFrom, 24, 40};
 
-// Something has left for the peer: what `rested` counts from, and whose answer is awaited.
-inline void Engine::note_sent(Peer& peer) {
-    peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);
-    peer.awaits_answer.store(true, std::memory_order_relaxed);
-}
-
 inline void Engine::sent(Peer& peer, std::uint32_t packets) {
     const bool owes = peer.ledger().take(peer, packets);
     *peer.domain.sent_packets += packets;
-    note_sent(peer);
+    pace_.sent(peer);
     // One branch for all that is rare.
     if (owes | sends_are_followed_ | peer.dozes) [[unlikely]]
         follow_sent(peer, packets);
@@ -38,7 +32,7 @@ inline velo_status Engine::count_sent() {
 // After the store of packets to a plain peer.
 inline void Engine::left_plainly(Peer& peer, std::uint32_t packets) {
     *peer.domain.sent_packets += packets;
-    note_sent(peer);
+    pace_.sent(peer);
     (void)count_sent();
 }
 
@@ -48,7 +42,7 @@ inline bool Engine::send_if_plain(Peer& peer, std::uint8_t tag, const fabric::Me
     if (!peer.is_plain() || message.total() > wire::kPayloadBytes || !peer.queue.empty() ||
         !peer.ledger().take_if_plain(peer, 1, flow::kBatchShift))
         return false;
-    peer.link.direct().carry_plain_packet(message, tag, rested(peer));
+    peer.link.direct().carry_plain_packet(message, tag, pace_.is_latency_bound(peer));
     left_plainly(peer, 1);
     return true;
 }
@@ -56,7 +50,8 @@ inline bool Engine::send_if_plain(Peer& peer, std::uint8_t tag, const fabric::Me
 // Into the batch that is open for the peer, likewise.
 inline bool Engine::append_if_plain(Peer& peer, std::uint8_t tag,
                                     const fabric::MessageView& message) noexcept {
-    if (!peer.may_be_plain || !peer.to_it.is_open() || !peer.to_it.holds(message.total()) || rested(peer))
+    if (!peer.may_be_plain || !peer.to_it.is_open() || !peer.to_it.holds(message.total()) ||
+        pace_.is_latency_bound(peer))
         return false;
     append(peer, tag, 0, message);
     (void)count_sent();
@@ -72,7 +67,7 @@ inline void Engine::append(Peer& peer, std::uint8_t tag, std::uint8_t flags,
     else
         fill(peer.to_it.data(), message, 0, total, peer.copy_by);
     peer.to_it.append(total, tag, flags);
-    note_sent(peer);
+    pace_.sent(peer);
     ++observer_.counts.batched_messages;
 }
 
@@ -90,7 +85,7 @@ inline bool Engine::send_longer_if_plain(Peer& peer, std::uint8_t tag,
 inline bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag,
                                       const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
-    const bool waited_for = rested(peer);
+    const bool waited_for = pace_.is_latency_bound(peer);
     const std::size_t packets = (wire::kHeaderBytes + total + wire::kPacketBytes - 1) / wire::kPacketBytes;
     const auto count = static_cast<std::uint32_t>(packets);
     if (packets > (waited_for ? kLatencyFraming : kRateFraming).whole_packets ||

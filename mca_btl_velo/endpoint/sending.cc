@@ -14,18 +14,18 @@ constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
 
 }  // namespace
 
-struct Engine::Manner {
+struct Engine::SendFraming {
     const wire::Framing& framing;
-    bool demote;
+    bool latency_bound;
 };
 
-Engine::Manner Engine::manner_of(const Peer& peer, std::size_t bytes) const {
-    bool latency = bytes <= kLatencyBytes, waited_for = rested(peer);
+Engine::SendFraming Engine::framing_of(const Peer& peer, std::size_t bytes) const {
+    bool latency = bytes <= kLatencyBytes, waited_for = pace_.is_latency_bound(peer);
     if (!config_.packet_trains) return {wire::kClassicFraming, latency && waited_for};
     if (peer.domain.framing != nullptr) [[unlikely]]
         return {*peer.domain.framing, false};
     if (!waited_for) return {kRateFraming, false};
-    return latency ? Manner{kLatencyFraming, true} : Manner{kStreamFraming, false};
+    return latency ? SendFraming{kLatencyFraming, true} : SendFraming{kStreamFraming, false};
 }
 
 // Whoever speaks to another peer, of another domain, too, may not look at its mailbox for long. The trace
@@ -49,7 +49,8 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     if (peer.ledger().credits(peer) == 0) return VELO_WOULD_BLOCK;
     if (total > wire::kPayloadBytes) return send_run_now(peer, tag, message);
     const std::uint32_t credits_back = peer.ledger().attach(peer, total <= wire::kPiggybackOffset);
-    if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(), rested(peer)))
+    if (!peer.link.carry_packet(message, tag, credits_back, peer.policy().limited(),
+                                pace_.is_latency_bound(peer)))
         return VELO_WOULD_BLOCK;
     sent(peer, 1);
     return count_sent();
@@ -71,7 +72,7 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
                            const fabric::MessageView& message, wire::PacketKind kind) {
     const std::size_t total = message.total();
     if (peer.to_it.is_open()) {
-        if (!rested(peer) && peer.to_it.holds(total)) {
+        if (!pace_.is_latency_bound(peer) && peer.to_it.holds(total)) {
             append(peer, tag, flags, message);
             peer.wake();
             return true;
@@ -79,8 +80,8 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
         batches_.close(peer);
     }
     if (total > flow::kMostBatchedBytes || !routes_.has_batches() || !peer.is_local()) return false;
-    if (packets_allowed(peer) == 0 && &peer.domain == &velo_) take_credits();
-    const bool bursts = !rested(peer) && peer.awaits_answer.load(std::memory_order_relaxed);
+    if (packets_allowed(peer) == 0 && &peer.domain == &velo_) retrieval_.take_credits(velo_);
+    const bool bursts = !pace_.is_latency_bound(peer) && peer.awaits_answer.load(std::memory_order_relaxed);
     if (!flow::opens_batch({.packets = wire::packets_in_run(total),
                             .allowed = packets_allowed(peer),
                             .counted = peer.policy().limited(),
@@ -109,8 +110,8 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     }
     do {
         std::size_t rest = total - send.sent;
-        const Manner manner = manner_of(peer, total);
-        const std::uint64_t needed = manner.framing.packets_for(rest);
+        const SendFraming how = framing_of(peer, total);
+        const std::uint64_t needed = how.framing.packets_for(rest);
         if (needed > 1) routes_.measure_distance(peer);
         if (needed > 1 && routes_.prefers(peer, rest, needed, packets_allowed(peer))) {
             const auto bytes =
@@ -130,9 +131,9 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
                             .piggyback = 0,
                             .granted = peer.policy().limited(),
                             .whole = false,
-                            .rested = manner.demote,
+                            .rested = how.latency_bound,
                             .stays = send.collectable,
-                            .framing = manner.framing};
+                            .framing = how.framing};
         burst.packets =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, peer.ledger().credits(peer)));
         if (burst.packets == 0) return peer.departed;
@@ -157,8 +158,8 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
 // More than one packet, and nothing is queued. Under the mutex.
 velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     const std::size_t total = message.total();
-    const Manner manner = manner_of(peer, total);
-    const std::uint64_t needed = manner.framing.packets_for(total);
+    const SendFraming how = framing_of(peer, total);
+    const std::uint64_t needed = how.framing.packets_for(total);
     routes_.measure_distance(peer);
     if (routes_.prefers(peer, total, needed, packets_allowed(peer)) &&
         references_.send(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
@@ -176,10 +177,10 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .piggyback = 0,
                         .granted = peer.policy().limited(),
                         .whole = true,
-                        .rested = manner.demote,
+                        .rested = how.latency_bound,
                         .stays = false,
-                        .framing = manner.framing};
-    if (manner.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
+                        .framing = how.framing};
+    if (how.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
     peer.chunks_in_flight.missed = false;
     sent(peer, packets);

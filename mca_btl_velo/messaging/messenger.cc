@@ -60,12 +60,12 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
         network_eager_limit_ = engine.remote().eager_limit() - sizeof(SynchronousHeader);
     own_.there = share_cells_;
     engine_.keep(notes_);
-    engine_.listen(this);
+    engine_.retrieval().listen(this);
 }
 
 // A peer may have announced receives that it has not posted, so that sends are still under way.
 Messenger::~Messenger() {
-    engine_.listen(&nobody);
+    engine_.retrieval().listen(&nobody);
     engine_.large().shared_gets().give_no_help();
 }
 
@@ -148,7 +148,7 @@ inline void Messenger::eager_arrived(Peer& from, const Header& header, const std
         matching::Posted* posted = match(header.key);
         if (posted == nullptr) return park_eager(from, header, id == nullptr ? 0 : *id, payload, bytes);
         // What comes behind is most likely received next, and would be copied twice.
-        if (posted_.empty()) engine_.end_batch();
+        if (posted_.empty()) engine_.retrieval().end_batch();
         ++state_.matched_at_once;
         receive = receive_of(posted);
         share.owed += cells_for(bytes);

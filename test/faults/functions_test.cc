@@ -1,6 +1,6 @@
 // Every function of the C interface by itself, in the states in which it asks for memory: its first
-// allocation fails, then its second, until it succeeds; that one alone, and all from it on. Each time somebody
-// is told, no lock stays held, and when all is closed nothing is left.
+// allocation fails, then its second, until it succeeds; that one alone, and all from it on. Each time
+// somebody is told, no lock stays held, and when all is closed nothing is left.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
@@ -798,9 +798,9 @@ const Case kWithoutMemory[] = {
          velo_engine_abandon(w.us.engine);
          return harmless();
      }},
-    {"velo_linger", "", open_engines,
+    {"velo_extend_progress", "", open_engines,
      [](World& w) {
-         velo_linger(w.us.engine, 3);
+         velo_extend_progress(w.us.engine, 3);
          return of(velo_progress(w.us.engine) == 0);
      }},
     {"velo_engine_trace_board", "", open_engines,
@@ -928,19 +928,49 @@ const Case kWithoutMemory[] = {
 };
 
 // These look something up, or give back what there is.
-const char* const kNeverWithMemory[] = {
-    "velo_address_is_here", "velo_counter_at", "velo_counter_peers", "velo_counter_value",
-    "velo_default_coll_config", "velo_default_config", "velo_default_messenger_config",
-    "velo_default_performer_config", "velo_engine_address", "velo_engine_description",
-    "velo_engine_hand_messages_to", "velo_engine_is_short", "velo_engine_network_eager_limit",
-    "velo_goal_algorithm_at", "velo_goal_graph_free", "velo_goal_group_close", "velo_goal_group_lane",
-    "velo_goal_group_name", "velo_goal_is_legal", "velo_goal_reason", "velo_goal_run_is_over",
-    "velo_goal_schedule_free", "velo_goal_scratch", "velo_message_is_remote", "velo_message_source",
-    "velo_messenger_address", "velo_messenger_observe", "velo_messenger_watch", "velo_multicast_new_key",
-    "velo_parameter_at", "velo_parameter_instead_of", "velo_parameter_like", "velo_parameter_permits",
-    "velo_peer_has_died", "velo_peer_nobody", "velo_peer_queued_bytes", "velo_performer_address",
-    "velo_performer_counter", "velo_performer_counter_at", "velo_performer_observe",
-    "velo_performer_sleep_with", "velo_performer_stay_awake", "velo_policy_name"};
+const char* const kNeverWithMemory[] = {"velo_address_is_here",
+                                        "velo_counter_at",
+                                        "velo_counter_peers",
+                                        "velo_counter_value",
+                                        "velo_default_coll_config",
+                                        "velo_default_config",
+                                        "velo_default_messenger_config",
+                                        "velo_default_performer_config",
+                                        "velo_engine_address",
+                                        "velo_engine_description",
+                                        "velo_engine_hand_messages_to",
+                                        "velo_engine_is_short",
+                                        "velo_engine_network_eager_limit",
+                                        "velo_goal_algorithm_at",
+                                        "velo_goal_graph_free",
+                                        "velo_goal_group_close",
+                                        "velo_goal_group_lane",
+                                        "velo_goal_group_name",
+                                        "velo_goal_is_legal",
+                                        "velo_goal_reason",
+                                        "velo_goal_run_is_over",
+                                        "velo_goal_schedule_free",
+                                        "velo_goal_scratch",
+                                        "velo_message_is_remote",
+                                        "velo_message_source",
+                                        "velo_messenger_address",
+                                        "velo_messenger_observe",
+                                        "velo_messenger_watch",
+                                        "velo_multicast_new_key",
+                                        "velo_parameter_at",
+                                        "velo_parameter_instead_of",
+                                        "velo_parameter_like",
+                                        "velo_parameter_permits",
+                                        "velo_peer_has_died",
+                                        "velo_peer_nobody",
+                                        "velo_peer_queued_bytes",
+                                        "velo_performer_address",
+                                        "velo_performer_counter",
+                                        "velo_performer_counter_at",
+                                        "velo_performer_observe",
+                                        "velo_performer_sleep_with",
+                                        "velo_performer_stay_awake",
+                                        "velo_policy_name"};
 
 std::set<std::string> declared() {
     std::set<std::string> names;

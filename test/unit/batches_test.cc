@@ -84,7 +84,6 @@ TEST(BatchTest, what_goes_beyond_the_chunk_or_is_of_no_kind_is_not_sound) {
 // The unit, without an engine.
 class BatchesTest : public ::testing::Test, protected endpoint::BatchesHost, protected endpoint::IdleHost {
  protected:
-    bool is_rested(const Peer& peer) const override { return rested_ == &peer; }
     bool take_enclosed(Peer& from, const Enclosed& message, std::byte* data) override {
         EXPECT_EQ(from.arriving, Incoming::State::kIdle);
         --left_;
@@ -111,8 +110,8 @@ class BatchesTest : public ::testing::Test, protected endpoint::BatchesHost, pro
     std::unique_ptr<fabric::shm::SegmentHeader> own_ = std::make_unique<fabric::shm::SegmentHeader>();
     endpoint::OptionalMutex mutex_{false};
     endpoint::Idle idle_{*this, mutex_, *own_, 0, true};
-    Batches batches_{*this, mutex_, idle_};
-    const Peer* rested_ = nullptr;
+    endpoint::Pace pace_;
+    Batches batches_{*this, mutex_, idle_, pace_};
     std::string heard_;
     int left_ = 100;
 };
@@ -204,7 +203,7 @@ TEST_F(BatchesTest, while_one_is_open_its_peer_is_not_plain_and_it_is_closed_whe
     EXPECT_FALSE(batches_.lets_sleep());
     batches_.run(false);
     EXPECT_TRUE(domain_[0].to_it.is_open());
-    rested_ = &domain_[0];
+    for (std::uint64_t i = 0; i < endpoint::Pace::kLeastPolls; ++i) pace_.count_empty_poll();
     batches_.run(false);
     EXPECT_FALSE(domain_[0].to_it.is_open());
     EXPECT_TRUE(domain_[0].is_plain());
@@ -301,7 +300,8 @@ int lent_chunks(Party& party, std::size_t rank) {
     int lent = 0;
     for (std::size_t i = 0; i < flow::OutboxPlan::kSizes; ++i) {
         const flow::OutboxPlan::Size& size = segment.outbox_plan().size(i);
-        for (std::uint32_t chunk = 0; chunk < size.count; ++chunk) lent += !segment.is_read(size.begin + chunk * size.stride);
+        for (std::uint32_t chunk = 0; chunk < size.count; ++chunk)
+            lent += !segment.is_read(size.begin + chunk * size.stride);
     }
     return lent;
 }

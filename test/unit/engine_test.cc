@@ -421,7 +421,7 @@ TEST(LingeringTest, one_progress_sends_all_that_waits_while_its_receiver_keeps_u
             message.send.done = [](velo_send* send, velo_status) {
                 const auto& done = *reinterpret_cast<Lingering*>(send);
                 --*done.left;
-                velo_linger((*done.party)[0].engine, done.looks);
+                velo_extend_progress((*done.party)[0].engine, done.looks);
                 velo_progress((*done.party)[1].engine);
             };
             if (velo_send_start(party[0].engine, party[0].peers[1], &message.send) == VELO_OK) --left;

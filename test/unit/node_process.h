@@ -99,7 +99,7 @@ class NodeProcess final : public endpoint::DomainHost,
     void control_entered(const endpoint::Peer&, wire::PacketKind, std::uint32_t) override {}
     bool send_queued(endpoint::Peer&) override { return false; }
     void post(flow::PeerIndex, velo_send* message) override { posted.push_back(message); }
-    int drain_remote(endpoint::Domain&) override { return drained; }
+    int drain(endpoint::Domain&) override { return drained; }
     bool arrived(endpoint::Peer&, const fabric::Delivery&) override { return takes; }
 
     void introduced(const endpoint::Peer&, const fabric::shm::Address&) override { heard_ += "introduced "; }

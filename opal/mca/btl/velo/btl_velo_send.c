@@ -33,7 +33,7 @@ static void queued_send_done(velo_send *send, velo_status status)
     const uint32_t looks = descriptor->endpoint->refused / TRIES_PER_LOOK;
     if (OPAL_UNLIKELY(0 < looks)) {
         descriptor->endpoint->refused = 0;
-        velo_linger(mca_btl_velo_module.engine, looks < MOST_LOOKS ? looks : MOST_LOOKS);
+        velo_extend_progress(mca_btl_velo_module.engine, looks < MOST_LOOKS ? looks : MOST_LOOKS);
     }
     complete(descriptor, VELO_OK == status ? OPAL_SUCCESS : OPAL_ERROR);
 }
