@@ -10,6 +10,7 @@ _ASK_SECONDS = 60
 _MARK = "mca:btl:velo:"
 _POLICY = re.compile(r"^mca:btl:velo:param:btl_velo_flow_control:enumerator:value:\d+:(\S+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"^mca:btl:velo:param:btl_velo_(\w+):value:(.*)$", re.MULTILINE)
+_DEFAULT = re.compile(r"^mca:btl:velo:param:btl_velo_(\w+):source:default$", re.MULTILINE)
 _VERSION = re.compile(r'^mca:btl:velo:version:"component:([^"]+)"', re.MULTILINE)
 
 
@@ -21,7 +22,8 @@ class Unavailable(Exception):
 class Plugin:
     version: str
     policies: tuple
-    parameters: dict  # default values, by names without btl_velo_
+    parameters: dict  # values, by names without btl_velo_
+    chosen: frozenset  # those of them that files or the environment set
 
     def offers(self, parameter):
         return parameter in self.parameters
@@ -51,4 +53,5 @@ def ask(ompi_info):
 
 def read(text):
     version = _VERSION.search(text)
-    return Plugin(version[1] if version else "unknown", tuple(_POLICY.findall(text)), dict(_PARAMETER.findall(text)))
+    parameters = dict(_PARAMETER.findall(text))
+    return Plugin(version[1] if version else "unknown", tuple(_POLICY.findall(text)), parameters, frozenset(parameters) - set(_DEFAULT.findall(text)))

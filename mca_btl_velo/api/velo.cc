@@ -293,7 +293,7 @@ void velo_deposit_end(velo_peer* peer, uint64_t deposit) {
     engine_of(*peer).large().end_deposit(*peer, deposit);
 }
 
-size_t velo_routes_text(const char* choice, char* text, size_t room) {
+size_t velo_routes_text(const char* choice, size_t eager_limit, char* text, size_t room) {
     std::size_t bytes = 0;
     const auto tell = [&](std::string_view told) {
         bytes = told.size();
@@ -305,8 +305,7 @@ size_t velo_routes_text(const char* choice, char* text, size_t room) {
             const std::string processor = velo::routes::processor_name();
             const auto table =
                 velo::routes::Table::choose(choice, velo::routes::calibration_file(), processor, &source);
-            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::kUsualEagerBytes) + "\n" +
-                 table.text());
+            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::eager_bytes(eager_limit)) + "\n" + table.text());
             return VELO_OK;
         },
         [&](velo_status, const char* objection) { tell(objection); });

@@ -45,8 +45,14 @@ void log_routes(const Described& engine) {
             "there are more processes than processors; the table is not asked for them");
     if (engine.mailbox.outbox_plan().chunks() == 0)
         config.log(config.context, 5, "route: without an outbox nothing goes by reference or is staged");
-    const std::string ranges = engine.routes.table().ranges(
-        config.eager_limit == 0 ? routes::kUsualEagerBytes : static_cast<std::size_t>(config.eager_limit));
+    if (config.by_reference != std::string_view("auto"))
+        config.log(config.context, 5,
+                   config.by_reference == std::string_view("always")
+                       ? "route: btl_velo_by_reference always sends what takes several packets by reference, "
+                         "whatever the table says"
+                       : "route: btl_velo_by_reference never sends everything in packets that goes at once, "
+                         "whatever the table says");
+    const std::string ranges = engine.routes.table().ranges(routes::eager_bytes(config.eager_limit));
     for (std::size_t at = 0; at < ranges.size();) {
         const std::size_t end = ranges.find('\n', at);
         config.log(config.context, 5, ("route " + ranges.substr(at, end - at)).c_str());

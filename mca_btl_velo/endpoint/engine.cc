@@ -67,7 +67,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
                               large_.single_copy_only(),
                               peers_.is_first_on_node()};
     observer_.describe(description_of(described));
-    if (described.first_on_node) log_routes(described);
+    if (described.first_on_node && !config.second) log_routes(described);
     units_.add(large_);
     units_.add(references_);
     units_.add(batches_);

@@ -28,6 +28,8 @@ struct NetworkConfig {
     bool outlives_peers;  // a lost connection is the end of that peer alone
     std::uint32_t
         patience_ms;  // how long a peer's kernel may answer nothing before the connection counts as lost
+    // How long a broken connection may be that of a peer whose leave is still to be read.
+    std::uint32_t grace_ms = 4000;
 };
 
 // A burst of DATA packets that finds the mailbox empty, all that its sender sent before having been

@@ -20,6 +20,8 @@ namespace velo::routes {
 namespace {
 
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
+// What is staged copies each byte twice: never right for more than this, which is most of what caches hold.
+constexpr std::size_t kMostStaged = 64 * MiB;
 
 // Measured: docs/measured/routes.md. Both copying pays from 64 KiB on wherever single copy works, but not
 // where both send, as each then copies for itself. A buffer that was not sent from before is in no cache of
@@ -180,7 +182,13 @@ Table Table::parse(std::string_view text, const Table& base) {
         return word;
     };
     const auto next = [&](std::string_view what) { return bytes_of(next_of(what), what); };
-    const auto most = [](std::size_t bytes) { return bytes == kNever ? 0 : bytes; };
+    const auto next_staged = [&](std::string_view what) {
+        const std::size_t bytes = next(what);
+        if (bytes != kNever && bytes > kMostStaged)
+            throw std::invalid_argument(quoted(what) + " is followed by \"" + std::to_string(bytes) +
+                                        "\": at most " + std::to_string(kMostStaged) + " bytes are staged");
+        return bytes == kNever ? 0 : bytes;
+    };
     const auto each_row = [&](auto&& change) {
         if (near) change(table.near_);
         if (far) change(table.far_);
@@ -206,11 +214,11 @@ Table Table::parse(std::string_view text, const Table& base) {
             const std::size_t bytes = next(word);
             each_row([bytes](Row& row) { row.reference_from = bytes; });
         } else if (word == "staged") {
-            const std::size_t bytes = most(next(word));
+            const std::size_t bytes = next_staged(word);
             set(&LargeLimits::staged_to, bytes);
             set(&LargeLimits::cold_to, bytes);
         } else if (word == "cold") {
-            set(&LargeLimits::cold_to, most(next(word)));
+            set(&LargeLimits::cold_to, next_staged(word));
         } else if (word == "both") {
             set(&LargeLimits::both_from, next(word));
         } else {

@@ -18,6 +18,10 @@ inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
 // Of a message that goes at once, unless a parameter says otherwise: what is longer goes by rendezvous.
 inline constexpr std::size_t kUsualEagerBytes = 8192;
+// 0: automatic.
+inline constexpr std::size_t eager_bytes(std::size_t eager_limit) {
+    return eager_limit == 0 ? kUsualEagerBytes : eager_limit;
+}
 
 // Of a message that goes by rendezvous. Staged (the sender copies into a ring of shared memory, the receiver
 // out of it, at the same time) is what is not longer than staged_to, or than cold_to if its buffer has not

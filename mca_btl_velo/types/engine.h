@@ -67,6 +67,7 @@ typedef struct velo_config {
     bool threads;               /* several threads call the engine */
     bool outlives_peers;        /* a lost connection is the end of that peer alone */
     bool describe_locality;     /* where the process runs belongs to the description: costs milliseconds */
+    bool second;                /* another engine of this process has told the routes, which are the same */
 
     uint64_t process_name;      /* this process, unique among all that may ever connect; not UINT64_MAX */
     const uint64_t* node_peers; /* the other processes of the job on this node, ascending */

@@ -117,9 +117,11 @@ def test_it_prints_the_routes_of_this_machine_and_a_table_that_it_takes_again(tm
 @needs_plugin
 def test_it_prints_the_routes_that_a_file_of_parameters_sets(tmp_path):
     file = tmp_path / "mca-params.conf"
-    file.write_text("btl_velo_routes = reference never staged 0 both never\n")
+    file.write_text("btl_velo_routes = reference never staged 0 both never\nbtl_velo_eager_limit = 4k\n")
     shown = run("--routes", OMPI_MCA_mca_base_param_files=str(file)).stdout
     assert "): btl_velo_routes\n" in shown and "reference never" in shown
+    assert "  near and far, at once: up to 4 KiB packets\n" in shown
+    assert "up to 512 B packets\n" in run("--routes", OMPI_MCA_mca_base_param_files=str(file), OMPI_MCA_btl_velo_eager_limit="512").stdout
 
 
 @needs_plugin

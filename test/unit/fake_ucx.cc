@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "exact_memory.h"
@@ -49,6 +50,7 @@ struct ucp_worker {
 };
 struct ucp_ep {
     std::uint64_t to;
+    ucp_err_handler_t on_error;
 };
 
 namespace {
@@ -67,6 +69,11 @@ ucp_worker* make_worker() {
     auto worker = std::make_unique<ucp_worker>();
     worker->number = ++last;
     return (workers()[last] = std::move(worker)).get();
+}
+
+std::set<ucp_ep*>& connections() {
+    static std::set<ucp_ep*> all;
+    return all;
 }
 
 std::uint64_t number_of(std::span<const std::byte> address) {
@@ -182,6 +189,12 @@ void FakeUcx::free_network() {
     }
 }
 
+void FakeUcx::break_connections(std::span<const std::byte> to) {
+    for (ucp_ep* endpoint : connections())
+        if (endpoint->to == number_of(to))
+            endpoint->on_error.cb(endpoint->on_error.arg, endpoint, UCS_ERR_CONNECTION_RESET);
+}
+
 std::deque<FakeUcx::Message> FakeUcx::take_all(std::span<const std::byte> at) {
     return std::exchange(workers().at(number_of(at))->inbox, {});
 }
@@ -256,10 +269,12 @@ ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h, const ucp_request_param_t*) 
 ucs_status_t ucp_ep_create(ucp_worker_h, const ucp_ep_params_t* params, ucp_ep_h* endpoint) {
     std::uint64_t to;
     std::memcpy(&to, params->address, sizeof to);
-    *endpoint = new ucp_ep{to};
+    *endpoint = new ucp_ep{to, params->err_handler};
+    connections().insert(*endpoint);
     return UCS_OK;
 }
 ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_param_t*) {
+    connections().erase(endpoint);
     delete endpoint;
     return nullptr;
 }

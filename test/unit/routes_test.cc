@@ -64,6 +64,9 @@ TEST(RoutesTable, an_objection_names_the_word) {
         {"cold -1", "\"cold\" is followed by \"-1\" instead of a number of bytes or \"never\""},
         {"staged 99999999999999999999",
          "\"staged\" is followed by \"99999999999999999999\" instead of a number of bytes or \"never\""},
+        {"staged 67108865", "\"staged\" is followed by \"67108865\": at most 67108864 bytes are staged"},
+        {"staged 67108864 cold 100000000",
+         "\"cold\" is followed by \"100000000\": at most 67108864 bytes are staged"},
         {"nearnearnearnearnearnearnearnearnearnearnear 5",
          "\"nearnearnearnearnearnearnearnearnearnear...\" is none of near, far, one-way, both-ways, "
          "copy, reference, staged, cold, both"},

@@ -35,6 +35,7 @@ class Installed:
     libraries: dict = field(default_factory=dict)  # what the plugin is linked with, and where that was found
     version: str = None
     parameters: dict = field(default_factory=dict)
+    chosen: frozenset = frozenset()  # of the parameters, those that files or the environment set
     troubles: list = field(default_factory=list)  # why it cannot be used
 
     def library(self, name):
@@ -78,7 +79,7 @@ def plugin(mpi):
         return found
     try:
         told = ask(mpi.ompi_info)
-        found.version, found.parameters = told.version, told.parameters
+        found.version, found.parameters, found.chosen = told.version, told.parameters, told.chosen
     except (NotFound, Unavailable) as refusal:
         found.troubles.append(str(refusal))
     return found

@@ -41,7 +41,7 @@ def file_text():
     return "VELO_ROUTES_FILE, or ~/.velo/routes"
 
 
-def _ask(plugin, choice):
+def _ask(plugin, choice, eager_limit=0):
     def ask():
         # What the component needs of Open MPI is loaded first, as mpirun's processes have it.
         for library in ("libopen-pal.so", "libopen-rte.so", "libmpi.so"):
@@ -49,9 +49,9 @@ def _ask(plugin, choice):
                 ctypes.CDLL(found, mode=ctypes.RTLD_GLOBAL)
         told = ctypes.CDLL(str(plugin.file)).velo_routes_text
         told.restype = ctypes.c_size_t
-        told.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+        told.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
         room = ctypes.create_string_buffer(65536)
-        told(os.fsencode(choice), room, len(room))
+        told(os.fsencode(choice), eager_limit, room, len(room))
         return room.value.decode(errors="replace")
 
     try:
@@ -64,7 +64,7 @@ def text(plugin):
     """The table that a job would use now."""
     # Of a table in the environment ompi_info prints the first line; a file of parameters has one line for each.
     choice = os.environ.get("OMPI_MCA_btl_velo_routes") or plugin.parameters.get("routes") or "auto"
-    told = _ask(plugin, choice)
+    told = _ask(plugin, choice, int(plugin.parameters["eager_limit"]) if "eager_limit" in plugin.chosen else 0)
     if "\n" not in told:
         raise Trouble(f"btl_velo_routes is {choice!r}: {told}; set it to auto, safe, or what velo-info --routes prints")
     source, processor, rest = told.split("\n", 2)

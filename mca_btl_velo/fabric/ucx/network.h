@@ -133,6 +133,7 @@ class UcxNetwork final : public Network {
     template <typename Action>
     ucs_status_t shielded(Action action);
     [[noreturn]] static void blame(std::uint64_t sender, const char* fault);
+    bool is_lost(flow::PeerIndex index) const;
     void check_lost();
     void watch_connections();
     void look_at_connections();

@@ -11,10 +11,6 @@
 namespace velo::fabric::ucx {
 namespace {
 
-// A connection that fails for no told reason: at the end of a job a peer may have left before its goodbye
-// was read, and within this time the job is over.
-constexpr std::chrono::seconds kGrace{4};
-
 // New connections are looked for during some seconds after their first use: that is when UCX makes them.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kLookInterval{250};
@@ -177,25 +173,31 @@ std::string UcxNetwork::lost_text(const Remote& remote) const {
            ". The process or its node died, or the network between them failed";
 }
 
+// Nothing more comes over a broken connection: who has taken leave before all of its parcels came is lost too.
+bool UcxNetwork::is_lost(flow::PeerIndex index) const {
+    const Remote& remote = remotes_[index];
+    return remote.broken != UCS_OK && !(remote.gone && intake_.come(index) == remote.last_sequence);
+}
+
+// At the end of a job a peer may have left before its leave, or a parcel, was read.
 void UcxNetwork::check_lost() {
     const Remote* lost = nullptr;
-    for (const Remote& remote : remotes_) {
-        if (remote.broken != UCS_OK && !remote.gone) lost = &remote;
-    }
+    for (flow::PeerIndex index = 0; index < remotes_.size(); ++index)
+        if (is_lost(index)) lost = &remotes_[index];
     if (lost == nullptr) {
         broken_since_ = {};
         any_broken_ = false;
         return;
     }
     if (broken_since_ == Clock::time_point{}) broken_since_ = Clock::now();
-    if (Clock::now() - broken_since_ <= kGrace) return;
+    if (Clock::now() - broken_since_ <= std::chrono::milliseconds(config_.grace_ms)) return;
     if (!config_.outlives_peers) throw Failure(VELO_ERR_UNREACHABLE, lost_text(*lost));
     for (flow::PeerIndex index = 0; index < remotes_.size(); ++index) {
         Remote& remote = remotes_[index];
-        if (remote.broken == UCS_OK || remote.gone) continue;
-        remote.gone = remote.lost = true;
+        if (!is_lost(index)) continue;
         remote.last_sequence = intake_.come(index);
-        leaving_.push_back(index);
+        if (!std::exchange(remote.gone, true)) leaving_.push_back(index);
+        remote.lost = true;
     }
 }
 

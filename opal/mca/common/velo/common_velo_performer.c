@@ -52,6 +52,7 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.engine.spare_peers = 0;
     config.engine.network = "ucx";
     config.engine.idle_sleep = 0;
+    config.engine.second = NULL != mca_common_velo.engine;
     /* One report and one trace for each process. */
     config.engine.report = "none";
     config.engine.trace = "";
