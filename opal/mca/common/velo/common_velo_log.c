@@ -26,8 +26,9 @@ mca_common_velo_t mca_common_velo;
 const mca_base_component_t mca_common_velo_names = {
     .mca_project_name = "opal", .mca_type_name = "btl", .mca_component_name = "velo"};
 
-/* A directory of this text and `what`, in the one that Open MPI makes for the job on a node and takes away at its end. A file
- * would not do: a process that fails in MPI_Init removes those of the job. False: there is none. */
+/* A directory of this text and `what`, beside the one that Open MPI makes for the job on a node, where its launcher takes all away
+ * at the end. A process that fails in MPI_Init empties that of the job. False:
+ * there is none. */
 static bool place_of(const char *text, const char *what, char path[PATH_MAX])
 {
     const char *directory = opal_process_info.job_session_dir;
@@ -35,7 +36,7 @@ static bool place_of(const char *text, const char *what, char path[PATH_MAX])
     for (const char *at = text; '\0' != *at; ++at) {
         digest = mca_common_velo_digest(digest, (unsigned char) *at);
     }
-    return NULL != directory && PATH_MAX > snprintf(path, PATH_MAX, "%s/velo-%s-%016" PRIx64, directory, what, digest);
+    return NULL != directory && PATH_MAX > snprintf(path, PATH_MAX, "%s-velo-%s-%016" PRIx64, directory, what, digest);
 }
 
 /* False: not within MOST_MS_TO_SAY. */
