@@ -39,6 +39,19 @@ TEST(ChoicesTest, velos_own_rules_serve_every_operation_at_every_size_and_order)
     EXPECT_EQ(chosen(own, "nonsense", 2, 0), "");
 }
 
+TEST(ChoicesTest, what_goes_between_nodes_once_is_for_several_nodes_with_several_ranks_each) {
+    std::string error;
+    const auto choices = Choices::read("alltoall 1 0 nodes", &error);
+    ASSERT_TRUE(choices) << error;
+    Request request;
+    request.size = 8;
+    request.bytes = 8;
+    for (const auto& [on_node, name] : {std::pair{1U, "linear"}, {2U, "nodes"}, {5U, "nodes"}, {8U, "linear"}, {16U, "linear"}}) {
+        request.on_node = on_node;
+        EXPECT_EQ(choices->choose("alltoall", request)->name, name) << on_node;
+    }
+}
+
 TEST(ChoicesTest, size_bytes_and_order_decide) {
     const Choices own;
     EXPECT_EQ(chosen(own, "bcast", 4, 65535), "linear");

@@ -301,7 +301,7 @@ TEST_P(EveryOrderedReduction, keeps_the_order_of_the_ranks) {
         for (std::uint32_t root = 0; root < (rooted() ? size : 1); ++root) {
             Request request = request_of(size, root, kBytes);
             request.reduction.commutative = false;
-            ASSERT_TRUE(GetParam().serves(request));
+            ASSERT_TRUE(GetParam().keeps_order);
             const Program program = program_of(GetParam(), request);
             Follower follower(program, kBytes);
             const bool blocks = operation() == "reduce_scatter_block";
@@ -469,6 +469,10 @@ TEST(CollectivesTest, go_between_nodes_once) {
     EXPECT_EQ(between("reduce"), 3U + 1);  // from rank 0 to the root
     EXPECT_EQ(between("allreduce"), 4U * 2);
     EXPECT_EQ(between("barrier"), 4U * 2);
+    EXPECT_EQ(between("gather"), 3U);
+    EXPECT_EQ(between("scatter"), 3U);
+    EXPECT_EQ(between("allgather"), 4U * 3);
+    EXPECT_EQ(between("alltoall"), 4U * 3);
 }
 
 TEST(CollectivesTest, the_gather_by_size_is_chosen_as_open_mpi_1_4_2_did) {

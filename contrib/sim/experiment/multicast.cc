@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "experiment/experiment.h"
+#include "experiment/sweep.h"
 #include "goal/collectives/collectives.h"
+#include "goal/program.h"
+#include "workload/schedules.h"
 
 namespace velo::sim {
 namespace {
@@ -308,10 +311,32 @@ Report attach(const Context& context) {
 
 // ---- S8: alltoall, joined or not
 
+// The schedules themselves, on the machine of packets: messages inside a node go through its memory.
+double schedule_us(const Context& context, const char* operation, const char* algorithm, std::uint32_t nodes,
+                   std::uint32_t on_node, std::uint64_t bytes) {
+    goal::collectives::Request request;
+    request.size = nodes * on_node;
+    request.on_node = on_node;
+    request.bytes = bytes;
+    goal::Program program;
+    std::string error;
+    for (request.rank = 0; request.rank < request.size; ++request.rank)
+        program.schedules.push_back(
+            goal::compile(goal::collectives::find(operation, algorithm)->make(request), &error).value());
+    Machine machine;
+    machine.processes_per_node = on_node;
+    machine.dimensions = mesh_for(request.size, on_node);
+    machine.limic = true;
+    machine.seed = context.seed;
+    constexpr std::uint32_t kRuns = 6, kWarmUp = 1;
+    const Schedules workload(program, kRuns);
+    return measured(Simulation(machine, FlowOptions{}, workload).run(), kWarmUp).time_us;
+}
+
 Report alltoall(const Context& context) {
     Bench bench(context);
     Report& report = bench.report;
-    report.columns = {"bytes", "separate_us", "joined_us", "joined_packed_us"};
+    report.columns = {"bytes", "separate_us", "joined_us", "joined_packed_us", "linear_us", "phases_us"};
     constexpr std::uint32_t kLocal = 4;  // processes of a node: the leaders send for them
     constexpr std::uint32_t kBlocks = kLocal * kLocal;
     const auto exchange = [&](std::uint32_t messages, std::uint32_t bytes) {
@@ -325,7 +350,7 @@ Report alltoall(const Context& context) {
         const double separate = exchange(kBlocks, bytes), joined = exchange(1, bytes * kBlocks);
         // Into one message and out of it, for all other nodes.
         const double copies = 2 * costs.copy_byte * bytes * kBlocks * (context.full ? 63 : 15) / 1000;
-        report.rows.push_back({double(bytes), separate, joined, joined + copies});
+        report.rows.push_back({double(bytes), separate, joined, joined + copies, kNotMeasured, kNotMeasured});
         if (bytes == 64) m["separate_over_joined_64"] = separate / joined;
         if (joined < 0.9 * separate) gain = bytes;
         if (joined + copies < separate) packed_gain = bytes;
@@ -333,12 +358,22 @@ Report alltoall(const Context& context) {
     m["break_even_model_bytes"] = (costs.post + costs.take) / costs.wire_byte;
     m["break_even_bytes"] = gain;
     m["break_even_packed_bytes"] = packed_gain;
+    const std::uint32_t nodes = context.full ? 64 : 16;
+    double last = 0;
+    for (std::uint64_t bytes = 8; bytes <= 2048; bytes *= 2) {
+        const double linear = schedule_us(context, "alltoall", "linear", nodes, kLocal, bytes),
+                     phases = schedule_us(context, "alltoall", "nodes", nodes, kLocal, bytes);
+        report.rows.push_back({double(bytes), kNotMeasured, kNotMeasured, kNotMeasured, linear, phases});
+        if (bytes == 8) m["phases_over_linear_8"] = phases / linear;
+        if (phases < linear) last = static_cast<double>(bytes);
+    }
+    m["phases_last_bytes"] = last;
     return report;
 }
 
 // ---- S9: connections
 
-// Of the first node to others: pairs of ranks that send to each other.
+// Of the first node to others: pairs of a rank there and one that it sends to.
 double connections(const char* operation, const char* algorithm, std::uint32_t nodes, std::uint32_t on_node) {
     const goal::collectives::Algorithm* found = goal::collectives::find(operation, algorithm);
     goal::collectives::Request request;
@@ -348,7 +383,7 @@ double connections(const char* operation, const char* algorithm, std::uint32_t n
     std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
     for (request.rank = 0; request.rank < on_node; ++request.rank)
         for (const goal::Graph graph = found->make(request); const goal::Operation& o : graph.operations())
-            if (o.communicates() && o.peer >= on_node) pairs.insert({request.rank, o.peer});
+            if (o.kind == goal::Kind::kSend && o.peer >= on_node) pairs.insert({request.rank, o.peer});
     return static_cast<double>(pairs.size());
 }
 
@@ -365,9 +400,9 @@ Report connection_count(const Context& context) {
         for (const std::uint32_t m : {1U, 2U, 4U, 8U}) {
             const double log_n = std::log2(n);
             row(n, m, "alltoall", connections("alltoall", "linear", n, m),
-                connections("alltoall", "linear", n, 1), double(n - 1) * m * m, n - 1);
+                connections("alltoall", "nodes", n, m), double(n - 1) * m * m, n - 1);
             row(n, m, "barrier", connections("barrier", "recursive_doubling", n, m),
-                connections("barrier", "recursive_doubling", n, 1), m * log_n, log_n);
+                connections("barrier", "nodes", n, m), m * log_n, log_n);
             row(n, m, "allreduce", connections("allreduce", "recursive_doubling", n, m),
                 connections("allreduce", "nodes", n, m), m * log_n, log_n);
         }

@@ -52,7 +52,11 @@ struct Algorithm {
     Graph (*make)(const Request&);
     bool keeps_order = true;  // serves reductions that do not commute
 
-    bool serves(const Request& request) const { return keeps_order || request.reduction.commutative; }
+    // Of reductions and, where it goes between nodes once, of several nodes with several ranks each.
+    bool serves(const Request& request) const {
+        return (keeps_order || request.reduction.commutative) &&
+               (name != "nodes" || (request.on_node > 1 && request.on_node < request.size));
+    }
 };
 
 std::span<const Algorithm> algorithms();

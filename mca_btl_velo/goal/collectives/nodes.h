@@ -13,5 +13,10 @@ inline constexpr std::uint32_t kBetweenLeaders = 1, kFromLeaders = 4;
 Graph broadcast_by_leaders(const Request&);
 Graph reduce(const Request&);
 Graph allreduce(const Request&);
+// Blocks: between two nodes one message each way, of their leaders; what stays on a node goes directly.
+Graph gather(const Request&);
+Graph scatter(const Request&);
+Graph allgather(const Request&);
+Graph alltoall(const Request&);
 
 }  // namespace velo::goal::collectives::nodes
