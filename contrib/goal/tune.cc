@@ -24,8 +24,8 @@ using collectives::Algorithm;
 // All buffers of an operation at one rank.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 constexpr double kFirstLineSeconds = 2;
-// Nothing is said of more ranks of a node than one: schedules that are made for a communicator know of none.
-constexpr std::string_view kNeedNodes[] = {"nodes", "leaders"};
+// Of broadcasts by multicast, which are asked for by a parameter of their own.
+constexpr std::string_view kLeaders = "leaders";
 // Its blocks are those of lists, which are no matter of a size.
 bool is_in_lists(std::string_view operation) {
     return operation == "exchange" || operation.ends_with('v');
@@ -68,10 +68,30 @@ std::vector<std::uint32_t> counts(const TuneOptions& options, std::uint32_t all)
     return list;
 }
 
-collectives::Request request_of(const Case& c, std::uint32_t rank, std::uint32_t size) {
+// Ranks of each node if they lie node by node, so many at most on the last, as coll velo has it; else 1.
+std::uint32_t ranks_on_node(MPI_Comm comm) {
+    int rank, size, leader;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    MPI_Comm node;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Allreduce(&rank, &leader, 1, MPI_INT, MPI_MIN, node);
+    MPI_Comm_free(&node);
+    std::vector<int> leaders(static_cast<std::size_t>(size));
+    MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, comm);
+    const auto second = std::ranges::find_if(leaders, [](int led_by) { return led_by != 0; });
+    const auto each = second - leaders.begin();
+    for (std::ptrdiff_t i = 0; i < size; ++i)
+        if (leaders[static_cast<std::size_t>(i)] != i / each * each) return 1;
+    return static_cast<std::uint32_t>(each);
+}
+
+collectives::Request request_of(const Case& c, std::uint32_t rank, std::uint32_t size,
+                                std::uint32_t on_node = 1) {
     collectives::Request request;
     request.rank = rank;
     request.size = size;
+    request.on_node = on_node;
     request.bytes = c.bytes;
     request.reduction = {Operator::kAdd, Type::kFloat, 64};
     if (c.bytes % sizeof(double) != 0) request.reduction = {};
@@ -98,7 +118,8 @@ struct Candidate {
 // The ranks that measure together: the first so many.
 class Bench {
  public:
-    Bench(MPI_Comm comm, const TuneOptions& options) : comm_(comm), options_(options) {
+    Bench(MPI_Comm comm, const TuneOptions& options)
+        : comm_(comm), options_(options), on_node_(ranks_on_node(comm)) {
         GOAL_InitComm(comm, &group_);
         rank_ = static_cast<std::uint32_t>(GOAL_MyRank_r(group_));
         size_ = static_cast<std::uint32_t>(GOAL_GroupSize_r(group_));
@@ -118,9 +139,10 @@ class Bench {
     // Those that serve the case, with their times.
     std::vector<Candidate> measure(const Case& c) {
         std::vector<Candidate> candidates;
+        const collectives::Request request = request_of(c, rank_, size_, on_node_);
         for (const Algorithm& a : collectives::algorithms())
-            if (a.operation == c.operation && std::ranges::find(kNeedNodes, a.name) == std::end(kNeedNodes))
-                candidates.emplace_back(&a, request_of(c, rank_, size_), group_);
+            if (a.operation == c.operation && a.name != kLeaders && a.serves(request))
+                candidates.emplace_back(&a, request, group_);
         const bool synchronises = !has_sizes(c.operation);
         for (Candidate& candidate : candidates) {
             double once = run(candidate, 2, synchronises);
@@ -158,6 +180,7 @@ class Bench {
 
     MPI_Comm comm_;
     const TuneOptions& options_;
+    std::uint32_t on_node_;
     GOAL_Group group_;
     std::uint32_t rank_, size_;
     std::vector<Candidate> barrier_;  // one

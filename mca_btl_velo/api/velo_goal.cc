@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -92,6 +93,17 @@ struct AddressHeader {
     static constexpr std::uint64_t kMagic = 0x31476f6c6556;  // "VeloG1"
     std::uint64_t magic, engine_bytes;
 };
+
+void choose(velo::fabric::udp::ChannelConfig& channel, const velo_coll_config& chosen) {
+    using namespace velo::multicast;
+    const auto* const scheme = std::ranges::find(kSchemeNames, chosen.multicast_scheme);
+    channel.scheme = static_cast<Scheme>(scheme - std::begin(kSchemeNames));
+    if (std::string_view(chosen.multicast_shares) == "static") channel.shares = Shares::kStatic;
+    channel.window = std::bit_ceil(chosen.multicast_window);
+    channel.ack_every = chosen.multicast_ack_every;
+    if (chosen.multicast_co_roots >= 0)
+        channel.co_roots = static_cast<std::uint32_t>(chosen.multicast_co_roots);
+}
 
 goal::Place place_of(const velo_goal_place& place) {
     return {place.offset, place.space};
@@ -388,7 +400,7 @@ velo_status velo_performer_multicast(velo_performer* performer, const velo_multi
         channel.members.assign(config->addresses, config->addresses + config->count);
         channel.ranks.assign(config->ranks, config->ranks + config->count);
         channel.mtu = config->mtu;
-        if (config->static_shares) channel.shares = velo::multicast::Shares::kStatic;
+        choose(channel, config->chosen != nullptr ? *config->chosen : velo::parameters::coll_defaults());
         channel.silence_ns = std::uint64_t{config->stall_warning} * 1'000'000'000;
         channel.log = performer->log;
         channel.context = performer->log_context;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "flow/policies.h"
+#include "multicast/config.h"
 #include "platform/failure.h"
 
 namespace velo::parameters {
@@ -31,6 +32,9 @@ constexpr auto network_name = word<kNetworks>;
 constexpr auto by_reference_name = word<kByReference>;
 constexpr auto multicast_name = word<kMulticasts>;
 constexpr auto shares_name = word<kShares>;
+const char* scheme_name(unsigned index) {
+    return index < std::size(multicast::kSchemeNames) ? multicast::kSchemeNames[index].data() : nullptr;
+}
 constexpr auto report_name = word<kReports>;
 const char* policy_name(unsigned index) {
     return flow::policy_name(index).data();

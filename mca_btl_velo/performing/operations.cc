@@ -43,6 +43,7 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
     if (o.peer != run.group->rank) {
         peer = run.group->peer(o.peer);
         if (peer == nullptr || has_departed(peer)) return fail(run, v, VELO_ERR_UNREACHABLE);
+        if (peer->is_remote()) count_remote(*peer);
     }
     const matching::Key key = key_of(run, run.group->rank, o.tag);
     const std::byte* data = nullptr;
@@ -81,6 +82,14 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
         run.finished(v);
     else
         fail(run, v, status);
+}
+
+void Performer::count_remote(const endpoint::Peer& peer) {
+    ++state_.network_messages;
+    if (peer.index >= sent_to_.size()) sent_to_.resize(peer.index + 1);
+    if (sent_to_[peer.index]) return;
+    sent_to_[peer.index] = true;
+    ++state_.network_peers;
 }
 
 void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& o) {

@@ -171,7 +171,7 @@ typedef struct velo_multicast_config {
     const uint32_t* addresses; /* IPv4, in the order of the network */
     const uint32_t* ranks;     /* who they are, for messages */
     uint32_t mtu;              /* the least of their interfaces' */
-    bool static_shares;        /* of receive buffers: coll_velo_multicast_shares */
+    const velo_coll_config* chosen; /* multicast_shares, multicast_scheme, ...; NULL: the defaults */
     uint32_t stall_warning;    /* seconds until a wait is told; 0: never */
 } velo_multicast_config;
 
@@ -188,6 +188,8 @@ typedef struct velo_performer_state {
     uint64_t failed;
     uint64_t told;       /* members that would have waited for a run that has failed here */
     uint64_t operations; /* started */
+    uint64_t network_messages; /* sent to other nodes, without what went by multicast */
+    uint64_t network_peers;    /* processes there that they went to */
     uint64_t compiled;   /* schedules of collective operations made; the others were at hand */
     uint64_t helped;     /* operations that the helper has started */
     uint64_t helper_wakes; /* times that it was parked, and woken */

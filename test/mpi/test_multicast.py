@@ -51,6 +51,22 @@ def test_every_broadcast_comes_to_all(begin, nodes, slots):
     assert 0 < total(result, "multicasts_sent") * (nodes - 1) == total(result, "multicasts_taken"), str(result)
 
 
+@pytest.mark.parametrize("scheme", ["basic", pytest.param("window", marks=pytest.mark.slow), pytest.param("tree", marks=pytest.mark.slow),
+                                    pytest.param("coroot", marks=pytest.mark.slow)])
+def test_each_scheme_of_the_slides_brings_every_broadcast(begin, scheme):
+    chosen = {"coll_velo_multicast_scheme": scheme, "coll_velo_multicast_window": 64, "coll_velo_multicast_ack_every": 10,
+              "coll_velo_multicast_co_roots": 1}
+    result = begin("check", 1, params=chosen).wait()
+    assert result.facts() == {"rounds": 1}
+    assert 0 < total(result, "multicasts_sent") * 3 == total(result, "multicasts_taken"), str(result)
+    datagrams, acks = total(result, "multicast_datagrams"), total(result, "multicast_acks")
+    if scheme == "basic":
+        assert acks >= 3 * datagrams == 3 * total(result, "multicasts_sent"), str(result)
+        assert {counters["multicast_share"] for counters in leaders(result)} == {1}
+    else:
+        assert 0 < acks < 3 * datagrams, str(result)
+
+
 def test_unless_it_is_asked_for_there_is_none(begin):
     result = begin("check", 1, nodes=2, params={"coll_velo_multicast": "off"}).wait()
     assert result.facts() == {"rounds": 1} and not leaders(result)

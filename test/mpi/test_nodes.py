@@ -40,6 +40,22 @@ def test_two_nodes_with_two_ranks_each(together_on_nodes, flow, case):
     assert together_on_nodes(params=flow.params) == PAIRS[case]
 
 
+PHASES = ("alltoall", "allgather", "gather", "scatter")
+
+
+def test_blocks_between_nodes_go_from_leader_to_leader(run):
+    """All forms of the operations are right, and fewer messages pass between the nodes."""
+    sent = {}
+    for name in ("linear", "nodes"):
+        result = run("coll", "check", 1, params={
+            "coll": "velo,basic,libnbc,inter,self", "btl_velo_verbose": 5, "coll_velo_choices": ",".join(f"{operation}:{name}" for operation in PHASES)})
+        assert result.facts() == {"rounds": 1}
+        found = re.findall(r"to other nodes (\d+) messages, to \d+ processes", result.stderr)
+        assert len(found) == 4, str(result)
+        sent[name] = sum(map(int, found))
+    assert 0 < sent["nodes"] < sent["linear"]
+
+
 def reports(text):
     return [json.loads(line) for line in re.findall(r"VELO-REPORT (\{.*\})", text)]
 

@@ -290,6 +290,50 @@ TEST(UdpChannelTest, AStaticShareOfTheReceiveBufferIsAllThatMayBeUnderWayBesideO
     }
 }
 
+// The slides' schemes: who hears whose acknowledgements, and of how many datagrams.
+TEST(UdpChannelTest, EachSchemeBringsEveryBroadcastAndItsAcknowledgementsToItsCollectors) {
+    using multicast::Scheme;
+    constexpr std::uint32_t kMembers = 8;
+    constexpr std::uint64_t kRuns = 64;
+    std::vector<std::uint64_t> heard;
+    for (const auto& [scheme, ack_every, co_roots] :
+         {std::tuple{Scheme::kBasic, 1U, std::optional<std::uint32_t>()}, {Scheme::kWindow, 1U, {}},
+          {Scheme::kWindow, 8U, {}}, {Scheme::kTree, 1U, {}}, {Scheme::kCoroot, 1U, 1}}) {
+        ChannelConfig config;
+        config.scheme = scheme;
+        config.window = 16;
+        config.ack_every = ack_every;
+        config.co_roots = co_roots;
+        Party party(kMembers, config);
+        NEEDS_LOOPBACK(party);
+        std::vector<std::vector<std::byte>> got(kMembers, std::vector<std::byte>(100));
+        for (std::uint64_t run = 0; run < kRuns; ++run) {
+            const std::vector<std::byte> data = text(100, static_cast<unsigned>(run));
+            for (std::uint32_t i = 1; i < kMembers; ++i)
+                party.all[i].want({run, 1}, got[i].data(), got[i].size(), &got[i]);
+            ASSERT_TRUE(party.until([&] { return party.all[0].send({run, 1}, data.data(), data.size()); }));
+            // A window of 1 is full until all have acknowledged.
+            if (scheme == Scheme::kBasic) EXPECT_TRUE(party.all[0].fills_up(1));
+            ASSERT_TRUE(party.until([&] {
+                return std::ranges::all_of(party.all, [&](Channel& c) {
+                    return &c == &party.all[0] || !c.arrived().empty();
+                });
+            }));
+            for (std::uint32_t i = 1; i < kMembers; ++i) {
+                EXPECT_EQ(got[i], data);
+                party.all[i].arrived().clear();
+            }
+        }
+        ASSERT_TRUE(party.until([&] { return !party.all[0].owes(1, kRuns); }));
+        heard.push_back(party.all[0].observe().multicast_acks);
+    }
+    EXPECT_GE(heard[0], kRuns * (kMembers - 1)) << "basic";
+    EXPECT_GE(heard[1], kRuns * (kMembers - 1)) << "window";
+    EXPECT_LT(heard[2], heard[1] / 2) << "window, each 8th";
+    EXPECT_LE(heard[3], heard[1]) << "tree: three children";
+    EXPECT_LE(heard[4], heard[1]) << "co-roots";
+}
+
 // Who is asked for room says no when nobody gets on for long, and when there is some, or never will be.
 TEST(UdpChannelTest, AWindowFillsUpWhileTheOthersGetOnAndNoLonger) {
     Party party(2);

@@ -40,12 +40,14 @@ multicast::Config group_of(const ChannelConfig& config, std::uint32_t receive_by
     group.me = config.me;
     group.sources.resize(config.members.size());
     std::iota(group.sources.begin(), group.sources.end(), 0U);
+    group.scheme = config.scheme;
     // So few acknowledge to the source sooner than by way of a co-root, and nobody else keeps its data.
     if (group.members <= kWithoutCoRoots) group.co_roots = 0;
+    if (config.co_roots) group.co_roots = std::min(*config.co_roots, group.members - 1);
     group.window = config.window;
     group.shares = config.shares;
     group.share = std::max(receive_bytes / buffered_bytes(config) / std::max(group.members - 1, 1U), 1U);
-    group.ack_every = config.window / 4;
+    group.ack_every = std::max(config.ack_every == 0 ? config.window / 4 : config.ack_every, 1U);
     group.ack_delay_ns = kMillisecondNs;
     group.attached = config.attached;
     if (const std::string wrong = multicast::Member::objection(group); !wrong.empty())
@@ -90,7 +92,7 @@ void Channel::look_at_room() {
 
 bool Channel::fills_up(std::size_t bytes) {
     const std::uint32_t datagrams = datagrams_of(bytes);
-    if (state_ != State::kGood || datagrams > config_.window || member_.has_room(datagrams)) return false;
+    if (state_ != State::kGood || datagrams > window() || member_.has_room(datagrams)) return false;
     now_ns_ = platform::monotonic_ns();
     look_at_room();
     if (now_ns_ - full_since_ns_ >= kPatience && looks_ - full_since_look_ >= kPatienceLooks) return false;
@@ -108,7 +110,7 @@ bool Channel::send(const Name& name, const void* data, std::size_t bytes) {
         call_every_ns_ = kFirstCalls;
     }
     const std::uint32_t datagrams = datagrams_of(bytes);
-    const bool possible = state_ == State::kGood && datagrams > 0 && datagrams <= config_.window;
+    const bool possible = state_ == State::kGood && datagrams > 0 && datagrams <= window();
     if (!possible || !member_.has_room(datagrams)) {
         if (possible) complain();
         ++counters_.multicasts_refused;
@@ -214,7 +216,7 @@ void Channel::take(const Content& content, std::span<const std::byte> payload) {
 
 // What is for nobody who waits is dropped, as if it had been lost, when all room is taken.
 bool Channel::is_welcome(const Content& content, std::span<const std::byte> payload) {
-    if (payload.empty() || content.total > std::uint64_t{payload_} * config_.window ||
+    if (payload.empty() || content.total > std::uint64_t{payload_} * window() ||
         std::uint64_t{content.offset} + payload.size() > content.total) {
         ++counters_.multicast_strangers;
         return false;
@@ -241,12 +243,12 @@ bool Channel::is_welcome(const Content& content, std::span<const std::byte> payl
 Channel::Slot& Channel::slot(std::uint32_t stream, Sequence sequence) {
     Ring& ring = rings_[stream];
     if (ring.slots.empty()) {
-        ring.data = std::make_unique_for_overwrite<std::byte[]>(std::size_t{config_.window} * payload_);
-        ring.slots.resize(config_.window);
+        ring.data = std::make_unique_for_overwrite<std::byte[]>(std::size_t{window()} * payload_);
+        ring.slots.resize(window());
         for (std::size_t i = 0; i < ring.slots.size(); ++i)
             ring.slots[i].data = ring.data.get() + i * payload_;
     }
-    return ring.slots[sequence & (config_.window - 1)];
+    return ring.slots[sequence & (window() - 1)];
 }
 
 void Channel::put(std::uint32_t stream, Sequence sequence, const Content& content,
@@ -386,8 +388,9 @@ velo_multicast_state Channel::observe() const {
     velo_multicast_state state = counters_;
     const multicast::Counters& member = member_.counters();
     state.multicast_datagrams = member.sent;
+    state.multicast_acks = member.acks_heard;
     state.multicast_requests = member.nacks;
-    state.multicast_repairs = member.repairs + member.repairs_to_all;
+    state.multicast_repairs = member.resent + member.repairs + member.repairs_to_all;
     state.multicast_duplicates = member.duplicates;
     state.multicast_strangers += member.strange;
     state.multicast_share = member_.share();

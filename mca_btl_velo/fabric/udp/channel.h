@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,7 +23,10 @@ struct ChannelConfig {
     std::vector<in_addr_t> members;    // the addresses of their interfaces
     std::vector<std::uint32_t> ranks;  // who they are
     std::uint32_t mtu = 1500;          // the least of them
+    multicast::Scheme scheme = multicast::Scheme::kCoroot;
     std::uint32_t window = 128;
+    std::uint32_t ack_every = 0;            // 0: a quarter of the window
+    std::optional<std::uint32_t> co_roots;  // all others at most; nothing: by the number of members
     // Of what a receive buffer holds, among all members; a broadcast of its own each may send in any case.
     multicast::Shares shares = multicast::Shares::kDynamic;
     std::uint32_t receive_bytes = 4U << 20;  // of a receive buffer, asked for: what the system permits
@@ -137,6 +141,9 @@ class Channel final : private multicast::Carrier {
     bool is_long(std::uint64_t ns) const { return config_.silence_ns > 0 && ns >= config_.silence_ns; }
     std::string name_of(std::uint32_t member) const;
     void log(int level, const std::string& text) const;
+
+    // Of the scheme: basic has one of 1, whatever was asked for.
+    std::uint32_t window() const { return member_.config().window; }
 
     const ChannelConfig config_;
     const Sealer sealer_;

@@ -64,8 +64,10 @@ typedef struct mca_coll_velo_module_t {
     ompi_group_t *members;
     velo_goal_group* groups[MCA_COLL_VELO_SEQUENCES]; /* NULL: nothing was called yet */
     atomic_int under_way;                             /* requests */
-    uint32_t
-        on_node; /* ranks per node if the communicator multicasts between nodes; 0: it does not */
+    bool nodes_are_known; /* the next two */
+    uint32_t ranks_on_node; /* which lie node by node; so many at most on the last. 0: they do not, or nobody wants to know */
+    bool spans_job;       /* they do, on all nodes, and the first on each leads it */
+    uint32_t multicasts;  /* 0, 1 or MCA_COLL_VELO_UNKNOWN */
 } mca_coll_velo_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_velo_module_t);
 
@@ -126,8 +128,21 @@ int mca_coll_velo_report(mca_coll_velo_module_t *module, velo_goal_result result
 /* module */
 mca_coll_base_module_t *mca_coll_velo_comm_query(ompi_communicator_t *comm, int *priority);
 
+/* nodes */
+#define MCA_COLL_VELO_UNKNOWN UINT32_MAX
+typedef struct mca_coll_velo_nodes_t {
+    uint32_t size;    /* of the job */
+    uint32_t *leader; /* of the node of each of its ranks: the lowest rank there. NULL: memory has run out */
+    uint32_t count;   /* of nodes */
+} mca_coll_velo_nodes_t;
+const mca_coll_velo_nodes_t *mca_coll_velo_nodes(void);
+void mca_coll_velo_forget_nodes(void);
+/* Of this node, with the number of its ranks. */
+uint32_t mca_coll_velo_own_leader(uint32_t *here);
+/* Sets ranks_on_node and spans_job. */
+void mca_coll_velo_lie_on_nodes(mca_coll_velo_module_t *module);
+
 /* multicast */
-#define MCA_COLL_VELO_MULTICAST_UNKNOWN UINT32_MAX
 /* What a process publishes. */
 typedef struct mca_coll_velo_place_t {
     uint8_t key[16];

@@ -87,6 +87,7 @@ static int component_close(void)
     if (NULL != component->performer) {
         component->performer = NULL;
         mca_coll_velo_forget_multicast();
+        mca_coll_velo_forget_nodes();
         mca_coll_velo_forget_boards();
         log_boards();
         mca_common_velo_performer_release();

@@ -10,7 +10,10 @@ static void construct(mca_coll_velo_module_t *module)
     module->enabled = false;
     module->members = NULL;
     memset(module->groups, 0, sizeof(module->groups));
-    module->on_node = MCA_COLL_VELO_MULTICAST_UNKNOWN;
+    module->nodes_are_known = false;
+    module->ranks_on_node = 0;
+    module->spans_job = false;
+    module->multicasts = MCA_COLL_VELO_UNKNOWN;
     module->knows_store = false;
     module->store = NULL;
     memset(module->boards, 0, sizeof(module->boards));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 256, LINE = 80 };
+enum { VALUES = 512, LINE = 80 };
 
 /* "coll_velo_priority 100\n..." of this process. */
 static char ours[VALUES];
@@ -20,6 +20,8 @@ static int write_value(char *text, size_t room, const velo_parameter *parameter,
     case VELO_PARAMETER_TEXT: /* coll_velo_choices: what it says */
         velo_performer_observe(mca_coll_velo.performer, &state);
         return snprintf(text, room, "%s of digest %016llx\n", parameter->name, (unsigned long long) state.choices);
+    case VELO_PARAMETER_INTEGER:
+        return snprintf(text, room, "%s %d\n", parameter->name, *(const int *) value);
     default:
         return snprintf(text, room, "%s %u\n", parameter->name, *(const uint32_t *) value);
     }

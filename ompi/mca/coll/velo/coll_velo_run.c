@@ -11,7 +11,11 @@ static velo_goal_schedule *plan(mca_coll_velo_module_t *module, velo_goal_group 
     velo_goal_schedule *schedule;
     mca_coll_velo_lay_out(&call->send);
     mca_coll_velo_lay_out(&call->receive);
-    if (call->may_multicast && OPAL_UNLIKELY(0 < module->on_node)) {
+    if (OPAL_UNLIKELY(!module->nodes_are_known)) {
+        mca_coll_velo_lie_on_nodes(module);
+    }
+    call->request.on_node = module->ranks_on_node;
+    if (call->may_multicast && OPAL_UNLIKELY(0 != module->multicasts)) {
         mca_coll_velo_multicast(module, &call->request);
     }
     if (VELO_OK != (is_kept ? velo_goal_group_keep : velo_goal_group_schedule)(group, &call->request, &schedule)) {

@@ -110,12 +110,13 @@ static void log_state(velo_performer *performer)
     velo_performer_observe(performer, &state);
     snprintf(line, sizeof(line),
              "schedules: %llu runs of %llu operations, %llu schedules built; sent %llu eager, %llu by rendezvous; received "
-             "%llu expected, %llu unexpected; pool of %llu bytes, at most %llu used",
+             "%llu expected, %llu unexpected; pool of %llu bytes, at most %llu used; to other nodes %llu messages, to %llu processes",
              (unsigned long long) state.runs, (unsigned long long) state.operations,
              (unsigned long long) state.compiled, (unsigned long long) state.messages.eager,
              (unsigned long long) state.messages.rendezvous, (unsigned long long) state.messages.matched_at_once,
              (unsigned long long) state.messages.unexpected, (unsigned long long) state.messages.pool_bytes,
-             (unsigned long long) state.messages.pool_most_bytes);
+             (unsigned long long) state.messages.pool_most_bytes, (unsigned long long) state.network_messages,
+             (unsigned long long) state.network_peers);
     mca_common_velo_log(5, line);
     if (has_helper) {
         snprintf(line, sizeof(line), "helper thread: woken %llu times, started %llu of the operations",
