@@ -129,6 +129,13 @@ def run_with_schedules():
     size = int(option("--bytes", 8))
     call = 1.0 if is_schedule or (is_goal and "FAKE_FLAT" not in os.environ) else 4.0
     if "run" in WORDS:
+        joined = "alltoall:nodes" in WORDS and "FAKE_FLAT" not in os.environ
+        if "verbose" in MCA:
+            # Of 8 nodes with two ranks each; five runs.
+            peers = [7 * (rank % 2 == 0) if joined else 14 for rank in range(RANKS)]
+            print("".join(f"[node] schedules: to other nodes {5 * count} messages, to {count} processes\n" for count in peers), file=sys.stderr)
+        # Start-ups count as much as 1000 bytes.
+        call = (7 + size * 14e-3 if joined else 14 + size * 7e-3) if "alltoall" in " ".join(WORDS) else call
         print(json.dumps({"repetitions": 1, "ranks": [{"median_s": (call + rank) * 1e-6} for rank in range(RANKS)]}))
         return
     print(f"bench 1 {RANKS} Fake MPI")
@@ -140,8 +147,15 @@ def run_with_schedules():
     else:
         usec = {"pingpong": 2.0, "PingPong": 2.0, "local": 0.3 + 1e-4 * size, "loop": 0.1 + 1e-4 * size}
         usec = next((value for name, value in usec.items() if name in WORDS), call + (RANKS - 1) / 2)
+        if "PingPong" in WORDS and "multicast" in " ".join(WORDS):
+            usec = 1 + 1e-3 * size
         if MCA.get("coll_velo_multicast") == "always" and "FAKE_FLAT" not in os.environ:
-            usec = 1.25
+            usec = 1.25 if MCA.get("coll_velo_multicast_scheme") != "basic" else 9.0
+        if "coll_velo_multicast_scheme" in MCA:
+            acks = {"basic": 7, "window": 7 if MCA["coll_velo_multicast_ack_every"] == "1" else 1, "tree": 0.5, "coroot": 0.5}
+            count = 7 if "FAKE_FLAT" in os.environ else acks[MCA["coll_velo_multicast_scheme"]]
+            for sent in (0, 100):
+                print(f"[node] multicast: multicasts_sent {sent} multicast_datagrams {sent} multicast_acks {int(sent * count)}", file=sys.stderr)
         print(f"point X {size} {usec} {usec} {usec} 1 5 0 0 0")
     print("end")
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -68,7 +69,7 @@ def test_what_the_machine_shows_is_said(lab, tmp_path, name, shown):
 
 
 def test_overview_shows_counts_times_and_the_simulated_machine(lab, data, tmp_path):
-    done = lab("overview", "--rounds", "1", plots=True)
+    done = lab("overview", "--rounds", "2", plots=True)
     assert done.returncode == 0, done.stderr
     assert verdicts(tmp_path, "overview") == ["shown"] * 4
     rows = data("overview")
@@ -81,8 +82,9 @@ def test_overview_shows_counts_times_and_the_simulated_machine(lab, data, tmp_pa
 
 
 def test_overview_finds_nothing_where_all_policies_are_alike(lab, tmp_path):
-    lab("overview", "--quick", FAKE_FLAT="1")
-    assert verdicts(tmp_path, "overview")[0] == "cannot be judged" and verdicts(tmp_path, "overview")[3] == "not shown"
+    lab("overview", "--quick", "--rounds", "1", FAKE_FLAT="1")
+    assert verdicts(tmp_path, "overview")[0] == verdicts(tmp_path, "overview")[2] == "cannot be judged", "one round tells no noise"
+    assert verdicts(tmp_path, "overview")[3] == "not shown"
 
 
 @pytest.mark.parametrize("name", some(("5.5",), ("5.5",), ("5.3",)))
@@ -415,17 +417,29 @@ def nodes(tmp_path):
 def test_multicast_is_held_against_trees_of_messages_by_the_number_of_nodes(lab, data, nodes, tmp_path):
     done = lab("multicast", "--quick", **nodes)
     assert done.returncode == 0, done.stderr
-    assert {name: verdicts(tmp_path, name) for name in GROUPS["multicast"]} == {"S1": ["shown", "shown"], "S2": ["shown", "shown"]}
+    assert {name: verdicts(tmp_path, name) for name in GROUPS["multicast"]} == {"S1": ["shown"] * 2, "S2": ["shown"] * 6, "S8": [], "S9": []}
+    assert "SKIPPED S8: it needs several ranks on each node" in done.stdout
     assert [data("S1")["roots in turn 8", series, "8"]["time_usec"] for series in ("multicast", "tree", "tcp", "ucx")] == ["1.25", "4.5", "7.5", "7.5"]
     assert {x for _, _, x in data("S1")} == {"2", "4", "8"} and {x for _, _, x in data("S2")} == {"8"}
     by_multicast = [call for call in calls(tmp_path) if "--mca coll_velo_multicast always" in call]
-    assert len(by_multicast) == 4 and all("--map-by node" in call for call in calls(tmp_path))
-    assert [call.count("--hold 1") for call in by_multicast] == [1, 1, 1, 0], "the roots of S1 take turns"
+    assert len(by_multicast) == 8 and all("--map-by node" in call for call in calls(tmp_path))
+    assert [call.count("--hold 1") for call in by_multicast] == [1] * 3 + [0] * 5, "the roots of S1 take turns"
+    assert sorted(re.findall(r"multicast_scheme (\w+)", "".join(by_multicast))) == ["basic", "coroot", "tree", "window", "window"]
 
 
 def test_multicast_that_wins_nothing_is_not_said_to(lab, nodes, tmp_path):
     assert lab("multicast", "--quick", FAKE_FLAT="1", **nodes).returncode == 0
-    assert {name: verdicts(tmp_path, name) for name in GROUPS["multicast"]} == {"S1": ["not shown", "not shown"], "S2": ["not shown", "not shown"]}
+    assert {name: verdicts(tmp_path, name) for name in ("S1", "S2")} == {"S1": ["not shown"] * 2, "S2": ["shown", *["not shown"] * 5]}
+
+
+def test_an_alltoall_in_three_phases_is_held_against_one_of_all_ranks(lab, nodes, tmp_path):
+    (tmp_path / "hostfile").write_text("".join(f"10.77.0.{i} slots=2\n" for i in range(1, 9)))
+    assert lab("S8", "S9", "--rounds", "1", **nodes).returncode == 0
+    assert {name: verdicts(tmp_path, name) for name in ("S8", "S9")} == {"S8": ["shown"] * 2, "S9": ["shown"] * 2}
+    schedules = [call for call in calls(tmp_path) if " run alltoall:" in call]
+    assert schedules and all("--map-by slot" in call and "-n 16 " in call and "--on-node 2" in call for call in schedules)
+    assert lab("S8", "S9", "--rounds", "1", FAKE_FLAT="1", **nodes).returncode == 0
+    assert {name: verdicts(tmp_path, name) for name in ("S8", "S9")} == {"S8": ["not shown"] * 2, "S9": ["not shown"] * 2}
 
 
 def test_without_nodes_multicast_is_skipped_and_the_way_to_have_some_is_told(lab, tmp_path):

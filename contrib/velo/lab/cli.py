@@ -61,6 +61,7 @@ def _context(options):
         seconds=options.time,
         npb=options.npb,
         network=functools.cache(lambda: contestants.find_network(mpirun, info)),
+        by_node=functools.cache(lambda: contestants.find_by_node(mpirun, info)),
         contestants=functools.cache(lambda: contestants.find(mpirun, info, options.processors, options.contestants)),
     )
 

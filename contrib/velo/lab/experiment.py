@@ -25,6 +25,7 @@ class Context:
     contestants: Callable = lambda: ({}, [])  # by name, and in words who is missing: see contestants.py
     npb: Optional[str] = None  # directory of the NAS Parallel Benchmarks
     network: Callable = lambda: ({}, [])  # those between nodes
+    by_node: Callable = lambda: ({}, [])  # with ranks that fill a node before the next
 
     def choose(self, full, quick):
         return quick if self.quick else full

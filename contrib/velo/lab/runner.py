@@ -81,7 +81,18 @@ def _read(finished, outcome):
 
 
 def _read_launched(finished, outcome):
-    return _LAUNCHED[outcome.point.launch.words[0]](finished.stdout, outcome)
+    failure = _LAUNCHED[outcome.point.launch.words[0]](finished.stdout, outcome)
+    outcome.counters |= _told_between_nodes(finished.stdout + finished.stderr)
+    return failure
+
+
+def _told_between_nodes(text):
+    """What processes say at the end with btl_velo_verbose 5; of multicast, the one that sent most."""
+    told = [dict(zip(words[::2], map(int, words[1::2]))) for words in map(str.split, re.findall(r"multicast: (multicasts_sent [^\n]*)", text))]
+    counters = max(told, key=lambda counters: counters["multicasts_sent"], default={})
+    if sent := re.findall(r"to other nodes (\d+) messages, to (\d+) processes", text):
+        counters |= {"network_messages": sum(int(messages) for messages, _ in sent), "network_peers": sum(int(peers) for _, peers in sent)}
+    return counters
 
 
 def _read_overlap(stdout, outcome):

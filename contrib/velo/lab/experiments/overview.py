@@ -105,7 +105,8 @@ def _noise(results, context):
 
 def _judge_times(results, context):
     timed = [f"{_TIMED} {name}" for name in _benchmarks(context)]
-    noisy = too_noisy(results, *timed)
+    rounds = min((line.rounds for line in results.lines if line.is_reference), default=0)
+    noisy = too_noisy(results, *timed) or ("one round does not tell how much times vary" if rounds < 2 else "")
     noise = _noise(results, context)
     curves = {mode: {policy: _mean(results, _TIMED, _series(policy, mode), _OVERHEAD) for policy in _POLICIES} for mode in DEFAULT_BY_REFERENCE}
     auto = [value for curve in curves["auto"].values() for value in curve.values()]
