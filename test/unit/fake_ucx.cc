@@ -267,6 +267,7 @@ ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h, const ucp_request_param_t*) 
 }
 
 ucs_status_t ucp_ep_create(ucp_worker_h, const ucp_ep_params_t* params, ucp_ep_h* endpoint) {
+    if (FakeUcx::is_unreachable) return UCS_ERR_IO_ERROR;
     std::uint64_t to;
     std::memcpy(&to, params->address, sizeof to);
     *endpoint = new ucp_ep{to, params->err_handler};

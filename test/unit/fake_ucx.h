@@ -27,6 +27,8 @@ struct FakeUcx {
     // While this is so, small messages stay in UCX's hands: it looks at their data when the network is free.
     static inline bool is_busy = false;
     static void free_network();
+    // While this is so, no connection can be made.
+    static inline bool is_unreachable = false;
     // All connections to a worker end with an error, as when its process dies.
     static void break_connections(std::span<const std::byte> to);
     // What has been sent to a worker of the test.

@@ -1,7 +1,8 @@
-// A network whose peers, played by the test, take leave or are lost.
+// A network whose peers, played by the test, take leave, are lost or are out of reach.
 #include "fabric/ucx/network.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <memory>
@@ -41,12 +42,7 @@ class UcxNetworkTest : public ::testing::TestWithParam<bool> {
         config.grace_ms = 0;
         network_ = std::make_unique<UcxNetwork>(config, receiver_);
         EXPECT_TRUE(parse(network_->address(), &own_));
-        Address address = own_;
-        address.name = kPeers[0];
-        address.worker = worker_;
-        flow::PolicyConfig flow;
-        flow::PeerIndex index;
-        link_ = network_->open(network_->claim(pack(address)), &flow, &index);
+        link_ = connect(kPeers[0]);
     }
     ~UcxNetworkTest() override {
         link_.reset();
@@ -54,6 +50,14 @@ class UcxNetworkTest : public ::testing::TestWithParam<bool> {
         FakeUcx::close_worker(worker_);
     }
 
+    std::unique_ptr<Link> connect(std::uint64_t peer) {
+        Address address = own_;
+        address.name = peer;
+        address.worker = worker_;
+        flow::PolicyConfig flow;
+        flow::PeerIndex index;
+        return network_->open(network_->claim(pack(address)), &flow, &index);
+    }
     template <typename... Parts>
     void send(unsigned id, std::vector<std::byte> header, const Parts&... parts) {
         std::vector<std::byte> data;
@@ -80,6 +84,18 @@ class UcxNetworkTest : public ::testing::TestWithParam<bool> {
         std::vector<std::byte> header(sizeof introduction);
         std::memcpy(header.data(), &introduction, sizeof introduction);
         send(kGoodbyeId, std::move(header), parcels);
+    }
+    // Why no connection can be made.
+    std::string refusal() {
+        FakeUcx::is_unreachable = true;
+        std::string text;
+        try {
+            connect(kPeers[1]);
+        } catch (const Failure& failure) {
+            text = failure.what();
+        }
+        FakeUcx::is_unreachable = false;
+        return text;
     }
     // Until something has gone wrong or nothing will: how it ended.
     std::string lost() {
@@ -136,6 +152,17 @@ TEST_P(UcxNetworkTest, who_took_leave_has_left_when_what_was_overtaken_comes) {
     EXPECT_TRUE(network_->left().empty());
     send_parcel(0);
     EXPECT_EQ(lost(), "0 left");
+}
+
+TEST_P(UcxNetworkTest, where_no_connection_can_be_made_a_lack_of_descriptors_is_told) {
+    EXPECT_NE(refusal().find("(UCX_TLS and UCX_NET_DEVICES choose networks)"), std::string::npos) << refusal();
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{0, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const std::string text = refusal();
+    setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_NE(text.find("(/sys/class/net cannot be opened: Too many open files)"), std::string::npos) << text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, UcxNetworkTest, ::testing::Values(false, true), [](const auto& outlives) {

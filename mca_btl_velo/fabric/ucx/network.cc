@@ -1,7 +1,11 @@
 // Set-up: the worker, who is who, connections, and the end of them.
 #include "fabric/ucx/network.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -36,6 +40,16 @@ void require(ucs_status_t status, const char* what) {
                                              " (UCX_TLS and UCX_NET_DEVICES choose networks; "
                                              "btl_velo_network none does without)");
     }
+}
+
+// What keeps UCX from making a connection, as it opens sockets and reads /sys for each: no descriptor is left, or
+// this process has gone into a directory without /sys. UCX itself says "Input/output error" of both.
+std::string why_unreachable() {
+    const char* const read = "/sys/class/net";
+    const int fd = ::open(read, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return std::string(read) + " cannot be opened: " + std::strerror(errno);
+    ::close(fd);
+    return "UCX_TLS and UCX_NET_DEVICES choose networks";
 }
 
 std::uint32_t planned_slots(const NetworkConfig& config) {
@@ -240,8 +254,8 @@ void UcxNetwork::connect(Remote& remote) {
     if (status != UCS_OK) {
         remote.endpoint = nullptr;
         throw Failure(VELO_ERR_UNREACHABLE, "UCX cannot reach " + remote.text() +
-                                                ": " + ucs_status_string(status) +
-                                                " (UCX_TLS and UCX_NET_DEVICES choose networks)");
+                                                ": " + ucs_status_string(status) + " (" +
+                                                why_unreachable() + ")");
     }
     say(remote, kHelloId, packed_);
     watch_connections();
