@@ -305,7 +305,8 @@ size_t velo_routes_text(const char* choice, size_t eager_limit, char* text, size
             const std::string processor = velo::routes::processor_name();
             const auto table =
                 velo::routes::Table::choose(choice, velo::routes::calibration_file(), processor, &source);
-            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::eager_bytes(eager_limit)) + "\n" + table.text());
+            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::eager_bytes(eager_limit)) +
+                 "\n" + table.text());
             return VELO_OK;
         },
         [&](velo_status, const char* objection) { tell(objection); });

@@ -1,6 +1,4 @@
 // A network whose peers, played by the test, take leave, are lost or are out of reach.
-#include "fabric/ucx/network.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "fabric/ucx/messages.h"
+#include "fabric/ucx/network.h"
 #include "fake_ucx.h"
 #include "parameters/agreement.h"
 #include "platform/failure.h"
@@ -155,7 +154,8 @@ TEST_P(UcxNetworkTest, who_took_leave_has_left_when_what_was_overtaken_comes) {
 }
 
 TEST_P(UcxNetworkTest, where_no_connection_can_be_made_a_lack_of_descriptors_is_told) {
-    EXPECT_NE(refusal().find("(UCX_TLS and UCX_NET_DEVICES choose networks)"), std::string::npos) << refusal();
+    EXPECT_NE(refusal().find("(UCX_TLS and UCX_NET_DEVICES choose networks)"), std::string::npos)
+        << refusal();
     rlimit before{};
     getrlimit(RLIMIT_NOFILE, &before);
     const rlimit none{0, before.rlim_max};
@@ -165,9 +165,8 @@ TEST_P(UcxNetworkTest, where_no_connection_can_be_made_a_lack_of_descriptors_is_
     EXPECT_NE(text.find("(/sys/class/net cannot be opened: Too many open files)"), std::string::npos) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, UcxNetworkTest, ::testing::Values(false, true), [](const auto& outlives) {
-    return outlives.param ? "that_go_on" : "that_end";
-});
+INSTANTIATE_TEST_SUITE_P(Jobs, UcxNetworkTest, ::testing::Values(false, true),
+                         [](const auto& outlives) { return outlives.param ? "that_go_on" : "that_end"; });
 
 }  // namespace
 }  // namespace velo::fabric::ucx

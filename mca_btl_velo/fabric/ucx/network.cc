@@ -42,8 +42,8 @@ void require(ucs_status_t status, const char* what) {
     }
 }
 
-// What keeps UCX from making a connection, as it opens sockets and reads /sys for each: no descriptor is left, or
-// this process has gone into a directory without /sys. UCX itself says "Input/output error" of both.
+// What keeps UCX from making a connection, as it opens sockets and reads /sys for each: no descriptor is
+// left, or this process has gone into a directory without /sys. UCX itself says "Input/output error" of both.
 std::string why_unreachable() {
     const char* const read = "/sys/class/net";
     const int fd = ::open(read, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -253,9 +253,8 @@ void UcxNetwork::connect(Remote& remote) {
     ucs_status_t status = ucp_ep_create(worker_, &params, &remote.endpoint);
     if (status != UCS_OK) {
         remote.endpoint = nullptr;
-        throw Failure(VELO_ERR_UNREACHABLE, "UCX cannot reach " + remote.text() +
-                                                ": " + ucs_status_string(status) + " (" +
-                                                why_unreachable() + ")");
+        throw Failure(VELO_ERR_UNREACHABLE, "UCX cannot reach " + remote.text() + ": " +
+                                                ucs_status_string(status) + " (" + why_unreachable() + ")");
     }
     say(remote, kHelloId, packed_);
     watch_connections();

@@ -173,7 +173,8 @@ std::string UcxNetwork::lost_text(const Remote& remote) const {
            ". The process or its node died, or the network between them failed";
 }
 
-// Nothing more comes over a broken connection: who has taken leave before all of its parcels came is lost too.
+// Nothing more comes over a broken connection: who has taken leave before all of its parcels came is lost
+// too.
 bool UcxNetwork::is_lost(flow::PeerIndex index) const {
     const Remote& remote = remotes_[index];
     return remote.broken != UCS_OK && !(remote.gone && intake_.come(index) == remote.last_sequence);
