@@ -105,6 +105,15 @@ def test_it_says_which_plugin_this_open_mpi_finds_and_a_job_goes_over_it():
 
 
 @needs_plugin
+def test_the_words_for_open_mpis_own_directories_are_those_directories(tmp_path):
+    components = tmp_path / ".openmpi" / "components"
+    components.parent.mkdir()
+    components.symlink_to(PLUGIN)
+    answer = told(HOME=str(tmp_path), OMPI_MCA_mca_base_component_path="SYS_DEFAULT:USER_DEFAULT")
+    assert answer["velo"]["plugin"] == str(components / "mca_btl_velo.so") and answer["velo"]["troubles"] == []
+
+
+@needs_plugin
 def test_it_prints_the_routes_of_this_machine_and_a_table_that_it_takes_again(tmp_path):
     shown = run("--routes", VELO_ROUTES_FILE=str(tmp_path / "none"), OMPI_MCA_btl_velo_routes="safe").stdout
     assert shown.startswith("Routes on this machine (") and "): safe values\n" in shown

@@ -54,9 +54,10 @@ def open_mpi(given):
         found = re.search(rf"^{key}:\"?(.*?)\"?$", told, re.MULTILINE)
         return found[1] if found else ""
 
-    places = [place for place in value("mca:mca:base:param:mca_base_component_path:value").split(":") if place]
     # PMIx takes the same parameter for its own: by these words it means its own directories, and looks into none of Open MPI's.
     own = {value("path:pkglibdir"): "SYS_DEFAULT", str(Path.home() / ".openmpi/components"): "USER_DEFAULT"}
+    meant = {word: place for place, word in own.items()}
+    places = [meant.get(place, place) for place in value("mca:mca:base:param:mca_base_component_path:value").split(":") if place]
     return OpenMpi(mpirun, ompi_info, value("ompi:version:full"), value("path:prefix"), places, ":".join(own.get(place, place) for place in places),
                    {name: chosen for name in ("pml", "btl", "mtl", "coll") if (chosen := value(f"mca:{name}:base:param:{name}:value"))})
 
