@@ -15,6 +15,7 @@ from pathlib import Path
 _GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 12
+_REPORT = "VELO-REPORT "  # a page of numbers
 # What Velo has said, which Open MPI's own words about the end may follow by the page.
 _OF_VELO = re.compile(r"^(\[[^]]*\] )?(btl|mtl|coll):velo\b")
 
@@ -37,7 +38,7 @@ class Finished:
 
     def tail(self):
         """What it said last, below the first that Velo had said."""
-        lines = [line for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()]
+        lines = [line for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip() and not line.startswith(_REPORT)]
         earlier = [line for line in lines[:-_TAIL_LINES] if _OF_VELO.match(line)]
         return "\n".join(earlier[:_TAIL_LINES] + lines[-_TAIL_LINES:])
 

@@ -21,7 +21,7 @@ MvapichStaticPolicy::MvapichStaticPolicy(const PolicyConfig& config)
 
 MvapichStaticPolicy::MvapichStaticPolicy(const PolicyConfig& config, std::string_view name,
                                          std::uint32_t data_slots, std::uint32_t buffers)
-    : Policy(config, {.name = name}, data_slots, config.total_peers()) {
+    : Policy(config, {.name = name, .rendezvous_without_credit = true}, data_slots, config.total_peers()) {
     for (PeerFlow& peer : peers_) {
         peer.current = buffers;
         peer.threshold = credit_message_threshold(config, buffers);

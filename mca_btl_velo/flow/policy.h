@@ -43,6 +43,8 @@ struct Traits {
     // True: the ledger may keep a CREDIT back until the next look at the mailbox (btl_velo_delay_credits),
     // where it joins others or a DATA packet; false: it leaves when it is emitted.
     bool credits_may_wait = false;
+    // True: whoever matches messages sends one that finds no credit by rendezvous, however short it is.
+    bool rendezvous_without_credit = false;
     // Of its state, for the memory report.
     std::size_t bytes_per_peer = sizeof(PeerFlow);
     std::size_t bytes_shared = 0;

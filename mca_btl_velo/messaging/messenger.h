@@ -216,6 +216,8 @@ class Messenger final : private endpoint::Listener {
                              velo_send_mode mode, velo_message_send* send);
     velo_status queue(Peer& peer, std::size_t header_bytes, const std::byte* data, std::size_t bytes,
                       velo_message_send* send);
+    velo_status send_without_credit(Peer& to, matching::Key key, std::uint16_t returned,
+                                    const std::byte* data, std::size_t bytes, velo_message_send* send);
     static void expect(velo_message_send* send, std::uint32_t events);
     void deposit(Peer& to, const std::byte* data, std::size_t bytes, velo_message_send* send);
     static bool is_last(velo_message_send* send);

@@ -93,6 +93,8 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
         const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
         if (status != VELO_WOULD_BLOCK) return status;
+        if (to->is_local() && to->policy().traits().rendezvous_without_credit)
+            return send_without_credit(*to, key, returned, data, bytes, send);
         std::memcpy(send->header, &header, sizeof header);
         expect(send, 1);
         return queue(*to, sizeof header, data, bytes, send);
@@ -101,6 +103,29 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     const SynchronousHeader synchronous{header, id};
     std::memcpy(send->header, &synchronous, sizeof synchronous);
     return queue(*to, sizeof synchronous, data, bytes, send);
+}
+
+// The message has its cells, and finds no credit: it leaves as a header instead, whose answer brings credits.
+velo_status Messenger::send_without_credit(Peer& to, matching::Key key, std::uint16_t returned,
+                                           const std::byte* data, std::size_t bytes, velo_message_send* send) {
+    {
+        std::lock_guard lock(mutex_);
+        Share& share = share_of(to);
+        share.there += cells_for(bytes);
+        share.owed += returned;
+        --state_.eager;
+        ++state_.rendezvous;
+        if (share.backlog != nullptr || share.headers == 0) return hold(to, in_memory(key), data, bytes, send);
+        --share.headers;
+        send->takes_header = true;
+        send->placement = nullptr;
+        expect(send, 2);
+        const RendezvousHeader rendezvous{header_of(key, take_owed(share), Kind::kRendezvous),
+                                          awaited_.add(send, to.index),
+                                          reinterpret_cast<std::uint64_t>(data), bytes};
+        std::memcpy(send->header, &rendezvous, sizeof rendezvous);
+    }
+    return queue(to, sizeof(RendezvousHeader), nullptr, 0, send);
 }
 
 bool Messenger::lacks_room(const Peer& to, std::size_t bytes) {

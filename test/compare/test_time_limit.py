@@ -36,7 +36,7 @@ def test_what_velo_said_is_kept_though_many_lines_follow():
     said = "[node:1] btl:velo: btl_velo_slots is wrong"
     finished = run_limited(["sh", "-c", f"echo '{said}' >&2; seq 100 >&2"], dict(os.environ), 10)
     assert finished.tail().splitlines() == [said, *map(str, range(89, 101))]
-    few = run_limited(["sh", "-c", f"seq 3 >&2; echo '{said}' >&2"], dict(os.environ), 10)
+    few = run_limited(["sh", "-c", f"seq 3 >&2; echo 'VELO-REPORT {{}}'; echo '{said}' >&2"], dict(os.environ), 10)
     assert few.tail().splitlines() == ["1", "2", "3", said]
 
 

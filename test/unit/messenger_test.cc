@@ -357,6 +357,29 @@ TEST_P(MessengerTest, random_programs_match_as_mpi_says) {
     }
 }
 
+// Liu and Panda's schemes; under the others it waits in its queue, and is over when it has left.
+TEST_P(MessengerTest, a_short_message_without_a_credit_goes_by_rendezvous_under_the_schemes_that_say_so) {
+    PartyConfig packets = config();
+    packets.by_reference = "never";
+    MessengerParty party(packets);
+    constexpr unsigned kMessages = 100;
+    std::vector<Transfer*> sends;
+    for (unsigned i = 0; i < kMessages; ++i) sends.push_back(&party.send(0, 1, 1, pattern(8, i)));
+    const bool by_rendezvous = GetParam().starts_with("mvapich");
+    EXPECT_EQ(party.state(0).rendezvous > kMessages / 2, by_rendezvous);
+    EXPECT_EQ(party.state(0).rendezvous == 0, !by_rendezvous);
+    EXPECT_EQ(party.state(0).eager + party.state(0).rendezvous, kMessages);
+    party.settle();
+    EXPECT_EQ(sends.back()->done, !by_rendezvous);
+    for (unsigned i = 0; i < kMessages; ++i) {
+        const Transfer& receive = party.receive(1, 0, 1);
+        party.settle();
+        ASSERT_EQ(receive.text(), pattern(8, i)) << i;
+    }
+    EXPECT_TRUE(std::ranges::all_of(sends, [](const Transfer* send) { return send->done; }));
+    EXPECT_EQ(party.state(1).pool_used_bytes + party.state(1).headers, 0U);
+}
+
 // Senders may have four rendezvous under way; the rest is held back.
 constexpr velo_messenger_config kFewHeaders{8192, 0, 0, 4, false};
 constexpr std::uint64_t kHeaders = 4;

@@ -30,10 +30,11 @@ Liu and Panda on flow control in MPI over InfiniBand; Schneider and Eckelmann's 
 | slots that local peers leave to remote ones (thesis 7.2, figure 7.3) on a machine | Velo gives processes of the same node no slots of the mailbox with credits; `velo-sim experiment fig7.3` divides it among all |
 | GASNet over the same engine (thesis, chapter 3) | the engine is part of the plugin and not installed as a library |
 | hardware flow control by RNR NAK (Liu and Panda 4.1) | InfiniBand; `rnr` refuses and tries again in software |
-| small messages by rendezvous where there is no credit, so that blocking calls beat others with 10 buffers (Liu and Panda 6.2.2) | not built: under their schemes, too, such a message waits at its sender |
+| small messages by rendezvous where there is no credit (Liu and Panda 6.2.2) over the BTL and in the simulator | Open MPI's ob1 chooses without knowing of credits; with the MTL `velo-measure papers run bandwidth` shows it. In the simulator such a message waits at its sender |
 | NAS times (Liu and Panda, figures 9 and 10) on a machine | 8 and 16 ranks need a core each; `velo-measure papers run nas` counts, `velo-sim experiment liu10` has patterns that stand for the codes |
-| alltoall, allgather, gather and scatter in three phases (slides) on a machine | not built; `velo-sim experiment S8` and `S9` count them |
-| basic, window and tree schemes of multicast (slides) on a machine | what runs is the window with co-roots; `velo-sim multicast --scheme` has all four |
+| alltoall, allgather, gather and scatter in three phases (slides), chosen while a program runs | a rule chooses them (`coll_velo_choices`), which `velo-goal tune` writes where it has measured that they are faster; Velo's own rules never do |
+| the basic scheme of multicast (slides) for broadcasts of several datagrams on a machine | they leave as messages; `velo-sim multicast --scheme basic` has them |
+| co-roots that get data point to point (slides, T_rc), late members and placement (S3 to S7) on a machine | co-roots get data by multicast, too; `velo-sim experiment S3` to `S7` |
 | interrupt coalescing (ESPGOAL 6.2, figures 6.1 to 6.6) | belongs to an Ethernet card |
 | PERFTRACE (ESPGOAL 6.7, figure 6.17) | a kernel module; `velo-goal` and traces measure in its place |
 | multicast in InfiniBand's switches (slides) | no such network; IP multicast between nodes and `velo-sim` |

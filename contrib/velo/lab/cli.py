@@ -40,7 +40,7 @@ def _run(options):
 
 
 def _tools(options):
-    goal = find_own("--goal", options.goal, "velo-goal", "goal") if set(options.names) & set(GROUPS["goal"]) else ""
+    goal = find_own("--goal", options.goal, "velo-goal", "goal") if set(options.names) & {*GROUPS["goal"], *GROUPS["multicast"]} else ""
     sim = find_own("--sim", options.sim, "velo-sim", "sim") if overview.EXPERIMENT.name in options.names else ""
     return Tools(find_mpirun(options.mpirun), find_own("--measure", options.measure), find_bench(options.bench), goal, sim)
 

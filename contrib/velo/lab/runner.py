@@ -56,8 +56,8 @@ class Runner(rounds.Runner):
         pinned = workload.pinned and workload.ranks <= len(os.sched_getaffinity(0))
         words = [self._tools.mpirun, "--oversubscribe", "--bind-to", "core" if pinned else "none", "-np", str(workload.ranks)]
         # More ranks than cores: those that wait give way.
-        parameters = [("mpi_yield_when_idle", "0" if pinned else "1"), ("pml", "ob1"), ("btl", "velo"),
-                      ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
+        layer = (("pml", "cm"), ("btl", "self")) if ("mtl", "velo") in point.mca else (("pml", "ob1"), ("btl", "velo"))
+        parameters = [("mpi_yield_when_idle", "0" if pinned else "1"), *layer, ("btl_velo_flow_control", point.policy), ("btl_velo_report", "json")]
         return words + mca_words((*parameters, *point.mca, *self._extra_mca))
 
     def _launch(self, workload, launch):

@@ -1,5 +1,6 @@
 """Liu & Panda, section 6.2: latency, and windows of messages against pre-posted buffers."""
 
+import dataclasses
 import statistics
 
 from ... import policies
@@ -17,6 +18,7 @@ _CASES = ((4, 100), (4, 10), (32768, 10), (4, 1))
 _LATENCY, _LATENCY_BUFFERS = "ping-pong", 100
 _DEFAULT = ("rnr", "mvapich_static", "mvapich_dynamic", "static", "dynamic")
 _SIMILAR = 1.25
+_FEW, _USER_LEVEL = (4, 10), ("mvapich_static", "mvapich_dynamic")
 
 
 def _name(size, buffers, kind):
@@ -41,6 +43,8 @@ def _plan(context):
                 workload = Workload(f"{name}, window {window}", MEASURE, _words(context, kind, size, window), _RANKS)
                 points_of[workload] = [building.reference(context, building.in_packets(context), slots=4096, x=window)] + [
                     _point(context, policy, buffers, window) for policy in chosen]
+                if (size, buffers) == _FEW and window > buffers:
+                    points_of[workload] += [_matched(context, policy, buffers, window) for policy in _USER_LEVEL if policy in chosen]
             panels.append(Panel(name, f"{name}, window", "mbytes_per_second", "MB/s", "window, messages",
                                 landmarks=(buffers,)))
     return building.plan(points_of, panels, skipped)
@@ -58,16 +62,26 @@ def _point(context, policy, buffers, x):
     return Point(policy, policy, x, policies.mca((*policies.with_buffers(policy, buffers, _RANKS), *building.in_packets(context))))
 
 
-def _bandwidths(results, name, policy, windows):
+def _matched(context, policy, buffers, x):
+    """The same over the MTL, which knows of credits when it chooses how a message goes."""
+    point = _point(context, policy, buffers, x)
+    return dataclasses.replace(point, series=_over_mtl(policy), mca=(*point.mca, ("mtl", "velo")))
+
+
+def _over_mtl(policy):
+    return f"{policy}, MTL"
+
+
+def _bandwidths(results, name, series, windows):
     """Geometric mean of the bandwidth over windows that `windows` accepts."""
     values = [line.mbytes_per_second for line in results.lines if line.workload.startswith(f"{name}, window")
-              and line.policy == policy and not line.is_reference and line.mbytes_per_second and windows(line.x)]
+              and line.series == series and not line.is_reference and line.mbytes_per_second and windows(line.x)]
     return statistics.geometric_mean(values) if values else None
 
 
 def _compare(results, size, buffers, kinds, windows):
     """Bandwidth by policy, for each kind."""
-    names = list(dict.fromkeys(line.policy for line in results.lines if not line.is_reference))
+    names = list(dict.fromkeys(line.series for line in results.lines if not line.is_reference))
     found = {kind: {p: _bandwidths(results, _name(size, buffers, kind), p, windows) for p in names} for kind in kinds}
     return {kind: {p: v for p, v in values.items() if v} for kind, values in found.items()}
 
@@ -98,10 +112,19 @@ def _judge(results, context):
         _judged("With 10 buffers and larger windows the user-level dynamic scheme is best and the user-level static one "
                 "worst (figures 5, 6).", scarce,
                 lambda v: max(v, key=v.get) == "mvapich_dynamic" and min(v, key=v.get) == "mvapich_static", note),
+        *(_judge_handshake(scarce, policy) for policy in _USER_LEVEL),
         _judged("With 32 KB messages all schemes do well with 10 buffers, because the rendezvous makes the pattern "
                 "symmetric (figures 7, 8).", large, _alike, note, FITTED),
         _judge_overlap(large),
     ]
+
+
+def _judge_handshake(scarce, policy):
+    blocking, free = (scarce[kind].get(_over_mtl(policy)) for kind in _KINDS)
+    shown = None if None in (blocking, free) else blocking > free
+    return verdict(f"With 10 buffers and larger windows blocking calls are faster than others under {policy}, as small messages without a credit go by "
+                   "rendezvous, whose handshake brings credits (section 6.2.2).", shown,
+                   because("over the MTL; over the BTL ob1 chooses, without knowing of credits", "" if shown is None else f"blocking {blocking:.3g}, others {free:.3g} MB/s"))
 
 
 def _alike(values):
