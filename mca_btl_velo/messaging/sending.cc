@@ -107,7 +107,8 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
 
 // The message has its cells, and finds no credit: it leaves as a header instead, whose answer brings credits.
 velo_status Messenger::send_without_credit(Peer& to, matching::Key key, std::uint16_t returned,
-                                           const std::byte* data, std::size_t bytes, velo_message_send* send) {
+                                           const std::byte* data, std::size_t bytes,
+                                           velo_message_send* send) {
     {
         std::lock_guard lock(mutex_);
         Share& share = share_of(to);
@@ -115,14 +116,15 @@ velo_status Messenger::send_without_credit(Peer& to, matching::Key key, std::uin
         share.owed += returned;
         --state_.eager;
         ++state_.rendezvous;
-        if (share.backlog != nullptr || share.headers == 0) return hold(to, in_memory(key), data, bytes, send);
+        if (share.backlog != nullptr || share.headers == 0)
+            return hold(to, in_memory(key), data, bytes, send);
         --share.headers;
         send->takes_header = true;
         send->placement = nullptr;
         expect(send, 2);
         const RendezvousHeader rendezvous{header_of(key, take_owed(share), Kind::kRendezvous),
-                                          awaited_.add(send, to.index),
-                                          reinterpret_cast<std::uint64_t>(data), bytes};
+                                          awaited_.add(send, to.index), reinterpret_cast<std::uint64_t>(data),
+                                          bytes};
         std::memcpy(send->header, &rendezvous, sizeof rendezvous);
     }
     return queue(to, sizeof(RendezvousHeader), nullptr, 0, send);

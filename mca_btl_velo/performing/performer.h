@@ -197,7 +197,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     std::vector<Spoiled> spoiled_;
     std::vector<Ending> endings_;  // of runs that are not begun here, and of lanes
     std::vector<endpoint::Peer*> departed_;
-    std::vector<bool> sent_to_;  // by index: for network_peers
+    std::vector<bool> sent_to_;       // by index: for network_peers
     std::atomic<bool> heard_{false};  // one of the following:
     std::mutex heard_mutex_;
     std::vector<endpoint::Peer*> departed_news_;  // under heard_mutex_

@@ -46,7 +46,8 @@ TEST(ChoicesTest, what_goes_between_nodes_once_is_for_several_nodes_with_several
     Request request;
     request.size = 8;
     request.bytes = 8;
-    for (const auto& [on_node, name] : {std::pair{1U, "linear"}, {2U, "nodes"}, {5U, "nodes"}, {8U, "linear"}, {16U, "linear"}}) {
+    for (const auto& [on_node, name] :
+         {std::pair{1U, "linear"}, {2U, "nodes"}, {5U, "nodes"}, {8U, "linear"}, {16U, "linear"}}) {
         request.on_node = on_node;
         EXPECT_EQ(choices->choose("alltoall", request)->name, name) << on_node;
     }

@@ -297,8 +297,11 @@ TEST(UdpChannelTest, EachSchemeBringsEveryBroadcastAndItsAcknowledgementsToItsCo
     constexpr std::uint64_t kRuns = 64;
     std::vector<std::uint64_t> heard;
     for (const auto& [scheme, ack_every, co_roots] :
-         {std::tuple{Scheme::kBasic, 1U, std::optional<std::uint32_t>()}, {Scheme::kWindow, 1U, {}},
-          {Scheme::kWindow, 8U, {}}, {Scheme::kTree, 1U, {}}, {Scheme::kCoroot, 1U, 1}}) {
+         {std::tuple{Scheme::kBasic, 1U, std::optional<std::uint32_t>()},
+          {Scheme::kWindow, 1U, {}},
+          {Scheme::kWindow, 8U, {}},
+          {Scheme::kTree, 1U, {}},
+          {Scheme::kCoroot, 1U, 1}}) {
         ChannelConfig config;
         config.scheme = scheme;
         config.window = 16;
@@ -315,9 +318,8 @@ TEST(UdpChannelTest, EachSchemeBringsEveryBroadcastAndItsAcknowledgementsToItsCo
             // A window of 1 is full until all have acknowledged.
             if (scheme == Scheme::kBasic) EXPECT_TRUE(party.all[0].fills_up(1));
             ASSERT_TRUE(party.until([&] {
-                return std::ranges::all_of(party.all, [&](Channel& c) {
-                    return &c == &party.all[0] || !c.arrived().empty();
-                });
+                return std::ranges::all_of(
+                    party.all, [&](Channel& c) { return &c == &party.all[0] || !c.arrived().empty(); });
             }));
             for (std::uint32_t i = 1; i < kMembers; ++i) {
                 EXPECT_EQ(got[i], data);
@@ -393,7 +395,8 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedOnce) {
         party.all[1].poll();
     }
     ASSERT_EQ(party.said.size(), 1U);
-    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20) has made no progress"), std::string::npos) << party.said[0];
+    EXPECT_NE(party.said[0].find("127.0.0.3 (rank 20) has made no progress"), std::string::npos)
+        << party.said[0];
     const std::uint64_t later = platform::monotonic_ns() + 2 * with.silence_ns;
     while (platform::monotonic_ns() < later) EXPECT_FALSE(party.all[0].send({0, 2}, "x", 1));
     EXPECT_EQ(party.said.size(), 1U);
@@ -412,7 +415,8 @@ TEST(UdpChannelTest, WhoDoesNotGetOnIsNamedAndNotWhoCollectsForIt) {
         for (std::uint32_t i = 0; i + 1 < kMembers; ++i) party.all[i].poll();
     }
     ASSERT_EQ(party.said.size(), 1U);
-    EXPECT_NE(party.said[0].find("127.0.0.20 (rank 190) has made no progress"), std::string::npos) << party.said[0];
+    EXPECT_NE(party.said[0].find("127.0.0.20 (rank 190) has made no progress"), std::string::npos)
+        << party.said[0];
 }
 
 // It goes another way each time, and nobody is to blame.

@@ -140,8 +140,9 @@ Graph gather(const Request& request) {
             if (node != p.here())
                 s.receive(Steps::received(p.first_of(node) * bytes), p.ranks_of(node, request) * bytes,
                           p.leaders.at(node), kBetween);
-        each_neighbour(p, request.rank,
-                       [&](std::uint32_t rank) { s.receive(Steps::received(rank * bytes), bytes, rank, kUp); });
+        each_neighbour(p, request.rank, [&](std::uint32_t rank) {
+            s.receive(Steps::received(rank * bytes), bytes, rank, kUp);
+        });
         const Place own = Steps::received(request.rank * bytes);
         s.copy(request.in_place ? own : Steps::sent(), own, bytes);
         return std::move(s.graph);
