@@ -99,4 +99,4 @@ def test_who_waits_for_a_rank_that_was_killed_is_told(mpi, flow):
 def test_where_the_mailbox_of_coll_velo_finds_no_room_the_error_says_whose_it_is(mpi, private_shm):
     shm = private_shm("2m")
     result = mpi.run_any("exchange", 1, 100, np=2, params=COLL, prefix=shm.enter)
-    assert result.returncode != 0 and "This is the second mailbox of each process, for coll velo" in result.stderr, str(result)
+    assert result.returncode != 0 and "coll velo takes a mailbox of its own in each process" in result.stderr, str(result)

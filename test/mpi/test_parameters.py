@@ -82,10 +82,11 @@ def test_the_error_is_seen_although_the_others_end_before_it_is_said(mpi):
     assert result.returncode != 0 and "btl_velo_credit_slots is 300" in result.stderr, str(result)
 
 
-def test_the_error_is_said_once_a_node_and_last(mpi):
+def test_the_error_is_said_once_a_node_and_last(mpi, is_4_1):
     result = mpi.run_any("late_to_say", np=4, params={"btl_velo_credit_slots": 300})
     assert result.returncode != 0 and result.stderr.count("btl_velo_credit_slots is 300") == 1, str(result)
-    assert "btl_velo_credit_slots is 300" in result.stderr.splitlines()[-1], str(result)
+    # From 5.0 on mpirun's words follow.
+    assert not is_4_1 or "btl_velo_credit_slots is 300" in result.stderr.splitlines()[-1], str(result)
 
 
 def test_values_that_differ_between_ranks_end_with_the_parameter_named(mpi):

@@ -1,6 +1,9 @@
 /* The engine that the components share: opened, published, closed. */
 #include "common_velo_internal.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* A process that exits without MPI_Finalize, or with MPI_T still open, never closes its engine. */
 static __opal_attribute_destructor__ void abandon_engine(void)
 {
@@ -27,6 +30,14 @@ static void gone(void *context, uint32_t place, uint64_t process_name)
     }
 }
 
+void mca_common_velo_tell_of_both(velo_status status, char *error, size_t error_bytes)
+{
+    if (VELO_ERR_RESOURCE == status) {
+        const size_t end = strlen(error);
+        snprintf(error + end, error_bytes - end, " coll velo takes a mailbox of its own in each process: without velo in --mca coll there is none.");
+    }
+}
+
 static velo_engine *open_engine(bool threads)
 {
     mca_common_velo_job_t job = {.memory = {NULL}};
@@ -39,11 +50,17 @@ static velo_engine *open_engine(bool threads)
     velo_config config = job.config;
     config.eager_limit = automatic ? 0 : mca_common_velo.eager_limit;
     config.gone = gone;
+    /* Open MPI 4.1 opens collectives after BTLs, 5.0 before. */
+    const bool is_second = NULL != mca_common_velo.performer;
+    config.second = is_second;
     char error[512];
     velo_engine *engine;
     velo_status status = velo_engine_open(&config, &engine, error, sizeof(error));
     mca_common_velo_forget_job(&job);
     if (VELO_OK != status) {
+        if (is_second) {
+            mca_common_velo_tell_of_both(status, error, sizeof(error));
+        }
         mca_common_velo_give_up(error);
     }
     if (automatic && velo_engine_is_short(engine)) {

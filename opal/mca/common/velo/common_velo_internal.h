@@ -33,6 +33,8 @@ void mca_common_velo_forget_job(mca_common_velo_job_t *job);
 /* engine */
 /* Pairs performer and engine for sleeping, if both are open; either may open first. */
 void mca_common_velo_sleep_together(void);
+/* To the reason why the performer cannot be opened, or the engine beside it: that it is one of two mailboxes. */
+void mca_common_velo_tell_of_both(velo_status status, char *error, size_t error_bytes);
 
 /* parameters */
 /* They are there, whether the BTL has registered them or not; false if they cannot be. */

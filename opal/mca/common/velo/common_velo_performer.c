@@ -60,10 +60,7 @@ static velo_status open_performer(const mca_common_velo_job_t *job, char *error,
     config.messages.everywhere = !mca_common_velo_is_default("eager_limit");
     config.messages.sharers = mca_common_velo_job_size();
     const velo_status status = velo_performer_open(&config, &mca_common_velo.performer, error, error_bytes);
-    if (VELO_ERR_RESOURCE == status) {
-        const size_t end = strlen(error);
-        snprintf(error + end, error_bytes - end, " This is the second mailbox of each process, for coll velo: without velo in --mca coll there is none.");
-    }
+    mca_common_velo_tell_of_both(status, error, error_bytes);
     return status;
 }
 
