@@ -181,7 +181,8 @@ def _plan_joined(context):
     for size in (8, _FAR_BYTES):
         # Two processes, of which the second is on another node.
         words = (POINTS, "PingPong", "--bytes", str(size), "--seconds", f"{context.seconds:g}")
-        points_of[Workload(f"{_PING_PONG} {size}", MEASURE, (), 2)] = [Point(_PING_PONG, _PING_PONG, size, launch=Launch(context.network()[0][TREE], MEASURE, words))]
+        launch = Launch(context.network()[0][TREE], MEASURE, words)
+        points_of[Workload(f"{_PING_PONG} {size}", MEASURE, (), 2)] = [Point(_PING_PONG, _PING_PONG, size, launch=launch)]
     return building.plan(points_of, [Panel("alltoall", "alltoall", "time_usec", "us", "bytes of a block")], [])
 
 
@@ -228,7 +229,8 @@ def _judge_connections(results, context):
     told = all(None not in pair for pair in found.values())
     each = {_LINEAR: (nodes - 1) * slots ** 2, _PHASES: nodes - 1}
     text = because(f"{nodes} nodes of {slots} ranks",
-                   *(f"{algorithm}: {pair[0] / nodes:g} connections and {pair[1] / nodes / _COUNTED_RUNS:g} messages a node" for algorithm, pair in found.items() if told))
+                   *(f"{algorithm}: {pair[0] / nodes:g} connections and {pair[1] / nodes / _COUNTED_RUNS:g} messages a node"
+                     for algorithm, pair in found.items() if told))
     return [
         verdict("An alltoall of processes takes (n-1) m^2 connections a node, one of leaders n-1 (Savings in Communication Resources).",
                 all(pair[0] == nodes * each[algorithm] for algorithm, pair in found.items()) if told else None, text),
