@@ -102,6 +102,7 @@ long measure_sizes(Benchmark& benchmark, const ProcessGroups& groups, const Poin
         std::printf("point %s %zu %.6g %.6g %.6g %ld %ld %ld %ld %.6g\n", benchmark.traits().name, bytes,
                     point.usec, point.min_usec, point.max_usec, point.iterations, point.repetitions,
                     point.defects, point.messages, point.mbytes_per_second);
+        if (point.counted > 0) std::printf("counted %zu %ld %ld\n", bytes, point.counted, point.delayed);
         std::fflush(stdout);
     }
     return defects;

@@ -210,7 +210,9 @@ double Sampler::batch(Benchmark& benchmark, Call call, MPI_Comm active, long cal
         if (effort.calls > 0) MPI_Barrier(active);
         if (moves) call.root = call.iteration / options_.root_hold % call.group.size;
         if (touching) touching->write(call);
+        if (counts_) counts_->begin();
         perform(benchmark, call, effort.request);
+        if (counts_) counts_->end();
         if (touching) touching->read(call);
     }
     const auto end = std::chrono::steady_clock::now().time_since_epoch();
@@ -278,6 +280,7 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     const double share = effort.seconds / kBatches;
     long iterations = std::max(1L, effort.calls), batches = 1;
     double took = 0;
+    if (effort.calls > 0) counts_.emplace();
     while (effort.calls == 0) {
         took = batch(benchmark, timed_call, active, iterations, effort);
         if (agreed(took < share / 4 && iterations < most)) {
@@ -306,14 +309,16 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
     // What one call moves from process to process.
     Call whole = timed_call;
     whole.stride = bytes;
-    double moved[3] = {0, 0, static_cast<double>(check_.defects() - defects_before + benchmark.defects())};
+    double moved[5] = {0, 0, static_cast<double>(check_.defects() - defects_before + benchmark.defects())};
+    if (counts_) moved[3] = static_cast<double>(counts_->messages());
+    if (counts_) moved[4] = static_cast<double>(counts_->delayed());
     for (const Block& block : benchmark.sent(whole)) {
         if (block.to == block.from) continue;
         moved[0] += 1;
         moved[1] += static_cast<double>(block.bytes);
     }
-    double all[3] = {0, 0, 0};
-    MPI_Reduce(moved, all, 3, MPI_DOUBLE, MPI_SUM, 0, active);
+    double all[5] = {};
+    MPI_Reduce(moved, all, 5, MPI_DOUBLE, MPI_SUM, 0, active);
 
     std::sort(usec.begin(), usec.end());
     const double median = (usec[(usec.size() - 1) / 2] + usec[usec.size() / 2]) / 2;
@@ -326,7 +331,9 @@ Point Sampler::measure(Benchmark& benchmark, const ProcessGroups& groups, std::s
             .repetitions = batches,
             .defects = static_cast<long>(all[2]),
             .messages = static_cast<long>(all[0]) * (next_ - first_call),
-            .mbytes_per_second = rank == 0 && median > 0 ? all[1] / median : 0};
+            .mbytes_per_second = rank == 0 && median > 0 ? all[1] / median : 0,
+            .counted = static_cast<long>(all[3]),
+            .delayed = static_cast<long>(all[4])};
 }
 
 }  // namespace velo::bench

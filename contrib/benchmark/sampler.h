@@ -3,8 +3,10 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "call_counts.h"
 #include "data_check.h"
 #include "options.h"
 #include "process_groups.h"
@@ -37,6 +39,7 @@ struct Point {
     long defects = 0;
     long messages = 0;  // of all processes in all calls, those that are not timed too
     double mbytes_per_second = 0;
+    long counted = 0, delayed = 0;  // messages within Effort::calls, as Velo counts them
 };
 
 struct Effort {
@@ -84,8 +87,9 @@ class Sampler {
 
     const Options& options_;
     DataCheck& check_;
-    long next_ = 0;           // number of the next call of `measure`
-    bool one_clock_ = false;  // all that take part in it are on one machine
+    long next_ = 0;                     // number of the next call of `measure`
+    bool one_clock_ = false;            // all that take part in it are on one machine
+    std::optional<CallCounts> counts_;  // where calls are counted
     Memory send_;
     Memory receive_;
 };

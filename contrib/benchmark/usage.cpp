@@ -45,7 +45,8 @@ Options of points:
   --window N            messages in flight (default 1); --one-buffer 1: all in one buffer, but for those that are checked
   --active N            the benchmark's ranks, the others wait (default: all)
   --groups N            so many times --active ranks, each group for itself and at the same time (default 1)
-  --calls N             exactly so many calls, each after a barrier: for counts, which do not depend on the time that calls take
+  --calls N             exactly so many calls, each after a barrier: for counts, which do not depend on the time that calls take;
+                        with Velo a line "counted" has the messages of the calls, and how many of them waited for credits
   --request 1           a collective as a request that is waited for
   --touch 1             a collective's buffers are written before each call and read after it, a float of each 64 bytes
   --hold N              a rooted collective moves its root on after N repetitions

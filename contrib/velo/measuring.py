@@ -90,6 +90,7 @@ class Output:
     lines: dict = field(default_factory=dict)  # before and after a size, (microseconds of the cache line, slowdown of a computing rank)
     memory: dict = field(default_factory=dict)  # (mean, most) KiB of a rank by (when, kind)
     overlap: Optional[Overlap] = None
+    counted: dict = field(default_factory=dict)  # by size: (messages within counted calls, those that waited), where Velo counts them
     complete: bool = False
 
     @property
@@ -106,6 +107,8 @@ def parse(text):
             output.library = _library(line)
         elif words[:1] == ["point"] and len(words) == 11:
             output.points[int(words[2])] = Point(*map(float, words[3:6]), *map(int, words[6:10]), float(words[10]))
+        elif words[:1] == ["counted"] and len(words) == 4:
+            output.counted[int(words[1])] = int(words[2]), int(words[3])
         elif words[:1] == ["line"] and len(words) == 6:
             output.lines[int(words[1])] = (tuple(map(float, words[2:4])), tuple(map(float, words[4:6])))
         elif words[:1] == ["memory"] and len(words) == 5:

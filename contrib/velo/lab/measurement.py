@@ -64,6 +64,7 @@ class Outcome:
     spread_percent: Optional[float] = None  # of the batches within the run
     mbytes_per_second: Optional[float] = None
     messages: int = 0  # of the pattern
+    counted: Optional[tuple] = None  # messages of counted calls, and those that waited
     counters: dict = field(default_factory=dict)
     phases: list = field(default_factory=list)
     marks: list = field(default_factory=list)

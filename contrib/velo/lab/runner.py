@@ -130,6 +130,7 @@ def _read_points(stdout, outcome):
     (point,) = output.points.values()
     outcome.mbytes_per_second, outcome.messages, outcome.time_usec = point.mbytes_per_second, point.messages, point.usec
     outcome.spread_percent = 100.0 * (point.max_usec - point.min_usec) / point.usec
+    outcome.counted = next(iter(output.counted.values()), None)
     return None
 
 
@@ -173,7 +174,10 @@ def _read_counters(text, outcome):
     # Counters that are newer than the list of velo-measure policies are kept as they are.
     total = {name: value for name, value in report["total"].items() if isinstance(value, (int, float))}
     outcome.counters = total | counters_of(report)
-    if outcome.messages and "messages_delayed" in total:
+    if outcome.counted:
+        messages, delayed = outcome.counted
+        outcome.counters["delayed_of_pattern_percent"] = 100.0 * delayed / messages
+    elif outcome.messages and "messages_delayed" in total:
         # Of all messages that are sent many are the barriers' when few ranks communicate.
         outcome.counters["delayed_of_pattern_percent"] = 100.0 * total["messages_delayed"] / outcome.messages
     return None
