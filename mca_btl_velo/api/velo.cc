@@ -78,8 +78,8 @@ velo::fabric::MessageView view_of(const void* header, size_t header_bytes, const
 [[gnu::noinline]] velo_status send_other(velo_peer* peer, uint8_t tag, const void* header,
                                          size_t header_bytes, const void* payload, size_t payload_bytes) {
     const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
-    if (engine_of(*peer).send_longer_if_plain(*peer, tag, message)) return VELO_OK;
-    if (engine_of(*peer).append_if_plain(*peer, tag, message)) return VELO_OK;
+    if (engine_of(*peer).try_send_longer_fast(*peer, tag, message)) return VELO_OK;
+    if (engine_of(*peer).try_append_fast(*peer, tag, message)) return VELO_OK;
     return send_slowly(peer, tag, header, header_bytes, payload, payload_bytes);
 }
 
@@ -238,8 +238,8 @@ velo_status velo_peer_connect(velo_engine* engine, const void* address, size_t b
 velo_status velo_send_now(velo_peer* peer, uint8_t tag, const void* header, size_t header_bytes,
                           const void* payload, size_t payload_bytes) {
     const velo::fabric::MessageView message = view_of(header, header_bytes, payload, payload_bytes);
-    static_assert(noexcept(engine_of(*peer).send_if_plain(*peer, tag, message)));
-    if (engine_of(*peer).send_if_plain(*peer, tag, message)) [[likely]]
+    static_assert(noexcept(engine_of(*peer).try_send_fast(*peer, tag, message)));
+    if (engine_of(*peer).try_send_fast(*peer, tag, message)) [[likely]]
         return VELO_OK;
     return send_other(peer, tag, header, header_bytes, payload, payload_bytes);
 }

@@ -14,7 +14,7 @@
 
 using velo::api::attempted;
 using velo::api::guarded;
-using velo::board::Giving;
+using velo::board::Contribution;
 using velo::board::Member;
 using velo::board::Reduction;
 using velo::board::Shape;
@@ -43,7 +43,7 @@ Shape shape_of(const velo_board_config& config) {
     return {config.size, config.window, chunks, config.chunk};
 }
 
-velo::board::Surroundings surroundings(const velo_board_config& config) {
+velo::board::BoardContext context_of(const velo_board_config& config) {
     return {config.progress,
             config.log,
             config.trace,
@@ -62,7 +62,7 @@ struct velo_board_store {
 
 struct velo_board {
     velo_board(Store* store, const Store::Taken& taken, const Shape& shape, const velo_board_config& config)
-        : member(taken.memory, shape, config.rank, surroundings(config), store,
+        : member(taken.memory, shape, config.rank, context_of(config), store,
                  {config.single_copy != nullptr ? config.single_copy : "copy", 0}),
           requests(&member),
           log(config.log),
@@ -211,7 +211,7 @@ Step step_of(const Member& member, velo_board_operation operation, const velo_go
             step.by_turns = member.takes_turns(request.bytes);
             break;
         case VELO_BOARD_ALLTOALL:
-            step.giving = Giving::kBlocks;
+            step.giving = Contribution::kBlocks;
             step.is_mutual = true;
             step.by_turns = member.takes_turns(request.bytes);
             break;
@@ -236,15 +236,15 @@ Stores stores_of(const Member& member, velo_board_operation operation, const vel
         case VELO_BOARD_BARRIER:
             break;
         case VELO_BOARD_BCAST:
-            return {bytes, Writers::kRoot, Giving::kOne, request.root};
+            return {bytes, Writers::kRoot, Contribution::kOne, request.root};
         case VELO_BOARD_SCATTER: {
-            const Giving giving = member.giving_of_scatter(bytes);
-            return {bytes, giving == Giving::kSpread ? Writers::kAllButRoot : Writers::kRoot, giving,
+            const Contribution giving = member.giving_of_scatter(bytes);
+            return {bytes, giving == Contribution::kSpread ? Writers::kAllButRoot : Writers::kRoot, giving,
                     request.root};
         }
         case VELO_BOARD_REDUCE:
         case VELO_BOARD_GATHER:
-            return {bytes, Writers::kAllButRoot, Giving::kOne, request.root};
+            return {bytes, Writers::kAllButRoot, Contribution::kOne, request.root};
         case VELO_BOARD_ALLREDUCE:
             return {bytes, Writers::kAllAndResult};
         case VELO_BOARD_SCAN:
@@ -252,7 +252,7 @@ Stores stores_of(const Member& member, velo_board_operation operation, const vel
         case VELO_BOARD_ALLGATHER:
             return {bytes, Writers::kAll};
         case VELO_BOARD_ALLTOALL:
-            return {bytes, Writers::kAll, Giving::kBlocks};
+            return {bytes, Writers::kAll, Contribution::kBlocks};
         case VELO_BOARD_REDUCE_SCATTER:
             return {share_of(request, member.me()).bytes, Writers::kAll};
         case VELO_BOARD_REDUCE_SCATTER_BLOCK:

@@ -321,9 +321,8 @@ velo_status velo_performer_open(const velo_performer_config* config, velo_perfor
             status = velo_messenger_open(opened->engine, &config->messages, &opened->messenger, error,
                                          error_bytes);
         if (status != VELO_OK) throw Failure(status, std::string(error));
-        opened->performer =
-            std::make_unique<Performer>(opened->engine->engine, velo::api::messenger_of(opened->messenger),
-                                        std::move(*choices));
+        opened->performer = std::make_unique<Performer>(
+            opened->engine->engine, velo::api::messenger_of(opened->messenger), std::move(*choices));
         if (opened->helper != nullptr) opened->performer->have_help(*opened->helper, config->helper);
         AddressHeader header{AddressHeader::kMagic, 0};
         std::size_t messenger_bytes = 0;
@@ -351,11 +350,11 @@ void velo_performer_abandon(velo_performer* performer) {
     });
 }
 
-void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine) {
+void velo_performer_pair_idle_with(velo_performer* performer, velo_engine* engine) {
     attempted([&] { performer->engine->engine.idle().pair_with(engine->engine.idle()); });
 }
 
-void velo_performer_stay_awake(velo_performer* performer) {
+void velo_performer_reset_idle(velo_performer* performer) {
     static_assert(noexcept(performer->engine->engine.idle().reset()));
     performer->engine->engine.idle().reset();
 }

@@ -76,10 +76,10 @@ void velo_performer_close(velo_performer* performer);
 void velo_performer_abandon(velo_performer* performer); /* velo_engine_abandon */
 /* Where the engine, which the process drives as well, sleeps when its mailbox stays empty, the performer does
  * so too, and both only if neither has anything. Before anything is sent; until either is closed. */
-void velo_performer_sleep_with(velo_performer* performer, velo_engine* engine);
+void velo_performer_pair_idle_with(velo_performer* performer, velo_engine* engine);
 /* Neither sleeps within the next few calls of progress: the process waits for something that would not wake
  * it. */
-void velo_performer_stay_awake(velo_performer* performer);
+void velo_performer_reset_idle(velo_performer* performer);
 
 /* What the others need in order to reach this process. Valid until close. */
 const void* velo_performer_address(const velo_performer* performer, size_t* bytes);

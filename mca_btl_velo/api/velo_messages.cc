@@ -95,8 +95,8 @@ bool velo_message_now(velo_messenger* messenger, velo_peer* peer, uint32_t conte
                       int32_t tag, const void* data, size_t bytes) {
     const Key key{context, source, tag};
     const auto* const from = static_cast<const std::byte*>(data);
-    static_assert(noexcept(messenger->messenger.send_if_plain(*peer, key, from, bytes)));
-    return messenger->messenger.send_if_plain(*peer, key, from, bytes);
+    static_assert(noexcept(messenger->messenger.try_send_fast(*peer, key, from, bytes)));
+    return messenger->messenger.try_send_fast(*peer, key, from, bytes);
 }
 
 velo_status velo_message_start(velo_messenger* messenger, velo_peer* peer, uint32_t context, int32_t source,

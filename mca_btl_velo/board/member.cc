@@ -53,7 +53,7 @@ Totals totals() {
     return sum;
 }
 
-Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
+Member::Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const BoardContext& around,
                Store* store, const Direct::Choice& choice)
     : board_(view(memory.data(), memory.size(), shape, me)),
       waiting_(around),
@@ -190,14 +190,14 @@ void Member::spread(const std::byte* blocks, std::uint64_t block, std::uint32_t 
 }
 
 // So much of what this member gives; where that is blocks, they are of `block` bytes.
-inline void Member::publish_part(Giving giving, const std::byte* from, std::uint64_t block,
+inline void Member::publish_part(Contribution giving, const std::byte* from, std::uint64_t block,
                                  std::uint32_t bytes, std::uint32_t ahead) {
     switch (giving) {
-        case Giving::kOne:
+        case Contribution::kOne:
             return publish(from, bytes, ahead);
-        case Giving::kBlocks:
+        case Contribution::kBlocks:
             return publish_blocks(from, block, bytes, ahead);
-        case Giving::kSpread:
+        case Contribution::kSpread:
             return spread(from, block, bytes, ahead);
     }
 }
@@ -206,16 +206,16 @@ inline void Member::publish_part(Giving giving, const std::byte* from, std::uint
 inline const std::byte* Member::pick_up(std::uint32_t writer, std::uint32_t bytes) {
     wait([&] { return board_.published(writer, bytes); }, [&] { return board_.fault_of(writer, bytes); },
          [&] {
-             const Whom whom = slowest();
-             return Whom{writer < board_.members() ? writer : whom.member, whom.text};
+             const Straggler straggler = slowest();
+             return Straggler{writer < board_.members() ? writer : straggler.member, straggler.text};
          });
     picked_up_ += 1;
     return board_.place(writer, bytes);
 }
 
-Whom Member::slowest() const {
+Straggler Member::slowest() const {
     const Board::Slowest slowest = board_.slowest();
-    return {slowest.member == board_.me() ? Whom::kNobody : slowest.member,
+    return {slowest.member == board_.me() ? Straggler::kNobody : slowest.member,
             "run " + std::to_string(board_.run()) + " waits for rank " + std::to_string(slowest.member) +
                 ", which is at " + std::to_string(slowest.run)};
 }
@@ -240,19 +240,19 @@ template <typename Give, typename Take>
     });
 }
 
-inline Member::Passing Member::from_root(std::uint32_t root, Passing what) const {
+inline Member::BlockExchange Member::from_root(std::uint32_t root, BlockExchange what) const {
     what.root = root;
     what.givers = {root, root + 1};
     what.readers = {0, board_.members()};
     return what;
 }
-inline Member::Passing Member::to_root(std::uint32_t root, Passing what) const {
+inline Member::BlockExchange Member::to_root(std::uint32_t root, BlockExchange what) const {
     what.root = root;
     if (board_.me() == root) what.givers = {0, board_.members()};
     what.readers = {root, root + 1};
     return what;
 }
-inline Member::Passing Member::among_all(Passing what) const {
+inline Member::BlockExchange Member::among_all(BlockExchange what) const {
     what.is_mutual = true;
     what.givers = what.readers = {0, board_.members()};
     return what;
@@ -260,7 +260,7 @@ inline Member::Passing Member::among_all(Passing what) const {
 
 // Blocks that go from some members to some. to(giver): where its block is to be.
 template <typename To>
-[[gnu::always_inline]] inline void Member::pass(const Passing& what, To to) {
+[[gnu::always_inline]] inline void Member::pass(const BlockExchange& what, To to) {
     const std::uint32_t most = most_of(what.giving);
     if (what.bytes > most || what.bytes >= Direct::kLeast) [[unlikely]]
         return pass_in_runs(what, most, to);
@@ -275,7 +275,7 @@ template <typename To>
 }
 
 template <typename To>
-[[gnu::noinline]] void Member::pass_in_runs(const Passing& what, std::uint32_t most, To to) {
+[[gnu::noinline]] void Member::pass_in_runs(const BlockExchange& what, std::uint32_t most, To to) {
     const bool is_long = this->is_long(what.bytes, most, published_of(most, what.giving));
     Ways ways;
     if (is_long) ways = choose(what);
@@ -299,22 +299,23 @@ template <typename To>
 }
 
 // So much of its block, of what that giver has published.
-inline void Member::take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
+inline void Member::take(const BlockExchange& what, std::uint32_t giver, const std::byte* from, std::byte* to,
                          std::uint32_t bytes) {
-    if (what.giving == Giving::kBlocks) from += slot(board_.me(), giver) * bytes;
-    if (what.giving == Giving::kSpread) from = board_.place(board_.me(), bytes);
+    if (what.giving == Contribution::kBlocks) from += slot(board_.me(), giver) * bytes;
+    if (what.giving == Contribution::kSpread) from = board_.place(board_.me(), bytes);
     platform::copy(to, from, bytes);
     if (what.operation == VELO_BOARD_BCAST) board_.expect_next(giver);
 }
 
 // What it has for itself, once.
-inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t block, Giving giving) const {
+inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t block,
+                         Contribution giving) const {
     if (given_ && (std::uint64_t{run_} + 1) * most_of(giving) < block) return;
     platform::copy(to, from, block);
 }
 
 // All of what this member gives goes one way.
-[[gnu::cold, gnu::noinline]] Member::Ways Member::choose(const Passing& what) {
+[[gnu::cold, gnu::noinline]] Member::Ways Member::choose(const BlockExchange& what) {
     if (direct_ == nullptr) direct_ = std::make_unique<Direct>(choice_, board_.members());
     Ways ways;
     ways.gives = what.gives != nullptr && what.stays &&
@@ -323,14 +324,14 @@ inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t blo
     return ways;
 }
 
-[[gnu::cold, gnu::noinline]] void Member::publish_whole(const Passing& what, std::uint32_t bytes) {
+[[gnu::cold, gnu::noinline]] void Member::publish_whole(const BlockExchange& what, std::uint32_t bytes) {
     wait_for_place(bytes, 0);
     board_.publish(board_.me(), bytes, 0, {reinterpret_cast<std::uint64_t>(what.gives), what.bytes});
     published_ += 1;
 }
 
 // What that giver has published: false if it is in chunks.
-[[gnu::cold, gnu::noinline]] bool Member::take_directly(const Passing& what, std::uint32_t giver,
+[[gnu::cold, gnu::noinline]] bool Member::take_directly(const BlockExchange& what, std::uint32_t giver,
                                                         std::byte* to, Ways* ways) {
     const Whole whole = board_.whole_of(giver);
     if (whole.address == 0) {
@@ -341,7 +342,7 @@ inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t blo
     const auto rank = [giver] { return "rank " + std::to_string(giver); };
     if (!direct_->has_reached(giver))
         fail(Failure(VELO_ERR_PROTOCOL, "the line of " + rank() + " has an address that nobody asked for"));
-    const std::uint64_t offset = what.giving != Giving::kOne ? board_.me() * what.bytes : 0;
+    const std::uint64_t offset = what.giving != Contribution::kOne ? board_.me() * what.bytes : 0;
     if (const int refusal = direct_->read(giver, to, whole.address + offset, what.bytes); refusal != 0)
         fail(Failure(VELO_ERR_RESOURCE, "the block of " + rank() + " cannot be read out of its memory (" +
                                             std::generic_category().message(refusal) + ")"),
@@ -352,7 +353,7 @@ inline void Member::keep(std::byte* to, const std::byte* from, std::uint64_t blo
     return true;
 }
 
-[[gnu::cold, gnu::noinline]] void Member::end(const Passing& what, const Ways& ways) {
+[[gnu::cold, gnu::noinline]] void Member::end(const BlockExchange& what, const Ways& ways) {
     if (ways.gives)
         wait([&] { return board_.have_finished(what.readers.first, what.readers.end); },
              [this] { return board_.fault_of_readers(); }, [this] { return slowest(); });
@@ -521,12 +522,12 @@ void Member::gather(std::uint32_t root, const std::byte* from, std::byte* to, st
     const bool is_root = board_.me() == root;
     pass(to_root(root, {VELO_BOARD_GATHER, block, is_root ? nullptr : from}),
          [&](std::uint32_t giver) { return to + giver * block; });
-    if (is_root && from != nullptr) keep(to + root * block, from, block, Giving::kOne);
+    if (is_root && from != nullptr) keep(to + root * block, from, block, Contribution::kOne);
 }
 
 void Member::scatter(std::uint32_t root, const std::byte* from, std::byte* to, std::uint64_t block) {
     const bool is_root = board_.me() == root;
-    const Giving giving = giving_of_scatter(block);
+    const Contribution giving = giving_of_scatter(block);
     pass(from_root(root, {VELO_BOARD_SCATTER, block, is_root ? from : nullptr, giving}),
          [&](std::uint32_t) { return to; });
     if (is_root && to != nullptr) keep(to, from + root * block, block, giving);
@@ -536,14 +537,15 @@ void Member::allgather(const std::byte* from, std::byte* to, std::uint64_t block
     const std::byte* own = from != nullptr ? from : to + board_.me() * block;
     pass(among_all({VELO_BOARD_ALLGATHER, block, own}),
          [&](std::uint32_t giver) { return to + giver * block; });
-    if (from != nullptr) keep(to + board_.me() * block, from, block, Giving::kOne);
+    if (from != nullptr) keep(to + board_.me() * block, from, block, Contribution::kOne);
 }
 
 void Member::alltoall(const std::byte* from, std::byte* to, std::uint64_t block) {
     const std::byte* own = from != nullptr ? from : to;
-    pass(among_all({VELO_BOARD_ALLTOALL, block, own, Giving::kBlocks, from != nullptr}),
+    pass(among_all({VELO_BOARD_ALLTOALL, block, own, Contribution::kBlocks, from != nullptr}),
          [&](std::uint32_t giver) { return to + giver * block; });
-    if (from != nullptr) keep(to + board_.me() * block, from + board_.me() * block, block, Giving::kBlocks);
+    if (from != nullptr)
+        keep(to + board_.me() * block, from + board_.me() * block, block, Contribution::kBlocks);
 }
 
 void Member::reduce_scatter(const Reduction& by, const std::byte* from, std::byte* to, std::uint64_t bytes,

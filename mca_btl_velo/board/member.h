@@ -53,14 +53,14 @@ Totals totals();
 
 // What a member gives in an operation: the same to all who read it; a block for each other member, together;
 // or each block in the place of its reader, as nobody else gives anything.
-enum class Giving : std::uint8_t { kOne, kBlocks, kSpread };
+enum class Contribution : std::uint8_t { kOne, kBlocks, kSpread };
 
 // In whose places an operation stores: blocks of so many bytes.
 enum class Writers : std::uint8_t { kRoot, kAllButRoot, kAll, kAllAndResult };
 struct Stores {
     std::uint64_t bytes;
     Writers writers;
-    Giving giving = Giving::kOne;
+    Contribution giving = Contribution::kOne;
     std::uint32_t root = 0;
 };
 
@@ -69,7 +69,7 @@ struct Stores {
 struct Step {
     std::uint32_t signature = 0;
     bool gives = false;
-    Giving giving = Giving::kOne;
+    Contribution giving = Contribution::kOne;
     bool by_turns = false;
     bool is_mutual = false;  // each needs what all others give
     bool meets = false;      // arrives, and takes the result of whoever is last
@@ -86,7 +86,7 @@ class Member {
  public:
     // `memory`: a board of that shape; lives as long as the member.
     // `store`: where it lies; null: all of its memory is there.
-    Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const Surroundings& around,
+    Member(std::span<std::byte> memory, const Shape& shape, std::uint32_t me, const BoardContext& around,
            Store* store = nullptr, const Direct::Choice& choice = {});
     Member(const Member&) = delete;
     ~Member();
@@ -125,14 +125,14 @@ class Member {
     // After a run.
     bool is_over(const Step& step);
     // How what a root has for each goes: blocks of so many bytes.
-    Giving giving_of_scatter(std::uint64_t block) const {
+    Contribution giving_of_scatter(std::uint64_t block) const {
         const std::uint64_t all = block * (board_.members() - 1);
-        return all <= std::min<std::uint64_t>(Shape::kSlipBytes, shape().chunk) ? Giving::kBlocks
-                                                                                : Giving::kSpread;
+        return all <= std::min<std::uint64_t>(Shape::kSlipBytes, shape().chunk) ? Contribution::kBlocks
+                                                                                : Contribution::kSpread;
     }
     // Throws if that can never be.
     void check(const Step& step);
-    Whom slowest() const;
+    Straggler slowest() const;
     Waiting& waiting() { return waiting_; }
 
     const Shape& shape() const { return board_.shape(); }
@@ -146,35 +146,35 @@ class Member {
         std::uint32_t first, end;
     };
     // An operation in which blocks of `bytes` go from some members to some, and not to themselves.
-    struct Passing {
+    struct BlockExchange {
         velo_board_operation operation;
         std::uint64_t bytes;
         const std::byte* gives;  // what this member gives; null: nothing
-        Giving giving = Giving::kOne;
+        Contribution giving = Contribution::kOne;
         bool stays = true;       // what is given is not overwritten before the operation is over
         std::uint32_t root = 0;  // in its signature
         bool is_mutual = false;  // each needs what all others give
         Range givers{}, readers{};
     };
-    Passing from_root(std::uint32_t root, Passing what) const;
-    Passing to_root(std::uint32_t root, Passing what) const;
-    Passing among_all(Passing what) const;
+    BlockExchange from_root(std::uint32_t root, BlockExchange what) const;
+    BlockExchange to_root(std::uint32_t root, BlockExchange what) const;
+    BlockExchange among_all(BlockExchange what) const;
     // What goes directly of it: what this member gives, and what it has taken, a bit for each giver.
     struct Ways {
         bool gives = false;
         std::uint64_t taken = 0;
     };
     template <typename To>
-    void pass(const Passing& what, To to);
+    void pass(const BlockExchange& what, To to);
     template <typename To>
-    void pass_in_runs(const Passing& what, std::uint32_t most, To to);
-    void take(const Passing& what, std::uint32_t giver, const std::byte* from, std::byte* to,
+    void pass_in_runs(const BlockExchange& what, std::uint32_t most, To to);
+    void take(const BlockExchange& what, std::uint32_t giver, const std::byte* from, std::byte* to,
               std::uint32_t bytes);
-    void keep(std::byte* to, const std::byte* from, std::uint64_t block, Giving giving) const;
-    Ways choose(const Passing& what);
-    void publish_whole(const Passing& what, std::uint32_t bytes);
-    bool take_directly(const Passing& what, std::uint32_t giver, std::byte* to, Ways* ways);
-    void end(const Passing& what, const Ways& ways);
+    void keep(std::byte* to, const std::byte* from, std::uint64_t block, Contribution giving) const;
+    Ways choose(const BlockExchange& what);
+    void publish_whole(const BlockExchange& what, std::uint32_t bytes);
+    bool take_directly(const BlockExchange& what, std::uint32_t giver, std::byte* to, Ways* ways);
+    void end(const BlockExchange& what, const Ways& ways);
     // Whether its blocks may go in several ways; a run takes up to `most` of each, and publishes so much.
     bool is_long(std::uint64_t bytes, std::uint32_t most, std::uint32_t published) const {
         return bytes >= Direct::kLeast && bytes / most < Board::kMostSilent && published > kInLine &&
@@ -195,18 +195,18 @@ class Member {
     void publish_blocks(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes,
                         std::uint32_t ahead);
     void spread(const std::byte* blocks, std::uint64_t block, std::uint32_t bytes, std::uint32_t ahead);
-    void publish_part(Giving giving, const std::byte* from, std::uint64_t block, std::uint32_t bytes,
+    void publish_part(Contribution giving, const std::byte* from, std::uint64_t block, std::uint32_t bytes,
                       std::uint32_t ahead);
     // Who is ahead of its readers waits for several runs at once: each look at where they are takes a line
     // away from them.
     std::uint32_t more_to_wait_for(std::uint32_t bytes) const { return (board_.places_for(bytes) - 1) / 2; }
     bool arrive() { return given_ ? is_last_ : board_.arrive(); }
     // What a writer publishes of so many bytes of a block, or of all; what a run takes of it at most.
-    std::uint32_t published_of(std::uint32_t bytes, Giving giving) const {
-        return giving == Giving::kBlocks ? bytes * (board_.members() - 1) : bytes;
+    std::uint32_t published_of(std::uint32_t bytes, Contribution giving) const {
+        return giving == Contribution::kBlocks ? bytes * (board_.members() - 1) : bytes;
     }
-    std::uint32_t most_of(Giving giving) const {
-        return giving == Giving::kBlocks ? part_of_blocks() : shape().chunk;
+    std::uint32_t most_of(Contribution giving) const {
+        return giving == Contribution::kBlocks ? part_of_blocks() : shape().chunk;
     }
     // Of the run that is under way without waiting.
     std::uint32_t bytes_of(const Step& step) const { return published_of(part_of(step, run_), step.giving); }

@@ -13,14 +13,14 @@
 namespace velo::board {
 
 // Whom a member waits for: in words, and as a number if it is one alone.
-struct Whom {
+struct Straggler {
     static constexpr std::uint32_t kNobody = UINT32_MAX;
 
     std::uint32_t member;
     std::string text;
 };
 
-struct Surroundings {
+struct BoardContext {
     // Whatever else this process has to serve, so that what others do with it goes on.
     void (*progress)(void* context);
     void (*log)(void* context, const char* line);
@@ -37,7 +37,7 @@ bool are_crowded(std::uint32_t members);
 
 class Waiting {
  public:
-    explicit Waiting(const Surroundings& around)
+    explicit Waiting(const BoardContext& around)
         : around_(around),
           looks_(around.crowded ? kFew : kMany),
           rounds_of_progress_(around.crowded ? kFewRounds : 1) {}
@@ -54,8 +54,8 @@ class Waiting {
         std::uint64_t began_ns = 0, due_ns = 0;
     };
     // After a look in vain.
-    template <typename Check, typename Whom>
-    void look_again(Patience* patience, Check check, Whom whom) {
+    template <typename Check, typename FindStraggler>
+    void look_again(Patience* patience, Check check, FindStraggler straggler) {
         if (++patience->looks % kLooksOfChecks != 0) [[likely]]
             return;
         if (patience->began_ns == 0) {
@@ -63,15 +63,15 @@ class Waiting {
             patience->due_ns = around_.warning_ns;
         }
         check();
-        if (is_due(&patience->began_ns, &patience->due_ns)) warn(patience->began_ns, whom().text);
+        if (is_due(&patience->began_ns, &patience->due_ns)) warn(patience->began_ns, straggler().text);
     }
 
     // Until `ready`. `check` is asked now and then: it throws if that can never be. `whom`: whom it waits
     // for.
-    template <typename Ready, typename Check, typename Whom>
-    [[gnu::always_inline]] void until(Ready ready, Check check, Whom whom) {
+    template <typename Ready, typename Check, typename FindStraggler>
+    [[gnu::always_inline]] void until(Ready ready, Check check, FindStraggler straggler) {
         if (!looks_in(ready)) [[unlikely]]
-            wait_long(ready, check, whom);
+            wait_long(ready, check, straggler);
     }
 
  private:
@@ -81,16 +81,16 @@ class Waiting {
     // it looks where all others are.
     static constexpr std::uint32_t kFewRounds = 8, kRoundsOfChecks = 64, kLooksOfChecks = 256;
 
-    template <typename Ready, typename Check, typename Whom>
-    [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, Whom whom) {
+    template <typename Ready, typename Check, typename FindStraggler>
+    [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, FindStraggler straggler) {
         long_waits_.store(long_waits() + 1, std::memory_order_relaxed);
         std::uint64_t began_ns = 0, due_ns = around_.warning_ns;
-        if (around_.trace != nullptr) tell(VELO_BOARD_WAITS, whom().member);
+        if (around_.trace != nullptr) tell(VELO_BOARD_WAITS, straggler().member);
         for (std::uint32_t round = 1;; ++round) {
             if (round % rounds_of_progress_ == 0) around_.progress(around_.context);
             if (round % kRoundsOfChecks == 0) {
                 check();
-                if (is_due(&began_ns, &due_ns)) warn(began_ns, whom().text);
+                if (is_due(&began_ns, &due_ns)) warn(began_ns, straggler().text);
             }
             if (ready()) break;
             give_up_core();
@@ -115,7 +115,7 @@ class Waiting {
     void warn(std::uint64_t began_ns, const std::string& whom) const;
     static void give_up_core();
 
-    Surroundings around_;
+    BoardContext around_;
     std::uint32_t looks_, rounds_of_progress_;
     std::uint64_t looks_for_ended_ns_ = 0;      // next
     std::atomic<std::uint64_t> long_waits_{0};  // another thread may read it

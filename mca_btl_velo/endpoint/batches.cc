@@ -17,21 +17,21 @@ namespace {
 }  // namespace
 
 void Batches::open(Peer& peer, std::byte* data, std::size_t room) {
-    peer.to_it = wire::BatchWriter(data, room);
+    peer.batch_out = wire::BatchWriter(data, room);
     peer.plain.store(false, std::memory_order_relaxed);
     open_.push_back(&peer);
     idle_.want();
 }
 
 void Batches::close(Peer& peer) {
-    peer.to_it.close();
+    peer.batch_out.close();
     peer.plain.store(peer.may_be_plain, std::memory_order_relaxed);
     std::erase(open_, &peer);
 }
 
 void Batches::follow(Peer& peer, const wire::Reference& chunk, std::byte* data) {
-    peer.from_it = wire::BatchReader(data, chunk.bytes);
-    peer.followed = chunk;
+    peer.batch_in = wire::BatchReader(data, chunk.bytes);
+    peer.batch_in_chunk = chunk;
     peer.arriving = Incoming::State::kBatch;
     followed_.push_back(&peer);
     std::lock_guard lock(mutex_);
@@ -41,26 +41,26 @@ void Batches::follow(Peer& peer, const wire::Reference& chunk, std::byte* data) 
 int Batches::read(Peer& peer, int most) {
     int messages = 0;
     for (; messages < most && host_.left_of_poll() > 0; ++messages) {
-        const wire::Enclosed next = peer.from_it.next();
+        const wire::Enclosed next = peer.batch_in.next();
         if (next.kind == wire::Enclosed::kNothing) break;
-        if (!peer.from_it.is_sound(next)) refuse(next);
+        if (!peer.batch_in.is_sound(next)) refuse(next);
         peer.arriving = Incoming::State::kIdle;
         if (next.kind == wire::Enclosed::kEnd) {
-            peer.from_it.drop();
+            peer.batch_in.drop();
             std::erase(followed_, &peer);
-            host_.give_back(peer, peer.followed);
+            host_.give_back(peer, peer.batch_in_chunk);
             break;
         }
-        if (!host_.take_enclosed(peer, next, peer.from_it.data())) refuse(next);
+        if (!host_.take_enclosed(peer, next, peer.batch_in.data())) refuse(next);
         peer.arriving = Incoming::State::kBatch;
-        peer.from_it.pass(next);
+        peer.batch_in.pass(next);
     }
     return messages;
 }
 
 bool Batches::is_quiet() const {
     return std::all_of(followed_.begin(), followed_.end(), [](const Peer* peer) {
-        return peer->from_it.next().kind == wire::Enclosed::kNothing;
+        return peer->batch_in.next().kind == wire::Enclosed::kNothing;
     });
 }
 
@@ -85,18 +85,18 @@ int Batches::run(bool /*busy*/) {
 }
 
 void Batches::ended(Peer& peer) {
-    if (!peer.to_it.is_open()) return;
-    peer.to_it.drop();
+    if (!peer.batch_out.is_open()) return;
+    peer.batch_out.drop();
     std::erase(open_, &peer);
 }
 
 // What it has appended is read first. Of one that has ended nothing more comes.
 bool Batches::may_depart(const Peer& peer) {
-    return !peer.from_it.is_open() || peer.from_it.next().kind == wire::Enclosed::kNothing;
+    return !peer.batch_in.is_open() || peer.batch_in.next().kind == wire::Enclosed::kNothing;
 }
 
 void Batches::departed(Peer& peer) {
-    peer.from_it.drop();
+    peer.batch_in.drop();
     std::erase(followed_, &peer);
 }
 

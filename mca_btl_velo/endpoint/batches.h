@@ -39,7 +39,7 @@ class Batches final : public Work, public PeerEvents {
     // The sender's side, under the mutex.
 
     // A batch for the peer, in a chunk that its REF is about to tell of. Until `close` nothing may be sent to
-    // the peer but what is appended to peer.to_it.
+    // the peer but what is appended to peer.batch_out.
     void open(Peer& peer, std::byte* data, std::size_t room);
     void close(Peer& peer);
 
@@ -70,8 +70,8 @@ class Batches final : public Work, public PeerEvents {
     OptionalMutex& mutex_;
     Idle& idle_;
     const Pace& pace_;
-    std::vector<Peer*> open_;      // of peer.to_it; under the mutex
-    std::vector<Peer*> followed_;  // of peer.from_it; under the gate
+    std::vector<Peer*> open_;      // of peer.batch_out; under the mutex
+    std::vector<Peer*> followed_;  // of peer.batch_in; under the gate
     std::vector<Peer*> in_turn_;   // of one poll
     std::size_t next_ = 0;         // that one of them is read first by the next poll
 };

@@ -40,7 +40,7 @@ std::uint64_t peer_stalled_time(const Engine& engine, flow::PeerIndex index) {
 
 std::uint64_t peer_far(const Engine& engine, flow::PeerIndex index) {
     const Peer* peer = engine.peers().find(index);
-    return peer != nullptr && peer->distance.far();
+    return peer != nullptr && peer->proximity.far();
 }
 
 // Of the rows VELO_READ_COUNTER.

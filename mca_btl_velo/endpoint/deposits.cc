@@ -76,7 +76,7 @@ std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     list.push_back({&peer, name, flow::DepositPlan::ring_of(number), by, false,
                     static_cast<const std::byte*>(data), bytes, 0, waits});
     if (waits) {
-        ++feeding_;
+        ++unfinished_;
         idle_.want();
     } else {
         open(list.back());
@@ -119,7 +119,7 @@ void Deposits::store(std::uint64_t name) {
     {
         std::lock_guard lock(mutex_);
         const auto found = find(name);
-        if (found == under_way_.end() || found->feeds) return;  // it waits, or has waited, for its ring
+        if (found == under_way_.end() || found->continues) return;  // it waits, or has waited, for its ring
         found->storing = true;
         deposit = *found;
     }
@@ -130,26 +130,26 @@ void Deposits::store(std::uint64_t name) {
     found->storing = false;
     if (deposit.peer->ending) return forget(found);
     if (found->stored < found->bytes && !config_.threads) {
-        ++feeding_;
-        found->feeds = true;
+        ++unfinished_;
+        found->continues = true;
         idle_.want();
     }
 }
 
-void Deposits::feed() {
+void Deposits::continue_staging() {
     if (!waiting_.empty()) {
         end_read();
         give_room();  // a chunk of the outbox may have been in its way
     }
     for (UnderWay& deposit : under_way_) {
-        if (!deposit.feeds) continue;
+        if (!deposit.continues) continue;
         deposit.stored = store(deposit);
-        if (deposit.stored == deposit.bytes) stop_feeding(deposit);
+        if (deposit.stored == deposit.bytes) stop_staging(deposit);
     }
 }
 
-void Deposits::stop_feeding(UnderWay& deposit) {
-    if (std::exchange(deposit.feeds, false)) --feeding_;
+void Deposits::stop_staging(UnderWay& deposit) {
+    if (std::exchange(deposit.continues, false)) --unfinished_;
 }
 
 Deposits::Place Deposits::find(std::uint64_t name) {
@@ -159,7 +159,7 @@ Deposits::Place Deposits::find(std::uint64_t name) {
 
 // Its room goes to those that wait for some.
 void Deposits::forget(Place deposit) {
-    stop_feeding(*deposit);
+    stop_staging(*deposit);
     rings_.give_back(deposit->ring);
     under_way_.erase(deposit);
     give_room();
@@ -182,7 +182,7 @@ void Deposits::end(Peer& peer, std::uint64_t name) {
 
 template <class Ended>
 void Deposits::end_waiting(Ended&& ended) {
-    feeding_ -= static_cast<std::uint32_t>(std::erase_if(waiting_, [&](const UnderWay& waits) {
+    unfinished_ -= static_cast<std::uint32_t>(std::erase_if(waiting_, [&](const UnderWay& waits) {
         if (!ended(waits)) return false;
         rings_.give_back(waits.ring);
         return true;
@@ -212,7 +212,7 @@ bool Deposits::end_read() {
 
 void Deposits::vacated(Peer& peer) {
     peer.to_be_got = 0;
-    peer.late = false;
+    peer.staging_missed = false;
 }
 
 void Deposits::ended(Peer& peer) {
@@ -228,10 +228,10 @@ std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t nu
     const flow::DepositPlan& plan = segment.deposit_plan();
     if (plan.none() || index == flow::DepositPlan::kRings) return 0;
     fabric::shm::DepositHeader& header = segment.deposit_header(index);
-    if (feeding_ > 0) feed_others();
+    if (unfinished_ > 0) continue_others();
     for (int looks = late ? 1 : kLooks; !words_of(header, 0, nullptr).is_open(number);) {
         if (--looks == 0) return 0;
-        if (feeding_ > 0) feed_others();
+        if (unfinished_ > 0) continue_others();
     }
     const std::uint32_t place = header.place, ring = header.ring;
     if (!plan.holds(place, ring)) return 0;
@@ -247,16 +247,16 @@ std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t nu
             platform::copy(to + at, data + from, step);
         });
         if (copied != before) looks = 0;
-        if (feeding_ > 0 && copied < bytes) feed_others();
+        if (unfinished_ > 0 && copied < bytes) continue_others();
     }
     return copied;
 }
 
 const char* Deposits::violation() const {
-    const auto feeds = [](const UnderWay& deposit) { return deposit.feeds; };
-    const auto feeding = std::count_if(under_way_.begin(), under_way_.end(), feeds) +
-                         std::count_if(waiting_.begin(), waiting_.end(), feeds);
-    if (feeding != feeding_) return "deposits that are fed are miscounted";
+    const auto continues = [](const UnderWay& deposit) { return deposit.continues; };
+    const auto feeding = std::count_if(under_way_.begin(), under_way_.end(), continues) +
+                         std::count_if(waiting_.begin(), waiting_.end(), continues);
+    if (feeding != unfinished_) return "deposits that are fed are miscounted";
     for (const UnderWay& waits : waiting_) {
         const auto has_its_number = [&](const UnderWay& deposit) {
             return &deposit != &waits && number_of(deposit.name) == number_of(waits.name);
@@ -270,13 +270,13 @@ const char* Deposits::violation() const {
     return "";
 }
 
-void Deposits::feed_others() {
+void Deposits::continue_others() {
     std::lock_guard lock(mutex_);
-    feed();
+    continue_staging();
 }
 
 int Deposits::run(bool) {
-    feed_others();
+    continue_others();
     return 0;
 }
 

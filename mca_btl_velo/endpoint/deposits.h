@@ -39,9 +39,9 @@ class Deposits final : public Work, public PeerEvents {
     void vacated(Peer& peer) override;
     // What is to be stored yet, as far as there is room: first, a ring that its peer has read goes to the
     // deposit that waits for it.
-    void feed();
+    void continue_staging();
     // Nobody may ever take it.
-    bool any() const override { return feeding_ > 0; }
+    bool any() const override { return unfinished_ > 0; }
     bool lets_sleep() const override { return true; }
     // What is wrong with the lists, or the empty string. For checked builds and tests.
     const char* violation() const;
@@ -49,8 +49,9 @@ class Deposits final : public Work, public PeerEvents {
     // Without the mutex.
 
     int run(bool busy) override;
-    // After the peer has been told: as much as there is room for. The rest is stored by `feed`, as the peer
-    // goes on to take it; with threads it is left to the get, as the memory may be gone once that is over.
+    // After the peer has been told: as much as there is room for. The rest is stored by `continue_staging`,
+    // as the peer goes on to take it; with threads it is left to the get, as the memory may be gone once that
+    // is over.
     void store(std::uint64_t name);
     // The peer's side: returns how much of the data of `number`, not 0, was there, from the beginning, before
     // the patience with it was lost: with its turn at once, if `late`. Meanwhile this process stores what is
@@ -67,7 +68,7 @@ class Deposits final : public Work, public PeerEvents {
         bool storing;  // just now, without the mutex
         const std::byte* data;
         std::size_t bytes, stored;
-        bool feeds = false;  // the rest is stored by `feed`, or all once it has its ring
+        bool continues = false;  // the rest is stored by `continue_staging`, or all once it has its ring
     };
     using Place = std::vector<UnderWay>::iterator;
 
@@ -79,7 +80,7 @@ class Deposits final : public Work, public PeerEvents {
     std::uint32_t await_room(const Peer& peer);
     void give_room();
     void open(const UnderWay& deposit) const;
-    void stop_feeding(UnderWay& deposit);
+    void stop_staging(UnderWay& deposit);
     Place find(std::uint64_t name);
     void forget(Place deposit);
     template <class Ended>
@@ -88,7 +89,7 @@ class Deposits final : public Work, public PeerEvents {
     void end_waiting(Ended&& ended);
     bool end_read();
     std::size_t taken_of(const UnderWay& deposit) const;
-    void feed_others();
+    void continue_others();
 
     OptionalMutex& mutex_;
     fabric::shm::Segment& mailbox_;
@@ -100,7 +101,7 @@ class Deposits final : public Work, public PeerEvents {
     std::vector<UnderWay> under_way_;  // room for all from the start
     std::vector<UnderWay> waiting_;    // for room, of the same peer; in the order in which it was told
     std::uint64_t begun_ = 0;
-    std::uint32_t feeding_ = 0;  // also read without the mutex: with threads it stays 0
+    std::uint32_t unfinished_ = 0;  // also read without the mutex: with threads it stays 0
 };
 
 }  // namespace velo::endpoint

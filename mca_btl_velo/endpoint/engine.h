@@ -20,6 +20,7 @@
 #include "endpoint/gate.h"
 #include "endpoint/idle.h"
 #include "endpoint/large.h"
+#include "endpoint/log_line.h"
 #include "endpoint/observer.h"
 #include "endpoint/pace.h"
 #include "endpoint/peers.h"
@@ -29,7 +30,6 @@
 #include "endpoint/retrieval.h"
 #include "endpoint/routes.h"
 #include "endpoint/staging.h"
-#include "endpoint/telling.h"
 #include "fabric/interceptor.h"
 #include "fabric/shm/segment.h"
 #include "flow/policies.h"
@@ -58,13 +58,13 @@ class Engine final : public DomainHost,
     const Remote& remote() const noexcept { return remote_; }
 
     // Sends now or not at all. False, or no VELO_OK: no effect.
-    // send_if_plain: one packet; append_if_plain: into an open batch; send_longer_if_plain: several packets,
+    // try_send_fast: one packet; try_append_fast: into an open batch; try_send_longer_fast: several packets,
     // or a reference; all three in send_now.h. send_now: any message.
-    [[gnu::always_inline]] bool send_if_plain(Peer& peer, std::uint8_t tag,
+    [[gnu::always_inline]] bool try_send_fast(Peer& peer, std::uint8_t tag,
                                               const fabric::MessageView& message) noexcept;
-    [[gnu::always_inline]] bool append_if_plain(Peer& peer, std::uint8_t tag,
+    [[gnu::always_inline]] bool try_append_fast(Peer& peer, std::uint8_t tag,
                                                 const fabric::MessageView& message) noexcept;
-    [[gnu::always_inline]] bool send_longer_if_plain(Peer& peer, std::uint8_t tag,
+    [[gnu::always_inline]] bool try_send_longer_fast(Peer& peer, std::uint8_t tag,
                                                      const fabric::MessageView& message) noexcept;
     velo_status send_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     velo_status send_start(Peer& peer, velo_send* send);
@@ -124,16 +124,14 @@ class Engine final : public DomainHost,
     // Of PendingSendsHost.
     bool push(Peer& peer, velo_send& send, wire::PacketKind kind) override;
 
-    struct SendFraming;
-    SendFraming framing_of(const Peer& peer, std::size_t bytes) const;
     [[gnu::always_inline]] void sent(Peer& peer, std::uint32_t packets);
     [[gnu::always_inline]] velo_status count_sent();
     [[gnu::noinline]] void follow_sent(Peer& peer, std::uint32_t packets);
-    [[gnu::always_inline]] void left_plainly(Peer& peer, std::uint32_t packets);
+    [[gnu::always_inline]] void sent_fast(Peer& peer, std::uint32_t packets);
     velo_status send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
-    [[gnu::noinline]] bool send_referred_if_plain(Peer& peer, std::uint8_t tag,
-                                                  fabric::MessageView message) noexcept;
-    [[gnu::always_inline]] bool send_run_if_plain(Peer& peer, std::uint8_t tag,
+    [[gnu::noinline]] bool try_send_reference_fast(Peer& peer, std::uint8_t tag,
+                                                   fabric::MessageView message) noexcept;
+    [[gnu::always_inline]] bool try_send_run_fast(Peer& peer, std::uint8_t tag,
                                                   const fabric::MessageView& message) noexcept;
     bool send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags, const fabric::MessageView& message,
                        wire::PacketKind kind);

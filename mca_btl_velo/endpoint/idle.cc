@@ -70,7 +70,7 @@ int Idle::run(int handled) {
     return 0;
 }
 
-bool Idle::may_sleep_with(const Idle& other) {
+bool Idle::may_idle_with(const Idle& other) {
     return other.empty_polls_ >= platform::kPollsToSleep / 2 && !other.is_wanted();
 }
 
@@ -106,7 +106,7 @@ void Idle::sleep() {
         platform::doze(word, limit_us, [this] { return host_.is_quiet() && !has_new_work(); });
     } else {
         Idle& other = *pair_;
-        if (!may_sleep_with(other)) return;
+        if (!may_idle_with(other)) return;
         other.empty_polls_ = empty_polls_;
         platform::doze(word, other.own_.pointers.doze, limit_us,
                        [&] { return host_.is_quiet() && other.host_.is_quiet(); });

@@ -89,7 +89,7 @@ class Idle {
 
  private:
     enum class State : std::uint8_t { kNone, kAlways, kWanted };
-    static bool may_sleep_with(const Idle& other);
+    static bool may_idle_with(const Idle& other);
     bool asks_whether_crowded();
     bool has_new_work() const { return mutex_.is_real() && is_wanted(); }
 

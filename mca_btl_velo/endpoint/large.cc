@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "endpoint/log_line.h"
 #include "endpoint/sizing.h"
-#include "endpoint/telling.h"
 #include "platform/process_identity.h"
 
 namespace velo::endpoint {
@@ -110,16 +110,16 @@ void Large::failed(Peer& peer, int error) noexcept {
     if (peer.lost || failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
     std::array<char, 64> reason{};
     const bool ended = error == 0 || error == ESRCH || with_.peers.has_vanished(peer);
-    tell(with_.config, 0, "the transfer with %s on %s has failed: %s",
-         platform::process_array(peer.name).data(), own_host().data(),
-         ended ? "it has ended" : ::strerror_r(error, reason.data(), reason.size()));
+    log_line(with_.config, 0, "the transfer with %s on %s has failed: %s",
+             platform::process_array(peer.name).data(), own_host().data(),
+             ended ? "it has ended" : ::strerror_r(error, reason.data(), reason.size()));
 }
 
 void Large::died(const Peer& peer) noexcept {
     if (failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
-    tell(with_.config, 0,
-         "%s on %s has ended without MPI_Finalize, as if killed: calls that wait for it do not return",
-         platform::process_array(peer.name).data(), own_host().data());
+    log_line(with_.config, 0,
+             "%s on %s has ended without MPI_Finalize, as if killed: calls that wait for it do not return",
+             platform::process_array(peer.name).data(), own_host().data());
 }
 
 velo_status Large::refuse(Peer& peer) noexcept {
@@ -225,8 +225,8 @@ velo_status Large::get_now(Peer& peer, std::uint32_t deposit, const Get& get) {
     {
         std::lock_guard lock(mutex_);
         if (peer.departed) return refuse(peer);
-        late = peer.late;
-        peer.crossing.got(peer.to_be_got > 0);
+        late = peer.staging_missed;
+        peer.traffic.got(peer.to_be_got > 0);
         if (number != 0) ++peer.copying;
     }
     auto* const local = static_cast<std::byte*>(get.local);
@@ -234,7 +234,7 @@ velo_status Large::get_now(Peer& peer, std::uint32_t deposit, const Get& get) {
         copied = deposits_.copy(peer.segment, number, late, get.remote, local, get.bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;
-        peer.late = copied == 0;
+        peer.staging_missed = copied == 0;
         with_.counts.staged_gets += copied == get.bytes;
     }
     if (copied < get.bytes || number == 0)
@@ -280,7 +280,7 @@ void Large::gone(Peer&) {
 
 void Large::vacated(Peer& peer) {
     deposits_.vacated(peer);
-    peer.crossing = {};
+    peer.traffic = {};
 }
 
 }  // namespace velo::endpoint

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "endpoint/telling.h"
+#include "endpoint/log_line.h"
 #include "flow/policies.h"
 #include "platform/process_identity.h"
 #include "rma/rma.h"
@@ -128,12 +128,13 @@ void Observer::dump(const Peer* only, int level) const {
     watched_.peers.for_each([&](const Peer& peer) {
         if (only != nullptr && only != &peer) return;
         const flow::PeerFlow& flow = peer.counts();
-        tell(watched_.config, level,
-             "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
-             " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
-             peer.index, peer.ledger().credits(peer), peer.queue.bytes(),
-             peer.ledger().control_waiting(peer) ? ", control packet waiting" : "", flow.retrieved,
-             flow.threshold, flow.current, peer.policy().intended(peer.source()), peer.policy().available());
+        log_line(watched_.config, level,
+                 "peer %" PRIu32 ": credits %" PRIu32 ", queued %zu bytes%s; as receiver: retrieved %" PRIu32
+                 " of threshold %" PRIu32 ", granted %" PRIu32 ", intended %" PRIu32 ", available %" PRIu32,
+                 peer.index, peer.ledger().credits(peer), peer.queue.bytes(),
+                 peer.ledger().control_waiting(peer) ? ", control packet waiting" : "", flow.retrieved,
+                 flow.threshold, flow.current, peer.policy().intended(peer.source()),
+                 peer.policy().available());
     });
 }
 

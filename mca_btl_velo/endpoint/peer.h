@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cstddef>
 
-#include "endpoint/crossing.h"
-#include "endpoint/distance.h"
+#include "endpoint/bidirectional_traffic.h"
+#include "endpoint/cache_proximity.h"
 #include "endpoint/domain.h"
 #include "endpoint/incoming.h"
+#include "endpoint/peer_link.h"
 #include "endpoint/send_queue.h"
 #include "endpoint/stalls.h"
-#include "endpoint/way.h"
 #include "fabric/shm/segment.h"
 #include "flow/ledger.h"
 #include "flow/outbox.h"
@@ -71,7 +71,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
         if (dozes) velo::platform::wake_if_asleep(segment.header().pointers.doze);
     }
 
-    // Its credits and its queue alone decide how a message leaves for it, see Engine::send_if_plain.
+    // Its credits and its queue alone decide how a message leaves for it, see Engine::try_send_fast.
     std::atomic<bool> plain{false};
     velo::endpoint::Domain& domain;  // that its packets arrive in, and ours there
     velo::endpoint::SendQueue queue;
@@ -82,7 +82,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::endpoint::Incoming::State arriving = velo::endpoint::Incoming::State::kIdle;
     bool departed = false;  // what it held was taken back, what is sent to it is lost
 
-    velo::endpoint::Way link;  // closed until connected
+    velo::endpoint::PeerLink link;  // closed until connected
 
     const bool stranger;            // on this node, of another job
     std::atomic<bool> died{false};  // departed, and has not closed before: it was killed
@@ -103,8 +103,8 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<std::uint32_t> generation{0};
     std::uint32_t copying = 0;    // copies to or from its memory that are under way
     std::uint32_t to_be_got = 0;  // of our data by it: begun and not ended, see begin_deposit
-    velo::endpoint::Crossing crossing;
-    bool late = false;                              // of that nothing was in a deposit in time
+    velo::endpoint::BidirectionalTraffic traffic;
+    bool staging_missed = false;                    // of that nothing was in a deposit in time
     std::uint8_t came_in_row = 0;                   // by reference, up to kRow
     velo::flow::OutboxShare chunks_in_flight;       // of our outbox, that it is to read
     std::uint64_t references_sent = 0;              // to it; under the engine's mutex
@@ -112,13 +112,13 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::atomic<std::uint64_t> read_by_it{0};       // of ours, as its last REF says
     velo::wire::Reference last_reference{};         // to it
     velo::flow::Outbox::Chunk last_chunk;           // that was allocated for it
-    velo::endpoint::Distance distance;              // of its core
-    std::uint32_t refer_from = ~0U;      // bytes of a message that goes by reference whatever the credits
+    velo::endpoint::CacheProximity proximity;       // of its core
+    std::uint32_t refer_from = ~0U;  // bytes of a message that goes by reference whatever the credits
     velo::routes::Copying copy_by = velo::routes::Copying::kVectors;  // into memory that it reads
-    bool may_be_plain = false;           // when no batch for it is open
-    velo::wire::BatchWriter to_it;       // open: what is sent to it is appended there
-    velo::wire::BatchReader from_it;     // open: what comes next from it is read there
-    velo::wire::Reference followed{};    // from_it's chunk
+    bool may_be_plain = false;                                        // when no batch for it is open
+    velo::wire::BatchWriter batch_out;  // open: what is sent to it is appended there
+    velo::wire::BatchReader batch_in;   // open: what comes next from it is read there
+    velo::wire::Reference batch_in_chunk{};
     bool maps_us = false;                // it can read there
     std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one
     velo::fabric::shm::Segment segment;  // none on another node
@@ -127,6 +127,6 @@ struct alignas(64) velo_peer : velo::flow::Account {
 namespace velo::endpoint {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-static_assert(offsetof(Peer, departed) < 64 && offsetof(Peer, link) == 64 && Way::kHotBytes <= 64);
+static_assert(offsetof(Peer, departed) < 64 && offsetof(Peer, link) == 64 && PeerLink::kHotBytes <= 64);
 #pragma GCC diagnostic pop
 }  // namespace velo::endpoint

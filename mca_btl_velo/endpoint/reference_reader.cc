@@ -33,7 +33,7 @@ void ReferenceReader::fetch_lines(Peer& peer, const std::byte* data, const wire:
     constexpr std::size_t kLinesRead = 32, kLinesStored = 20;
     peer.tells_read(reference.read);
     if (threads_) return;  // what others may be changing is not looked at
-    if (peer.distance.far()) {
+    if (peer.proximity.far()) {
         const std::size_t lines = std::min(kLinesRead, (std::size_t{reference.bytes} + 63) / 64);
         for (std::size_t line = 0; line < lines; ++line) platform::prefetch(data + 64 * line);
     } else if (peer.last_reference.bytes > 0 && peer.last_reference.place < own_.outbox_plan().bytes() &&

@@ -54,14 +54,14 @@ std::optional<std::size_t> References::send(Peer& peer, const Outgoing& what) {
 }
 
 // It lies where the last one lay, if the peer has read all.
-bool References::send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
+bool References::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
-    if (!peer.maps_us || !peer.distance.passes()) return false;
+    if (!peer.maps_us || !peer.proximity.try_count_message()) return false;
     flow::Outbox::Chunk& chunk = peer.last_chunk;
     const bool again = peer.has_read_all() && total <= chunk.room && staging_.has_last_chunk(peer);
     if (!again) chunk = staging_.allocate(peer, total, Staging::Search::kOwnChunks);
     if (chunk.room == 0) return false;
-    if (total > chunk.room || !peer.ledger().take_if_plain(peer, 1)) {
+    if (total > chunk.room || !peer.ledger().try_take(peer, 1)) {
         if (!again) staging_.give_back(chunk);
         return false;
     }

@@ -39,7 +39,7 @@ class References final : public PeerEvents {
     // they have to go in packets, or none of them may go alone.
     std::optional<std::size_t> send(Peer& peer, const Outgoing& what);
     // All of it, to a plain peer, and its credit is taken. False: no effect.
-    bool send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
+    bool try_send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept;
 
     void ended(Peer& peer) override;
     void departed(Peer& peer) override { peer.forget_references(); }

@@ -113,7 +113,7 @@ void Retrieval::retrieve_control(Peer& peer, const wire::Header& header) {
 }
 
 // The same of one that went by reference inside the node.
-int Retrieval::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
+int Retrieval::try_retrieve_reference_fast(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
     mailbox::Reader<>& reader = domain.reader;
     Peer* const peer = plain_sender(domain, header);
@@ -125,7 +125,7 @@ int Retrieval::retrieve_reference_if_plain(Domain& domain, std::uint64_t word) {
         return 0;
     release_delayed_credit(domain);
     const bool copies =
-        header.tag != kListenerTag && reference_reader_.counts_as_streamed(*peer, reference.bytes);
+        header.tag != kSinkTag && reference_reader_.counts_as_streamed(*peer, reference.bytes);
     await_retrieval(*peer, 1);
     std::byte* const data = peer->segment.chunk(reference.place).data;
     reference_reader_.fetch_lines(*peer, data, reference);
@@ -143,10 +143,10 @@ inline int Retrieval::retrieve_data(Peer& peer, const wire::Header& header) {
     mailbox::Reader<>& reader = peer.domain.reader;
     std::uint32_t packets = header.packets();
     std::uint32_t credits = 0;
-    if (peer.from_it.is_open()) [[unlikely]] {
+    if (peer.batch_in.is_open()) [[unlikely]] {
         if (const int messages = with_.batches.read(peer, batch_); messages > 0) return messages;
         if (batch_ <= 0) return 0;
-        if (peer.from_it.is_open()) refuse("a packet comes before the end of the batch before it", header);
+        if (peer.batch_in.is_open()) refuse("a packet comes before the end of the batch before it", header);
     }
     await_retrieval(peer, packets);
     if (packets > reader.capacity() || !deliver(peer, header, payload_of(reader, header)))
@@ -306,7 +306,7 @@ void Retrieval::departed(Peer& peer) {
 }
 
 void Retrieval::gone(Peer& peer) {
-    if (listener_ != nullptr) listener_->departed(peer);
+    if (sink_ != nullptr) sink_->departed(peer);
 }
 
 void Retrieval::refuse(const char* what, const wire::Header& header) {

@@ -25,18 +25,18 @@ namespace velo::endpoint {
 
 // Hears the messages of one tag together with their sender. Called as velo_config.message is; may throw
 // Failure.
-class Listener {
+class MessageSink {
  public:
     virtual void arrived(Peer& from, std::byte* data, std::size_t bytes) = 0;
     // It has ended, and all that it has sent has arrived. Another process may take its place.
     virtual void departed(Peer& peer) = 0;
 
  protected:
-    ~Listener() = default;
+    ~MessageSink() = default;
 };
 
-// The tag of a listener's messages. Open MPI's BTL tags begin at 16.
-inline constexpr std::uint8_t kListenerTag = 0;
+// The tag of a sink's messages. Open MPI's BTL tags begin at 16.
+inline constexpr std::uint8_t kSinkTag = 0;
 
 // What Retrieval asks of the engine.
 class RetrievalHost {
@@ -88,8 +88,8 @@ class Retrieval final : public PeerEvents, public BatchesHost, public RemoteHost
     // about to send, unless the caller is in the gate.
     void take_credits(Domain& domain);
 
-    // Before the first message of kListenerTag is sent to this process; nullptr: not any more.
-    void listen(Listener* listener) { listener_ = listener; }
+    // Before the first message of kSinkTag is sent to this process; nullptr: not any more.
+    void deliver_to(MessageSink* sink) { sink_ = sink; }
     // The other messages; likewise.
     void hand_messages_to(velo_message_fn message) noexcept { message_ = message; }
     // Nothing is retrieved any more. By any thread.
@@ -117,10 +117,10 @@ class Retrieval final : public PeerEvents, public BatchesHost, public RemoteHost
     [[gnu::noinline]] void look_at_delayed_credit(Domain& domain);
 
     // These return the number of packets handled.
-    [[gnu::always_inline]] int retrieve_if_plain(Domain& domain, std::uint64_t word);
+    [[gnu::always_inline]] int try_retrieve_fast(Domain& domain, std::uint64_t word);
     [[gnu::always_inline]] int retrieve_plain(Domain& domain, Peer& peer, const wire::Header& header,
                                               std::uint32_t packets);
-    [[gnu::noinline]] int retrieve_reference_if_plain(Domain& domain, std::uint64_t word);
+    [[gnu::noinline]] int try_retrieve_reference_fast(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int retrieve_other(Domain& domain, std::uint64_t word);
     int handle(Domain& domain, std::uint64_t word);
     [[gnu::noinline]] int handle_rarity(Peer& peer, const wire::Header& header);
@@ -154,7 +154,7 @@ class Retrieval final : public PeerEvents, public BatchesHost, public RemoteHost
     Peers& peers_;
     velo_message_fn message_;
     void* context_;
-    Listener* listener_ = nullptr;
+    MessageSink* sink_ = nullptr;
     const bool threads_;
     std::atomic<bool> stopped_{false};
     flow::PeerIndex arriving_ = 0;  // whose message the callback is given

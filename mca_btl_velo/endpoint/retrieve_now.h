@@ -19,9 +19,9 @@ inline int Retrieval::drain_now(Domain& domain) {
         const std::uint64_t word = domain.reader.word();
         int packets = 0;
         if (domain.reader.is_plain(word)) [[likely]]
-            packets = retrieve_if_plain(domain, word);
+            packets = try_retrieve_fast(domain, word);
         else if (domain.reader.is_plain_reference(word))
-            packets = retrieve_reference_if_plain(domain, word);
+            packets = try_retrieve_reference_fast(domain, word);
         if (packets == 0) packets = domain.reader.is_header(word) ? retrieve_other(domain, word) : 0;
         if (packets == 0) break;
         handled += packets;
@@ -48,7 +48,7 @@ inline Peer* Retrieval::plain_sender(const Domain& domain, const wire::Header& h
 
 // A message of a known peer in one piece, and nothing else to do with it: nearly all. What is done here is
 // all that it needs. 0: nothing has been done.
-inline int Retrieval::retrieve_if_plain(Domain& domain, std::uint64_t word) {
+inline int Retrieval::try_retrieve_fast(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
     Peer* const peer = plain_sender(domain, header);
     if (peer == nullptr) [[unlikely]]
@@ -91,7 +91,7 @@ inline void Retrieval::account(Peer& peer, std::uint32_t packets, bool waited, s
 }
 
 inline void Retrieval::hand_up(Peer& peer, std::uint8_t tag, std::byte* data, std::size_t bytes) {
-    if (tag == kListenerTag && listener_ != nullptr) return listener_->arrived(peer, data, bytes);
+    if (tag == kSinkTag && sink_ != nullptr) return sink_->arrived(peer, data, bytes);
     arriving_ = peer.index;
     message_(context_, tag, data, bytes);
 }

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "endpoint/telling.h"
+#include "endpoint/log_line.h"
 #include "platform/process_identity.h"
 
 namespace velo::endpoint {
@@ -15,10 +15,10 @@ void Routes::look_at_distance(Peer& peer) noexcept {
     std::uint64_t position = 0;
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
-    if (!peer.distance.looked(position, ticks * ns / all)) return;
+    if (!peer.proximity.record(position, ticks * ns / all)) return;
     set_of(peer);
-    tell(config_, 20, "%s is %s", platform::process_array(peer.name).data(),
-         peer.distance.far() ? "far: it shares no cache with this one" : "near");
+    log_line(config_, 20, "%s is %s", platform::process_array(peer.name).data(),
+             peer.proximity.far() ? "far: it shares no cache with this one" : "near");
 }
 
 }  // namespace velo::endpoint

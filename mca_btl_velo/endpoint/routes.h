@@ -35,7 +35,7 @@ class Routes {
     // A message of more than a packet is about to leave for the peer, which is on this node: now and then the
     // distance of its core is measured, and what goes by reference follows from that.
     void measure_distance(Peer& peer) noexcept {
-        if (peer.distance.due()) [[unlikely]]
+        if (peer.proximity.count_message()) [[unlikely]]
             look_at_distance(peer);
     }
 
@@ -48,24 +48,25 @@ class Routes {
     // Bytes from which on a message to that peer goes by reference whatever the credits.
     void set_of(Peer& peer) const {
         peer.refer_from = reference_from(peer);
-        peer.copy_by = table_.row(peer.distance.far()).copying;
+        peer.copy_by = table_.row(peer.proximity.far()).copying;
     }
     std::uint32_t reference_from(const Peer& peer) const {
         if (!possible_) return ~0U;
         if (shift_ == kAlways) return wire::kPayloadBytes + 1;
         return static_cast<std::uint32_t>(
-            std::min<std::size_t>(table_.row(peer.distance.far()).reference_from, ~0U));
+            std::min<std::size_t>(table_.row(peer.proximity.far()).reference_from, ~0U));
     }
     // Packets of several messages or one, with so many allowed.
     std::uint32_t most_in_packets(const Peer& peer, std::uint32_t allowed) const {
         return std::max(allowed >> shift_, peer.domain.always_in_packets);
     }
     // Of a message that would take so many packets, and so many may leave now.
-    bool prefers(const Peer& peer, std::size_t bytes, std::uint64_t packets, std::uint32_t allowed) const {
-        return allowed > 0 && (packets > most_in_packets(peer, allowed) || takes(peer, bytes));
+    bool prefers_reference(const Peer& peer, std::size_t bytes, std::uint64_t packets,
+                           std::uint32_t allowed) const {
+        return allowed > 0 && (packets > most_in_packets(peer, allowed) || goes_by_reference(peer, bytes));
     }
     // Of a message that credits allow to go in packets.
-    static bool takes(const Peer& peer, std::size_t bytes) { return bytes >= peer.refer_from; }
+    static bool goes_by_reference(const Peer& peer, std::size_t bytes) { return bytes >= peer.refer_from; }
     // Behind messages that the peer has not read yet the next one lies in memory that goes round: the lines
     // of a chunk that is used again at once would have to come back from the peer first. `provided`: there is
     // such memory already; a process whose messages are read one by one does without. How many are unread is
@@ -82,7 +83,7 @@ class Routes {
     bool stages(Peer& peer, const void* data, std::size_t bytes) {
         const bool cold = !sent_buffers_.again(data, bytes);
         const bool stages = large(peer).stages(bytes, cold);
-        peer.crossing.pass();
+        peer.traffic.pass();
         return stages;
     }
     // Where it is not staged, by its receiver.
@@ -90,7 +91,7 @@ class Routes {
 
  private:
     const routes::LargeLimits& large(const Peer& peer) const {
-        return table_.row(peer.distance.far()).large(peer.crossing.crosses());
+        return table_.row(peer.proximity.far()).large(peer.traffic.is_bidirectional());
     }
     [[gnu::noinline]] void look_at_distance(Peer& peer) noexcept;
     static constexpr unsigned kNever = 0, kHalf = 1, kAlways = 31;

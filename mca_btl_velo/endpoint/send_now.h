@@ -1,4 +1,8 @@
-// The way of a message of one run, inline from the C interface down to the mailbox.
+// How a message is sent. Each step sends it now or has no effect, and then the next one is asked:
+// 1. to a plain peer, inline from the C interface down to the mailbox: try_send_fast (one packet),
+// try_send_longer_fast (a run of packets, or by reference), try_append_fast (into the batch that is open);
+// 2. send_now (sending.cc), to any peer: in a batch, by reference or in packets;
+// 3. send_start: the same, and what is left waits (pending_sends.h).
 #pragma once
 
 #include "endpoint/engine.h"
@@ -30,7 +34,7 @@ inline velo_status Engine::count_sent() {
 }
 
 // After the store of packets to a plain peer.
-inline void Engine::left_plainly(Peer& peer, std::uint32_t packets) {
+inline void Engine::sent_fast(Peer& peer, std::uint32_t packets) {
     *peer.domain.sent_packets += packets;
     pace_.sent(peer);
     (void)count_sent();
@@ -38,19 +42,19 @@ inline void Engine::left_plainly(Peer& peer, std::uint32_t packets) {
 
 // Of one packet, to a peer towards which nothing is due: nearly all messages, and all that they need.
 // The last credits are left to a batch. False: nothing has been done.
-inline bool Engine::send_if_plain(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
+inline bool Engine::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     if (!peer.is_plain() || message.total() > wire::kPayloadBytes || !peer.queue.empty() ||
-        !peer.ledger().take_if_plain(peer, 1, flow::kBatchShift))
+        !peer.ledger().try_take(peer, 1, flow::kBatchShift))
         return false;
     peer.link.direct().carry_plain_packet(message, tag, pace_.is_latency_bound(peer));
-    left_plainly(peer, 1);
+    sent_fast(peer, 1);
     return true;
 }
 
 // Into the batch that is open for the peer, likewise.
-inline bool Engine::append_if_plain(Peer& peer, std::uint8_t tag,
+inline bool Engine::try_append_fast(Peer& peer, std::uint8_t tag,
                                     const fabric::MessageView& message) noexcept {
-    if (!peer.may_be_plain || !peer.to_it.is_open() || !peer.to_it.holds(message.total()) ||
+    if (!peer.may_be_plain || !peer.batch_out.is_open() || !peer.batch_out.holds(message.total()) ||
         pace_.is_latency_bound(peer))
         return false;
     append(peer, tag, 0, message);
@@ -62,38 +66,38 @@ inline void Engine::append(Peer& peer, std::uint8_t tag, std::uint8_t flags,
                            const fabric::MessageView& message) {
     const std::size_t total = message.total();
     if (total <= wire::kPayloadBytes)
-        platform::copy_two_small(peer.to_it.data(), message.part[0], message.bytes[0], message.part[1],
+        platform::copy_two_small(peer.batch_out.data(), message.part[0], message.bytes[0], message.part[1],
                                  message.bytes[1]);
     else
-        fill(peer.to_it.data(), message, 0, total, peer.copy_by);
-    peer.to_it.append(total, tag, flags);
+        fill(peer.batch_out.data(), message, 0, total, peer.copy_by);
+    peer.batch_out.append(total, tag, flags);
     pace_.sent(peer);
     ++observer_.counts.batched_messages;
 }
 
 // Of several packets in one run, or by reference, likewise.
-inline bool Engine::send_longer_if_plain(Peer& peer, std::uint8_t tag,
+inline bool Engine::try_send_longer_fast(Peer& peer, std::uint8_t tag,
                                          const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
     if (!peer.is_plain() || total <= wire::kPayloadBytes || message.bytes[0] > wire::kPayloadBytes ||
         !peer.queue.empty())
         return false;
-    if (Routes::takes(peer, total)) return send_referred_if_plain(peer, tag, message);
-    return send_run_if_plain(peer, tag, message);
+    if (Routes::goes_by_reference(peer, total)) return try_send_reference_fast(peer, tag, message);
+    return try_send_run_fast(peer, tag, message);
 }
 
-inline bool Engine::send_run_if_plain(Peer& peer, std::uint8_t tag,
+inline bool Engine::try_send_run_fast(Peer& peer, std::uint8_t tag,
                                       const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
     const bool waited_for = pace_.is_latency_bound(peer);
     const std::size_t packets = (wire::kHeaderBytes + total + wire::kPacketBytes - 1) / wire::kPacketBytes;
     const auto count = static_cast<std::uint32_t>(packets);
     if (packets > (waited_for ? kLatencyFraming : kRateFraming).whole_packets ||
-        !peer.link.direct().holds(count) || !peer.distance.passes() ||
-        !peer.ledger().take_if_plain(peer, count, routes_.shift()))
+        !peer.link.direct().holds(count) || !peer.proximity.try_count_message() ||
+        !peer.ledger().try_take(peer, count, routes_.shift()))
         return false;
     peer.link.direct().carry_plain_run(message, tag, count, waited_for);
-    left_plainly(peer, count);
+    sent_fast(peer, count);
     return true;
 }
 

@@ -1,4 +1,4 @@
-// The sender's side: what credits allow goes out at once.
+// The sender's side, of what is not in send_now.h: what credits allow goes out at once.
 #include <algorithm>
 #include <mutex>
 
@@ -8,28 +8,28 @@
 namespace velo::endpoint {
 namespace {
 
-// How a longer one that is waited for is cut: it is a stream of its own.
-constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
+// A message that is waited for and longer than this is a stream of its own.
 constexpr std::size_t kLatencyBytes = std::size_t{5} * 1024;
+constexpr wire::Framing kStreamFraming{kTrainFrom, 24, 16};
 
-}  // namespace
-
-struct Engine::SendFraming {
+struct SendFraming {
     const wire::Framing& framing;
     bool latency_bound;
 };
 
-Engine::SendFraming Engine::framing_of(const Peer& peer, std::size_t bytes) const {
-    bool latency = bytes <= kLatencyBytes, waited_for = pace_.is_latency_bound(peer);
-    if (!config_.packet_trains) return {wire::kClassicFraming, latency && waited_for};
+SendFraming framing_of(const Peer& peer, std::size_t bytes, bool trains, bool waited_for) {
+    const bool is_short = bytes <= kLatencyBytes;
+    if (!trains) return {wire::kClassicFraming, is_short && waited_for};
     if (peer.domain.framing != nullptr) [[unlikely]]
         return {*peer.domain.framing, false};
     if (!waited_for) return {kRateFraming, false};
-    return latency ? SendFraming{kLatencyFraming, true} : SendFraming{kStreamFraming, false};
+    return is_short ? SendFraming{kLatencyFraming, true} : SendFraming{kStreamFraming, false};
 }
 
-// Whoever speaks to another peer, of another domain, too, may not look at its mailbox for long. The trace
-// hears of each.
+}  // namespace
+
+// What follows a send to a peer that dozes, that is not the only one, or that the trace is told of. A process
+// that sends to several peers may not look at its mailbox for long: credits that it owes leave now.
 void Engine::follow_sent(Peer& peer, std::uint32_t packets) {
     if (peer.ledger().owes_another(peer)) peer.ledger().look();
     if (peer.domain.kind != Domain::Kind::kVelo)
@@ -56,23 +56,23 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     return count_sent();
 }
 
-// In a run if no chunk is at hand and it is short.
-bool Engine::send_referred_if_plain(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
+// By reference; a short one in a run if no chunk is free at once.
+bool Engine::try_send_reference_fast(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
     constexpr std::size_t kLeastSought = 1024;
-    if (references_.send_fast(peer, tag, message)) {
-        left_plainly(peer, 1);
+    if (references_.try_send_fast(peer, tag, message)) {
+        sent_fast(peer, 1);
         return true;
     }
-    return message.total() < kLeastSought && send_run_if_plain(peer, tag, message);
+    return message.total() < kLeastSought && try_send_run_fast(peer, tag, message);
 }
 
-// Appends a message to the batch that is open for the peer, or to a new one (flow/batching.h). False: it goes
-// another way, or waits, and no batch is open.
+// Appends the message to the batch that is open for the peer, or to a new one (flow/batching.h). False: it
+// takes another route, or waits, and no batch is open.
 bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
                            const fabric::MessageView& message, wire::PacketKind kind) {
     const std::size_t total = message.total();
-    if (peer.to_it.is_open()) {
-        if (!pace_.is_latency_bound(peer) && peer.to_it.holds(total)) {
+    if (peer.batch_out.is_open()) {
+        if (!pace_.is_latency_bound(peer) && peer.batch_out.holds(total)) {
             append(peer, tag, flags, message);
             peer.wake();
             return true;
@@ -100,8 +100,6 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
     return true;
 }
 
-// Stores as much of the message as credits allow. True if all of it is on its way, or lost with its receiver.
-// `kind` says whether it waited.
 bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     std::size_t total = send.bytes[0] + send.bytes[1];
     if (send.sent == 0 && send_in_batch(peer, send.tag, send.flags, view_of(send), kind)) {
@@ -110,10 +108,10 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
     }
     do {
         std::size_t rest = total - send.sent;
-        const SendFraming how = framing_of(peer, total);
+        const SendFraming how = framing_of(peer, total, config_.packet_trains, pace_.is_latency_bound(peer));
         const std::uint64_t needed = how.framing.packets_for(rest);
         if (needed > 1) routes_.measure_distance(peer);
-        if (needed > 1 && routes_.prefers(peer, rest, needed, packets_allowed(peer))) {
+        if (needed > 1 && routes_.prefers_reference(peer, rest, needed, packets_allowed(peer))) {
             const auto bytes =
                 references_.send(peer, {view_of(send), send.sent, kind, send.tag, send.flags, false});
             if (bytes) {
@@ -158,10 +156,10 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
 // More than one packet, and nothing is queued. Under the mutex.
 velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) {
     const std::size_t total = message.total();
-    const SendFraming how = framing_of(peer, total);
+    const SendFraming how = framing_of(peer, total, config_.packet_trains, pace_.is_latency_bound(peer));
     const std::uint64_t needed = how.framing.packets_for(total);
     routes_.measure_distance(peer);
-    if (routes_.prefers(peer, total, needed, packets_allowed(peer)) &&
+    if (routes_.prefers_reference(peer, total, needed, packets_allowed(peer)) &&
         references_.send(peer, {message, 0, wire::PacketKind::kData, tag, 0, true})) {
         sent(peer, 1);
         return count_sent();

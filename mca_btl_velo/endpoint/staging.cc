@@ -2,8 +2,8 @@
 
 #include <exception>
 
+#include "endpoint/log_line.h"
 #include "endpoint/routes.h"
-#include "endpoint/telling.h"
 
 namespace velo::endpoint {
 
@@ -53,7 +53,7 @@ bool Staging::has_in_turn() {
         in_turn_memory_ = Memory::kThere;
         return true;
     } catch (const std::exception& failure) {
-        tell(config_, 5, "no memory for staging long messages: %s", failure.what());
+        log_line(config_, 5, "no memory for staging long messages: %s", failure.what());
         return false;
     }
 }

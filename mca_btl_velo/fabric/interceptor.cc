@@ -82,16 +82,16 @@ struct Interceptor::Faults {
     std::mt19937_64 random;
     std::uint64_t looks = 0, held_until = 0;
     std::uint64_t dropped = 0, delayed = 0, refused = 0;
-    std::vector<Way*> ways;
+    std::vector<FaultyLink*> links;
 };
 
-class Interceptor::Way final : public Link {
+class Interceptor::FaultyLink final : public Link {
  public:
-    Way(std::shared_ptr<Faults> faults, std::unique_ptr<Link> inner)
+    FaultyLink(std::shared_ptr<Faults> faults, std::unique_ptr<Link> inner)
         : faults_(std::move(faults)), inner_(std::move(inner)) {
-        faults_->ways.push_back(this);
+        faults_->links.push_back(this);
     }
-    ~Way() override { std::erase(faults_->ways, this); }
+    ~FaultyLink() override { std::erase(faults_->links, this); }
 
     Carried carry(const Burst& burst) override {
         if (!burst.granted && refuses()) return {0, 0};
@@ -200,12 +200,12 @@ Interceptor::Interceptor() {
 
 Interceptor::~Interceptor() {
     if (!active()) return;
-    for (Way* way : faults_->ways) way->look(UINT64_MAX);
+    for (FaultyLink* link : faults_->links) link->look(UINT64_MAX);
 }
 
-std::unique_ptr<Link> Interceptor::on(std::unique_ptr<Link> way) {
-    if (!active()) return way;
-    return std::make_unique<Way>(faults_, std::move(way));
+std::unique_ptr<Link> Interceptor::on(std::unique_ptr<Link> link) {
+    if (!active()) return link;
+    return std::make_unique<FaultyLink>(faults_, std::move(link));
 }
 
 Interceptor::Fate Interceptor::arriving() {
@@ -224,7 +224,7 @@ Interceptor::Fate Interceptor::arriving() {
 void Interceptor::look() {
     if (!active()) return;
     ++faults_->looks;
-    for (Way* way : faults_->ways) way->look(faults_->looks);
+    for (FaultyLink* link : faults_->links) link->look(faults_->looks);
 }
 
 std::string Interceptor::text() const {

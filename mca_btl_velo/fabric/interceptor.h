@@ -27,12 +27,12 @@ class Interceptor {
 
     // As VELO_INTERCEPT says. Throws Failure.
     Interceptor();
-    // What is still delayed leaves: the ways that are left must be open.
+    // What is still delayed leaves: the links that are left must be open.
     ~Interceptor();
 
     bool active() const { return faults_ != nullptr; }
-    // The way to a peer with faults; as it was where there are none.
-    std::unique_ptr<Link> on(std::unique_ptr<Link> way);
+    // The link to a peer with faults; as it was where there are none.
+    std::unique_ptr<Link> on(std::unique_ptr<Link> link);
     // What becomes of the packets that are next in the mailbox. kHold: they are not there yet.
     Fate arriving();
     // The process looks at its mailbox: what has been delayed for long enough leaves. Under the mutex.
@@ -42,8 +42,8 @@ class Interceptor {
 
  private:
     struct Faults;
-    class Way;
-    std::shared_ptr<Faults> faults_;  // of its ways, too
+    class FaultyLink;
+    std::shared_ptr<Faults> faults_;  // of its links, too
 };
 
 #else
@@ -53,7 +53,7 @@ class Interceptor {
     enum class Fate : std::uint8_t { kPass, kDrop, kHold };
 
     static constexpr bool active() { return false; }
-    static std::unique_ptr<Link> on(std::unique_ptr<Link> way) { return way; }
+    static std::unique_ptr<Link> on(std::unique_ptr<Link> link) { return link; }
     static constexpr Fate arriving() { return Fate::kPass; }
     static void look() {}
     static std::string text() { return {}; }

@@ -75,9 +75,9 @@ class Ledger final : private Emitter {
     // ---- sender role
 
     std::uint32_t credits(const Account& to) const { return policy_.credits(to.flow); }
-    // The number of credits to put into a DATA packet that leaves for `to` now, 0 for none. `room`: it has two
-    // bytes to spare. Where credits may wait, those of a few packets do, too: giving back each one at once costs both
-    // ends more than the rest of an 8-byte message's flow control.
+    // The number of credits to put into a DATA packet that leaves for `to` now, 0 for none. `room`: it has
+    // two bytes to spare. Where credits may wait, those of a few packets do, too: giving back each one at
+    // once costs both ends more than the rest of an 8-byte message's flow control.
     std::uint32_t attach(const Account& to, bool room = true) {
         const PeerFlow& flow = policy_.peer(to.flow);
         // One branch of the three conditions.
@@ -96,8 +96,8 @@ class Ledger final : private Emitter {
     }
     // attach() and take() where credits may wait, of packets that bring none and make none due, and take no
     // more than a part of those at hand: nearly always. False: nothing has changed.
-    bool take_if_plain(const Account& to, std::uint32_t packets, unsigned shift = 0) {
-        return !owes() && policy_.take_if_plain(to.flow, packets, shift);
+    bool try_take(const Account& to, std::uint32_t packets, unsigned shift = 0) {
+        return !owes() && policy_.try_take(to.flow, packets, shift);
     }
     // Whoever speaks to another peer may not look at its mailbox for long.
     bool owes_another(const Account& than) const {

@@ -94,7 +94,7 @@ class Policy {
         return config_.piggyback && peers_[to].retrieved > 0 ? attach(to, out) : 0;
     }
     // take(), where credits >> `shift` are as many, and returns to `to` may wait. False: nothing has changed.
-    bool take_if_plain(FlowIndex to, std::uint32_t count, unsigned shift) {
+    bool try_take(FlowIndex to, std::uint32_t count, unsigned shift) {
         PeerFlow& peer = peers_[to];
         if (peer.credit >> shift < count || !peer.returns_may_wait()) [[unlikely]]
             return false;

@@ -19,7 +19,7 @@ template <typename T>
 }
 
 // For what peers still say to a messenger that has closed: credits that nobody needs any more.
-class Nobody final : public endpoint::Listener {
+class Nobody final : public endpoint::MessageSink {
     void arrived(Peer&, std::byte*, std::size_t) override {}
     void departed(Peer&) override {}
 } nobody;
@@ -60,12 +60,12 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
         network_eager_limit_ = engine.remote().eager_limit() - sizeof(SynchronousHeader);
     own_.there = share_cells_;
     engine_.keep(notes_);
-    engine_.retrieval().listen(this);
+    engine_.retrieval().deliver_to(this);
 }
 
 // A peer may have announced receives that it has not posted, so that sends are still under way.
 Messenger::~Messenger() {
-    engine_.retrieval().listen(&nobody);
+    engine_.retrieval().deliver_to(&nobody);
     engine_.large().shared_gets().give_no_help();
 }
 
@@ -112,7 +112,7 @@ void Messenger::departed(Peer& peer) {
     if (!unanswered.empty() || !in_vain.empty()) engine_.large().failed(peer, 0);
     for (velo_message_send* send : unanswered) answered(send, VELO_ERR_REMOTE);
     for (velo_message_receive* receive : in_vain) fail(receive);
-    if (hearer_ != nullptr) hearer_->departed(peer);
+    if (events_ != nullptr) events_->departed(peer);
 }
 
 bool Messenger::give_back(Peer* from, std::uint32_t cells) {
@@ -133,7 +133,7 @@ void Messenger::return_credits(Peer& peer) {
     if (header.returned == 0) return;
     const fabric::MessageView message{{reinterpret_cast<const std::byte*>(&header), nullptr},
                                       {sizeof header, 0}};
-    if (engine_.send_now(peer, endpoint::kListenerTag, message) != VELO_OK) share.owed += header.returned;
+    if (engine_.send_now(peer, endpoint::kSinkTag, message) != VELO_OK) share.owed += header.returned;
 }
 
 // `id`: of a synchronous one.
@@ -213,7 +213,7 @@ void Messenger::control_arrived(Peer& from, const Header& header, const std::byt
         case Kind::kAnnounce:
             return announcement_arrived(from, read<AnnounceHeader>(data, bytes));
         case Kind::kNotice:
-            if (hearer_ != nullptr) return hearer_->noticed(read<NoticeHeader>(data, bytes).notice);
+            if (events_ != nullptr) return events_->noticed(read<NoticeHeader>(data, bytes).notice);
             [[fallthrough]];
         default:
             throw Failure(VELO_ERR_PROTOCOL, "a message of an unknown kind has come");

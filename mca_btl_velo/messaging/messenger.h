@@ -76,18 +76,18 @@ inline Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
     return std::bit_cast<Header>(words);
 }
 
-// Who uses a messenger, and hears of more than messages. Called as Listener::departed is.
-class Hearer {
+// Who uses a messenger, and hears of more than messages. Called as MessageSink::departed is.
+class MessengerEvents {
  public:
     virtual void departed(Peer& peer) = 0;
     // Comes after the messages that the peer has sent before.
     virtual void noticed(const Notice& notice) = 0;
 
  protected:
-    ~Hearer() = default;
+    ~MessengerEvents() = default;
 };
 
-class Messenger final : private endpoint::Listener {
+class Messenger final : private endpoint::MessageSink {
  public:
     Messenger(endpoint::Engine& engine, const velo_messenger_config& config);
     ~Messenger();
@@ -99,7 +99,7 @@ class Messenger final : private endpoint::Listener {
     // Keys by value: see velo_message_start.
     // To a peer towards which nothing is held back or due: nearly all small messages, and all that they need.
     // False: nothing has been done. Where a peer is plain there is a single thread: without the mutex.
-    [[gnu::always_inline]] bool send_if_plain(Peer& to, matching::Key key, const std::byte* data,
+    [[gnu::always_inline]] bool try_send_fast(Peer& to, matching::Key key, const std::byte* data,
                                               std::size_t bytes) noexcept;
     // To another node, before a message that would leave by rendezvous, two journeys more, because the share
     // there is full: looks whether something of it was given back.
@@ -163,7 +163,7 @@ class Messenger final : private endpoint::Listener {
     // In one packet, of no share.
     void notify(Peer& peer, const Notice& notice);
     // Before the first message.
-    void tell(Hearer* hearer) { hearer_ = hearer; }
+    void report_to(MessengerEvents* events) { events_ = events; }
 
  private:
     // Of one peer. A line of the cache for each.
@@ -193,11 +193,11 @@ class Messenger final : private endpoint::Listener {
                 settle(whole, status);
         }
     };
-    // The rest of send_if_plain: of several packets, and what both need.
-    [[gnu::noinline]] bool send_longer_if_plain(Peer& to, matching::Key key, const std::byte* data,
+    // The rest of try_send_fast: of several packets, and what both need.
+    [[gnu::noinline]] bool try_send_longer_fast(Peer& to, matching::Key key, const std::byte* data,
                                                 std::size_t bytes) noexcept;
-    template <typename Way>
-    [[gnu::always_inline]] bool send_by(Way way, Peer& to, matching::Key key, const std::byte* data,
+    template <typename TrySend>
+    [[gnu::always_inline]] bool send_by(TrySend try_send, Peer& to, matching::Key key, const std::byte* data,
                                         std::size_t bytes) noexcept;
 
     void arrived(Peer& from, std::byte* data, std::size_t bytes) override;
@@ -369,29 +369,29 @@ class Messenger final : private endpoint::Listener {
     std::atomic<std::uint64_t> placed_{0};
     std::shared_ptr<Notes> notes_;  // the engine has it too
     std::vector<Peer*> holders_;    // peers that hold messages to this process back
-    Hearer* hearer_ = nullptr;
+    MessengerEvents* events_ = nullptr;
     velo_messenger_state state_{};
 };
 
-inline bool Messenger::send_if_plain(Peer& to, matching::Key key, const std::byte* data,
+inline bool Messenger::try_send_fast(Peer& to, matching::Key key, const std::byte* data,
                                      std::size_t bytes) noexcept {
     constexpr auto packet = [] [[gnu::always_inline]] (endpoint::Engine & engine, Peer & peer,
                                                        const fabric::MessageView& message) {
-        return engine.send_if_plain(peer, endpoint::kListenerTag, message);
+        return engine.try_send_fast(peer, endpoint::kSinkTag, message);
     };
-    if (bytes > wire::kPayloadBytes - sizeof(Header)) return send_longer_if_plain(to, key, data, bytes);
+    if (bytes > wire::kPayloadBytes - sizeof(Header)) return try_send_longer_fast(to, key, data, bytes);
     return send_by(packet, to, key, data, bytes);
 }
 
-template <typename Way>
-inline bool Messenger::send_by(Way way, Peer& to, matching::Key key, const std::byte* data,
+template <typename TrySend>
+inline bool Messenger::send_by(TrySend try_send, Peer& to, matching::Key key, const std::byte* data,
                                std::size_t bytes) noexcept {
     if (!to.is_plain() || to.index >= shares_.size() || bytes > eager_limit_) return false;
     Share& share = shares_[to.index];
     const std::uint32_t cells = cells_for(bytes);
     if (cells > share.there || share.owed > UINT16_MAX || share.backlog != nullptr) return false;
     const Header header = header_of(key, static_cast<std::uint16_t>(share.owed), Kind::kEager);
-    if (!way(engine_, to, {{reinterpret_cast<const std::byte*>(&header), data}, {sizeof header, bytes}}))
+    if (!try_send(engine_, to, {{reinterpret_cast<const std::byte*>(&header), data}, {sizeof header, bytes}}))
         return false;
     share.there -= cells;
     share.owed = 0;

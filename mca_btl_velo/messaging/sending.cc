@@ -23,11 +23,11 @@ const std::byte* bytes_of(const void* data) {
 
 }  // namespace
 
-bool Messenger::send_longer_if_plain(Peer& to, matching::Key key, const std::byte* data,
+bool Messenger::try_send_longer_fast(Peer& to, matching::Key key, const std::byte* data,
                                      std::size_t bytes) noexcept {
     constexpr auto run = [] [[gnu::always_inline]] (endpoint::Engine & engine, Peer & peer,
                                                     const fabric::MessageView& message) {
-        return engine.send_longer_if_plain(peer, endpoint::kListenerTag, message);
+        return engine.try_send_longer_fast(peer, endpoint::kSinkTag, message);
     };
     return send_by(run, to, key, data, bytes);
 }
@@ -91,7 +91,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     Header header = header_of(key, returned, Kind::kEager);
     if (mode != VELO_SEND_SYNCHRONOUS) [[likely]] {
         const fabric::MessageView message{{bytes_of(&header), data}, {sizeof header, bytes}};
-        const velo_status status = engine_.send_now(*to, endpoint::kListenerTag, message);
+        const velo_status status = engine_.send_now(*to, endpoint::kSinkTag, message);
         if (status != VELO_WOULD_BLOCK) return status;
         if (to->is_local() && to->policy().traits().rendezvous_without_credit)
             return send_without_credit(*to, key, returned, data, bytes, send);
@@ -166,7 +166,7 @@ velo_status Messenger::queue(Peer& to, std::size_t header_bytes, const std::byte
     send->send.bytes[0] = header_bytes;
     send->send.part[1] = data;
     send->send.bytes[1] = bytes;
-    send->send.tag = endpoint::kListenerTag;
+    send->send.tag = endpoint::kSinkTag;
     send->send.done = [](velo_send* sent, velo_status status) { settle(owner_of(sent), status); };
     const velo_status status = engine_.send_start(to, &send->send);
     if (status != VELO_OK) return status;
@@ -236,8 +236,8 @@ void Messenger::notify(Peer& to, const Notice& notice) {
 void Messenger::say(Peer& to, Header& header, const void* text, std::size_t bytes) {
     header.returned = take_owed(reached_share_of(to));
     const fabric::MessageView message{{bytes_of(text), nullptr}, {bytes, 0}};
-    if (engine_.send_now(to, endpoint::kListenerTag, message) == VELO_OK) return;
-    velo_send* const note = notes_->keep(text, bytes, endpoint::kListenerTag);
+    if (engine_.send_now(to, endpoint::kSinkTag, message) == VELO_OK) return;
+    velo_send* const note = notes_->keep(text, bytes, endpoint::kSinkTag);
     if (engine_.send_start(to, note) != VELO_QUEUED) Notes::drop(note);
 }
 

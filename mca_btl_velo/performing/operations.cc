@@ -49,7 +49,7 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
     const std::byte* data = nullptr;
     if (o.pieces == 0) {
         data = run.memory().at({o.offset, o.space});
-        if (peer != nullptr && messenger_.send_if_plain(*peer, key, data, o.bytes)) [[likely]]
+        if (peer != nullptr && messenger_.try_send_fast(*peer, key, data, o.bytes)) [[likely]]
             return run.finished(v);
     }
     Slot& slot = take_slot(run, v, peer);

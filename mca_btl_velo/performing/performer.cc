@@ -48,7 +48,7 @@ Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger,
       threads_(engine.config().threads),
       turn_(threads_),
       telling_(threads_) {
-    messenger_.tell(this);
+    messenger_.report_to(this);
 }
 
 void Performer::have_help(Helper& helper, std::uint64_t from_bytes) {
@@ -89,7 +89,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
     if (compiled->idle.capacity() < kMostIdle) compiled->idle.reserve(kMostIdle);
     run->number = start.lane == 0 ? group->take_number() : start.lane_number;
     run->begun = run->active = run->concluded = run->helped = false;
-    run->way = LiveRun::Way::kOpen;
+    run->route = LiveRun::Route::kOpen;
     run->waits = start.lane == 0 && !group->may_begin(run->number);
     if (run->waits) try {
             group->waiting.push_back(run.get());
@@ -270,7 +270,7 @@ int Performer::progress() {
     const Helper::StandBy stand_by(helper_);
     const auto events = static_cast<std::uint32_t>(engine_.progress());
     if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
-        listen();
+        deliver_to();
         engine_.idle().reset();  // a datagram wakes nobody
     }
     if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&

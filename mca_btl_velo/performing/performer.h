@@ -48,10 +48,9 @@ class Turn {
     std::mutex mutex_;
 };
 
-class Performer final : private goal::Executor, private messaging::Hearer {
+class Performer final : private goal::Executor, private messaging::MessengerEvents {
  public:
-    Performer(endpoint::Engine& engine, messaging::Messenger& messenger,
-              goal::collectives::Choices choices);
+    Performer(endpoint::Engine& engine, messaging::Messenger& messenger, goal::collectives::Choices choices);
     // Before the first run: a thread of its own goes on with runs of so many bytes and more. It has ended
     // before the messenger and the engine are closed.
     void have_help(Helper& helper, std::uint64_t from_bytes);
@@ -152,7 +151,7 @@ class Performer final : private goal::Executor, private messaging::Hearer {
     }
 
     static fabric::udp::Name name_of(const LiveRun& run) { return {run.number, run.group->name}; }
-    void listen();
+    void deliver_to();
     bool may_share(const LiveRun& run) const;
     bool share(LiveRun& run, goal::Vertex v, const goal::Operation& operation);
     bool may_wait(const LiveRun& run) const;

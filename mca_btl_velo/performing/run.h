@@ -50,8 +50,8 @@ struct LiveRun : goal::Run {
     std::uint32_t round = 0;  // Group::round
     velo_goal_result result{};
     // How what all leaders of nodes get goes to them; the first of them to send it decides.
-    enum class Way : std::uint8_t { kOpen, kEach, kMulticast };
-    Way way = Way::kOpen;
+    enum class Route : std::uint8_t { kOpen, kEach, kMulticast };
+    Route route = Route::kOpen;
     bool waits = false, begun = false, active = false, concluded = false;
     bool helped = false;  // the helper has been told of it
     std::atomic<bool> over{false};

@@ -22,7 +22,7 @@ void Performer::be_led(const fabric::udp::ChannelConfig& config, std::uint64_t l
     multicasts_.store(true, std::memory_order_release);
 }
 
-void Performer::listen() {
+void Performer::deliver_to() {
     std::unique_lock lock(turn_, std::try_to_lock);
     if (!lock.owns_lock()) return;
     if (led_ != nullptr) mind_leader();
@@ -45,17 +45,17 @@ bool Performer::may_share(const LiveRun& run) const {
 // True: the send is done, because the data has gone, or has come, by multicast.
 bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (run.compiled->led) return false;
-    if (run.way == LiveRun::Way::kOpen) {
-        run.way = LiveRun::Way::kEach;
+    if (run.route == LiveRun::Route::kOpen) {
+        run.route = LiveRun::Route::kEach;
         if (may_share(run)) {
             if (channel_->send(name_of(run), run.memory().at({o.offset, o.space}), o.bytes))
-                run.way = LiveRun::Way::kMulticast;
+                run.route = LiveRun::Route::kMulticast;
             else  // a receive of a run so much older would take the message
                 while (run.number >= kWindow && channel_->owes(run.group->name, run.number - kWindow))
                     channel_->poll();
         }
     }
-    if (run.way == LiveRun::Way::kEach) return false;
+    if (run.route == LiveRun::Route::kEach) return false;
     run.finished(v);
     return true;
 }
@@ -64,7 +64,7 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
 // need little went before
 
 bool Performer::may_wait(const LiveRun& run) const {
-    return run.way == LiveRun::Way::kOpen && !run.compiled->led && may_share(run);
+    return run.route == LiveRun::Route::kOpen && !run.compiled->led && may_share(run);
 }
 
 // True: it waits.
@@ -95,7 +95,7 @@ void Performer::give_back_held(LiveRun& run) {
 
 void Performer::want(Slot& slot) {
     LiveRun& run = *slot.run;
-    run.way = LiveRun::Way::kEach;
+    run.route = LiveRun::Route::kEach;
     if (run.compiled->led) return follow(slot);
     if (!may_share(run)) return;
     if (!run.group->shares) sharing_.push_back({run.group->name, run.group});
@@ -115,7 +115,7 @@ std::uint32_t Performer::collect_shared() {
             ++led_->overheard;
             pass_over(slot);
         }
-        slot.run->way = LiveRun::Way::kMulticast;
+        slot.run->route = LiveRun::Route::kMulticast;
         slot.status = arrived.fits ? VELO_OK : VELO_ERR_MISMATCH;
         settle(slot);
     }

@@ -175,7 +175,7 @@ TEST_F(BatchesTest, peers_that_refill_their_batches_get_equal_shares) {
     std::array<std::size_t, 3> got{};
     for (int poll = 0; poll < 300; ++poll) {
         for (flow::PeerIndex i = 0; i < 3; ++i) {
-            if (!domain_[i].from_it.is_open()) writers[i] = follow(domain_[i], rooms[i], i);
+            if (!domain_[i].batch_in.is_open()) writers[i] = follow(domain_[i], rooms[i], i);
             while (writers[i].is_open() && writers[i].holds(1)) append(writers[i], std::to_string(i));
             if (writers[i].is_open()) writers[i].close();
         }
@@ -202,10 +202,10 @@ TEST_F(BatchesTest, while_one_is_open_its_peer_is_not_plain_and_it_is_closed_whe
     EXPECT_FALSE(domain_[0].is_plain());
     EXPECT_FALSE(batches_.lets_sleep());
     batches_.run(false);
-    EXPECT_TRUE(domain_[0].to_it.is_open());
+    EXPECT_TRUE(domain_[0].batch_out.is_open());
     for (std::uint64_t i = 0; i < endpoint::Pace::kLeastPolls; ++i) pace_.count_empty_poll();
     batches_.run(false);
-    EXPECT_FALSE(domain_[0].to_it.is_open());
+    EXPECT_FALSE(domain_[0].batch_out.is_open());
     EXPECT_TRUE(domain_[0].is_plain());
     EXPECT_EQ(wire::BatchReader(room.bytes.data(), room.bytes.size()).next().kind, Enclosed::kEnd);
     EXPECT_FALSE(batches_.any());
@@ -217,14 +217,14 @@ TEST_F(BatchesTest, of_a_peer_that_has_ended_what_it_appended_is_read_before_it_
     wire::BatchWriter writer = follow(domain_[0], from, 0);
     append(writer, "last");
     batches_.ended(domain_[0]);
-    EXPECT_FALSE(domain_[0].to_it.is_open());
+    EXPECT_FALSE(domain_[0].batch_out.is_open());
     EXPECT_FALSE(batches_.may_depart(domain_[0]));
     batches_.run(false);
     EXPECT_EQ(take(), "0:last ");
     EXPECT_TRUE(batches_.may_depart(domain_[0]));
     batches_.departed(domain_[0]);
     EXPECT_FALSE(batches_.any());
-    EXPECT_FALSE(domain_[0].from_it.is_open());
+    EXPECT_FALSE(domain_[0].batch_in.is_open());
 }
 
 // ---- in an engine

@@ -33,7 +33,7 @@ class Room {
     std::unique_ptr<Member> member(std::uint32_t me, std::uint64_t warning_ns = 0) {
         return std::make_unique<Member>(
             memory(), shape_, me,
-            Surroundings{[](void*) {}, &Room::hear, nullptr, this, "board " + std::to_string(me), warning_ns,
+            BoardContext{[](void*) {}, &Room::hear, nullptr, this, "board " + std::to_string(me), warning_ns,
                          true, has_ended},
             nullptr, choice_);
     }

@@ -66,9 +66,7 @@ class DepositTest : public ::testing::Test {
         party_.send(0, 1, 1, "a message");
         party_.settle();
     }
-    static std::size_t room_of(Member& member) {
-        return segment_of(member.engine).deposit_plan().bytes();
-    }
+    static std::size_t room_of(Member& member) { return segment_of(member.engine).deposit_plan().bytes(); }
 
     static PartyConfig config() {
         PartyConfig config;
@@ -359,7 +357,7 @@ class RoutesOfDataTest : public ::testing::Test {
         for (const std::size_t rank : {0U, 1U})
             if (limits.far) move_far(party[rank], 1 - rank);
         for (const std::size_t rank : {0U, 1U})
-            if (limits.both_ways) party[rank].peers[1 - rank]->crossing.got(true);
+            if (limits.both_ways) party[rank].peers[1 - rank]->traffic.got(true);
     }
     static bool is_staged(Party& party, const char* data, std::size_t bytes) {
         const std::uint64_t deposit = velo_deposit_begin(party[0].peers[1], data, bytes);

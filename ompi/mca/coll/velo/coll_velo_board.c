@@ -44,7 +44,7 @@ static bool makes_progress;
 static void serve_others(void *context)
 {
     (void) context;
-    velo_performer_stay_awake(mca_coll_velo.performer);
+    velo_performer_reset_idle(mca_coll_velo.performer);
     opal_progress();
 }
 
@@ -329,7 +329,7 @@ static int progress_requests(void)
     const bool waits = NULL != with_requests;
     OPAL_THREAD_UNLOCK(&lock);
     if (waits) {
-        velo_performer_stay_awake(mca_coll_velo.performer);
+        velo_performer_reset_idle(mca_coll_velo.performer);
     }
     return end_all(over);
 }

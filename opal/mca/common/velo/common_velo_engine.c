@@ -83,7 +83,7 @@ static unsigned in_use; /* users that have not released it */
 void mca_common_velo_sleep_together(void)
 {
     if (NULL != mca_common_velo.performer && NULL != mca_common_velo.engine) {
-        velo_performer_sleep_with(mca_common_velo.performer, mca_common_velo.engine);
+        velo_performer_pair_idle_with(mca_common_velo.performer, mca_common_velo.engine);
     }
 }
 

@@ -11,7 +11,7 @@
 
 namespace velo::endpoint {
 
-class Way {
+class PeerLink {
  public:
     static constexpr std::size_t kHotBytes = fabric::shm::ShmLink::kHotBytes;
 

@@ -1,5 +1,5 @@
-// How far the core of a peer is from this one, by how long a look at a line takes that the peer has written
-// last.
+// Whether the core of a peer shares a cache with this one, by how long a look at a line takes that the peer
+// has written last.
 //
 // Between cores that share a cache such a look takes 25 to 60 ns on some processors, 60 to 120 on others,
 // between cores that do not 110 and more, the reading of the clock included (design/by-reference.md): what
@@ -16,7 +16,7 @@
 
 namespace velo::endpoint {
 
-class Distance {
+class CacheProximity {
  public:
     // Nanoseconds of a look: from the first on a peer that was near is far, below the second one that was far
     // is near.
@@ -26,8 +26,8 @@ class Distance {
     static constexpr std::uint32_t kLooks = 4, kMessagesPerLook = 128, kAgreeing = 2;
 
     bool far() const { return far_; }
-    // A message is sent. Whether a look is due: at each until the first judgement.
-    bool due() {
+    // A message is sent. True: a look is due, as at each until the first judgement.
+    bool count_message() {
         if (messages_ > 0) {
             --messages_;
             return false;
@@ -35,16 +35,15 @@ class Distance {
         messages_ = known_ ? kMessagesPerLook - 1 : 0;
         return true;
     }
-    // The same of one that is to be sent without a look. False: one is due, and the message has not been
-    // counted.
-    bool passes() noexcept {
+    // The same, unless a look is due. False: it is, and the message has not been counted.
+    bool try_count_message() noexcept {
         if (messages_ == 0) return false;
         --messages_;
         return true;
     }
     // The look found this in the line. Nothing is learned from a line that is as it was. True: what far()
     // says has changed.
-    bool looked(std::uint64_t written, std::uint64_t ns) {
+    bool record(std::uint64_t written, std::uint64_t ns) {
         if (written == written_) return false;
         written_ = written;
         shortest_ = std::min(shortest_, ns);

@@ -10,8 +10,8 @@
 namespace velo::endpoint {
 
 // As printf; what is too long is cut.
-[[gnu::format(printf, 3, 4)]] inline void tell(const velo_config& config, int level, const char* format,
-                                               ...) noexcept {
+[[gnu::format(printf, 3, 4)]] inline void log_line(const velo_config& config, int level, const char* format,
+                                                   ...) noexcept {
     char line[512];
     std::va_list values;
     va_start(values, format);
