@@ -221,15 +221,15 @@ void Deposits::ended(Peer& peer) {
     end_if(its);
 }
 
-// Where two send to each other, each stores for the other before it reads, and while it waits.
-std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
+// Of two processes that send to each other each stores for the other before it reads, and while it waits.
+std::size_t Deposits::copy(const fabric::shm::Segment& segment, std::uint32_t number, bool missed,
                            std::uint64_t remote, std::byte* to, std::size_t bytes) {
     const std::uint32_t index = flow::DepositPlan::ring_of(number);
     const flow::DepositPlan& plan = segment.deposit_plan();
     if (plan.none() || index == flow::DepositPlan::kRings) return 0;
     fabric::shm::DepositHeader& header = segment.deposit_header(index);
     if (unfinished_ > 0) continue_others();
-    for (int looks = late ? 1 : kLooks; !words_of(header, 0, nullptr).is_open(number);) {
+    for (int looks = missed ? 1 : kLooks; !words_of(header, 0, nullptr).is_open(number);) {
         if (--looks == 0) return 0;
         if (unfinished_ > 0) continue_others();
     }

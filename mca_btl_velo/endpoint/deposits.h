@@ -53,10 +53,10 @@ class Deposits final : public Work, public PeerEvents {
     // as the peer goes on to take it; with threads it is left to the get, as the memory may be gone once that
     // is over.
     void store(std::uint64_t name);
-    // The peer's side: returns how much of the data of `number`, not 0, was there, from the beginning, before
-    // the patience with it was lost: with its turn at once, if `late`. Meanwhile this process stores what is
-    // to be stored.
-    std::size_t copy(const fabric::shm::Segment& segment, std::uint32_t number, bool late,
+    // The peer's side: copies what is there of the data of `number`, which is not 0. Returns how many bytes,
+    // from the beginning. It waits a while for the owner, but not for the deposit to be opened if one of that
+    // owner `missed` its time before. Meanwhile this process stores its own deposits.
+    std::size_t copy(const fabric::shm::Segment& segment, std::uint32_t number, bool missed,
                      std::uint64_t remote, std::byte* to, std::size_t bytes);
 
  private:

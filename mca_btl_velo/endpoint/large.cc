@@ -217,21 +217,22 @@ velo_status Large::get_deposited(Peer& peer, std::uint32_t deposit, const Get& g
     return get_now(peer, deposit, get);
 }
 
-// The number only says where to look: what it does not lead to is got from the peer's memory.
+// The number says where the data may have been staged. What is not there in time is got from the peer's
+// memory.
 velo_status Large::get_now(Peer& peer, std::uint32_t deposit, const Get& get) {
     const std::uint32_t number = VELO_DEPOSIT_NUMBER(deposit);
     std::size_t copied = 0;
-    bool late;
+    bool missed;
     {
         std::lock_guard lock(mutex_);
         if (peer.departed) return refuse(peer);
-        late = peer.staging_missed;
+        missed = peer.staging_missed;
         peer.traffic.got(peer.to_be_got > 0);
         if (number != 0) ++peer.copying;
     }
     auto* const local = static_cast<std::byte*>(get.local);
     if (number != 0) {
-        copied = deposits_.copy(peer.segment, number, late, get.remote, local, get.bytes);
+        copied = deposits_.copy(peer.segment, number, missed, get.remote, local, get.bytes);
         std::lock_guard lock(mutex_);
         --peer.copying;
         peer.staging_missed = copied == 0;

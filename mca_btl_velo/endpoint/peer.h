@@ -104,7 +104,7 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint32_t copying = 0;    // copies to or from its memory that are under way
     std::uint32_t to_be_got = 0;  // of our data by it: begun and not ended, see begin_deposit
     velo::endpoint::BidirectionalTraffic traffic;
-    bool staging_missed = false;                    // of that nothing was in a deposit in time
+    bool staging_missed = false;                    // its last deposit was not there in time
     std::uint8_t came_in_row = 0;                   // by reference, up to kRow
     velo::flow::OutboxShare chunks_in_flight;       // of our outbox, that it is to read
     std::uint64_t references_sent = 0;              // to it; under the engine's mutex

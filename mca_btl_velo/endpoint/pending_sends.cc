@@ -1,5 +1,6 @@
 #include "endpoint/pending_sends.h"
 
+#include <mutex>
 #include <utility>
 
 #include "platform/ticks.h"
@@ -51,7 +52,7 @@ void PendingSends::report_left(Peer& peer) {
     for (SendQueue left = std::exchange(peer.leaving, SendQueue()); !left.empty();) {
         velo_send* const send = left.front();
         left.pop();
-        completions_.add(send);
+        note_left(send);
     }
     if (peer.queue.empty()) observer_.resumed(peer);
 }
@@ -78,6 +79,27 @@ void PendingSends::flush_all() {
         peer->stalled = (flush(*peer) && !peer->policy().limited()) || !peer->leaving.empty();
         return !peer->stalled;
     });
+}
+
+// The engine's own are done at once.
+void PendingSends::note_left(velo_send* send) {
+    if (send->flags & wire::kInternal) return send->done(send, VELO_OK);
+    send->status = VELO_OK;
+    due_.push(send);
+    idle_.want();
+}
+
+void PendingSends::call_back() {
+    SendQueue due;
+    {
+        std::lock_guard lock(mutex_);
+        due = std::exchange(due_, SendQueue());
+    }
+    while (!due.empty()) {
+        velo_send* send = due.front();
+        due.pop();
+        send->done(send, send->status);
+    }
 }
 
 // The queue has become empty.
@@ -115,7 +137,7 @@ bool PendingSends::send_all(Peer& peer) {
         const bool may_be_held = peer.is_remote() && send->collectable;
         if (may_be_held) peer.leaving.push(send);
         if (peer.queue.empty()) emptied(peer);
-        if (!may_be_held) completions_.add(send);
+        if (!may_be_held) note_left(send);
     }
     return false;
 }
@@ -127,7 +149,7 @@ void PendingSends::departed(Peer& peer) {
         velo_send* send = peer.queue.front();
         peer.queue.sent(send->bytes[0] + send->bytes[1] - send->sent);
         peer.queue.pop();
-        completions_.add(send);
+        note_left(send);
     }
     emptied(peer);
 }

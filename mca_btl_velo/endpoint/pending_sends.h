@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "endpoint/completions.h"
+#include "endpoint/gate.h"
 #include "endpoint/idle.h"
 #include "endpoint/observer.h"
 #include "endpoint/peer.h"
@@ -30,7 +30,7 @@ class PendingSends final : public PeerEvents {
  public:
     // All of it outlives it.
     PendingSends(PendingSendsHost& host, OptionalMutex& mutex, Idle& idle, Remote& remote, Observer& observer)
-        : host_(host), idle_(idle), remote_(remote), observer_(observer), completions_(mutex, idle) {}
+        : host_(host), mutex_(mutex), idle_(idle), remote_(remote), observer_(observer) {}
 
     // It waits for credits behind what waits already; or (collect) for the rest of a burst.
     void enqueue(Peer& peer, velo_send* send);
@@ -48,9 +48,10 @@ class PendingSends final : public PeerEvents {
     void flush_all();
 
     // Something waits for room, or a callback is due.
-    bool any() const { return !stalled_.empty() || completions_.any(); }
-    // Calls the callbacks of sends that have left. Without the mutex.
-    void call_back() { completions_.call_back(); }
+    bool any() const { return !stalled_.empty() || !due_.empty(); }
+    // Calls the callbacks of sends that have left, which may send. What a callback completes is called the
+    // next time. Without the mutex.
+    void call_back();
 
     void departed(Peer& peer) override;
 
@@ -59,14 +60,16 @@ class PendingSends final : public PeerEvents {
     void flush_later(Peer& peer);
     void report_left(Peer& peer);
     void emptied(Peer& peer);
+    void note_left(velo_send* send);
     bool send_all(Peer& peer);
 
     PendingSendsHost& host_;
+    OptionalMutex& mutex_;
     Idle& idle_;
     Remote& remote_;
     Observer& observer_;
     std::vector<Peer*> stalled_;  // flushed at each poll
-    Completions completions_;
+    SendQueue due_;               // whose callbacks are due
 };
 
 }  // namespace velo::endpoint

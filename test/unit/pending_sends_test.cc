@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -19,14 +21,16 @@ using endpoint::Peer;
 struct Waiting {
     Waiting(char its_name, std::size_t bytes, std::string& in) : name(its_name), done_in_order(in) {
         send.bytes[0] = bytes;
-        send.done = [](velo_send* done, velo_status) {
+        send.done = [](velo_send* done, velo_status status) {
             auto& self = *reinterpret_cast<Waiting*>(done);
-            self.done_in_order += self.name;
+            self.done_in_order += status == VELO_OK ? self.name : '!';
+            if (self.then) self.then();
         };
     }
     velo_send send{};
     char name;
     std::string& done_in_order;
+    std::function<void()> then;
 };
 
 class PendingSendsTest : public ::testing::Test, private endpoint::PendingSendsHost {
@@ -89,6 +93,29 @@ TEST_F(PendingSendsTest, what_waits_for_a_peer_that_departs_is_done) {
     EXPECT_EQ(peer_.queue.bytes(), 0U);
     EXPECT_EQ(flush(100), "ab");
     EXPECT_FALSE(node_.observer().any_stall());
+}
+
+TEST_F(PendingSendsTest, what_a_callback_completes_waits_for_the_next_poll_and_takes_the_mutex) {
+    pending_.enqueue(peer_, &a_.send);
+    pending_.enqueue(peer_, &b_.send);
+    a_.then = [&] {
+        std::lock_guard lock(node_.mutex());
+        allowed_ = 50;
+        EXPECT_FALSE(pending_.send(peer_));
+    };
+    EXPECT_EQ(flush(100), "a+");
+    EXPECT_TRUE(pending_.any());
+    EXPECT_TRUE(node_.idle().is_wanted());
+    EXPECT_EQ(flush(0), "b");
+}
+
+TEST_F(PendingSendsTest, the_engines_own_are_done_at_once) {
+    a_.send.flags = wire::kInternal;
+    pending_.enqueue(peer_, &a_.send);
+    allowed_ = 100;
+    EXPECT_FALSE(pending_.send(peer_));
+    EXPECT_EQ(done_, "a");
+    EXPECT_FALSE(pending_.any());
 }
 
 }  // namespace

@@ -265,7 +265,7 @@ _ENGINE_ROWS = [
     Mutation("an RMA header may be cut off", _ENDPOINT + "retrieval.cc",
              "    if (payload.bytes < sizeof incoming.rma) return false;\n", "",
              _unit("UcxLies.an_rma_header_that_is_cut_off_is_refused")),
-    Mutation("the completion of a message comes twice", _ENDPOINT + "completions.h",
+    Mutation("the completion of a message comes twice", _ENDPOINT + "pending_sends.cc",
              "due = std::exchange(due_, SendQueue());", "due = due_;",
              _unit("*EngineTest.a_flood_to_a_receiver_that_does_not_look_waits_and_then_arrives/static", limit_s=60)),
 ]
