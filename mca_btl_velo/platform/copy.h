@@ -72,7 +72,7 @@ inline constexpr std::size_t kLeastByString = 2048;
 inline void copy_by_string(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes < kLeastByString) return copy(to, from, bytes);
 #if defined(__x86_64__)
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 #else
     std::memcpy(to, from, bytes);
 #endif
