@@ -33,7 +33,8 @@ constexpr Row kSafeFar{Copying::kNonTemporal, kNever, kSafeOneWay, kSafeBothWays
 // they share none; lines of the mailbox and of a user's buffer are slow to take back from the other core.
 // Whoever only receives does not know the distance: both_from is the same near and far.
 constexpr std::size_t kZenBoth = 128 * KiB;
-constexpr LargeLimits kZenFarOneWay{128 * KiB, 128 * KiB, kZenBoth}, kZenFarBothWays{32 * KiB, 32 * KiB, kNever};
+constexpr LargeLimits kZenFarOneWay{128 * KiB, 128 * KiB, kZenBoth},
+    kZenFarBothWays{32 * KiB, 32 * KiB, kNever};
 constexpr LargeLimits kZenNearBothWays{64 * MiB, 64 * MiB, kNever};
 constexpr Row kZenNear{Copying::kVectors, 1 * KiB, {128 * KiB, 64 * MiB, kZenBoth}, kZenNearBothWays};
 constexpr Row kZenFar{Copying::kNonTemporal, 1 * KiB, kZenFarOneWay, kZenFarBothWays};
@@ -131,8 +132,8 @@ std::string row_text(const Row& row) {
         return " staged " + limit_text(its.staged_to) + " cold " + limit_text(its.cold_to) + " both " +
                limit_text(its.both_from);
     };
-    return "copy " + std::string(copying_text(row.copying)) + " reference " + limit_text(row.reference_from) + " one-way" + large(row.one_way) + " both-ways" +
-           large(row.both_ways);
+    return "copy " + std::string(copying_text(row.copying)) + " reference " + limit_text(row.reference_from) +
+           " one-way" + large(row.one_way) + " both-ways" + large(row.both_ways);
 }
 
 // Ranges of a message by rendezvous, which is longer than `eager_limit`, each with who copies it.
