@@ -15,9 +15,10 @@ inline constexpr std::uint32_t kPollsToSleep = 50;
 
 // Microseconds that a process sleeps after so many empty polls in a row, at most `most`; 0: it polls on. Who
 // waits long looks less often, as many who share a processor would take all of it with looking; no sleep is
-// longer than 300 us and what has been slept before it.
+// longer than 50 us and what has been slept before it. The first are short, as a process that works between
+// its polls finds nothing either: it loses no more by them than by the polls.
 constexpr std::uint32_t sleep_after(std::uint32_t empty_polls, std::uint32_t most) {
-    constexpr std::uint32_t kFirst = 300, kMostDoublings = 12;
+    constexpr std::uint32_t kFirst = 50, kMostDoublings = 15;
     if (empty_polls % kPollsToSleep != 0) return 0;
     const std::uint32_t sleeps = empty_polls / kPollsToSleep;
     return std::min(kFirst << std::min(sleeps - std::min(sleeps, 1U), kMostDoublings), most);

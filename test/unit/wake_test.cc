@@ -194,7 +194,7 @@ TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {
     for (std::uint32_t polls = 1; polls <= 1000; ++polls) {
         const std::uint32_t us = platform::sleep_after(polls, kMost);
         EXPECT_EQ(us != 0, polls % platform::kPollsToSleep == 0) << polls;
-        EXPECT_LE(us, slept + 300);
+        EXPECT_LE(us, slept + 50);
         if (us == 0) continue;
         EXPECT_GE(us, longest);
         longest = us;
