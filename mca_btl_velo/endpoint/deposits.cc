@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "endpoint/filling.h"
 #include "platform/copy.h"
 
 namespace velo::endpoint {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "endpoint/filling.h"
 #include "endpoint/gate.h"
 #include "endpoint/idle.h"
 #include "endpoint/peer.h"

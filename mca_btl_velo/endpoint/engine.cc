@@ -11,6 +11,7 @@
 
 #include "endpoint/description.h"
 #include "endpoint/sizing.h"
+#include "flow/policies.h"
 #include "parameters/table.h"
 #include "platform/failure.h"
 

@@ -32,7 +32,6 @@
 #include "endpoint/staging.h"
 #include "fabric/interceptor.h"
 #include "fabric/shm/segment.h"
-#include "flow/policies.h"
 #include "types/engine.h"
 
 namespace velo::endpoint {

@@ -8,6 +8,7 @@
 
 #include "endpoint/sizing.h"
 #include "endpoint/view.h"
+#include "flow/policies.h"
 #include "platform/failure.h"
 
 namespace velo::endpoint {

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "endpoint/filling.h"
 #include "endpoint/peer.h"
 #include "endpoint/sizing.h"
 #include "platform/ticks.h"

@@ -7,7 +7,6 @@
 
 #include "endpoint/engine.h"
 #include "endpoint/filling.h"
-#include "endpoint/view.h"
 #include "flow/batching.h"
 
 namespace velo::endpoint {

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "endpoint/send_now.h"
+#include "endpoint/view.h"
 #include "platform/ticks.h"
 
 namespace velo::endpoint {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "flow/policies.h"
 #include "parameters/agreement.h"
 #include "platform/cache.h"
 #include "platform/failure.h"

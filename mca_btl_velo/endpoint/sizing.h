@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fabric/shm/segment.h"
-#include "flow/policies.h"
+#include "flow/policy.h"
 #include "routes/table.h"
 #include "types/engine.h"
 

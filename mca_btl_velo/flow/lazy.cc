@@ -14,8 +14,6 @@ constexpr std::uint32_t kNever = UINT32_MAX;
 // The threshold of a sender without a window, and of a new flow: its first packet is found to be one too
 // many.
 constexpr std::uint32_t kNoWindow = 0;
-// All lots of a window together exceed what it holds by one and its shortfall, and have to fit into 16 bits.
-constexpr std::uint32_t kMaxLazySlots = kMaxQuota - 256;
 
 std::uint32_t pairs_of(const PolicyConfig& config) {
     return std::min(config.lazy_peers, config.total_peers());
