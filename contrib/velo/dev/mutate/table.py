@@ -484,7 +484,7 @@ _REFERENCE_ROWS = [
              _unit("*ReferringTest.a_full_outbox_and_none_at_all_only_change_the_way/static", limit_s=60)),
     Mutation("a REF costs no credit", _ENDPOINT + "sending.cc",
              "        sent(peer, 1);\n        return count_sent();\n", "        return count_sent();\n",
-             _unit("*ReferringTest.a_long_message_takes_one_packet_where_it_has_no_credits_for_all/static", limit_s=60)),
+             _unit("*MessengerTest.every_size_and_mode_arrives_whole_whether_it_is_expected_or_not/static", limit_s=60)),
     Mutation("a reader does not give a chunk back", _ENDPOINT + "reference_reader.cc",
              "unread.store(0, std::memory_order_release);", "unread.store(1, std::memory_order_release);",
              _unit("*ReferringTest.what_has_been_read_is_used_again/static")),
