@@ -155,7 +155,7 @@ def run_with_schedules():
         if MCA.get("coll_velo_multicast") == "always" and "FAKE_FLAT" not in os.environ:
             usec = 1.25 if MCA.get("coll_velo_multicast_scheme") != "basic" else 9.0
         if "coll_velo_multicast_scheme" in MCA:
-            acks = {"basic": 7, "window": 7 if MCA["coll_velo_multicast_ack_every"] == "1" else 1, "tree": 0.5, "coroot": 0.5}
+            acks = {"basic": 7, "window": 6.9 if MCA["coll_velo_multicast_ack_every"] == "1" else 1, "tree": 0.5, "coroot": 0.5}
             count = 7 if "FAKE_FLAT" in os.environ else acks[MCA["coll_velo_multicast_scheme"]]
             for sent in (0, 100):
                 print(f"[node] multicast: multicasts_sent {sent} multicast_datagrams {sent} multicast_acks {int(sent * count)}", file=sys.stderr)

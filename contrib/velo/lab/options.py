@@ -12,7 +12,7 @@ _EPILOG = """\
 examples:
   velo-measure papers list                names the experiments
   velo-measure papers run goal            those on schedules, E1 to E5
-  contrib/nodes run -n 8 --slots 1 -- velo-measure papers run multicast   those between nodes, S1 to S9
+  contrib/nodes run -n 8 --slots 2 -- velo-measure papers run multicast   those between nodes, S1 to S9
   velo-measure papers run 5.3 6.8         runs two of them; each gets a directory with data.csv, plot.png, plot.svg, result.json
   velo-measure papers report results/lab  collects all that was run into results/lab/report.html
 
