@@ -71,11 +71,13 @@ std::string_view next_word(std::string_view* text) {
     return {};
 }
 
-// The file, or as much of it as no table has. Returns 0 or an errno.
+// The file, or as much of it as no table has. Returns 0 or an errno; ENOENT also where this user may not look
+// whether there is one, as in another's home.
 int read_file(const std::string& path, std::string* text) {
     constexpr std::size_t kMost = 4096;
-    const int fd = path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return path.empty() ? ENOENT : errno;
+    if (access(path.c_str(), F_OK) != 0) return ENOENT;
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno;
     text->resize(kMost);
     const ssize_t bytes = read(fd, text->data(), kMost);
     const int error = bytes < 0 ? errno : 0;

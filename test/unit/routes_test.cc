@@ -162,7 +162,10 @@ TEST_F(RoutesChoiceTest, without_a_file_it_is_that_of_the_processor) {
     EXPECT_EQ(source_, "built in for this processor");
     EXPECT_EQ(chosen("auto", kIntel), Table::safe().text());
     EXPECT_EQ(source_, "safe values, this processor was not measured");
-    EXPECT_EQ(Table::choose("auto", "", kZen, &source_).text(), Table::built_in(kZen).text()) << "no home";
+    for (const char* nowhere : {"", "/dev/null/.velo/routes"}) {
+        EXPECT_EQ(Table::choose("auto", nowhere, kZen, &source_).text(), Table::built_in(kZen).text());
+        EXPECT_EQ(source_, "built in for this processor") << nowhere;
+    }
 }
 
 TEST_F(RoutesChoiceTest, a_file_of_the_processor_comes_first) {
