@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from velo.command import Trouble
 from velo.info import routes
 from velo.versus import regret
 from velo.versus.regret import Bench, Point
@@ -66,3 +67,13 @@ def test_long_messages_are_staged_then_read_then_copied_by_both():
     assert routes._long(costs) == (1, 3)
     costs = {"staged": {1: 2.0, 2: 2.0}, "reader": {1: 1.0, 2: 1.0}, "both": {1: 3.0, 2: 2.0}}
     assert routes._long(costs) == (0, "never")
+
+
+def test_a_directory_in_place_of_the_calibration_shows_before_anything_is_measured(monkeypatch, tmp_path):
+    monkeypatch.setenv("VELO_ROUTES_FILE", str(tmp_path))
+    monkeypatch.setattr(routes, "_ask", lambda *_: "safe values\na processor\n\n")
+    monkeypatch.setattr(routes, "beside", lambda *_: "mpicc")
+    monkeypatch.setattr(routes.os, "sched_getaffinity", lambda _: {0, 1})
+    with pytest.raises(Trouble, match="is a directory"):
+        routes.calibrate(SimpleNamespace(mpirun="mpirun"), None)
+    assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))

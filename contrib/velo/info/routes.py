@@ -87,7 +87,10 @@ def calibrate(mpi, plugin):
         raise Trouble(f"--calibrate needs mpicc beside {mpi.mpirun}; on Debian 12: apt-get install libopenmpi-dev")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + f".{os.getpid()}")
-    partial.touch()  # whatever is in its way shows before three minutes have passed
+    # Whatever is in its way shows before three minutes have passed.
+    if path.is_dir():
+        raise Trouble(f"--calibrate: {path} is a directory")
+    partial.touch()
     for name in [name for name in os.environ if name.startswith("OMPI_MCA_btl_velo_")]:
         del os.environ[name]
     try:
