@@ -129,7 +129,9 @@ std::string summary(const Input& input) {
                     total.outbox_high_water, first.outbox_bytes);
     }
     if (total.messages_sent == 0)
-        text += "velo: no message went over Velo; --mca pml ob1 where Open MPI chooses another PML\n";
+        text +=
+            "velo: no point-to-point message went over Velo; --mca pml ob1 where Open MPI chooses another "
+            "PML\n";
     text +=
         "  process      messages delayed      packets credit pk. piggybacked requests  steals "
         "highest/slots\n";

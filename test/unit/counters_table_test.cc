@@ -114,9 +114,9 @@ TEST(CountersTableTest, the_report_for_people_adds_up_and_takes_the_highest_of_h
         << text;
     const std::string all = text.substr(text.find("\n  all"));
     EXPECT_NE(all.find(' ' + std::to_string(water[1]) + "/64"), std::string::npos) << text;
-    EXPECT_EQ(text.find("no message went over Velo"), std::string::npos) << text;
+    EXPECT_EQ(text.find("no point-to-point message went over Velo"), std::string::npos) << text;
     for (SegmentHeader& header : processes.headers) header.statistics.messages_sent = 0;
-    EXPECT_NE(summary(processes.input).find("no message went over Velo"), std::string::npos);
+    EXPECT_NE(summary(processes.input).find("no point-to-point message went over Velo"), std::string::npos);
 }
 
 std::string table_of_the_page() {
