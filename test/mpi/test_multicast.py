@@ -61,7 +61,9 @@ def test_each_scheme_of_the_slides_brings_every_broadcast(begin, scheme):
     assert 0 < total(result, "multicasts_sent") * 3 == total(result, "multicasts_taken"), str(result)
     datagrams, acks = total(result, "multicast_datagrams"), total(result, "multicast_acks")
     if scheme == "basic":
-        assert acks >= 3 * datagrams == 3 * total(result, "multicasts_sent"), str(result)
+        assert datagrams == total(result, "multicasts_sent"), str(result)
+        # A root ends without having waited for those of its last one.
+        assert acks >= 3 * (datagrams - len(leaders(result))), str(result)
         assert {counters["multicast_share"] for counters in leaders(result)} == {1}
     else:
         assert 0 < acks < 3 * datagrams, str(result)
