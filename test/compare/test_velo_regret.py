@@ -77,3 +77,23 @@ def test_a_directory_in_place_of_the_calibration_shows_before_anything_is_measur
     with pytest.raises(Trouble, match="is a directory"):
         routes.calibrate(SimpleNamespace(mpirun="mpirun"), None)
     assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
+
+
+class _Times:
+    """Runs of which one way takes least, at every size."""
+
+    settled = ""
+
+    def __init__(self, *best):
+        self._best = best
+
+    def compare(self, _pattern, sizes, ways):
+        return {way: dict.fromkeys(sizes, 1.0 if way in self._best else 2.0) for way in ways}
+
+
+@pytest.mark.parametrize("best, both, row", [
+    (("string", "packets", "staged"), "", "copy string reference never one-way staged 4194304 cold 4194304 both-ways staged 4194304 cold 4194304"),
+    (("vectors", "reference", "both"), "one-way both 16384 both-ways both 16384",
+     "copy vectors reference 512 one-way staged 0 cold 0 both-ways staged 0 cold 0")])
+def test_a_calibration_says_nothing_of_what_is_not_staged_where_all_is(best, both, row):
+    assert routes._row(_Times(*best)) == (both, row)

@@ -37,7 +37,7 @@ def parse(arguments):
     parser.add_argument("--bench", metavar="PROGRAM", help="velo-mpi-bench for --try, if it is not found")
     parser.add_argument("--routes", action="store_true", help="print the routes of messages of each length between processes of this machine")
     parser.add_argument("--calibrate", action="store_true",
-                        help=f"measure the routes between two cores, three minutes on an idle machine, and keep them in {routes.file_text()}")
+                        help=f"measure the routes between two cores, one to three minutes on an idle machine, and keep them in {routes.file_text()}")
     parser.add_argument("--json", action="store_true", help="for programs")
     return parser.parse_args(arguments)
 

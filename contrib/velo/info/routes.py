@@ -188,5 +188,8 @@ def _row(run):
     reference = limit(short, "packets", "reference") or _NEVER
     staged, both = _long(one_way)
     staged_both, both_both = _long(both_ways)
-    return (f"one-way both {both} both-ways both {both_both}",
+    # Where staging wins at every length nothing is known of what is not staged.
+    known = [f"{column} both {least}" for column, border, least in (("one-way", staged, both), ("both-ways", staged_both, both_both))
+             if border < _LARGE[1]]
+    return (" ".join(known),
             f"{run.settled} reference {reference} one-way staged {staged} cold {cold} both-ways staged {staged_both} cold {staged_both}")
