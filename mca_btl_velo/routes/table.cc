@@ -277,10 +277,9 @@ std::string Table::text() const {
 
 std::string Table::ranges(std::size_t eager_limit) const {
     std::string text;
-    const auto same = [](const Row& a, const Row& b) {
-        return a.reference_from == b.reference_from && a.one_way == b.one_way && a.both_ways == b.both_ways;
-    };
-    const bool one = same(near_, far_);
+    Row as_near = far_;  // but for how the sender copies, which is no range
+    as_near.copying = near_.copying;
+    const bool one = as_near == near_;
     for (const bool far : {false, true}) {
         if (far && one) break;
         const Row& its = row(far);

@@ -77,7 +77,7 @@ Graph broadcast(const Request& request) {
     p.led_by(request.root, request.rank);
     Vertex here = kNoVertex;
     if (p.leads) here = down_tree(s, p.leaders, p.leaders.replaced, request.bytes, kBetween, here);
-    const std::uint32_t top = p.leaders.at(p.first / p.each);
+    const std::uint32_t top = p.leaders.at(p.here());
     down_tree(s, p.node, p.node.index_of(top), request.bytes, kDown, here);
     return std::move(s.graph);
 }
@@ -156,7 +156,7 @@ Graph gather(const Request& request) {
         here.push_back(s.receive(kept.at((rank - p.first - 1) * bytes), bytes, rank, kUp));
     });
     const Vertex up = s.graph.send(std::span(pieces, others > 0 ? 2 : 1), request.root, kBetween);
-    for (const Vertex v : here) s.graph.needs(up, v);
+    s.needs(up, here);
     return std::move(s.graph);
 }
 
@@ -200,8 +200,7 @@ Graph allgather(const Request& request) {
         each_neighbour(p, request.rank, [&](std::uint32_t rank) {
             of_node.push_back(s.receive(Steps::received(rank * bytes), bytes, rank, kUp));
         });
-        here = s.graph.calculate(0);
-        for (const Vertex v : of_node) s.graph.needs(here, v);
+        here = s.join(of_node);
         std::vector<Vertex> of_all = {here};
         for (std::uint32_t d = 1; d < p.nodes(); ++d) {
             const std::uint32_t from = (p.here() + p.nodes() - d) % p.nodes();
@@ -210,8 +209,7 @@ Graph allgather(const Request& request) {
             s.send(Steps::received(p.first * bytes), p.node.count * bytes,
                    p.leaders.at((p.here() + d) % p.nodes()), kBetween, {here});
         }
-        here = s.graph.calculate(0);
-        for (const Vertex v : of_all) s.graph.needs(here, v);
+        here = s.join(of_all);
     } else {
         // What all have comes over the own block.
         here = s.send(s.own(request.rank * bytes), bytes, p.first, kUp);
@@ -244,8 +242,7 @@ void exchange_between_leaders(Steps& s, const Places& p, const Outgoing& out) {
         to[i] = s.room(away * bytes);
         here.push_back(s.receive(from[i], away * bytes, p.first + i, kUp));
     }
-    const Vertex packed = s.graph.calculate(0);
-    for (const Vertex v : here) s.graph.needs(packed, v);
+    const Vertex packed = s.join(here);
     std::vector<Vertex> come;
     for (std::uint32_t d = 1; d < p.nodes(); ++d) {
         const std::uint32_t up = (p.here() + d) % p.nodes(), down = (p.here() + p.nodes() - d) % p.nodes();
@@ -267,7 +264,7 @@ void exchange_between_leaders(Steps& s, const Places& p, const Outgoing& out) {
     }
     for (std::uint32_t i = 1; i < p.node.count; ++i) {
         const Vertex send = s.send(to[i], away * bytes, p.first + i, kDown);
-        for (const Vertex v : come) s.graph.needs(send, v);
+        s.needs(send, come);
     }
 }
 

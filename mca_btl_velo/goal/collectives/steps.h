@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,11 @@ struct Steps {
     // Where this rank's own contribution lies: of `bytes` in the receive buffer at `offset` if in place.
     Place own(std::uint64_t offset = 0) const { return request.in_place ? received(offset) : sent(); }
 
-    void needs(Vertex later, std::initializer_list<Vertex> earlier) {
+    void needs(Vertex later, std::span<const Vertex> earlier) {
         for (const Vertex v : earlier) graph.needs(later, v);
+    }
+    void needs(Vertex later, std::initializer_list<Vertex> earlier) {
+        needs(later, std::span(earlier.begin(), earlier.size()));
     }
     // result = first op second
     Vertex combine(Place first, Place second, Place result, std::uint64_t bytes,
@@ -57,6 +61,9 @@ struct Steps {
     }
     // What ends after all of them: one operation, or kNoVertex after nothing.
     Vertex join(std::initializer_list<Vertex> earlier) {
+        return join(std::span(earlier.begin(), earlier.size()));
+    }
+    Vertex join(std::span<const Vertex> earlier) {
         Vertex one = kNoVertex;
         std::size_t count = 0;
         for (const Vertex v : earlier)
