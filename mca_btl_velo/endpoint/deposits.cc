@@ -66,7 +66,7 @@ void Deposits::open(const UnderWay& deposit) const {
 
 std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     if (bytes < kLeastDeposited || bytes > kMost || !staging_.has_in_turn()) return 0;
-    const routes::Copying by = peer.copy_by;
+    const platform::Copying by = peer.copy_by;
     flow::DepositRings::Ring ring = take(bytes, by);
     if (ring.none() && end_read()) ring = take(bytes, by);
     const bool waits = ring.none();
@@ -85,7 +85,7 @@ std::uint64_t Deposits::begin(Peer& peer, const void* data, std::size_t bytes) {
     return name;
 }
 
-flow::DepositRings::Ring Deposits::take(std::size_t bytes, routes::Copying by) {
+flow::DepositRings::Ring Deposits::take(std::size_t bytes, platform::Copying by) {
     const std::uint32_t index = rings_.reserve();
     if (index == flow::DepositPlan::kRings) return {};
     if (cut(index, bytes, by)) return rings_.ring(index);
@@ -94,8 +94,8 @@ flow::DepositRings::Ring Deposits::take(std::size_t bytes, routes::Copying by) {
 }
 
 // The outbox hears of what has been read when it needs a chunk itself.
-bool Deposits::cut(std::uint32_t ring, std::size_t bytes, routes::Copying by) {
-    const bool streams = by != routes::Copying::kVectors;
+bool Deposits::cut(std::uint32_t ring, std::size_t bytes, platform::Copying by) {
+    const bool streams = by != platform::Copying::kVectors;
     const bool first = rings_.cut(ring, bytes, streams);
     if (first && rings_.ring(ring).place >= std::exchange(last_place_, rings_.ring(ring).place)) return true;
     staging_.sweep();
@@ -106,8 +106,8 @@ std::size_t Deposits::store(const UnderWay& deposit) const {
     const flow::DepositRings::Ring& ring = rings_.ring(deposit.ring);
     std::byte* const there = mailbox_.ring_data(ring.place);
     const fabric::MessageView all{{deposit.data, nullptr}, {deposit.bytes, 0}};
-    const auto pieces =
-        deposit.by == routes::Copying::kVectors ? rma::Deposit::Pieces::kPages : rma::Deposit::Pieces::kLong;
+    const auto pieces = deposit.by == platform::Copying::kVectors ? rma::Deposit::Pieces::kPages
+                                                                  : rma::Deposit::Pieces::kLong;
     return words_of(mailbox_.deposit_header(deposit.ring), ring.bytes, there)
         .fill(deposit.stored, deposit.bytes, pieces,
               [&](std::size_t place, std::size_t at, std::size_t step) {

@@ -63,7 +63,7 @@ class Deposits final : public Work, public PeerEvents {
         Peer* peer;
         std::uint64_t name;
         std::uint32_t ring;
-        routes::Copying by;
+        platform::Copying by;
         bool storing;  // just now, without the mutex
         const std::byte* data;
         std::size_t bytes, stored;
@@ -73,9 +73,9 @@ class Deposits final : public Work, public PeerEvents {
 
     static constexpr std::size_t kLeastDeposited = 4097, kMost = 64UL * 1024 * 1024;
 
-    flow::DepositRings::Ring take(std::size_t bytes, routes::Copying by);
+    flow::DepositRings::Ring take(std::size_t bytes, platform::Copying by);
     std::size_t store(const UnderWay& deposit) const;
-    bool cut(std::uint32_t ring, std::size_t bytes, routes::Copying by);
+    bool cut(std::uint32_t ring, std::size_t bytes, platform::Copying by);
     std::uint32_t await_room(const Peer& peer);
     void give_room();
     void open(const UnderWay& deposit) const;

@@ -16,8 +16,8 @@
 #include "fabric/shm/segment.h"
 #include "flow/ledger.h"
 #include "flow/outbox.h"
+#include "platform/copy.h"
 #include "platform/doze.h"
-#include "routes/table.h"
 #include "wire/batch.h"
 
 // The account is that of the ledger of its domain. What a message of one packet needs, in either direction,
@@ -114,8 +114,8 @@ struct alignas(64) velo_peer : velo::flow::Account {
     velo::flow::Outbox::Chunk last_chunk;           // that was allocated for it
     velo::endpoint::CacheProximity proximity;       // of its core
     std::uint32_t refer_from = ~0U;  // bytes of a message that goes by reference whatever the credits
-    velo::routes::Copying copy_by = velo::routes::Copying::kVectors;  // into memory that it reads
-    bool may_be_plain = false;                                        // when no batch for it is open
+    velo::platform::Copying copy_by = velo::platform::Copying::kVectors;  // into memory that it reads
+    bool may_be_plain = false;                                            // when no batch for it is open
     velo::wire::BatchWriter batch_out;  // open: what is sent to it is appended there
     velo::wire::BatchReader batch_in;   // open: what comes next from it is read there
     velo::wire::Reference batch_in_chunk{};

@@ -1,11 +1,24 @@
 #include "endpoint/routes.h"
 
 #include <atomic>
+#include <stdexcept>
 
 #include "endpoint/log_line.h"
+#include "platform/failure.h"
 #include "platform/process_identity.h"
 
 namespace velo::endpoint {
+
+routes::Table Routes::choose(const velo_config& config, std::string* source) {
+    try {
+        return routes::Table::choose(config.routes, routes::calibration_file(), routes::processor_name(),
+                                     source);
+    } catch (const std::invalid_argument& objection) {
+        throw Failure(VELO_ERR_PARAMETER, "btl_velo_routes is \"" + std::string(config.routes) +
+                                              "\": " + objection.what() +
+                                              ". Set it to auto, safe, or what velo-info --routes prints");
+    }
+}
 
 // The line is one that the peer stores into whenever it has read messages, and that nobody else loads.
 void Routes::look_at_distance(Peer& peer) noexcept {

@@ -25,7 +25,7 @@ class Routes {
         : config_(config),
           shift_(shift_of(config)),
           possible_(shift_ > 0 && outbox),
-          table_(choose_routes(config, &source_)) {}
+          table_(choose(config, &source_)) {}
 
     const routes::Table& table() const { return table_; }
     // Where the table comes from, for the log.
@@ -89,6 +89,8 @@ class Routes {
     bool both_copy(const Peer& peer, std::size_t bytes) const { return large(peer).both_copy(bytes); }
 
  private:
+    // Which table holds in this process, and, for the log, where it comes from. Throws Failure.
+    static routes::Table choose(const velo_config& config, std::string* source);
     const routes::LargeLimits& large(const Peer& peer) const {
         return table_.row(peer.proximity.far()).large(peer.traffic.is_bidirectional());
     }

@@ -1,7 +1,6 @@
 #include "endpoint/sizing.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -73,17 +72,6 @@ std::uint64_t least_in_turn() {
     constexpr std::uint64_t kLeast = 1U << 20, kUnknown = 2U << 20, kMost = 8U << 20;
     const std::uint64_t cache = platform::second_level_cache_bytes();
     return cache == 0 ? kUnknown : std::clamp(2 * cache, kLeast, kMost);
-}
-
-routes::Table choose_routes(const velo_config& config, std::string* source) {
-    try {
-        return routes::Table::choose(config.routes, routes::calibration_file(), routes::processor_name(),
-                                     source);
-    } catch (const std::invalid_argument& objection) {
-        throw Failure(VELO_ERR_PARAMETER, "btl_velo_routes is \"" + std::string(config.routes) +
-                                              "\": " + objection.what() +
-                                              ". Set it to auto, safe, or what velo-info --routes prints");
-    }
 }
 
 std::uint32_t longest_sleep(const velo_config& config) {

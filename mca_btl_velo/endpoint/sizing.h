@@ -8,7 +8,6 @@
 
 #include "fabric/shm/segment.h"
 #include "flow/policy.h"
-#include "routes/table.h"
 #include "types/engine.h"
 
 namespace velo::endpoint {
@@ -29,9 +28,6 @@ inline bool shares_processors(const velo_config& config) {
 }
 // The longest sleep, microseconds; 0: none.
 std::uint32_t longest_sleep(const velo_config& config);
-
-// Which routes messages on the node take, and, for the log, where that comes from. Throws Failure.
-routes::Table choose_routes(const velo_config& config, std::string* source);
 
 // These throw Failure, the first two with the objection to a parameter.
 flow::PolicyConfig flow_config(const velo_config& config, Nodes nodes);

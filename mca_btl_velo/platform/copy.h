@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #if defined(__SSE2__)
@@ -10,6 +11,10 @@
 #endif
 
 namespace velo::platform {
+
+// How the sender copies into shared memory that the other core reads: by vectors through its cache, by
+// non-temporal stores past the caches, or by the processor's string instruction (rep movsb).
+enum class Copying : std::uint8_t { kVectors, kNonTemporal, kString };
 
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "platform/copy.h"
+
 namespace velo::routes {
 
 // More than any message has bytes.
@@ -35,9 +37,7 @@ struct LargeLimits {
     bool operator==(const LargeLimits&) const = default;
 };
 
-// How the sender copies into shared memory that the other core reads: by vectors through its cache, by
-// non-temporal stores past the caches, or by the processor's string instruction (rep movsb).
-enum class Copying : std::uint8_t { kVectors, kNonTemporal, kString };
+using platform::Copying;
 
 // To a process at one distance.
 struct Row {
