@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "api/handle.h"
-#include "messaging/messenger.h"
+#include "messaging/fast_path.h"
 #include "parameters/table.h"
 #include "platform/layout.h"
 

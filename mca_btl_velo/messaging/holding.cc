@@ -1,16 +1,16 @@
-// The sender's side of messages that are held back. Everything here is called under the mutex, and sends
-// under it too: what leaves the backlog must not be overtaken by what never was in it.
+#include "messaging/holding.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "messaging/messenger.h"
+#include "messaging/send_events.h"
 #include "platform/failure.h"
 
 namespace velo::messaging {
 namespace {
 
-RendezvousHeader rendezvous_of(const Held& held, Kind kind) {
-    return {{held.key, 0, kind, 0}, held.id, reinterpret_cast<std::uint64_t>(held.data), held.bytes};
+RendezvousHeader rendezvous_of(const Held& held, Kind kind, std::uint8_t unused = 0) {
+    return {{held.key, 0, kind, unused}, held.id, reinterpret_cast<std::uint64_t>(held.data), held.bytes};
 }
 
 std::uint8_t open_parts(const matching::Key& pattern) {
@@ -18,13 +18,26 @@ std::uint8_t open_parts(const matching::Key& pattern) {
                                      (pattern.tag == matching::kAnyTag ? kOpenTag : 0));
 }
 
+// About a message that a probe has found, or about none.
+ProbeHeader reply(Kind kind, const matching::Key& pattern, const Held* found) {
+    if (found == nullptr) return {{pattern, 0, kind, 0}, 0, 0, 0, 0, 0};
+    return {{pattern, 0, kind, 0}, found->key.source,
+            found->key.tag,        found->id,
+            found->bytes,          kind == Kind::kTaken ? reinterpret_cast<std::uint64_t>(found->data) : 0};
+}
+
 }  // namespace
 
-velo_status Messenger::hold(Peer& to, const matching::Key& key, const std::byte* data, std::size_t bytes,
-                            velo_message_send* send) {
-    Share& share = share_of(to);
+Backlog* Holding::backlog_of(const Peer& peer) {
+    const auto found = backlogs_.find(peer.index);
+    return found == backlogs_.end() ? nullptr : &found->second;
+}
+
+velo_status Holding::hold(Peer& to, const matching::Key& key, const std::byte* data, std::size_t bytes,
+                          velo_message_send* send) {
+    Shares::Share& share = shares_.of(to);
     if (share.is_gone) {
-        engine_.large().failed(to, 0);
+        channel_.failed(to);
         return VELO_ERR_REMOTE;
     }
     auto held = std::make_unique<Held>();
@@ -37,110 +50,95 @@ velo_status Messenger::hold(Peer& to, const matching::Key& key, const std::byte*
     expect(send, 1);
     send->takes_header = false;
     send->placement = nullptr;
-    if (share.backlog == nullptr) {
-        share.backlog = std::make_unique<Backlog>();
-        Header begin{{0, 0, 1}, 0, Kind::kHolding, 0};
-        say(to, begin, begin);
+    if (!share.holds) {
+        share.holds = true;
+        channel_.say(to, Header{{0, 0, 1}, 0, Kind::kHolding, 0});
     }
-    share.backlog->push(std::move(held));
-    state_.held_most = std::max(state_.held_most, ++state_.held);
-    offer(to, key);
+    Backlog& backlog = backlogs_[to.index];
+    backlog.push(std::move(held));
+    counts_.held_most = std::max(counts_.held_most, ++counts_.held);
+    offer(to, backlog, key);
     return VELO_QUEUED;
 }
 
-// Headers are free again: as many messages leave in their turn. One that is offered is waited for, since
-// those behind it must not arrive before it.
-void Messenger::drain(Peer& to) {
-    Share& share = share_of(to);
-    Backlog& backlog = *share.backlog;
+// A message that is offered is waited for: those behind it must not arrive before it.
+void Holding::drain(Peer& to) {
+    Backlog& backlog = *backlog_of(to);
+    Shares::Share& share = shares_.of(to);
     for (Held* held; share.headers > 0 && (held = backlog.oldest()) != nullptr && !held->offered;) {
         const RendezvousHeader rendezvous = rendezvous_of(*held, Kind::kRendezvous);
         velo_message_send* send = held->send;
-        release_held(to, held, backlog);
+        release(to, backlog, held);
         --share.headers;
-        send->takes_header = true;
-        send->placement = nullptr;
-        expect(send, 2);
+        expect_answer(send);
         std::memcpy(send->header, &rendezvous, sizeof rendezvous);
-        // Its DONE is not heard before the mutex is free, so it cannot be complete now.
-        if (const velo_status status = queue(to, sizeof rendezvous, nullptr, 0, send); status != VELO_QUEUED)
-            throw Failure(status, "a message that was held back cannot be sent");
+        channel_.send_header(to, send);
     }
-    stop_holding_if_empty(to);
+    if (!backlog.empty()) return;
+    backlogs_.erase(to.index);
+    share.holds = false;
+    channel_.say(to, Header{{0, 0, 0}, 0, Kind::kHolding, 0});
 }
 
-// Only now may its receiver end it: until it leaves the backlog, the send must not go back to the program.
-void Messenger::release_held(Peer& to, Held* held, Backlog& backlog) {
+// The receiver may end it from now on. Before, the program must not get the send back.
+void Holding::release(Peer& to, Backlog& backlog, Held* held) {
     awaited_.tell(held->id, to.index);
     backlog.remove(held);
-    --state_.held;
+    --counts_.held;
 }
 
-void Messenger::stop_holding_if_empty(Peer& to) {
-    Share& share = share_of(to);
-    if (!share.backlog->empty()) return;
-    share.backlog.reset();
-    Header end{{0, 0, 0}, 0, Kind::kHolding, 0};
-    say(to, end, end);
+void Holding::departed(Peer& peer) {
+    Backlog* backlog = backlog_of(peer);
+    if (backlog == nullptr) return;
+    while (Held* held = backlog->oldest()) release(peer, *backlog, held);
+    backlogs_.erase(peer.index);
 }
 
-// Whatever a receive that a message with this key matches may have now.
-void Messenger::offer(Peer& to, const matching::Key& key) {
-    Backlog& backlog = *share_of(to).backlog;
+// Offers each receive that a message with this key matches what it may have now.
+void Holding::offer(Peer& to, Backlog& backlog, const matching::Key& key) {
     while (const auto next = backlog.next_offer(key)) {
-        OfferHeader offer{rendezvous_of(*next->message, Kind::kOffer), next->ask.ticket};
-        offer.rendezvous.header.unused = open_parts(next->ask.pattern);
-        say(to, offer.rendezvous.header, offer);
+        const std::uint8_t open = open_parts(next->ask.pattern);
+        channel_.say(to, OfferHeader{rendezvous_of(*next->message, Kind::kOffer, open), next->ask.ticket});
     }
 }
 
 // Without a backlog: the receiver will ask again should there be one.
-void Messenger::ask_arrived(Peer& from, const AskHeader& ask) {
-    Backlog* backlog = share_of(from).backlog.get();
+void Holding::ask_arrived(Peer& from, const AskHeader& ask) {
+    Backlog* backlog = backlog_of(from);
     if (backlog == nullptr) return;
     backlog->ask({ask.header.key, ask.ticket});
-    if (const Held* first = backlog->find(ask.header.key)) offer(from, first->key);
+    if (const Held* first = backlog->find(ask.header.key)) offer(from, *backlog, first->key);
 }
 
 // What was offered is still the first match: older ones may have left, none has come before it.
-void Messenger::answer_arrived(Peer& from, const AnswerHeader& answer) {
-    Backlog* backlog = share_of(from).backlog.get();
+void Holding::answer_arrived(Peer& from, const AnswerHeader& answer) {
+    Backlog* backlog = backlog_of(from);
     Held* held = backlog == nullptr ? nullptr : backlog->find(answer.header.key);
     if (held == nullptr || !held->offered || held->id != answer.id)
         throw Failure(VELO_ERR_PROTOCOL, "an answer to an offer that was not made has come");
     const matching::Key key = held->key;
     held->offered = false;
     if (answer.verdict != Answer::kLater) backlog->answered({answer.header.key, answer.ticket});
-    if (answer.verdict == Answer::kAccepted) release_held(from, held, *backlog);
-    offer(from, key);
+    if (answer.verdict == Answer::kAccepted) release(from, *backlog, held);
+    offer(from, *backlog, key);
     drain(from);
 }
 
-void Messenger::peek_arrived(Peer& from, const ProbeHeader& peek) {
-    Backlog* backlog = share_of(from).backlog.get();
+void Holding::peek_arrived(Peer& from, const ProbeHeader& peek) {
+    Backlog* backlog = backlog_of(from);
     const Held* first = backlog == nullptr ? nullptr : backlog->find(peek.header.key);
-    ProbeHeader seen{{peek.header.key, 0, Kind::kSeen, 0}, 0, 0, 0, 0, 0};
-    if (first != nullptr && !first->offered) {
-        seen.source = first->key.source;
-        seen.tag = first->key.tag;
-        seen.id = first->id;
-        seen.bytes = first->bytes;
-    }
-    say(from, seen.header, seen);
+    if (first != nullptr && first->offered) first = nullptr;
+    channel_.say(from, reply(Kind::kSeen, peek.header.key, first));
 }
 
-void Messenger::take_arrived(Peer& from, const ProbeHeader& take) {
-    Backlog* backlog = share_of(from).backlog.get();
+void Holding::take_arrived(Peer& from, const ProbeHeader& take) {
+    Backlog* backlog = backlog_of(from);
     Held* first = backlog == nullptr ? nullptr : backlog->find(take.header.key);
-    ProbeHeader taken{{take.header.key, 0, Kind::kTaken, 0}, 0, 0, 0, 0, 0};
-    if (first == nullptr || first->offered || first->id != take.id) return say(from, taken.header, taken);
-    taken.source = first->key.source;
-    taken.tag = first->key.tag;
-    taken.id = take.id;
-    taken.bytes = first->bytes;
-    taken.address = reinterpret_cast<std::uint64_t>(first->data);
-    release_held(from, first, *backlog);
-    say(from, taken.header, taken);
+    if (first == nullptr || first->offered || first->id != take.id)
+        return channel_.say(from, reply(Kind::kTaken, take.header.key, nullptr));
+    const ProbeHeader taken = reply(Kind::kTaken, take.header.key, first);
+    release(from, *backlog, first);
+    channel_.say(from, taken);
     drain(from);
 }
 

@@ -1,9 +1,7 @@
-// Set-up; shares; what arrives.
+// Set-up; what arrives.
 #include "messaging/messenger.h"
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "platform/failure.h"
 
@@ -24,20 +22,6 @@ class Nobody final : public endpoint::MessageSink {
     void departed(Peer&) override {}
 } nobody;
 
-std::uint32_t share_of_pool(const velo_messenger_config& config) {
-    std::size_t cells = config.unexpected_pool / kCellBytes / std::max(config.sharers, 1U);
-    return static_cast<std::uint32_t>(std::min<std::size_t>(cells, std::numeric_limits<std::int32_t>::max()));
-}
-
-// So few always, whatever the size of the job: one is enough for progress.
-constexpr std::uint32_t kLeastHeaders = 4;
-
-std::uint32_t headers_of_pool(const velo_messenger_config& config) {
-    std::size_t headers = config.header_pool / kCellBytes / std::max(config.sharers, 1U);
-    return static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(headers, kLeastHeaders, std::numeric_limits<std::int32_t>::max()));
-}
-
 }  // namespace
 
 Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& config)
@@ -45,11 +29,8 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
       eager_limit_(config.eager_limit),
       network_eager_limit_(config.eager_limit),
       pool_bytes_(config.unexpected_pool),
-      share_cells_(share_of_pool(config)),
-      share_headers_(headers_of_pool(config)),
-      return_from_(std::max(share_cells_ / 2, 1U)),
-      address_{Address::kMagic, share_cells_, share_headers_},
       mutex_(engine.config().threads),
+      shares_(config),
       notes_(std::make_shared<Notes>(engine.config().threads)) {
     const std::size_t most = engine.config().max_message_bytes - sizeof(SynchronousHeader);
     if (eager_limit_ > most)
@@ -58,7 +39,6 @@ Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& conf
                                               std::to_string(most));
     if (!config.everywhere && engine.remote().eager_limit() > eager_limit_ + sizeof(SynchronousHeader))
         network_eager_limit_ = engine.remote().eager_limit() - sizeof(SynchronousHeader);
-    own_.there = share_cells_;
     engine_.keep(notes_);
     engine_.retrieval().deliver_to(this);
 }
@@ -69,71 +49,25 @@ Messenger::~Messenger() {
     engine_.large().shared_gets().give_no_help();
 }
 
-void Messenger::connect(Peer& peer, const Address& address) {
-    if (address.share > std::numeric_limits<std::int32_t>::max())
-        throw Failure(VELO_ERR_PROTOCOL, "the address of a peer's messages is damaged");
-    std::lock_guard lock(mutex_);
-    Share& share = share_of(peer);
-    if (share.connected) return;
-    share.connected = share.reached = true;
-    share.is_gone = false;
-    share.there += address.share;
-    share.headers = address.headers;
-}
-
-void Messenger::reach(Peer& peer, Share& share) {
-    engine_.peers().reach(peer);
-    share.reached = true;
-}
-
-// What it has sent stays. Whoever waits for an answer waits no longer, and the share is that of a process
-// that was never met.
+// What it has sent stays. Whoever waits for an answer waits no longer.
 void Messenger::departed(Peer& peer) {
     std::vector<velo_message_send*> unanswered;
-    std::vector<velo_message_receive*> in_vain;
+    std::vector<matching::Posted*> in_vain;
     {
         std::lock_guard lock(mutex_);
-        std::erase(holders_, &peer);
-        Share& share = share_of(peer);
-        if (share.backlog != nullptr)
-            while (Held* held = share.backlog->oldest()) release_held(peer, held, *share.backlog);
+        holding_.departed(peer);
+        asking_.departed(peer);
+        placing_.departed(peer);
+        shares_.departed(peer);
         unanswered = awaited_.remove_all(peer.index);
-        Peeks peeks = std::move(share.peeks);
-        peeks.depart();
-        share = Share();
-        share.peeks = std::move(peeks);
-        share.is_gone = true;
-        if (is_dead_ != nullptr && peer.died.load(std::memory_order_relaxed)) {
-            some_have_died_ = true;
-            in_vain = take_those_of_dead();
-        }
-        note_holders();
+        in_vain = dead_.departed(peer, posted_);
+        for (matching::Posted* posted : in_vain) (void)receive_of(posted);
+        heeds_posted_ = dead_.any() || asking_.any();
     }
-    if (!unanswered.empty() || !in_vain.empty()) engine_.large().failed(peer, 0);
-    for (velo_message_send* send : unanswered) answered(send, VELO_ERR_REMOTE);
-    for (velo_message_receive* receive : in_vain) fail(receive);
+    if (!unanswered.empty() || !in_vain.empty()) channel_.failed(peer);
+    for (velo_message_send* send : unanswered) Placing::answered(send, VELO_ERR_REMOTE);
+    for (matching::Posted* posted : in_vain) fail(waiting_of(posted));
     if (events_ != nullptr) events_->departed(peer);
-}
-
-bool Messenger::give_back(Peer* from, std::uint32_t cells) {
-    if (from == nullptr) {
-        own_.there += cells;
-        return false;
-    }
-    Share& share = share_of(*from);
-    share.owed += cells;
-    return share.owed >= return_from_;
-}
-
-void Messenger::return_credits(Peer& peer) {
-    Header header{{}, 0, Kind::kCredits, 0};
-    std::lock_guard lock(mutex_);
-    Share& share = share_of(peer);
-    header.returned = take_owed(share);
-    if (header.returned == 0) return;
-    const fabric::MessageView message{{reinterpret_cast<const std::byte*>(&header), nullptr},
-                                      {sizeof header, 0}};
-    if (engine_.send_now(peer, endpoint::kSinkTag, message) != VELO_OK) share.owed += header.returned;
 }
 
 // `id`: of a synchronous one.
@@ -143,7 +77,7 @@ inline void Messenger::eager_arrived(Peer& from, const Header& header, const std
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        Share& share = reached_share_of(from);
+        Shares::Share& share = share_of_sender(from);
         share.there += header.returned;
         matching::Posted* posted = match(header.key);
         if (posted == nullptr) return park_eager(from, header, id == nullptr ? 0 : *id, payload, bytes);
@@ -152,12 +86,12 @@ inline void Messenger::eager_arrived(Peer& from, const Header& header, const std
         ++state_.matched_at_once;
         receive = receive_of(posted);
         share.owed += cells_for(bytes);
-        due = share.owed >= return_from_;
+        due = shares_.is_due(share);
     }
-    if (id != nullptr) say_done(from, *id, VELO_OK);
+    if (id != nullptr) channel_.say_done(from, *id, VELO_OK);
     deliver(receive, header.key, payload, bytes);
     if (due) [[unlikely]]
-        return_credits(from);
+        channel_.return_cells(from);
 }
 
 // What is seldom needed is elsewhere, with its memory on the stack.
@@ -186,7 +120,7 @@ void Messenger::other_arrived(Peer& from, const std::byte* data, std::size_t byt
             return offer_arrived(from, read<OfferHeader>(data, bytes));
         default: {
             std::lock_guard lock(mutex_);
-            reached_share_of(from).there += header.returned;
+            share_of_sender(from).there += header.returned;
             return control_arrived(from, header, data, bytes);
         }
     }
@@ -197,21 +131,23 @@ void Messenger::control_arrived(Peer& from, const Header& header, const std::byt
         case Kind::kCredits:
             return;
         case Kind::kHolding:
-            return holding_arrived(from, header.key.tag != 0);
+            asking_.holding_arrived(from, header.key.tag != 0);
+            heeds_posted_ = dead_.any() || asking_.any();
+            return;
         case Kind::kAsk:
-            return ask_arrived(from, read<AskHeader>(data, bytes));
+            return holding_.ask_arrived(from, read<AskHeader>(data, bytes));
         case Kind::kAnswer:
-            return answer_arrived(from, read<AnswerHeader>(data, bytes));
+            return holding_.answer_arrived(from, read<AnswerHeader>(data, bytes));
         case Kind::kPeek:
-            return peek_arrived(from, read<ProbeHeader>(data, bytes));
+            return holding_.peek_arrived(from, read<ProbeHeader>(data, bytes));
         case Kind::kSeen:
-            return seen_arrived(from, read<ProbeHeader>(data, bytes));
+            return asking_.seen_arrived(from, read<ProbeHeader>(data, bytes));
         case Kind::kTake:
-            return take_arrived(from, read<ProbeHeader>(data, bytes));
+            return holding_.take_arrived(from, read<ProbeHeader>(data, bytes));
         case Kind::kTaken:
-            return taken_arrived(from, read<ProbeHeader>(data, bytes));
+            return asking_.taken_arrived(from, read<ProbeHeader>(data, bytes));
         case Kind::kAnnounce:
-            return announcement_arrived(from, read<AnnounceHeader>(data, bytes));
+            return placing_.announcement_arrived(from, read<AnnounceHeader>(data, bytes));
         case Kind::kNotice:
             if (events_ != nullptr) return events_->noticed(read<NoticeHeader>(data, bytes).notice);
             [[fallthrough]];
@@ -222,25 +158,7 @@ void Messenger::control_arrived(Peer& from, const Header& header, const std::byt
 
 void Messenger::park_eager(Peer& from, const Header& header, std::uint64_t id, const std::byte* payload,
                            std::size_t bytes) {
-    Parked like;
-    like.key = header.key;
-    like.from = &from;
-    like.generation = from.generation.load(std::memory_order_relaxed);
-    like.bytes = bytes;
-    like.id = id;
-    like.kind = header.kind;
-    park(like, payload, bytes);
-}
-
-void Messenger::park(const Parked& like, const std::byte* data, std::size_t bytes) {
-    ++state_.unexpected;
-    if (like.kind == Kind::kRendezvous) {
-        state_.headers_most = std::max(state_.headers_most, ++state_.headers);
-    } else {
-        state_.pool_used_bytes += cells_for(bytes) * kCellBytes;
-        state_.pool_most_bytes = std::max(state_.pool_most_bytes, state_.pool_used_bytes);
-    }
-    unexpected_.push(pool_.park(like, data, bytes));
+    unmatched_.park(parked_like(&from, header.key, header.kind, bytes, id), payload, bytes);
 }
 
 void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvous) {
@@ -248,43 +166,57 @@ void Messenger::rendezvous_arrived(Peer& from, const RendezvousHeader& rendezvou
     velo_message_receive* receive;
     {
         std::lock_guard lock(mutex_);
-        Share& share = reached_share_of(from);
-        share.there += rendezvous.header.returned;
-        if (!share.peeks.empty()) [[unlikely]]
-            share.peeks.forget(like.id);
+        share_of_sender(from).there += rendezvous.header.returned;
+        asking_.forget(from, like.id);
         matching::Posted* posted = match(like.key);
-        if (posted == nullptr) return park(like, nullptr, 0);
+        if (posted == nullptr) return unmatched_.park(like, nullptr, 0);
         ++state_.matched_at_once;
         receive = fetching(posted);
     }
-    fetch(receive, like);
+    fetching_.fetch(receive, like);
+}
+
+void Messenger::offer_arrived(Peer& from, const OfferHeader& offer) {
+    const Parked like = parked_like(from, offer.rendezvous);
+    velo_message_receive* receive = nullptr;
+    {
+        std::lock_guard lock(mutex_);
+        share_of_sender(from).there += offer.rendezvous.header.returned;
+        const Answer verdict = asking_.answer_to(offer);
+        if (verdict == Answer::kAccepted) {
+            ++state_.matched_at_once;
+            receive = fetching(match(like.key));
+        }
+        asking_.answer(from, offer, verdict);
+    }
+    if (receive != nullptr) fetching_.fetch(receive, like);
 }
 
 void Messenger::done_arrived(Peer& from, const DoneHeader& done) {
     velo_message_send* send;
     {
         std::lock_guard lock(mutex_);
-        Share& share = reached_share_of(from);
+        Shares::Share& share = share_of_sender(from);
         share.there += done.header.returned;
         send = awaited_.remove(done.id, from.index);
         if (send != nullptr && send->takes_header) {
             ++share.headers;
-            if (share.backlog != nullptr) [[unlikely]]
-                drain(from);
+            if (share.holds) [[unlikely]]
+                holding_.drain(from);
         }
     }
     if (send == nullptr) throw Failure(VELO_ERR_PROTOCOL, "a message was acknowledged that was not sent");
-    answered(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
+    Placing::answered(send, done.header.key.tag == VELO_OK ? VELO_OK : VELO_ERR_REMOTE);
 }
 
 velo_messenger_state Messenger::observe() const {
     std::lock_guard lock(mutex_);
     velo_messenger_state state = state_;
     state.pool_bytes = pool_bytes_;
-    state.share_bytes = std::uint64_t{share_cells_} * kCellBytes;
-    state.share_headers = share_headers_;
-    state.memory_bytes = pool_.memory();
-    state.placed = placed_.load(std::memory_order_relaxed);
+    state.share_bytes = std::uint64_t{address().share} * kCellBytes;
+    state.share_headers = address().headers;
+    state.memory_bytes = unmatched_.memory();
+    state.placed = placing_.placed();
     return state;
 }
 

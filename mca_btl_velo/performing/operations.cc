@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "messaging/fast_path.h"
 #include "performing/performer.h"
 #include "platform/copy.h"
 #include "platform/monotonic.h"

@@ -65,7 +65,7 @@ typedef struct velo_message_receive {
     size_t bytes;
     /* The engine's. */
     uint64_t posted[6];
-    velo_messenger* messenger;
+    void* fetching;
     velo_peer* peer;
     uint64_t remote, id, position;
     void* part;

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,27 +27,7 @@ class LargeTest : public testing::Test {
     }
     static std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uint64_t>(data); }
 
-    // What `from` has posted arrives at `at`, as of its peer `sender`.
-    void carry(NodeProcess& from, NodeProcess& at, Peer& sender) {
-        while (!from.posted.empty()) {
-            velo_send* const message = from.posted.front();
-            from.posted.pop_front();
-            rma::MessageHeader header;
-            ASSERT_EQ(message->bytes[0], sizeof header);
-            std::memcpy(&header, message->part[0], sizeof header);
-            rma::Placement placement;
-            ASSERT_TRUE(at.large().begin(sender.index, header, &placement));
-            if (message->bytes[1] > 0) std::memcpy(placement.data, message->part[1], message->bytes[1]);
-            at.large().finish(sender, header);
-            message->done(message, VELO_OK);
-        }
-    }
-    void carry_all() {
-        while (!one_.posted.empty() || !two_.posted.empty()) {
-            carry(one_, two_, to_one_);
-            carry(two_, one_, to_two_);
-        }
-    }
+    void carry_all() { one_.carry_all(two_, to_one_, to_two_); }
     using Done = std::vector<std::pair<velo_status, std::uint64_t>>;
     Done take_done() { return std::exchange(done_, {}); }
 

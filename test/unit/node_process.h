@@ -2,6 +2,9 @@
 // engine what notes the calls. The job of a process of a name below 20 has two processes, 10 and 11.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <string>
@@ -75,6 +78,13 @@ class NodeProcess final : public endpoint::DomainHost,
     const fabric::shm::Address& address() const { return mailbox_.address(); }
     fabric::shm::Segment& mailbox() { return mailbox_; }
     endpoint::Peer& expect(NodeProcess& other) { return *peers_->get(peers_->expect(other.address())); }
+    // What this process and `other` have posted arrives at each, as of `here` there and of `there` here.
+    void carry_all(NodeProcess& other, endpoint::Peer& here, endpoint::Peer& there) {
+        while (!posted.empty() || !other.posted.empty()) {
+            carry(other, here);
+            other.carry(*this, there);
+        }
+    }
     // What has become of peers since.
     std::string take() { return std::exchange(heard_, ""); }
 
@@ -87,6 +97,21 @@ class NodeProcess final : public endpoint::DomainHost,
     endpoint::Remote* attaches_by = nullptr;
 
  private:
+    // What it has posted arrives at `at`, as of its peer `sender`.
+    void carry(NodeProcess& at, endpoint::Peer& sender) {
+        while (!posted.empty()) {
+            velo_send* const message = posted.front();
+            posted.pop_front();
+            rma::MessageHeader header;
+            EXPECT_EQ(message->bytes[0], sizeof header);
+            std::memcpy(&header, message->part[0], sizeof header);
+            rma::Placement placement;
+            EXPECT_TRUE(at.large().begin(sender.index, header, &placement));
+            if (message->bytes[1] > 0) std::memcpy(placement.data, message->part[1], message->bytes[1]);
+            at.large().finish(sender, header);
+            message->done(message, VELO_OK);
+        }
+    }
     endpoint::Domain& domain_of(flow::PeerIndex index) override {
         return index < mailbox_.directory_entries() ? *domain_ : *remote;
     }
