@@ -133,7 +133,7 @@ void Engine::departed(Peer& peer) {
 
 void Engine::gone(Peer& peer) {
     if (peer.stranger && config_.gone != nullptr)
-        config_.gone(config_.context, peer.index, mailbox_.sender_name(peer.index));
+        config_.gone(config_.context, peer.index, mailbox_.senders().name(peer.index));
 }
 
 void Engine::publish_statistics() {

@@ -35,7 +35,7 @@ Peer& Peers::add(flow::PeerIndex index) {
     auto made = std::make_unique<Peer>(index, host_.domain_of(index));
     Peer& peer = *made;
     if (peer.is_local()) {
-        if (const auto address = mailbox_.introduced(index)) units_.introduced(peer, *address);
+        if (const auto address = mailbox_.senders().introduced(index)) units_.introduced(peer, *address);
         met_.push_back(&peer);
     }
     table_.add(std::move(made));
@@ -48,7 +48,7 @@ flow::PeerIndex Peers::expect(const fabric::shm::Address& address) {
     const Peer* known = find(index);
     if (known != nullptr && (known->link || is_same_departed(*known, address))) return index;
     if (may_wait(index, address) && (known == nullptr || !known->departed)) {
-        mailbox_.introduce(index, address);
+        mailbox_.senders().introduce(index, address);
         if (known != nullptr) units_.introduced(*known, address);
     } else {
         attach_expected(at(index), address);
@@ -63,7 +63,7 @@ void Peers::attach_expected(Peer& peer, const fabric::shm::Address& address) {
         attach(peer, address);
     } catch (const Failure&) {
         patience_ = {};
-        if (peer.stranger) mailbox_.introduce(peer.index, address);
+        if (peer.stranger) mailbox_.senders().introduce(peer.index, address);
         throw;
     }
 }
@@ -114,7 +114,8 @@ int Peers::run(bool) {
 
 // Takes the mailbox's name away once every peer that needed it has attached.
 void Peers::withdraw_name() {
-    std::erase_if(awaited_, [this](flow::PeerIndex index) { return mailbox_.is_introduced(index); });
+    std::erase_if(awaited_,
+                  [this](flow::PeerIndex index) { return mailbox_.senders().is_introduced(index); });
     if (awaited_.empty()) mailbox_.file().unpublish();
 }
 
@@ -125,14 +126,14 @@ void Peers::attach(Peer& peer, const fabric::shm::Address& address) {
 
     units_.introduced(peer, address);
     units_.attaching(peer);
-    flow::PeerIndex here = segment.claim(config_.process_name, static_cast<int>(patience_.count()));
+    flow::PeerIndex here = segment.senders().claim(config_.process_name, static_cast<int>(patience_.count()));
     const bool its_path = here >= segment.flow().total_peers();
     if (its_path != (peer.domain.kind == Domain::Kind::kLimic))
         throw Failure(VELO_ERR_MISMATCH,
                       "btl_velo_limic or btl_velo_ranks_per_node differ between processes");
-    segment.introduce(here, mailbox_.address());
+    segment.senders().introduce(here, mailbox_.address());
     if (segment.outbox_plan().bytes() > 0)
-        segment.will_read(here);
+        segment.senders().will_read(here);
     else if (segment.header().outbox_bytes > 0 && !std::exchange(outboxes_are_missing_, true))
         log_missing_outbox(segment);
     peer.segment = std::move(segment);
@@ -182,7 +183,7 @@ Peer& Peers::reachable(flow::PeerIndex index) {
         host_.attach_remote(peer);
         return peer;
     }
-    const auto address = mailbox_.introduced(index);
+    const auto address = mailbox_.senders().introduced(index);
     if (!address) throw Failure(VELO_ERR_PROTOCOL, "a sender did not leave its address");
     attach(peer, *address);
     return peer;
@@ -190,7 +191,7 @@ Peer& Peers::reachable(flow::PeerIndex index) {
 
 bool Peers::has_left(Peer& peer) {
     if (peer.link || peer.left || !peer.is_local()) return peer.left;
-    const auto address = mailbox_.introduced(peer.index);
+    const auto address = mailbox_.senders().introduced(peer.index);
     peer.left = address && platform::closed_by_owner(address->file);
     return peer.left;
 }
@@ -223,7 +224,7 @@ bool Peers::has_vanished(Peer& peer) {
 }
 
 bool Peers::release_slot(Peer& peer) {
-    return mailbox_.vacate(peer.index);
+    return mailbox_.senders().vacate(peer.index);
 }
 
 // On the LiMIC-like path nobody reads the ring any more, and no credits have to come back: what is sent is
@@ -250,10 +251,10 @@ void Peers::vacated(Peer& peer) {
 flow::PeerIndex Peers::place_for(std::uint64_t name, std::unique_lock<OptionalMutex>& lock) {
     const auto deadline = std::chrono::steady_clock::now() + patience_;
     for (;;) {
-        if (const auto place = mailbox_.find_place(name)) return *place;
+        if (const auto place = mailbox_.senders().find_place(name)) return *place;
         if (std::chrono::steady_clock::now() >= deadline) {
             patience_ = {};
-            mailbox_.fail_to_claim(name);
+            mailbox_.senders().fail_to_claim(name);
         }
         lock.unlock();
         host_.look_for_departed();

@@ -53,7 +53,7 @@ class Peers final : public Work, public PeerEvents, public DeparturesHost {
     const PeerTable& table() const { return table_; }
     Peer* find(flow::PeerIndex index) const { return table_.find(index); }
     // Of whom that place is, or Directory::kFree.
-    std::uint64_t name_at(flow::PeerIndex index) const { return mailbox_.sender_name(index); }
+    std::uint64_t name_at(flow::PeerIndex index) const { return mailbox_.senders().name(index); }
     // It is the first process of the node that this job knows of.
     bool is_first_on_node() const { return config_.process_name <= first_node_peer_; }
     // The counters of the node's processes, for the report.

@@ -16,7 +16,7 @@ Staging::Staging(fabric::shm::Segment& mailbox, const velo_config& config, fabri
 
 bool Staging::is_mapped_by(Peer& peer) const {
     if (!peer.is_local() || peer.ending) return false;
-    if (!peer.maps_us) peer.maps_us = mailbox_.reads(peer.index);
+    if (!peer.maps_us) peer.maps_us = mailbox_.senders().reads(peer.index);
     return peer.maps_us;
 }
 

@@ -64,10 +64,11 @@ void patch(std::byte* memory, std::size_t bytes, std::size_t place, Bytes with) 
 }
 
 void use(Segment& segment) {
-    const flow::PeerIndex index = segment.claim(kPeers[0], 0);
+    const flow::PeerIndex index = segment.senders().claim(kPeers[0], 0);
     require(index < segment.directory_entries(), "a place beyond the directory was claimed");
-    segment.introduce(index, segment.address());
-    for (flow::PeerIndex i = 0; i < std::min(segment.directory_entries(), 64U); ++i) segment.introduced(i);
+    segment.senders().introduce(index, segment.address());
+    for (flow::PeerIndex i = 0; i < std::min(segment.directory_entries(), 64U); ++i)
+        segment.senders().introduced(i);
     const SegmentHeader& header = segment.header();
     const std::string policy(header.agreement.flow_control,
                              strnlen(header.agreement.flow_control, sizeof header.agreement.flow_control));

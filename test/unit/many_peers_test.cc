@@ -50,12 +50,12 @@ TEST(ManyPeersTest, every_process_of_a_large_job_finds_its_entry_and_strangers_t
     layout.limic_peer_count = 100;
     layout.limic_slots = 8;
     Segment segment = Segment::create("/dev/shm", layout, &probe);
-    for (std::uint32_t i = 0; i < kPeers; ++i) ASSERT_EQ(segment.find_place(peers[i]), i);
-    EXPECT_EQ(segment.find_place(999), kPeers);
-    EXPECT_EQ(segment.find_place(998), kPeers + 1);
-    EXPECT_EQ(segment.find_place(999), kPeers);
-    EXPECT_FALSE(segment.find_place(997));
-    for (std::uint32_t i = 0; i < 100; ++i) ASSERT_EQ(segment.find_place(limic[i]), kPeers + 2 + i);
+    for (std::uint32_t i = 0; i < kPeers; ++i) ASSERT_EQ(segment.senders().find_place(peers[i]), i);
+    EXPECT_EQ(segment.senders().find_place(999), kPeers);
+    EXPECT_EQ(segment.senders().find_place(998), kPeers + 1);
+    EXPECT_EQ(segment.senders().find_place(999), kPeers);
+    EXPECT_FALSE(segment.senders().find_place(997));
+    for (std::uint32_t i = 0; i < 100; ++i) ASSERT_EQ(segment.senders().find_place(limic[i]), kPeers + 2 + i);
 }
 
 TEST(ManyPeersTest, endpoints_are_found_by_place_and_the_table_grows_by_doubling) {

@@ -16,7 +16,7 @@ namespace {
 class Offender {
  public:
     explicit Offender(Member& victim)
-        : victim_(victim), mailbox_(segment_of(victim.engine)), source_(mailbox_.claim(101, 0)) {}
+        : victim_(victim), mailbox_(segment_of(victim.engine)), source_(mailbox_.senders().claim(101, 0)) {}
 
     void store(wire::PacketKind kind, std::uint32_t value = 0) {
         auto writer = mailbox_.writer();

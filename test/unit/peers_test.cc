@@ -45,7 +45,7 @@ TEST(PeersTest, a_unit_may_refuse_a_peer) {
     one.may_attach = false;
     EXPECT_THROW(one.peers().expect(two.address()), Failure);
     EXPECT_FALSE(one.peers().find(0) != nullptr && one.peers().find(0)->link);
-    EXPECT_FALSE(two.mailbox().is_introduced(0)) << "nothing of it is at the peer";
+    EXPECT_FALSE(two.mailbox().senders().is_introduced(0)) << "nothing of it is at the peer";
 }
 
 TEST(PeersTest, a_peer_that_has_closed_is_seen_to_have_ended_and_its_place_is_taken_by_the_next) {

@@ -62,12 +62,12 @@ TEST_F(SegmentTest, the_mailbox_is_as_large_as_its_policy_plans_for_owner_and_pe
 
 TEST_F(SegmentTest, known_peers_have_their_place_and_strangers_take_the_spare_ones_once) {
     Segment peer = Segment::attach(segment_.address());
-    EXPECT_EQ(peer.claim(12, 0), 1U);
-    EXPECT_EQ(peer.claim(99, 0), 3U);
-    EXPECT_EQ(segment_.claim(99, 0), 3U);
-    EXPECT_EQ(peer.claim(98, 0), 4U);
+    EXPECT_EQ(peer.senders().claim(12, 0), 1U);
+    EXPECT_EQ(peer.senders().claim(99, 0), 3U);
+    EXPECT_EQ(segment_.senders().claim(99, 0), 3U);
+    EXPECT_EQ(peer.senders().claim(98, 0), 4U);
     try {
-        peer.claim(97, 0);
+        peer.senders().claim(97, 0);
         FAIL() << "a sixth sender in a directory of five";
     } catch (const Failure& failure) {
         EXPECT_NE(std::strstr(failure.what(), "btl_velo_spare_peers"), nullptr) << failure.what();
@@ -80,7 +80,7 @@ TEST_F(SegmentTest, many_claimers_of_the_same_names_agree_on_the_places) {
     for (std::size_t i = 0; i < places.size(); ++i) {
         claimers.emplace_back([&, i] {
             Segment peer = Segment::attach(segment_.address());
-            places[i] = peer.claim(200 + i % 2, 0);
+            places[i] = peer.senders().claim(200 + i % 2, 0);
         });
     }
     for (auto& claimer : claimers) claimer.join();
@@ -89,13 +89,13 @@ TEST_F(SegmentTest, many_claimers_of_the_same_names_agree_on_the_places) {
 }
 
 TEST_F(SegmentTest, a_sender_leaves_its_address_for_the_owner) {
-    EXPECT_FALSE(segment_.introduced(1));
+    EXPECT_FALSE(segment_.senders().introduced(1));
     Segment peer = Segment::attach(segment_.address());
     Address sender = segment_.address();
     sender.process_name = 12;
-    peer.introduce(peer.claim(12, 0), sender);
-    ASSERT_TRUE(segment_.introduced(1));
-    const Address seen = *segment_.introduced(1);
+    peer.senders().introduce(peer.senders().claim(12, 0), sender);
+    ASSERT_TRUE(segment_.senders().introduced(1));
+    const Address seen = *segment_.senders().introduced(1);
     // What lies behind the last member is not always copied.
     constexpr std::size_t kBytes =
         offsetof(Address, file) + offsetof(platform::FileAddress, directory) + sizeof seen.file.directory;
@@ -121,6 +121,43 @@ TEST_F(SegmentTest, another_layout_version_is_refused_before_anything_is_opened)
     Address address = segment_.address();
     address.magic += 1;
     EXPECT_THROW(Segment::attach(address), Failure);
+}
+
+TEST(SegmentPlanTest, its_parts_lie_one_behind_the_other) {
+    flow::PolicyConfig flow;
+    flow.peers = 3;
+    flow.spare_peers = 2;
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 18}) {
+        const SegmentPlan plan({flow, 100, 2, 20, bytes, bytes});
+        EXPECT_EQ(plan.entries(), 7U);
+        std::size_t end =
+            SegmentPlan::directory_offset() + Directory::bytes_for(plan.homes(), plan.entries());
+        for (const std::size_t offset : {plan.doorbell_offset, plan.slots_offset, plan.limic_offset,
+                                         plan.outbox_offset, plan.deposits_offset, plan.rings_offset}) {
+            EXPECT_GE(offset, end);
+            end = offset;
+        }
+        EXPECT_GE(plan.limic_offset - plan.slots_offset, 100 * wire::kPacketBytes);
+        EXPECT_GE(plan.outbox_offset - plan.limic_offset, 20 * wire::kPacketBytes);
+        EXPECT_EQ(plan.total_bytes() == plan.backed_bytes(), bytes == 0);
+        if (bytes > 0) {
+            EXPECT_GE(plan.total_bytes(), plan.rings_offset + plan.deposits.bytes());
+        }
+    }
+}
+
+TEST(SegmentPlanTest, numbers_of_nonsense_are_found) {
+    const SegmentPlan::Numbers sane{{}, 1, 0, 0, 0, 0};
+    EXPECT_TRUE(sane.are_sane());
+    for (int kind = 0; kind < 5; ++kind) {
+        SegmentPlan::Numbers numbers = sane;
+        if (kind == 0) numbers.flow.peers = SegmentPlan::kMostSlots;
+        if (kind == 1) numbers.flow.credit_slots = 256;
+        if (kind == 2) numbers.limic_peers = SegmentPlan::kMostSlots;
+        if (kind == 3) numbers.outbox_bytes = flow::OutboxPlan::kMostBytes + 1;
+        if (kind == 4) numbers.deposit_bytes = flow::InTurn::kMostBytes + 1;
+        EXPECT_FALSE(numbers.are_sane()) << kind;
+    }
 }
 
 }  // namespace
