@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/handle.h"
+#include "board/member.h"
 #include "board/requests.h"
 #include "board/store.h"
 #include "platform/process_identity.h"
@@ -64,7 +65,7 @@ struct velo_board {
     velo_board(Store* store, const Store::Taken& taken, const Shape& shape, const velo_board_config& config)
         : member(taken.memory, shape, config.rank, context_of(config), store,
                  {config.single_copy != nullptr ? config.single_copy : "copy", 0}),
-          requests(&member),
+          requests(&member.runs()),
           log(config.log),
           trace(config.trace),
           context(config.context) {}

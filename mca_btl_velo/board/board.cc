@@ -50,10 +50,9 @@ void lay_out_again(std::byte* memory, const Shape& shape) {
 }
 
 void refuse() {
-    throw Failure(
-        VELO_ERR_MISMATCH,
-        "the board that another process has made is of another build of Velo or, for a "
-        "persistent operation, of another number of bytes");
+    throw Failure(VELO_ERR_MISMATCH,
+                  "the board that another process has made is of another build of Velo or, for a "
+                  "persistent operation, of another number of bytes");
 }
 
 void refuse_shape() {

@@ -5,14 +5,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "board/member.h"
+#include "board/runs.h"
 
 namespace velo::board {
 
 template <typename Operation>
 class Requests {
  public:
-    explicit Requests(Member* member) : member_(member) {}
+    explicit Requests(Runs* runs) : runs_(runs) {}
 
     bool empty() const { return first_ == all_.size(); }
 
@@ -37,8 +37,8 @@ class Requests {
     bool advance(Perform perform) {
         const One& one = all_[first_];
         if (ends(one.step, [&] { perform(one.operation); })) return true;
-        member_->waiting().look_again(
-            &patience_, [&] { member_->check(one.step); }, [&] { return member_->slowest(); });
+        runs_->waiting().look_again(
+            &patience_, [&] { runs_->check(one.step); }, [&] { return runs_->slowest(); });
         return false;
     }
     Operation take_first() {
@@ -57,8 +57,8 @@ class Requests {
     };
 
     bool goes_on(const Step& step) {
-        is_given_ = is_given_ || member_->give(step);
-        return is_given_ && member_->has_all(step);
+        is_given_ = is_given_ || runs_->give(step);
+        return is_given_ && runs_->has_all(step);
     }
     // As many runs as can be done now.
     template <typename Perform>
@@ -67,12 +67,12 @@ class Requests {
             perform();
             is_given_ = false;
             patience_ = {};
-            if (member_->is_over(step)) return true;
+            if (runs_->is_over(step)) return true;
         }
         return false;
     }
 
-    Member* member_;
+    Runs* runs_;
     std::vector<One> all_;
     std::size_t first_ = 0;  // that is under way
     bool is_given_ = false;

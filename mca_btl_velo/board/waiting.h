@@ -2,11 +2,11 @@
 // core, over and over. Where members outnumber cores a while is short: whoever is waited for needs the core.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "board/counts.h"
 #include "platform/ticks.h"
 #include "types/engine.h"
 
@@ -46,7 +46,7 @@ class Waiting {
     [[gnu::cold]] std::optional<std::uint32_t> ended(std::uint32_t members, std::uint32_t me);
 
     const std::string& name() const { return around_.name; }
-    std::uint64_t long_waits() const { return long_waits_.load(std::memory_order_relaxed); }
+    const Count& long_waits() const { return long_waits_; }
 
     // For who does not wait: looks in vain so far, and since when.
     struct Patience {
@@ -59,7 +59,7 @@ class Waiting {
         if (++patience->looks % kLooksOfChecks != 0) [[likely]]
             return;
         if (patience->began_ns == 0) {
-            long_waits_.store(long_waits() + 1, std::memory_order_relaxed);
+            long_waits_ += 1;
             patience->due_ns = around_.warning_ns;
         }
         check();
@@ -83,7 +83,7 @@ class Waiting {
 
     template <typename Ready, typename Check, typename FindStraggler>
     [[gnu::cold, gnu::noinline]] void wait_long(Ready ready, Check check, FindStraggler straggler) {
-        long_waits_.store(long_waits() + 1, std::memory_order_relaxed);
+        long_waits_ += 1;
         std::uint64_t began_ns = 0, due_ns = around_.warning_ns;
         if (around_.trace != nullptr) tell(VELO_BOARD_WAITS, straggler().member);
         for (std::uint32_t round = 1;; ++round) {
@@ -117,8 +117,8 @@ class Waiting {
 
     BoardContext around_;
     std::uint32_t looks_, rounds_of_progress_;
-    std::uint64_t looks_for_ended_ns_ = 0;      // next
-    std::atomic<std::uint64_t> long_waits_{0};  // another thread may read it
+    std::uint64_t looks_for_ended_ns_ = 0;  // next
+    Count long_waits_;
 };
 
 }  // namespace velo::board
