@@ -22,13 +22,13 @@ struct Compiled {
     ~Compiled();
 
     goal::Schedule schedule;
-    std::uint32_t arguments = 0;           // that a run is started with, at least
-    std::uint32_t most_tag = 0;            // of its messages
-    std::uint64_t moved_bytes = 0;         // that it sends, receives and combines, all together
-    std::uint32_t shared_tag = kNoTag;     // messages with it are the same to all of their receivers
-    std::uint32_t signature = 0;           // of a collective operation: all of its messages' tags have it
-    bool combines = false;                 // by an operation of the program's own
-    bool led = false;                      // they come from, or by, who leads this process's node
+    std::uint32_t arguments = 0;        // that a run is started with, at least
+    std::uint32_t most_tag = 0;         // of its messages
+    std::uint64_t moved_bytes = 0;      // that it sends, receives and combines, all together
+    std::uint32_t shared_tag = kNoTag;  // messages with it are the same to all of their receivers
+    std::uint32_t signature = 0;        // of a collective operation: all of its messages' tags have it
+    bool combines = false;              // by an operation of the program's own
+    bool led = false;                   // they come from, or by, who leads this process's node
     // Receives that are worth an announcement: whether as much goes to the sender, too.
     enum class Large : std::uint8_t { kNo, kOneWay, kBothWays };
     std::vector<Large> large;              // by operation; empty: none

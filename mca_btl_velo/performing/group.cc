@@ -82,8 +82,7 @@ std::shared_ptr<Compiled> make(const Group& group, const velo_goal_request& aske
 }  // namespace
 
 std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request,
-                                           const collectives::Choices& choices,
-                                           std::uint64_t* made) {
+                                           const collectives::Choices& choices, std::uint64_t* made) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
         if (!is_same(kept->request, request) || kept->operation != request.operation ||
             kept->algorithm != text(request.algorithm) ||
@@ -105,6 +104,17 @@ std::shared_ptr<Compiled>* Group::schedule(const velo_goal_request& request,
     ++*made;
     if (kept_.size() > kMostKept) kept_.pop_back();
     return &kept_.front().compiled;
+}
+
+std::uint64_t GroupNames::take(std::uint64_t members, std::uint32_t id) {
+    const auto mixed = [](std::uint64_t a, std::uint64_t b) {
+        const std::uint64_t product = (a ^ b) * 0x9e3779b97f4a7c15;  // one to one in each of both
+        return product ^ product >> 32;
+    };
+    constexpr std::uint64_t kTimes = (1U << kTimeBits) - 1;
+    const std::uint64_t group = mixed(mixed(members, id), members);
+    const std::uint32_t before = counts_[group]++;
+    return (mixed(group, before) & ~kTimes) | ((group + before) & kTimes);
 }
 
 }  // namespace velo::performing

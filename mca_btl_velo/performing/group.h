@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "endpoint/peer.h"
@@ -62,8 +63,7 @@ struct Group {
     static constexpr std::size_t kMostKept = 64;
     // One that is kept, or made now. Throws Failure.
     std::shared_ptr<Compiled>* schedule(const velo_goal_request& request,
-                                        const goal::collectives::Choices& choices,
-                                        std::uint64_t* made);
+                                        const goal::collectives::Choices& choices, std::uint64_t* made);
 
     const std::uint32_t id, rank, size;
     // What no other group ever has; its lowest bits are those of the round.
@@ -93,6 +93,19 @@ struct Group {
     std::deque<bool> over_;               // from first_ on
     std::uint32_t lanes_ = 0;             // the last one that was taken
     std::list<Kept> kept_;                // the one used last comes first
+};
+
+// The names of groups. Ids come again, and with them what looks like messages of the group before: what comes
+// late after a failure, or by multicast to a process that has long had it from its leader. Whoever is in one
+// group of these members, in this order, is in all of them, and they begin one after the other where they
+// have the same id, so that all count alike without a word.
+class GroupNames {
+ public:
+    std::uint64_t take(std::uint64_t members, std::uint32_t id);
+
+ private:
+    // By members and id: groups that have had them. What is counted is not forgotten, 40 bytes each.
+    std::unordered_map<std::uint64_t, std::uint32_t> counts_;
 };
 
 }  // namespace velo::performing

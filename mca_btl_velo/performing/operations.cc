@@ -1,11 +1,11 @@
-// Operations: how each is started, and told when it is done.
+#include "performing/operations.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "messaging/fast_path.h"
-#include "performing/performer.h"
 #include "platform/copy.h"
 #include "platform/monotonic.h"
 
@@ -27,23 +27,39 @@ Slot& slot_of(velo_message_receive* receive) {
     return *reinterpret_cast<Slot*>(receive);
 }
 
+void unpack(velo_message_receive* receive, const void* data, std::size_t bytes) {
+    Slot& slot = slot_of(receive);
+    const goal::Memory& memory = slot.run->memory();
+    const auto* from = static_cast<const std::byte*>(data);
+    while (bytes > 0) {
+        const std::size_t part = std::min<std::uint64_t>(bytes, slot.piece->bytes - slot.position);
+        if (part > 0) std::memcpy(memory.at(slot.piece->place) + slot.position, from, part);
+        from += part;
+        bytes -= part;
+        slot.position += part;
+        if (slot.position < slot.piece->bytes) return;
+        ++slot.piece;
+        slot.position = 0;
+    }
+}
+
 }  // namespace
 
-void Performer::send(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
+void Operations::send(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
     LiveRun& run = live(base);
-    ++state_.operations;
-    if (o.tag == run.compiled->shared_tag && hold(run, v, o)) [[unlikely]]
+    ++counts_.operations;
+    if (o.tag == run.compiled->shared_tag && sharing_.hold(run, v, o)) [[unlikely]]
         return;
     send_now(run, v, o);
 }
 
-void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
-    if (o.tag == run.compiled->shared_tag && share(run, v, o)) [[unlikely]]
+void Operations::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
+    if (o.tag == run.compiled->shared_tag && sharing_.share(run, v, o)) [[unlikely]]
         return;
     endpoint::Peer* peer = nullptr;
     if (o.peer != run.group->rank) {
         peer = run.group->peer(o.peer);
-        if (peer == nullptr || has_departed(peer)) return fail(run, v, VELO_ERR_UNREACHABLE);
+        if (peer == nullptr || inbox_.has_departed(peer)) return host_.fail(run, v, VELO_ERR_UNREACHABLE);
         if (peer->is_remote()) count_remote(*peer);
     }
     const matching::Key key = key_of(run, run.group->rank, o.tag);
@@ -53,7 +69,7 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
         if (peer != nullptr && messenger_.try_send_fast(*peer, key, data, o.bytes)) [[likely]]
             return run.finished(v);
     }
-    Slot& slot = take_slot(run, v, peer);
+    Slot& slot = slots_.take(run, v, peer);
     // A short send that others of the schedule wait for does not wait for its receive, which may come after
     // them. What nobody waits for is not copied: it holds up who is far ahead of its receiver.
     const bool is_copy = !run.schedule().dependents(v).empty() && messenger_.would_wait(peer, o.bytes);
@@ -70,7 +86,7 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
         }
     }
     slot.send.done = [](velo_message_send* sent, velo_status status) {
-        told(*reinterpret_cast<Slot*>(sent), status);
+        Slots::tell(*reinterpret_cast<Slot*>(sent), status);
     };
     if (is_copy) slot.run = nullptr;
     const velo_status status = messenger_.send(peer, key, data, o.bytes, VELO_SEND_STANDARD, &slot.send);
@@ -82,24 +98,24 @@ void Performer::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o)
     if (status == VELO_OK)
         run.finished(v);
     else
-        fail(run, v, status);
+        host_.fail(run, v, status);
 }
 
-void Performer::count_remote(const endpoint::Peer& peer) {
-    ++state_.network_messages;
+void Operations::count_remote(const endpoint::Peer& peer) {
+    ++counts_.network_messages;
     if (peer.index >= sent_to_.size()) sent_to_.resize(peer.index + 1);
     if (sent_to_[peer.index]) return;
     sent_to_[peer.index] = true;
-    ++state_.network_peers;
+    ++counts_.network_peers;
 }
 
-void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
+void Operations::receive(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
     LiveRun& run = live(base);
-    ++state_.operations;
+    ++counts_.operations;
     endpoint::Peer* peer = nullptr;
     if (o.peer != goal::kAny && o.peer != run.group->rank && (peer = run.group->peer(o.peer)) == nullptr)
-        return fail(run, v, VELO_ERR_UNREACHABLE);
-    Slot& slot = take_slot(run, v, peer);
+        return host_.fail(run, v, VELO_ERR_UNREACHABLE);
+    Slot& slot = slots_.take(run, v, peer);
     slot.receives = true;
     slot.receive.capacity = o.bytes;
     slot.receive.buffer = nullptr;
@@ -113,7 +129,7 @@ void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& 
     }
     slot.receive.done = [](velo_message_receive* received, velo_status status) {
         const bool fits = received->bytes == received->capacity;
-        told(slot_of(received), status == VELO_OK && !fits ? VELO_ERR_MISMATCH : status);
+        Slots::tell(slot_of(received), status == VELO_OK && !fits ? VELO_ERR_MISMATCH : status);
     };
     slot.previous = nullptr;
     slot.next = run.receives;
@@ -126,25 +142,25 @@ void Performer::receive(goal::Run& base, goal::Vertex v, const goal::Operation& 
                        large == Compiled::Large::kBothWays ? messaging::Messenger::CopyBy::kReader
                                                            : messaging::Messenger::CopyBy::kFastest);
     if (o.tag == compiled.shared_tag) [[unlikely]]
-        want(slot);
+        sharing_.want(slot);
     else if (large != Compiled::Large::kNo)
         messenger_.announce(*peer, key, &slot.receive);
     // All that it has sent has come.
-    if (peer == nullptr || !has_departed(peer)) [[likely]]
+    if (peer == nullptr || !inbox_.has_departed(peer)) [[likely]]
         return;
     if (!messenger_.cancel(&slot.receive)) return;
     release(slot);
-    fail(run, v, VELO_ERR_UNREACHABLE);
+    host_.fail(run, v, VELO_ERR_UNREACHABLE);
 }
 
-void Performer::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
+void Operations::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) {
     LiveRun& run = live(base);
-    ++state_.operations;
+    ++counts_.operations;
     if (o.kind == goal::Kind::kCombine) {
         const goal::Schedule& schedule = run.schedule();
         const goal::Combination& c = schedule.combination(o);
         if (c.op == goal::Operator::kOwn) [[unlikely]]
-            return news_.push_back({&run, v});
+            return host_.ask_program(run, v);
         const double seconds =
             c.op == goal::Operator::kWtime ? static_cast<double>(platform::monotonic_ns()) * 1e-9 : 0;
         goal::combine(c, schedule.pieces(), run.memory(), seconds);
@@ -153,78 +169,33 @@ void Performer::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) 
     const bool asked = o.kind == goal::Kind::kCall ? run.start.call != nullptr
                                                    : run.start.calculate != nullptr && o.bytes > 0;
     if (!asked) return run.finished(v);
-    news_.push_back({&run, v});
+    host_.ask_program(run, v);
 }
 
-// The message of a receive that has been cancelled still comes.
-void Performer::pass_over(Slot& slot) {
+void Operations::pass_over(Slot& slot) {
     const goal::Operation& o = slot.run->schedule().operation(slot.vertex);
-    Slot& other = take_slot(*slot.run, slot.vertex, slot.peer);
+    Slot& other = slots_.take(*slot.run, slot.vertex, slot.peer);
     other.run = nullptr;
     other.led = std::exchange(slot.led, false);
     other.receive = {};
     other.receive.capacity = o.bytes;
     other.receive.unpack = [](velo_message_receive*, const void*, std::size_t) {};
     other.receive.done = [](velo_message_receive* received, velo_status status) {
-        told(slot_of(received), status);
+        Slots::tell(slot_of(received), status);
     };
     messenger_.receive(key_of(*slot.run, o.peer, o.tag), &other.receive);
 }
 
-void Performer::unpack(velo_message_receive* receive, const void* data, std::size_t bytes) {
-    Slot& slot = slot_of(receive);
-    const goal::Memory& memory = slot.run->memory();
-    const auto* from = static_cast<const std::byte*>(data);
-    while (bytes > 0) {
-        const std::size_t part = std::min<std::uint64_t>(bytes, slot.piece->bytes - slot.position);
-        if (part > 0) std::memcpy(memory.at(slot.piece->place) + slot.position, from, part);
-        from += part;
-        bytes -= part;
-        slot.position += part;
-        if (slot.position < slot.piece->bytes) return;
-        ++slot.piece;
-        slot.position = 0;
-    }
-}
-
-// What was written to the run's memory before is seen by whoever takes it.
-void Performer::told(Slot& slot, velo_status status) {
-    slot.status = status;
-    std::atomic<Slot*>& told = slot.performer->told_;
-    Slot* youngest = told.load(std::memory_order_relaxed);
-    do {
-        slot.told = youngest;
-    } while (
-        !told.compare_exchange_weak(youngest, &slot, std::memory_order_release, std::memory_order_relaxed));
-}
-
-Slot& Performer::take_slot(LiveRun& run, goal::Vertex v, endpoint::Peer* peer) {
-    Slot* slot = free_;
-    if (slot != nullptr) {
-        free_ = slot->next;
-    } else {
-        slot = &slots_.emplace_back();
-        slot->performer = this;
-    }
-    slot->run = &run;
-    slot->vertex = v;
-    slot->peer = peer;
-    slot->receives = slot->shared = slot->led = false;
-    return *slot;
-}
-
-void Performer::release(Slot& slot) {
+void Operations::release(Slot& slot) {
     if (slot.receives) {
         (slot.previous != nullptr ? slot.previous->next : slot.run->receives) = slot.next;
         if (slot.next != nullptr) slot.next->previous = slot.previous;
         if (slot.shared) [[unlikely]]
-            channel_->forget(name_of(*slot.run), &slot);
+            sharing_.forget(slot);
     }
     if (slot.led) [[unlikely]]
-        hear_from_leader();
-    slot.packed.reset();
-    slot.next = free_;
-    free_ = &slot;
+        sharing_.heard_from_leader();
+    slots_.give_back(slot);
 }
 
 }  // namespace velo::performing

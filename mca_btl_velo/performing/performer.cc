@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "platform/failure.h"
+#include "platform/monotonic.h"
 
 namespace velo::performing {
 namespace {
@@ -47,8 +48,9 @@ Performer::Performer(endpoint::Engine& engine, messaging::Messenger& messenger,
       choices_(std::move(choices)),
       threads_(engine.config().threads),
       turn_(threads_),
-      telling_(threads_) {
-    messenger_.report_to(this);
+      telling_(threads_),
+      stalls_(*this, messenger, engine.config()) {
+    messenger_.report_to(&inbox_);
 }
 
 void Performer::have_help(Helper& helper, std::uint64_t from_bytes) {
@@ -113,7 +115,7 @@ LiveRun* Performer::prepare(const std::shared_ptr<Group>& group, const std::shar
 }
 
 void Performer::begin(LiveRun* run) {
-    has_moved_.store(true, std::memory_order_relaxed);
+    stalls_.moved();
     const Helper::StandBy stand_by(helper_);
     std::unique_lock lock(turn_);
     if (!run->begun && !run->waits) open(*run);
@@ -151,8 +153,7 @@ Helper::Step Performer::help() {
     (void)contained(
         [&] {
             moved = static_cast<std::uint32_t>(engine_.progress());
-            if (told_.load(std::memory_order_relaxed) == nullptr && !ready_.load(std::memory_order_relaxed))
-                return;
+            if (!operations_.slots().has_told() && !ready_.load(std::memory_order_relaxed)) return;
             std::unique_lock lock(turn_, std::try_to_lock);
             if (!lock.owns_lock() || helpless_) return;
             const std::uint64_t before = state_.operations;
@@ -162,7 +163,7 @@ Helper::Step Performer::help() {
         },
         [this](velo_status status, const char* text) { engine_.fail(status, text); });
     if (moved == 0) return engine_.observer().any_stall() ? Helper::Step::kOwed : Helper::Step::kNothing;
-    has_moved_.store(true, std::memory_order_relaxed);
+    stalls_.moved();
     return Helper::Step::kMoved;
 }
 
@@ -172,36 +173,9 @@ void Performer::open(LiveRun& run) {
     run.first_tag = kLaneTag * (run.start.lane == 0 ? run.compiled->signature : run.start.lane / kWindow);
     run.round = run.group->round(run.start.lane == 0 ? run.number : 0);
     activate(run);
-    if (!spoiled_.empty() || !endings_.empty()) [[unlikely]]
-        open_after_failures(run);
-}
-
-// What comes late for the n-th run of a lane looks like what comes early for the next one: a lane has ended
-// with its first run that failed anywhere.
-void Performer::open_after_failures(LiveRun& run) {
-    std::erase_if(spoiled_, [&](const Spoiled& s) { return s.may_come_no_more(run); });
-    const auto ending = std::ranges::find_if(endings_, [&](const Ending& e) { return e.concerns(run); });
-    if (ending == endings_.end()) return;
-    const velo_goal_result why = ending->result;
-    if (run.start.lane == 0) endings_.erase(ending);
-    stop(run, why);
-}
-
-// Of a lane: those of another one in the same context have other tags.
-bool Performer::Spoiled::is_of(const matching::Key& key) const {
-    return static_cast<std::uint32_t>(key.source) >> kRankBits == round >> kRankBits &&
-           (lane == 0 || static_cast<std::uint32_t>(key.tag) / kLaneTag == first_tag / kLaneTag);
-}
-
-// As that run begins. Before messages of half of all rounds have been sent, each member has taken part in
-// more runs, or groups, than memory has room for what it would not have taken of them.
-bool Performer::Spoiled::may_come_no_more(const LiveRun& run) const {
-    constexpr std::uint32_t kTimes = 1U << kTimeBits;
-    if ((run.group->told_as() ^ group) & 0xffff) return false;
-    const std::uint32_t later = (run.group->told_as() - group) >> 16 & (kTimes - 1);
-    if (later > 0) return later >= kTimes / 2;
-    if (lane != 0 || run.start.lane != 0) return lane == run.start.lane;
-    return run.number >= number + (std::uint64_t{kWindow} << kTurnBits) / 2;
+    if (!failures_.any()) [[likely]]
+        return;
+    if (const auto why = failures_.begins(run.id())) stop(run, *why);
 }
 
 void Performer::drop_late(const Spoiled& spoiled) {
@@ -231,29 +205,14 @@ std::uint32_t Performer::take_lane(Group& group) {
     return group.take_lane();
 }
 
-// Ids come again, and with them what looks like messages of the group before: what comes late after a
-// failure, or by multicast to a process that has long had it from its leader. Whoever is in one group of
-// these members, in this order, is in all of them, and they begin one after the other where they have the
-// same id, so that all count alike without a word. What is counted is not forgotten, 40 bytes for members and
-// id.
 std::uint64_t Performer::new_name(std::uint64_t members, std::uint32_t id) {
-    const auto mixed = [](std::uint64_t a, std::uint64_t b) {
-        const std::uint64_t product = (a ^ b) * 0x9e3779b97f4a7c15;  // one to one in each of both
-        return product ^ product >> 32;
-    };
-    constexpr std::uint64_t kTimes = (1U << kTimeBits) - 1;
-    const std::uint64_t group = mixed(mixed(members, id), members);
     std::lock_guard lock(turn_);
-    const std::uint32_t before = named_[group]++;
-    return (mixed(group, before) & ~kTimes) | ((group + before) & kTimes);
+    return names_.take(members, id);
 }
 
-// Another group may have the id. One without a name looks the same.
 void Performer::close(const Group& group) {
     std::lock_guard lock(turn_);
-    if (group.name == group.id)
-        std::erase_if(spoiled_, [&](const Spoiled& s) { return s.group == group.told_as(); });
-    std::erase_if(endings_, [&](const Ending& e) { return (e.group & 0xffff) == group.id; });
+    failures_.close(group);
 }
 
 std::shared_ptr<Compiled>* Performer::schedule(Group& group, const velo_goal_request& request) {
@@ -269,13 +228,13 @@ std::shared_ptr<Compiled> Performer::keep(Group& group, const velo_goal_request&
 int Performer::progress() {
     const Helper::StandBy stand_by(helper_);
     const auto events = static_cast<std::uint32_t>(engine_.progress());
-    if (multicasts_.load(std::memory_order_acquire)) [[unlikely]] {
-        deliver_to();
+    if (sharing_.may_multicast()) [[unlikely]] {
+        poll_sharing();
         engine_.idle().reset();  // a datagram wakes nobody
     }
-    if (told_.load(std::memory_order_relaxed) == nullptr && !work_.load(std::memory_order_relaxed) &&
-        !heard_.load(std::memory_order_relaxed)) [[likely]] {
-        count_idle_look();
+    if (!operations_.slots().has_told() && !work_.load(std::memory_order_relaxed) && !inbox_.has_some())
+        [[likely]] {
+        stalls_.count_idle_look();
         return static_cast<int>(events);
     }
     engine_.idle().reset();
@@ -283,8 +242,8 @@ int Performer::progress() {
     {
         std::unique_lock lock(turn_, std::try_to_lock);
         if (!lock.owns_lock()) return static_cast<int>(events);
-        if (heard_.load(std::memory_order_acquire)) attend();
-        for (const Spoiled& spoiled : spoiled_) drop_late(spoiled);
+        if (inbox_.has_some()) attend();
+        for (const Spoiled& spoiled : failures_.spoiled()) drop_late(spoiled);
         moved += perform(kMost);
         note_work();
     }
@@ -298,27 +257,23 @@ int Performer::progress() {
         telling_.leave();
     }
     if (moved > 0)
-        has_moved_.store(true, std::memory_order_relaxed);
+        stalls_.moved();
     else
-        count_idle_look();
+        stalls_.count_idle_look();
     return static_cast<int>(events + moved);
 }
 
 void Performer::note_work() {
     const bool ready = first_active_ != nullptr;
     ready_.store(ready, std::memory_order_relaxed);
-    work_.store(ready || !news_.empty() || !spoiled_.empty(), std::memory_order_relaxed);
+    work_.store(ready || !news_.empty() || !failures_.spoiled().empty(), std::memory_order_relaxed);
 }
 
 velo_performer_state Performer::observe() {
     std::lock_guard lock(turn_);
     velo_performer_state state = state_;
     state.messages = messenger_.observe();
-    if (led_ != nullptr)
-        observe_led(state);
-    else if (channel_ != nullptr)
-        state.multicast = channel_->observe();
-    state.multicasts = led_ != nullptr ? led_->attachment.joins() > 0 : channel_ != nullptr;
+    sharing_.observe(state);
     state.choices = choices_.digest();
     state.helper_wakes = helper_ != nullptr ? helper_->wakes() : 0;
     return state;
@@ -327,16 +282,13 @@ velo_performer_state Performer::observe() {
 std::uint32_t Performer::perform(std::uint32_t most) {
     for (std::uint32_t events = 0;;) {
         events += collect();
-        if (channel_ != nullptr) [[unlikely]] {
-            events += collect_shared();
-            share_held();
-        }
+        events += sharing_.collect();
         LiveRun* run = first_active_;
         if (run == nullptr || most == 0) return events;
         first_active_ = run->next_active;
         run->active = false;
         const std::uint64_t before = state_.operations;
-        (void)drain(*run, *this, most);
+        (void)drain(*run, operations_, most);
         const auto started = static_cast<std::uint32_t>(state_.operations - before);
         events += started;
         most -= started;
@@ -344,34 +296,25 @@ std::uint32_t Performer::perform(std::uint32_t most) {
     }
 }
 
-// In the order in which they were told.
 std::uint32_t Performer::collect() {
-    if (told_.load(std::memory_order_relaxed) == nullptr) return 0;
-    Slot* slot = told_.exchange(nullptr, std::memory_order_acquire);
-    Slot* first = nullptr;
-    while (slot != nullptr) {
-        Slot* const before = std::exchange(slot->told, first);
-        first = slot;
-        slot = before;
-    }
     std::uint32_t count = 0;
-    for (; first != nullptr; ++count) {
-        Slot* const next = first->told;
-        settle(*first);
-        first = next;
+    for (Slot* slot = operations_.slots().take_told(); slot != nullptr; ++count) {
+        Slot* const next = slot->told;
+        settle(*slot);
+        slot = next;
     }
     return count;
 }
 
 void Performer::settle(Slot& slot) {
     if (slot.run == nullptr) [[unlikely]]
-        return release(slot);
+        return operations_.release(slot);
     if (slot.receives && messaging::Messenger::is_announced(&slot.receive)) [[unlikely]]
         if (!messenger_.withdraw(&slot.receive)) return;
     LiveRun& run = *slot.run;
     const goal::Vertex v = slot.vertex;
     const velo_status status = slot.status;
-    release(slot);
+    operations_.release(slot);
     if (status == VELO_OK) [[likely]]
         run.finished(v);
     else
@@ -391,29 +334,27 @@ void Performer::fail(LiveRun& run, goal::Vertex v, velo_status status) {
 // The receives that still wait would do so for ever, here and at others; so would those whose messages nobody
 // receives here.
 void Performer::stop(LiveRun& run, const velo_goal_result& why) {
-    const Ending ending{run.number, run.group->told_as(), run.start.lane, why};
+    const Ending ending{run.id(), why};
     run.result = why;
-    give_back_held(run);
+    sharing_.give_back_held(run);
     run.stop();
-    if (ending.lane != 0) keep(ending);
+    const Spoiled& spoiled = failures_.stopped(ending, {ending.run, run.context, run.round, run.first_tag});
     tell_who_waits(run, ending);
     for (Slot* slot = run.receives; slot != nullptr;) {
         Slot* next = slot->next;
         if (messenger_.cancel(&slot->receive)) {
             run.finished(slot->vertex);
-            release(*slot);
+            operations_.release(*slot);
         }
         slot = next;
     }
-    spoiled_.push_back({ending.group, ending.lane, ending.number, run.context, run.round, run.first_tag});
-    drop_late(spoiled_.back());
+    drop_late(spoiled);
 }
 
 // Each member for whom the run had something yet, once: a packet each, whatever the schedule. They tell those
 // who wait for them.
 void Performer::tell_who_waits(LiveRun& run, const Ending& ending) {
     const goal::Schedule& schedule = run.schedule();
-    static_assert(sizeof ending == sizeof(messaging::Notice));
     std::vector<bool> told(schedule.size());
     told[schedule.rank()] = true;
     for (goal::Vertex v = 0; v < schedule.count(); ++v) {
@@ -421,7 +362,7 @@ void Performer::tell_who_waits(LiveRun& run, const Ending& ending) {
         if (o.kind != goal::Kind::kSend || !run.goal::Run::waits(v) || told[o.peer]) continue;
         told[o.peer] = true;
         endpoint::Peer* const peer = run.group->peer(o.peer);
-        if (peer == nullptr || has_departed(peer)) continue;
+        if (peer == nullptr || inbox_.has_departed(peer)) continue;
         messenger_.notify(*peer, std::bit_cast<messaging::Notice>(ending));
         ++state_.told;
     }
@@ -429,60 +370,31 @@ void Performer::tell_who_waits(LiveRun& run, const Ending& ending) {
 
 void Performer::attend() {
     std::vector<Ending> endings;
-    bool some_departed;
-    {
-        std::lock_guard lock(heard_mutex_);
-        some_departed = !departed_news_.empty();
-        departed_.insert(departed_.end(), departed_news_.begin(), departed_news_.end());
-        departed_news_.clear();
-        endings.swap(ending_news_);
-        heard_.store(false, std::memory_order_relaxed);
-    }
-    if (some_departed) look_for_departed();
+    if (inbox_.take(endings)) look_for_departed();
     for (const Ending& ending : endings) heed(ending);
-}
-
-bool Performer::Ending::concerns(const LiveRun& run) const {
-    return group == run.group->told_as() && lane == run.start.lane &&
-           (lane == 0 ? number == run.number : number <= run.number);
-}
-
-// Of a lane the first one counts.
-void Performer::keep(const Ending& ending) {
-    const auto like = std::ranges::find_if(endings_, [&](const Ending& e) {
-        return e.group == ending.group && e.lane == ending.lane && (e.lane != 0 || e.number == ending.number);
-    });
-    if (like == endings_.end())
-        endings_.push_back(ending);
-    else if (ending.number < like->number)
-        *like = ending;
 }
 
 void Performer::heed(const Ending& ending) {
     for (LiveRun* run = runs_; run != nullptr; run = run->following) {
-        if (!run->begun || !ending.concerns(*run)) continue;
+        if (!run->begun || !ending.concerns(run->id())) continue;
         if (run->stopped() || run->concluded) return;
         stop(*run, ending.result);
         return touch(*run);
     }
-    const auto has_failed = [&](const Spoiled& s) {
-        return s.group == ending.group && s.lane == ending.lane &&
-               (s.lane == 0 ? s.number == ending.number : s.number >= ending.number);
-    };
-    if (std::ranges::none_of(spoiled_, has_failed)) keep(ending);
+    failures_.heard(ending);
 }
 
 // Receives from processes that have ended.
 void Performer::look_for_departed() {
     for (LiveRun* run = runs_; run != nullptr; run = run->following) {
         const auto waits_in_vain = [this](const Slot* slot) {
-            return slot->peer != nullptr && has_departed(slot->peer);
+            return slot->peer != nullptr && inbox_.has_departed(slot->peer);
         };
         Slot* slot = run->receives;
         while (slot != nullptr && !waits_in_vain(slot)) slot = slot->next;
         if (slot == nullptr || !messenger_.cancel(&slot->receive)) continue;
         const goal::Vertex v = slot->vertex;
-        release(*slot);
+        operations_.release(*slot);
         fail(*run, v, VELO_ERR_UNREACHABLE);
         touch(*run);
     }
@@ -567,16 +479,16 @@ std::uint32_t Performer::tell() {
     return static_cast<std::uint32_t>(count);
 }
 
-void Performer::departed(endpoint::Peer& peer) {
-    std::lock_guard lock(heard_mutex_);
-    departed_news_.push_back(&peer);
-    heard_.store(true, std::memory_order_release);
+void Performer::poll_sharing() {
+    std::unique_lock lock(turn_, std::try_to_lock);
+    if (lock.owns_lock() && sharing_.poll()) work_.store(true, std::memory_order_relaxed);
 }
 
-void Performer::noticed(const messaging::Notice& notice) {
-    std::lock_guard lock(heard_mutex_);
-    ending_news_.push_back(std::bit_cast<Ending>(notice));
-    heard_.store(true, std::memory_order_release);
+void Performer::look_for_stalls() {
+    std::unique_lock lock(turn_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    stalls_.look(platform::monotonic_ns());
+    note_work();
 }
 
 }  // namespace velo::performing

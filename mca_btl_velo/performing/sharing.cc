@@ -1,20 +1,24 @@
-// What all leaders of nodes get: by multicast, if its source finds that all hear it and that there is room,
-// and else to each. A receive takes what comes first; nothing comes twice.
-#include "performing/performer.h"
+#include "performing/sharing.h"
+
 #include "platform/failure.h"
 #include "platform/monotonic.h"
 
 namespace velo::performing {
+namespace {
 
-void Performer::multicast(const fabric::udp::ChannelConfig& config) {
-    std::lock_guard lock(turn_);
+fabric::udp::Name name_of(const LiveRun& run) {
+    return {run.number, run.group->name};
+}
+
+}  // namespace
+
+void Sharing::multicast(const fabric::udp::ChannelConfig& config) {
     if (channel_ != nullptr) return;
     channel_ = std::make_unique<fabric::udp::Channel>(config);
     multicasts_.store(true, std::memory_order_release);
 }
 
-void Performer::be_led(const fabric::udp::ChannelConfig& config, std::uint64_t late_after_ns) {
-    std::lock_guard lock(turn_);
+void Sharing::be_led(const fabric::udp::ChannelConfig& config, std::uint64_t late_after_ns) {
     if (led_ != nullptr) return;
     multicast::Attachment::Config policy;
     policy.attach_after_ns = late_after_ns;
@@ -22,28 +26,25 @@ void Performer::be_led(const fabric::udp::ChannelConfig& config, std::uint64_t l
     multicasts_.store(true, std::memory_order_release);
 }
 
-void Performer::deliver_to() {
-    std::unique_lock lock(turn_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
+bool Sharing::poll() {
     if (led_ != nullptr) mind_leader();
-    if (channel_ == nullptr) return;
+    if (channel_ == nullptr) return false;
     // What is left of groups that are no more.
-    std::erase_if(sharing_, [this](const Sharing& sharing) {
-        const bool over = sharing.group.expired();
-        if (over) channel_->forget_group(sharing.name);
+    std::erase_if(listening_, [this](const Listening& listening) {
+        const bool over = listening.group.expired();
+        if (over) channel_->forget_group(listening.name);
         return over;
     });
     channel_->poll();
-    if (!channel_->arrived().empty() || !held_.empty()) work_.store(true, std::memory_order_relaxed);
+    return !channel_->arrived().empty() || !held_.empty();
 }
 
 // Runs of persistent requests have no numbers by which they could be told apart.
-bool Performer::may_share(const LiveRun& run) const {
+bool Sharing::may_share(const LiveRun& run) const {
     return channel_ != nullptr && run.start.lane == 0;
 }
 
-// True: the send is done, because the data has gone, or has come, by multicast.
-bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
+bool Sharing::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (run.compiled->led) return false;
     if (run.route == LiveRun::Route::kOpen) {
         run.route = LiveRun::Route::kEach;
@@ -63,84 +64,87 @@ bool Performer::share(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
 // ---- sends that wait for room, the oldest first: one that needs much would never have it if others that
 // need little went before
 
-bool Performer::may_wait(const LiveRun& run) const {
+bool Sharing::may_wait(const LiveRun& run) const {
     return run.route == LiveRun::Route::kOpen && !run.compiled->led && may_share(run);
 }
 
-// True: it waits.
-bool Performer::hold(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
+bool Sharing::hold(LiveRun& run, goal::Vertex v, const goal::Operation& o) {
     if (!may_wait(run) || (held_.empty() && !channel_->fills_up(o.bytes))) return false;
     held_.push_back({&run, v});
     return true;
 }
 
-void Performer::share_held() {
+void Sharing::send_held() {
     while (!held_.empty()) {
         const auto [run, v] = held_.front();
         const goal::Operation& o = run->schedule().operation(v);
         if (may_wait(*run) && channel_->fills_up(o.bytes)) return;
         held_.pop_front();
-        send_now(*run, v, o);
-        touch(*run);
+        host_.send_now(*run, v, o);
+        host_.touch(*run);
     }
 }
 
 // Those who wait for it are told as of all that has not been sent.
-void Performer::give_back_held(LiveRun& run) {
+void Sharing::give_back_held(LiveRun& run) {
     std::erase_if(held_, [&run](const Held& held) {
         if (held.run == &run) run.give_back(held.vertex);
         return held.run == &run;
     });
 }
 
-void Performer::want(Slot& slot) {
+void Sharing::want(Slot& slot) {
     LiveRun& run = *slot.run;
     run.route = LiveRun::Route::kEach;
-    if (run.compiled->led) return follow(slot);
-    if (!may_share(run)) return;
-    if (!run.group->shares) sharing_.push_back({run.group->name, run.group});
+    if (!run.compiled->led) {
+        if (may_share(run)) listen(slot);
+        return;
+    }
+    if (led_ == nullptr || run.start.lane != 0) return;
+    slot.led = led_->attachment.entered(platform::monotonic_ns());
+    if (channel_ != nullptr) listen_beside_leader(slot);
+}
+
+void Sharing::listen(Slot& slot) {
+    LiveRun& run = *slot.run;
+    if (!run.group->shares) listening_.push_back({run.group->name, run.group});
     run.group->shares = true;
     slot.shared = true;
     channel_->want(name_of(run), slot.receive.buffer, slot.receive.capacity, &slot);
 }
 
-std::uint32_t Performer::collect_shared() {
+void Sharing::forget(Slot& slot) {
+    channel_->forget(name_of(*slot.run), &slot);
+}
+
+std::uint32_t Sharing::collect_arrived() {
     std::uint32_t count = 0;
     for (; !channel_->arrived().empty(); ++count) {
         const fabric::udp::Channel::Arrived arrived = channel_->arrived().back();
         channel_->arrived().pop_back();
         Slot& slot = *static_cast<Slot*>(arrived.who);
-        if (!messenger_.cancel(&slot.receive)) continue;  // it is told of
+        if (!host_.cancel(slot)) continue;  // it is told of
         if (slot.run->compiled->led) {
             ++led_->overheard;
-            pass_over(slot);
+            host_.pass_over(slot);
         }
         slot.run->route = LiveRun::Route::kMulticast;
         slot.status = arrived.fits ? VELO_OK : VELO_ERR_MISMATCH;
-        settle(slot);
+        host_.settle(slot);
     }
+    send_held();
     return count;
 }
 
 // ---- of a process that is led
 
-void Performer::follow(Slot& slot) {
-    if (led_ == nullptr || slot.run->start.lane != 0) return;
-    slot.led = led_->attachment.entered(platform::monotonic_ns());
-    if (channel_ != nullptr) want_led(slot);
-}
-
 // Whoever is too far ahead of its leader waits for it.
-void Performer::want_led(Slot& slot) {
-    LiveRun& run = *slot.run;
-    if (!slot.led) return channel_->pass(name_of(run));
-    if (!run.group->shares) sharing_.push_back({run.group->name, run.group});
-    run.group->shares = true;
-    slot.shared = true;
-    channel_->want(name_of(run), slot.receive.buffer, slot.receive.capacity, &slot);
+void Sharing::listen_beside_leader(Slot& slot) {
+    if (!slot.led) return channel_->pass(name_of(*slot.run));
+    listen(slot);
 }
 
-void Performer::mind_leader() {
+void Sharing::mind_leader() {
     constexpr unsigned kEvery = 16;  // a look at the clock costs as much as a few calls of progress
     multicast::Attachment& attachment = led_->attachment;
     if (attachment.deadline() != multicast::kNever && ++led_->looks % kEvery == 0)
@@ -149,7 +153,7 @@ void Performer::mind_leader() {
     attachment.attached() ? join() : part();
 }
 
-void Performer::join() {
+void Sharing::join() {
     try {
         channel_ = std::make_unique<fabric::udp::Channel>(led_->config);
     } catch (const Failure& failure) {
@@ -158,22 +162,27 @@ void Performer::join() {
         multicasts_.store(false, std::memory_order_relaxed);
         return;
     }
-    for (LiveRun* run = runs_; run != nullptr; run = run->following)
+    for (LiveRun* run = host_.first_run(); run != nullptr; run = run->following)
         for (Slot* slot = run->receives; slot != nullptr; slot = slot->next)
-            if (slot->led) want_led(*slot);
+            if (slot->led) listen_beside_leader(*slot);
 }
 
-void Performer::part() {
-    for (LiveRun* run = runs_; run != nullptr; run = run->following)
+void Sharing::part() {
+    for (LiveRun* run = host_.first_run(); run != nullptr; run = run->following)
         for (Slot* slot = run->receives; slot != nullptr; slot = slot->next) slot->shared = false;
     channel_.reset();
 }
 
-void Performer::hear_from_leader() {
+void Sharing::heard_from_leader() {
     if (led_ != nullptr) (void)led_->attachment.led(platform::monotonic_ns());
 }
 
-void Performer::observe_led(velo_performer_state& state) const {
+void Sharing::observe(velo_performer_state& state) const {
+    state.multicasts = led_ != nullptr ? led_->attachment.joins() > 0 : channel_ != nullptr;
+    if (led_ == nullptr) {
+        if (channel_ != nullptr) state.multicast = channel_->observe();
+        return;
+    }
     state.multicast.multicast_late = led_->attachment.late();
     state.multicast.multicast_joins = led_->attachment.joins();
     state.multicast.multicast_leaves = led_->attachment.leaves();

@@ -722,7 +722,7 @@ _MULTICAST_ROWS = [
              "if (newest == newest_.end() || content.run <= newest->second) return false;", "(void)newest;",
              _unit("UdpChannelTest.WhoIsAttached*")),
     Mutation("nobody takes what a leader passes on late", "mca_btl_velo/performing/sharing.cc",
-             "            pass_over(slot);\n", "", _unit("SharingTest.who_is_led*", limit_s=60)),
+             "            host_.pass_over(slot);\n", "", _unit("SharingTest.who_is_led*", limit_s=60)),
     Mutation("a process may be ahead of its leader without end", "mca_btl_velo/performing/sharing.cc",
              "slot.led = led_->attachment.entered(platform::monotonic_ns());",
              "slot.led = (led_->attachment.entered(platform::monotonic_ns()), true);", _unit("SharingTest.who_has_joined*", limit_s=60)),

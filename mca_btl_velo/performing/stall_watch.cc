@@ -1,12 +1,9 @@
-// Runs that come to no end: because members have called different operations, or one is late. The tags of a
-// collective operation's messages have its signature, so that none is taken for one of another operation:
-// it stays unexpected, and tells what its sender is in.
+#include "performing/stall_watch.h"
+
 #include <string>
 #include <utility>
 
 #include "goal/collectives/collectives.h"
-#include "performing/performer.h"
-#include "platform/monotonic.h"
 
 namespace velo::performing {
 namespace {
@@ -22,32 +19,29 @@ std::string in_words(const LiveRun& run) {
 
 }  // namespace
 
-void Performer::look_for_stalls() {
-    std::unique_lock lock(turn_, std::try_to_lock);
-    if (!lock.owns_lock() || (runs_ == nullptr && !has_moved_.load(std::memory_order_relaxed))) return;
-    const std::uint64_t now = platform::monotonic_ns();
-    const bool was_away = now - std::exchange(looked_ns_, now) > kAway;
+void StallWatch::look(std::uint64_t now_ns) {
+    if (host_.first_run() == nullptr && !has_moved_.load(std::memory_order_relaxed)) return;
+    const bool was_away = now_ns - std::exchange(looked_ns_, now_ns) > kAway;
     if (has_moved_.exchange(false, std::memory_order_relaxed) || was_away) {
-        quiet_since_ns_ = now;
+        quiet_since_ns_ = now_ns;
         compare_after_ns_ = kSuspicious;
-        warn_after_ns_ = std::uint64_t{engine_.config().stall_warning} * 1'000'000'000;
+        warn_after_ns_ = std::uint64_t{config_.stall_warning} * 1'000'000'000;
         return;
     }
-    const std::uint64_t quiet_ns = now - quiet_since_ns_;
+    const std::uint64_t quiet_ns = now_ns - quiet_since_ns_;
     const bool compares = quiet_ns >= compare_after_ns_;
     const bool warns = warn_after_ns_ != 0 && quiet_ns >= warn_after_ns_;
-    for (LiveRun* run = runs_; run != nullptr; run = run->following) {
+    for (LiveRun* run = host_.first_run(); run != nullptr; run = run->following) {
         if (!run->begun || run->concluded || run->stopped()) continue;
         if (compares) compare(*run);
         if (warns) warn(*run, quiet_ns);
     }
     if (compares) compare_after_ns_ *= 2;
     if (warns) warn_after_ns_ *= 2;
-    note_work();
 }
 
 // A message of this run that is none of its operation says so.
-void Performer::compare(LiveRun& run) {
+void StallWatch::compare(LiveRun& run) {
     if (run.start.lane != 0 || run.compiled->signature == 0) return;
     const auto other = messenger_.unexpected(run.context, [&](const matching::Key& key) {
         return static_cast<std::uint32_t>(key.tag) / kLaneTag != run.compiled->signature &&
@@ -60,13 +54,12 @@ void Performer::compare(LiveRun& run) {
         in_words(run) + ", and rank " + std::to_string(rank) + " in " +
         goal::collectives::describe(static_cast<std::uint32_t>(other->tag) / kLaneTag) + ", as run " +
         std::to_string(run.number) + ": all members have to call the same operations in the same order";
-    engine_.config().log(engine_.config().context, 0, text.c_str());
+    config_.log(config_.context, 0, text.c_str());
     const goal::Vertex v = run.receives != nullptr ? run.receives->vertex : 0;
-    stop(run, {VELO_ERR_PROTOCOL, v, rank, run.group->rank});
-    touch(run);
+    host_.stop_mismatched(run, {VELO_ERR_PROTOCOL, v, rank, run.group->rank});
 }
 
-void Performer::warn(const LiveRun& run, std::uint64_t quiet_ns) const {
+void StallWatch::warn(const LiveRun& run, std::uint64_t quiet_ns) const {
     const goal::Schedule& schedule = run.schedule();
     std::string text = "rank " + std::to_string(run.group->rank) + " of group " +
                        std::to_string(run.group->id) + ": no progress in " + in_words(run) + ", run " +
@@ -80,7 +73,7 @@ void Performer::warn(const LiveRun& run, std::uint64_t quiet_ns) const {
         ". Another member may be computing without calling MPI, be stopped, or have called another "
         "operation. "
         "btl_velo_stall_warning sets the seconds until this warning, 0 for none";
-    engine_.config().log(engine_.config().context, 0, text.c_str());
+    config_.log(config_.context, 0, text.c_str());
 }
 
 }  // namespace velo::performing
