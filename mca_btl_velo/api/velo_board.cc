@@ -72,7 +72,7 @@ struct velo_board {
 
     Member member;
     velo::board::Requests<Operation> requests;
-    void (*log)(void*, const char*);
+    void (*log)(void*, int, const char*);
     void (*trace)(void*, const velo_board_event*);
     void* context;
     bool failed = false;
@@ -82,15 +82,16 @@ namespace {
 
 static_assert(VELO_BOARD_MOST_MEMBERS == Shape::kMostMembers);
 
-// An operation; the log says what has gone wrong. After that the members do not agree on the run any more,
-// and would wait for each other.
+// An operation; the log says what has gone wrong, unless it is said already: by who has found the error, or
+// of the member that has ended. After that the members do not agree on the run any more, and would wait for
+// each other.
 template <typename Action>
 [[gnu::always_inline]] inline velo_status guarded(velo_board* board, Action action) {
     if (board->failed) [[unlikely]]
         return VELO_ERR_PROTOCOL;
-    return velo::contained(action, [board](velo_status, const char* text) {
+    return velo::contained(action, [board](velo_status status, const char* text) {
         board->failed = true;
-        board->log(board->context, text);
+        board->log(board->context, status == VELO_ERR_REMOTE ? 5 : 0, text);
     });
 }
 

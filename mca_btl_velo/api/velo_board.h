@@ -33,17 +33,18 @@ typedef struct velo_board_config {
     uint32_t window; /* runs that a member may be ahead of another one */
     uint32_t chunks; /* of them, those of more than 56 bytes, at most: fewer with many members */
     uint32_t chunk;  /* bytes that a member publishes at once, a multiple of 64 */
-    /* By which mechanism of btl_velo_single_copy_mechanism long blocks are read from the giver's memory, where
-     * that is faster; NULL: none. */
+    /* By which mechanism of btl_velo_single_copy_mechanism long blocks are read from the giver's memory,
+     * where that is faster; NULL: none. */
     const char* single_copy;
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */
     const char* name;       /* in messages; copied */
     /* Serves whatever else this process owes to others; called while it waits. */
     void (*progress)(void* context);
-    void (*log)(void* context, const char* line);
+    void (*log)(void* context, int level, const char* line); /* as velo_config.log */
     /* Told of each operation; its communicator is for the caller to fill in. NULL: not told. */
     void (*trace)(void* context, const velo_board_event* event);
-    /* Whether a member has ended, which ends the waits for it with VELO_ERR_REMOTE. NULL: not known. */
+    /* Whether a member has ended, which ends the waits for it with VELO_ERR_REMOTE. It says so. NULL: not
+     * known. */
     bool (*has_ended)(void* context, uint32_t rank);
     void* context;
 } velo_board_config;

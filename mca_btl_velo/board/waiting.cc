@@ -48,7 +48,7 @@ void Waiting::warn(std::uint64_t began_ns, const std::string& whom) const {
         ". That process may be computing without calling MPI, be stopped, or have called "
         "another operation or one of another size. btl_velo_stall_warning sets the seconds until this "
         "warning, 0 for none";
-    around_.log(around_.context, line.c_str());
+    around_.log(around_.context, 0, line.c_str());
 }
 
 }  // namespace velo::board

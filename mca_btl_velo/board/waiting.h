@@ -23,7 +23,7 @@ struct Straggler {
 struct BoardContext {
     // Whatever else this process has to serve, so that what others do with it goes on.
     void (*progress)(void* context);
-    void (*log)(void* context, const char* line);
+    void (*log)(void* context, int level, const char* line);
     void (*trace)(void* context, const velo_board_event* event);  // null: nobody wants to know
     void* context;
     std::string name;          // of the board, in messages

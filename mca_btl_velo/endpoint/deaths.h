@@ -1,31 +1,33 @@
-// Peers that were killed, until the log has told of the first one. Mostly a launcher ends the whole job then,
-// or an operation fails, and says so; whoever is still there after a while, and only waits, is told.
+// Peers that were killed, until the log has told of them. Where one calls MPI_Abort, its launcher ends the
+// others within milliseconds: they say nothing. Where one is killed, it lets them live for a second, and
+// whoever still waits for the dead one then says whom and why.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace velo::endpoint {
 
 template <typename Peer>
 class Deaths {
  public:
-    static constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+    static constexpr std::uint64_t kPatienceNs = 300'000'000;
 
-    void note(Peer& peer, std::uint64_t now_ns) {
-        if (first_ != nullptr) return;
-        first_ = &peer;
-        due_ns_ = now_ns + kPatienceNs;
-    }
-    // Once, when it is time; else null.
+    void note(Peer& peer, std::uint64_t now_ns) { untold_.push_back({&peer, now_ns + kPatienceNs}); }
+    // Each once, when it is time; else null.
     Peer* due(std::uint64_t now_ns) {
-        if (due_ns_ == 0 || now_ns < due_ns_) return nullptr;
-        due_ns_ = 0;
-        return first_;
+        if (untold_.empty() || now_ns < untold_.front().due_ns) return nullptr;
+        Peer* const peer = untold_.front().peer;
+        untold_.erase(untold_.begin());
+        return peer;
     }
 
  private:
-    Peer* first_ = nullptr;
-    std::uint64_t due_ns_ = 0;  // 0: none has died, or all is told
+    struct Untold {
+        Peer* peer;
+        std::uint64_t due_ns;
+    };
+    std::vector<Untold> untold_;  // the first one is due first
 };
 
 }  // namespace velo::endpoint

@@ -57,7 +57,7 @@ class Departures {
     void look(std::uint64_t now_ns = platform::now_ns());
     // The same with all peers, at once.
     void look_at_all();
-    // Once: a peer of this job that was killed a while ago; else null.
+    // Once each: a peer of this job that was killed a while ago; else null.
     Peer* killed(std::uint64_t now_ns = platform::now_ns()) { return deaths_.due(now_ns); }
 
  private:

@@ -94,32 +94,22 @@ velo_status Large::copy(Peer& peer, bool put, const Get& get, singlecopy::Remote
     return VELO_OK;
 }
 
-namespace {
-
-std::array<char, 64> own_host() noexcept {
-    std::array<char, 64> host{};
-    (void)::gethostname(host.data(), host.size() - 1);
-    return host;
-}
-
-}  // namespace
-
-// Whoever waits for it learns no more than that it has failed. Once: of a process that has ended, all fail.
-// Of a lost one the log has told already.
+// Whoever waits for it learns no more than that it has failed. Once: what the kernel refuses, it refuses
+// always. Of a lost peer the log has told already.
 void Large::failed(Peer& peer, int error) noexcept {
-    if (peer.lost || failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
+    if (peer.lost) return;
     std::array<char, 64> reason{};
     const bool ended = error == 0 || error == ESRCH || with_.peers.has_vanished(peer);
-    log_line(with_.config, 0, "the transfer with %s on %s has failed: %s",
-             platform::process_array(peer.name).data(), own_host().data(),
+    if (ended && (peer.died || (peer.link && !with_.peers.has_closed(peer)))) return died(peer);
+    if (failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
+    log_line(with_.config, VELO_LOG_ONCE_A_NODE, "the transfer with %s has failed: %s",
+             platform::here_array(peer.name).data(),
              ended ? "it has ended" : ::strerror_r(error, reason.data(), reason.size()));
 }
 
-void Large::died(const Peer& peer) noexcept {
-    if (failure_is_logged_.exchange(true, std::memory_order_relaxed)) return;
-    log_line(with_.config, 0,
-             "%s on %s has ended without MPI_Finalize, as if killed: calls that wait for it do not return",
-             platform::process_array(peer.name).data(), own_host().data());
+void Large::died(Peer& peer) noexcept {
+    if (peer.death_is_told.exchange(true, std::memory_order_relaxed)) return;
+    log_line(with_.config, VELO_LOG_ONCE_A_NODE, "%s", platform::death_array(peer.name).data());
 }
 
 velo_status Large::refuse(Peer& peer) noexcept {

@@ -77,10 +77,10 @@ class Large final : public PeerEvents, private SharedGetsHost, private Postponed
                                      std::uint64_t remote, std::size_t bytes);
     void help_when_idle(const rma::Help& help);
 
-    // Logs, once, that something with that peer has failed, by that errno or, 0, because it has ended.
+    // Logs, once a node, that something with that peer has failed, by that errno or, 0, because it has ended.
     void failed(Peer& peer, int error) noexcept override;
-    // Logs that the peer was killed, unless something with it has failed already.
-    void died(const Peer& peer) noexcept;
+    // Logs, once a node, that the peer was killed.
+    void died(Peer& peer) noexcept;
 
     // Messages of a transfer. The first packet has arrived: where its data go. False: it makes no sense.
     // Under the mutex.

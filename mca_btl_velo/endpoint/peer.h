@@ -86,9 +86,10 @@ struct alignas(64) velo_peer : velo::flow::Account {
 
     const bool stranger;            // on this node, of another job
     std::atomic<bool> died{false};  // departed, and has not closed before: it was killed
-    bool left = false;              // it has ended, and was never connected to
-    bool ending = false;            // it has ended
-    bool lost = false;              // on another node: without having taken leave
+    std::atomic<bool> death_is_told{false};
+    bool left = false;    // it has ended, and was never connected to
+    bool ending = false;  // it has ended
+    bool lost = false;    // on another node: without having taken leave
     // To another node: a message of each look at the network leaves at once, and so do some more; the others
     // of the burst wait in the queue for the next look. `collects`: nothing in the queue waits for credits.
     std::uint64_t burst_look = 0;

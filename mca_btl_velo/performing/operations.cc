@@ -59,7 +59,8 @@ void Operations::send_now(LiveRun& run, goal::Vertex v, const goal::Operation& o
     endpoint::Peer* peer = nullptr;
     if (o.peer != run.group->rank) {
         peer = run.group->peer(o.peer);
-        if (peer == nullptr || inbox_.has_departed(peer)) return host_.fail(run, v, VELO_ERR_UNREACHABLE);
+        if (peer == nullptr) return host_.fail(run, v, VELO_ERR_UNREACHABLE);
+        if (inbox_.has_departed(peer)) return host_.fail_with_departed(run, v, *peer);
         if (peer->is_remote()) count_remote(*peer);
     }
     const matching::Key key = key_of(run, run.group->rank, o.tag);
@@ -150,7 +151,7 @@ void Operations::receive(goal::Run& base, goal::Vertex v, const goal::Operation&
         return;
     if (!messenger_.cancel(&slot.receive)) return;
     release(slot);
-    host_.fail(run, v, VELO_ERR_UNREACHABLE);
+    host_.fail_with_departed(run, v, *peer);
 }
 
 void Operations::work(goal::Run& base, goal::Vertex v, const goal::Operation& o) {

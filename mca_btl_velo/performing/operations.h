@@ -16,6 +16,8 @@ namespace velo::performing {
 class OperationsHost {
  public:
     virtual void fail(LiveRun& run, goal::Vertex v, velo_status status) = 0;
+    // The peer of this operation has departed; says so, if it was killed.
+    virtual void fail_with_departed(LiveRun& run, goal::Vertex v, endpoint::Peer& peer) = 0;
     // A call, a calculation or a combination of the program's own: it is told without the turn.
     virtual void ask_program(LiveRun& run, goal::Vertex v) = 0;
 

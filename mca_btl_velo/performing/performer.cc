@@ -394,10 +394,16 @@ void Performer::look_for_departed() {
         while (slot != nullptr && !waits_in_vain(slot)) slot = slot->next;
         if (slot == nullptr || !messenger_.cancel(&slot->receive)) continue;
         const goal::Vertex v = slot->vertex;
+        endpoint::Peer& peer = *slot->peer;
         operations_.release(*slot);
-        fail(*run, v, VELO_ERR_UNREACHABLE);
+        fail_with_departed(*run, v, peer);
         touch(*run);
     }
+}
+
+void Performer::fail_with_departed(LiveRun& run, goal::Vertex v, endpoint::Peer& peer) {
+    engine_.large().failed(peer, 0);
+    fail(run, v, VELO_ERR_UNREACHABLE);
 }
 
 void Performer::touch(LiveRun& run) {

@@ -89,6 +89,7 @@ class Performer final : private OperationsHost, private SharingHost, private Sta
 
     // Of OperationsHost and SharingHost.
     void fail(LiveRun& run, goal::Vertex v, velo_status status) override;
+    void fail_with_departed(LiveRun& run, goal::Vertex v, endpoint::Peer& peer) override;
     void ask_program(LiveRun& run, goal::Vertex v) override { news_.push_back({&run, v}); }
     LiveRun* first_run() override { return runs_; }
     void send_now(LiveRun& run, goal::Vertex v, const goal::Operation& operation) override {

@@ -88,4 +88,21 @@ std::string process_here(std::uint64_t process_name) {
     return process_text(process_name) + " on " + host_name();
 }
 
+std::array<char, 128> here_array(std::uint64_t process_name) noexcept {
+    std::array<char, 128> text;
+    char host[65] = "";
+    (void)gethostname(host, sizeof host - 1);
+    (void)std::snprintf(text.data(), text.size(), "%s on %s", process_array(process_name).data(), host);
+    return text;
+}
+
+std::array<char, 240> death_array(std::uint64_t process_name) noexcept {
+    std::array<char, 240> text;
+    (void)std::snprintf(
+        text.data(), text.size(),
+        "%s has ended without MPI_Finalize, as if killed: operations with it fail or do not return",
+        here_array(process_name).data());
+    return text;
+}
+
 }  // namespace velo::platform

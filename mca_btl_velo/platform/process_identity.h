@@ -36,6 +36,9 @@ std::array<char, 40> process_array(std::uint64_t process_name) noexcept;
 std::string process_text(std::uint64_t process_name);
 // "rank 3 on node7", of a process on this machine.
 std::string process_here(std::uint64_t process_name);
+std::array<char, 128> here_array(std::uint64_t process_name) noexcept;
+// That this process was killed: the same words from whoever finds it.
+std::array<char, 240> death_array(std::uint64_t process_name) noexcept;
 
 // 64 random bits from the kernel; never 0.
 std::uint64_t random_nonce();

@@ -55,6 +55,9 @@ enum {
  * from another one perhaps not. */
 typedef void (*velo_message_fn)(void* context, uint8_t tag, void* data, size_t bytes);
 
+/* Always, but not by every process of a node that finds the same: they differ behind the first ": " at most. */
+enum { VELO_LOG_ONCE_A_NODE = -1 };
+
 typedef struct velo_config {
 /* What users set; parameters.inc says what each one is. */
 #define VELO_PARAMETER VELO_PARAMETER_MEMBER

@@ -11,6 +11,7 @@ from flows import every_flow, flows, mtl_only
 from launcher import MPIRUN, Run, finish
 from series import cases
 from series import run as run_series
+from test_faults import assert_node_is_told
 from test_goal import build, goal, needs_build  # noqa: F401
 from test_hygiene import assert_empty
 
@@ -33,8 +34,14 @@ def states(result):
 def test_operations_with_a_rank_that_was_killed_fail_and_the_line_says_why(mpi, flow, what):
     result = mpi.run_any("faults", what, np=3, params=flow.params, options=("--enable-recovery",))
     assert result.facts() == {"sent": int(what == "bereft"), "received": 1, "late": 1}, str(result)
-    assert len(re.findall(r"btl:velo: the transfer with .* on \S+ has failed: it has ended",
-                          result.stderr)) == 2, str(result)
+    assert_node_is_told(result)
+
+
+@pytest.mark.parametrize("call", ["receive", pytest.param("send", marks=pytest.mark.slow), pytest.param("barrier", marks=pytest.mark.slow)])
+def test_a_rank_that_is_killed_is_told_once_a_node_in_every_job(mpi, call):
+    result = mpi.run_any("faults", "killed", call, np=4)
+    assert result.returncode != 0
+    assert_node_is_told(result)
 
 
 @pytest.mark.parametrize("way", ["blocking", "nonblocking"])

@@ -1,5 +1,7 @@
 """Open MPI's fault tolerance (mpirun --with-ft ulfm): the others go on without a process that was killed."""
 
+import re
+
 import pytest
 
 from flows import flows, velo_only

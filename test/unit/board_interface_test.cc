@@ -24,7 +24,9 @@ struct Opened {
         config.chunk = 64;
         config.name = "b";
         config.progress = [](void*) {};
-        config.log = [](void* context, const char* line) { static_cast<Opened*>(context)->said += line; };
+        config.log = [](void* context, int, const char* line) {
+            static_cast<Opened*>(context)->said += line;
+        };
         config.context = this;
     }
 

@@ -186,7 +186,7 @@ TEST(BoardLiesTest, an_impossible_position_is_told) {
 
 TEST(BoardLiesTest, a_board_of_another_shape_or_layout_is_refused) {
     Room room({2, 8, 8, 64});
-    const BoardContext around{[](void*) {}, [](void*, const char*) {}, nullptr, nullptr, "b", 0, false};
+    const BoardContext around{[](void*) {}, [](void*, int, const char*) {}, nullptr, nullptr, "b", 0, false};
     EXPECT_THROW(Member(room.memory(), (Shape{2, 4, 4, 64}), 0, around), Failure);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 64}), 2, around), Failure);
     EXPECT_THROW(Member(room.memory(), (Shape{2, 8, 8, 63}), 0, around), Failure);

@@ -59,7 +59,7 @@ class Room {
     }
 
  private:
-    static void hear(void* context, const char* line) {
+    static void hear(void* context, int, const char* line) {
         auto& room = *static_cast<Room*>(context);
         if (room.has_said_.load()) return;
         room.said_ = line;

@@ -359,7 +359,7 @@ TEST(BoardLimitsTest, a_line_that_nobody_has_written_for_as_long_as_numbers_go_i
     };
     room.line(0, 0).word.store(word_of_bcast(Word::kRuns / 4, 8));  // three quarters of all ago
     Member reader(room.memory(), room.shape(), 1,
-                  {publish_at_last, [](void*, const char*) {}, nullptr, &late, "b", 0, false});
+                  {publish_at_last, [](void*, int, const char*) {}, nullptr, &late, "b", 0, false});
     std::uint64_t value = 1;
     reader.bcast(0, reinterpret_cast<std::byte*>(&value), 8);
     EXPECT_EQ(late.calls, 100);
@@ -431,7 +431,7 @@ TEST(BoardLimitsTest, who_waits_makes_progress_for_the_rest_of_its_process) {
             p.other->bcast(0, reinterpret_cast<std::byte*>(&p.value), 8);
         };
         Member waits(room.memory(), room.shape(), 1,
-                     {progress, [](void*, const char*) {}, nullptr, &process, "b", 0, crowded});
+                     {progress, [](void*, int, const char*) {}, nullptr, &process, "b", 0, crowded});
         std::uint64_t value = 0;
         waits.bcast(0, reinterpret_cast<std::byte*>(&value), 8);
         EXPECT_EQ(value, 7U);

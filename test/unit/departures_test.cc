@@ -88,6 +88,20 @@ TEST_F(DeparturesTest, it_waits_for_a_unit_that_needs_the_peer) {
     EXPECT_EQ(unit_.take(), "d0 g0 ");
 }
 
+TEST_F(DeparturesTest, each_that_was_killed_is_told_once_while_the_launcher_lets_the_others_live) {
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    const std::uint64_t before = platform::now_ns();
+    for (flow::PeerIndex index = 0; index < kStranger; ++index)
+        domain_[index].link.open(domain_.writer(), index);
+    host_.vanished = {0, 2};
+    host_.closed = {1};
+    departures_.look_at_all();
+    EXPECT_EQ(departures_.killed(before), nullptr) << "it may have called MPI_Abort";
+    EXPECT_EQ(departures_.killed(platform::now_ns() + kSecond / 2), &domain_[0]);
+    EXPECT_EQ(departures_.killed(platform::now_ns() + kSecond / 2), &domain_[2]);
+    EXPECT_EQ(departures_.killed(before + 100 * kSecond), nullptr);
+}
+
 TEST_F(DeparturesTest, the_place_of_a_stranger_is_free_when_nobody_looks_for_one) {
     host_.closed = {kStranger};
     host_.releases = false;

@@ -44,7 +44,7 @@ class NodeProcess final : public endpoint::DomainHost,
         config_.node_peer_count = name < 20 ? 1 : 0;
         config_.context = this;
         config_.log = [](void* context, int level, const char* text) {
-            if (level == 0) static_cast<NodeProcess*>(context)->logged += std::string(text) + "\n";
+            if (level <= 0) static_cast<NodeProcess*>(context)->logged += std::string(text) + "\n";
         };
         const flow::PolicyConfig flow = endpoint::flow_config(config_, endpoint::Nodes::kOwn);
         mailbox_ = endpoint::open_mailbox(config_, flow, &probe_, 0);

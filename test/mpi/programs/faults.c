@@ -9,7 +9,8 @@
  *   full              likewise when nothing is left of /dev/shm
  *   bereft            rank 1 kills itself; the others send to it until that fails, and wait for a message of it
  *   waiting [SECONDS] likewise, and the others wait alone
- *   left              rank 1 kills itself, and the others are in a barrier with it */
+ *   left              rank 1 kills itself, and the others are in a barrier with it
+ *   killed CALL       likewise, and the others receive from it, send to it or are in a barrier, and handle no error */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -193,6 +194,18 @@ static void leave_others_in_barrier(void) {
     _exit(0);
 }
 
+static void leave_others_in(const char* call) {
+    static char data[2000];
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == 1) {
+        usleep(200000);
+        kill(getpid(), SIGKILL);
+    }
+    if (strcmp(call, "receive") == 0) MPI_Recv(data, sizeof data, MPI_BYTE, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    while (strcmp(call, "send") == 0) MPI_Send(data, sizeof data, MPI_BYTE, 1, 8, MPI_COMM_WORLD);
+    if (strcmp(call, "barrier") == 0) MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
     if (argc > 2 && strcmp(argv[1], "descriptors") == 0) {
         struct rlimit limit = {(rlim_t)atol(argv[2]), (rlim_t)atol(argv[2])};
@@ -204,6 +217,7 @@ int main(int argc, char** argv) {
     if (strcmp(what, "rendezvous") == 0) rendezvous();
     if (strcmp(what, "fork") == 0) forking();
     if (strcmp(what, "left") == 0) leave_others_in_barrier();
+    if (strcmp(what, "killed") == 0) leave_others_in(argc > 2 ? argv[2] : "");
     if (strcmp(what, "bereft") == 0 || strcmp(what, "waiting") == 0) outlive(strcmp(what, "bereft") == 0, argc > 2 ? atof(argv[2]) : 5);
     if (strcmp(what, "descriptors") == 0 || strcmp(what, "none_left") == 0) few_descriptors();
     if (strcmp(what, "taken") == 0 || strcmp(what, "jailed") == 0 || strcmp(what, "full") == 0) {

@@ -48,10 +48,10 @@ static void serve_others(void *context)
     opal_progress();
 }
 
-static void log_line(void *context, const char *line)
+static void log_line(void *context, int level, const char *line)
 {
     (void) context;
-    mca_common_velo_log(0, line);
+    mca_common_velo_log(level, line);
 }
 
 static void trace(void *context, const velo_board_event *event)
@@ -115,8 +115,13 @@ static uint32_t process_of(const mca_coll_velo_module_t *module, uint32_t rank)
 static bool has_ended(void *context, uint32_t rank)
 {
     mca_coll_velo_place_t place;
-    mca_coll_velo_place_of(process_of((const mca_coll_velo_module_t *) context, rank), &place);
-    return velo_board_store_is_closed(place.boards);
+    const uint32_t process = process_of((const mca_coll_velo_module_t *) context, rank);
+    mca_coll_velo_place_of(process, &place);
+    if (!velo_board_store_is_closed(place.boards)) {
+        return false;
+    }
+    mca_common_velo_say_killed(process);
+    return true;
 }
 
 static bool all_are_here(const mca_coll_velo_module_t *module)

@@ -85,6 +85,8 @@ OPAL_DECLSPEC void mca_common_velo_give_up(const char *text) __opal_attribute_no
 
 /* --- parameters */
 
+/* The same, of a rank of this job that was killed on this node. */
+OPAL_DECLSPEC void mca_common_velo_say_killed(uint32_t rank);
 /* Registers those of the engine, and its counters, as btl_velo_*. */
 OPAL_DECLSPEC int mca_common_velo_register(void);
 /* Registers the rows of the table that have this owner, with `config`, at its defaults, as their storage. */

@@ -26,14 +26,14 @@ mca_common_velo_t mca_common_velo;
 const mca_base_component_t mca_common_velo_names = {
     .mca_project_name = "opal", .mca_type_name = "btl", .mca_component_name = "velo"};
 
-/* A directory of this text and `what`, beside the one that Open MPI makes for the job on a node, where its launcher takes all away
+/* A directory of this text, as far as its first ": ", and `what`, beside the one that Open MPI makes for the job on a node, where its launcher takes all away
  * at the end. A process that fails in MPI_Init empties that of the job. False:
  * there is none. */
 static bool place_of(const char *text, const char *what, char path[PATH_MAX])
 {
     const char *directory = opal_process_info.job_session_dir;
     uint64_t digest = MCA_COMMON_VELO_DIGEST;
-    for (const char *at = text; '\0' != *at; ++at) {
+    for (const char *at = text; '\0' != *at && 0 != strncmp(at, ": ", 2); ++at) {
         digest = mca_common_velo_digest(digest, (unsigned char) *at);
     }
     return NULL != directory && PATH_MAX > snprintf(path, PATH_MAX, "%s-velo-%s-%016" PRIx64, directory, what, digest);
@@ -51,8 +51,8 @@ static bool is_said_soon(const char *said)
     return true;
 }
 
-/* Mostly all processes of a node find the same: who comes first says it. What ends the job ends that one, too, perhaps before it has
- * said anything: then another one does. */
+/* Mostly all processes of a node find the same, if not for the same reason, which stands behind ": ": who comes first says it. What
+ * ends the job ends that one, too, perhaps before it has said anything: then another one does. */
 static void say_once_a_node(const char *text, bool ends_the_job)
 {
     char claimed[PATH_MAX], said[PATH_MAX];
@@ -71,6 +71,13 @@ void mca_common_velo_complain(const char *text)
     say_once_a_node(text, false);
 }
 
+void mca_common_velo_say_killed(uint32_t rank)
+{
+    char text[240];
+    velo_death_text((uint64_t) OPAL_PROC_MY_NAME.jobid << 32 | rank, text, sizeof(text));
+    mca_common_velo_complain(text);
+}
+
 void mca_common_velo_give_up(const char *text)
 {
     say_once_a_node(text, true);
@@ -80,7 +87,9 @@ void mca_common_velo_give_up(const char *text)
 
 void mca_common_velo_log(int level, const char *text)
 {
-    if (level <= mca_common_velo.config.verbose) {
+    if (VELO_LOG_ONCE_A_NODE == level) {
+        mca_common_velo_complain(text);
+    } else if (level <= mca_common_velo.config.verbose) {
         opal_output(0, "btl:velo: %s", text);
     } else {
         opal_output_verbose(level, opal_btl_base_framework.framework_output, "btl:velo: %s", text);
