@@ -107,11 +107,11 @@ velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* sen
 /* It was killed, or has exited without closing its engine, and all that it has sent has come: what is sent to
  * it by velo_send_start is refused with VELO_ERR_REMOTE. */
 bool velo_peer_has_died(const velo_peer* peer);
+/* The line for the log, once a node, that says that a process of this node was killed. */
+void velo_death_text(uint64_t process_name, char* text, size_t bytes);
 
 /* Bytes of messages that wait in the queue of this peer. */
 size_t velo_peer_queued_bytes(const velo_peer* peer);
-/* The line for the log, once a node, that says that a process of this node was killed. */
-void velo_death_text(uint64_t process_name, char* text, size_t bytes);
 
 /* Reads or writes `bytes` (any number) of the peer's memory. The callback comes exactly once, possibly before
  * the call returns; VELO_OK or VELO_QUEUED accordingly. An error status means that no callback comes. */

@@ -1,7 +1,5 @@
 #include "endpoint/large.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>

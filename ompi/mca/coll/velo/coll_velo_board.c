@@ -114,8 +114,8 @@ static uint32_t process_of(const mca_coll_velo_module_t *module, uint32_t rank)
 
 static bool has_ended(void *context, uint32_t rank)
 {
-    mca_coll_velo_place_t place;
     const uint32_t process = process_of((const mca_coll_velo_module_t *) context, rank);
+    mca_coll_velo_place_t place;
     mca_coll_velo_place_of(process, &place);
     if (!velo_board_store_is_closed(place.boards)) {
         return false;

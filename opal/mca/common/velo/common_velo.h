@@ -79,14 +79,14 @@ OPAL_DECLSPEC void mca_common_velo_say_in_use(const char *component, bool *said)
 OPAL_DECLSPEC bool mca_common_velo_is_fault_tolerant(void);
 /* Once a node, whoever finds it. */
 OPAL_DECLSPEC void mca_common_velo_complain(const char *text);
+/* The same, of a rank of this job that was killed on this node. */
+OPAL_DECLSPEC void mca_common_velo_say_killed(uint32_t rank);
 /* Ends the job with a message: velo was asked for by name and cannot be had as asked. Falling back to another
  * transport, or letting Open MPI report unreachable processes, would hide the reason. */
 OPAL_DECLSPEC void mca_common_velo_give_up(const char *text) __opal_attribute_noreturn__;
 
 /* --- parameters */
 
-/* The same, of a rank of this job that was killed on this node. */
-OPAL_DECLSPEC void mca_common_velo_say_killed(uint32_t rank);
 /* Registers those of the engine, and its counters, as btl_velo_*. */
 OPAL_DECLSPEC int mca_common_velo_register(void);
 /* Registers the rows of the table that have this owner, with `config`, at its defaults, as their storage. */
