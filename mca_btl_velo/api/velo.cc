@@ -16,6 +16,7 @@
 #include "platform/failure.h"
 #include "platform/layout.h"
 #include "platform/process_identity.h"
+#include "platform/processors.h"
 #include "report/report.h"
 #include "rma/atomic.h"
 #include "routes/table.h"
@@ -252,6 +253,20 @@ velo_status velo_send_start(velo_engine* engine, velo_peer* peer, velo_send* sen
         }
         return engine->engine.send_start(*peer, send);
     });
+}
+
+uint32_t velo_shared_processors(const char* const* localities, uint32_t count) {
+    std::uint32_t processors = velo::platform::online_processors();
+    (void)velo::contained(
+        [&] {
+            processors = velo::platform::shared_processors({localities, count});
+        },
+        [](velo_status, const char*) {});
+    return processors;
+}
+
+void velo_death_text(uint64_t process_name, char* text, size_t bytes) {
+    (void)std::snprintf(text, bytes, "%s", velo::platform::death_array(process_name).data());
 }
 
 bool velo_peer_has_died(const velo_peer* peer) {

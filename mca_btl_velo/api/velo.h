@@ -33,6 +33,9 @@ void velo_parameter_objection(const velo_parameter* parameter, const char* value
                               size_t text_bytes);
 /* All parameters at their defaults, everything else 0. */
 velo_config velo_default_config(void);
+/* How many processors the processes of a job on this machine share, if the process manager has bound each of
+ * them where its words say; NULL: it says nothing. */
+uint32_t velo_shared_processors(const char* const* localities, uint32_t count);
 
 /* Creates the mailbox and all that depends only on this process. On failure *engine is NULL and `error` (of
  * `error_bytes`) holds a message that names the parameter or resource and what to do. */

@@ -51,7 +51,7 @@ velo::board::BoardContext context_of(const velo_board_config& config) {
             config.context,
             config.name,
             std::uint64_t{config.stall_warning} * 1'000'000'000,
-            velo::board::are_crowded(config.size),
+            config.size > config.processors,
             config.has_ended};
 }
 

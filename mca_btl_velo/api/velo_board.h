@@ -36,6 +36,7 @@ typedef struct velo_board_config {
     /* By which mechanism of btl_velo_single_copy_mechanism long blocks are read from the giver's memory,
      * where that is faster; NULL: none. */
     const char* single_copy;
+    uint32_t processors;    /* that the members share: velo_shared_processors */
     uint32_t stall_warning; /* seconds until a wait is told; 0: never */
     const char* name;       /* in messages; copied */
     /* Serves whatever else this process owes to others; called while it waits. */

@@ -1,22 +1,10 @@
 #include "board/waiting.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include "platform/monotonic.h"
 
 namespace velo::board {
-
-bool are_crowded(std::uint32_t members) {
-    static const long online = ::sysconf(_SC_NPROCESSORS_ONLN);  // it reads files
-    cpu_set_t usable;
-    CPU_ZERO(&usable);
-    long processors = online;
-    // One alone says nothing: this process may be bound to it, and others to others.
-    if (::sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) > 1)
-        processors = CPU_COUNT(&usable);
-    return static_cast<long>(members) > processors;
-}
 
 void Waiting::give_up_core() {
     (void)sched_yield();

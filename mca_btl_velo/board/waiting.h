@@ -32,9 +32,6 @@ struct BoardContext {
     bool (*has_ended)(void* context, std::uint32_t member) = nullptr;  // null: not known
 };
 
-// Whether so many members have no processor each.
-bool are_crowded(std::uint32_t members);
-
 class Waiting {
  public:
     explicit Waiting(const BoardContext& around)

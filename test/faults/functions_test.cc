@@ -98,6 +98,11 @@ const Case kWithMemory[] = {
          velo_parameter_objection(velo_parameter_at(0), "bananas", w.error.data(), w.error.size());
          return of(std::strstr(w.error.data(), "must be") != nullptr);
      }},
+    {"velo_shared_processors", "", nothing,
+     [](World&) {
+         const char* const localities[] = {"HT0-1", "HT2"};
+         return velo_shared_processors(localities, 2) == 3 ? Outcome::kDone : harmless();
+     }},
     {"velo_routes_text", "", nothing,
      [](World&) {
          char text[4096];

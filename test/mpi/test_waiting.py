@@ -1,8 +1,10 @@
 """Waits that nothing but progress ends: fragments that were refused, ranks that compute, ranks that have left."""
 
+import os
+
 import pytest
 
-from flows import LAYER, TRANSPORT, every_flow, flows
+from flows import LAYER, TRANSPORT, every_flow, flows, velo_only
 
 
 @pytest.mark.parametrize("size", [10, 50_000])
@@ -24,3 +26,15 @@ def test_ranks_that_finalize_before_their_messages_are_received(mpi, flow, size)
 @flows(4, 8)
 def test_ranks_that_talk_on_after_one_has_finalized(mpi, flow):
     assert mpi.run("leavers", "stays", 60, np=4, params=flow.params).facts() == {"rounds": 60}
+
+
+SHARES = "there are more processes than processors"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+@pytest.mark.parametrize("prefix, options, shares", [(("taskset", "-c", str(min(os.sched_getaffinity(0)))), (), True),
+                                                     ((), ("--bind-to", "core"), False)], ids=["confined", "bound"])
+@velo_only
+def test_ranks_share_a_processor_where_they_may_use_no_other(mpi, prefix, options, shares):
+    result = mpi.run("exchange", 1, 100, np=2, params={"btl_velo_verbose": 5}, prefix=list(prefix), options=options)
+    assert (SHARES in result.stderr) == shares, str(result)

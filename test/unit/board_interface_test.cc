@@ -22,6 +22,7 @@ struct Opened {
         config.size = 2;
         config.window = config.chunks = 4;
         config.chunk = 64;
+        config.processors = 2;
         config.name = "b";
         config.progress = [](void*) {};
         config.log = [](void* context, int, const char* line) {

@@ -79,6 +79,7 @@ static velo_board_config config_of(mca_coll_velo_module_t *module, const purpose
         .chunks = purpose->chunks,
         .chunk = (chunk + LINE - 1) / LINE * LINE,
         .single_copy = purpose->waits ? engine.single_copy_mechanism : NULL,
+        .processors = mca_common_velo_processors(),
         .stall_warning = engine.stall_warning,
         .progress = serve_others,
         .log = log_line,

@@ -77,6 +77,10 @@ OPAL_DECLSPEC void mca_common_velo_say_in_use(const char *component, bool *said)
 /* Whether the job goes on without a process that has died (mpirun --with-ft ulfm): Open MPI hears of it from its launcher, and ends
  * by itself what waits for that process. */
 OPAL_DECLSPEC bool mca_common_velo_is_fault_tolerant(void);
+/* Whether Open MPI has ended what waits for that process. */
+OPAL_DECLSPEC bool mca_common_velo_counts_as_failed(const opal_proc_t *proc);
+/* That the processes of the job on this machine share. */
+OPAL_DECLSPEC uint32_t mca_common_velo_processors(void);
 /* Once a node, whoever finds it. */
 OPAL_DECLSPEC void mca_common_velo_complain(const char *text);
 /* The same, of a rank of this job that was killed on this node. */

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/argv.h"
@@ -50,6 +49,35 @@ static uint64_t *find_local_processes(uint32_t *count)
     return names;
 }
 
+static opal_process_name_t process_of(uint64_t name)
+{
+    return (opal_process_name_t) {.jobid = (opal_jobid_t) (name >> 32), .vpid = (opal_vpid_t) name};
+}
+
+uint32_t mca_common_velo_processors(void)
+{
+    static uint32_t processors;
+    if (0 < processors) {
+        return processors;
+    }
+    uint32_t count;
+    uint64_t *names = find_local_processes(&count);
+    char **localities = calloc((size_t) count + 1, sizeof(*localities));
+    for (uint32_t i = 0; NULL != names && NULL != localities && i < count; ++i) {
+        const opal_process_name_t process = process_of(names[i]);
+        int rc;
+        OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, MCA_COMMON_VELO_LOCALITY, &process, &localities[i], MCA_COMMON_VELO_STRING);
+        (void) rc; /* NULL then */
+    }
+    processors = velo_shared_processors((const char *const *) localities, NULL != localities ? count : 0);
+    for (uint32_t i = 0; NULL != localities && i < count; ++i) {
+        free(localities[i]);
+    }
+    free(localities);
+    free(names);
+    return processors;
+}
+
 /* Sorts the local processes into those that are served by VELO packets and those of the LiMIC-like path, which share
  * this process's virtual node. `velo` and `limic` have room for all. */
 static void split_peers(const uint64_t *names, uint32_t count, velo_config *config, uint64_t *velo, uint64_t *limic)
@@ -69,8 +97,7 @@ static void split_peers(const uint64_t *names, uint32_t count, velo_config *conf
             velo[config->node_peer_count++] = names[i];
         }
     }
-    /* The processors that this process may use say nothing: it may be bound to one of many. */
-    const uint32_t processors = (uint32_t) sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t processors = mca_common_velo_processors();
     config->processes_per_processor = (count + processors - 1) / processors;
     config->node_peers = velo;
     config->limic_peers = limic;

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "opal/runtime/opal_progress.h"
 
@@ -32,7 +31,7 @@ static bool has_processor_for_helper(const velo_config *config)
     const long processes = (long) config->node_peer_count + config->limic_peer_count + 1;
     cpu_set_t processors;
     return 0 == sched_getaffinity(0, sizeof(processors), &processors) && CPU_COUNT(&processors) >= 2 &&
-           sysconf(_SC_NPROCESSORS_ONLN) >= 2 * processes;
+           mca_common_velo_processors() >= 2 * processes;
 }
 
 static velo_status open_performer(const mca_common_velo_job_t *job, char *error, size_t error_bytes)
