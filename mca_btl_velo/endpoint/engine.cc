@@ -77,6 +77,7 @@ Engine::Engine(const velo_config& config, std::unique_ptr<flow::Policy> policy)
     units_.add(retrieval_);
     units_.add(pending_);
     units_.add(*this);
+    units_.add(remote_);
     idle_.when_wanted(batches_);
     idle_.when_wanted(peers_);
     idle_.when_wanted(*this);

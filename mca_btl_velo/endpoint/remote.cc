@@ -140,6 +140,11 @@ const char* Remote::take(const fabric::Delivery& delivery) {
     return nullptr;
 }
 
+void Remote::gone(Peer& peer) {
+    if (!peer.lost || context_.config.lost == nullptr) return;
+    context_.config.lost(context_.config.context, network_->name_of(peer.source()));
+}
+
 int Remote::finish_bulk() {
     std::unique_lock lock(mutex_);
     const std::vector<fabric::Placed> placed = network_->placed();
@@ -147,7 +152,7 @@ int Remote::finish_bulk() {
     for (const fabric::Left& left : network_->left()) {
         Peer& peer = context_.peers.at(first_ + left.peer);
         peer.lost = !left.lost.empty();
-        if (peer.lost) context_.config.log(context_.config.context, 0, left.lost.c_str());
+        if (peer.lost) context_.config.log(context_.config.context, VELO_LOG_ONCE_A_NODE, left.lost.c_str());
         context_.departures.mark_ended(peer);
     }
     for (void* context : sent) {

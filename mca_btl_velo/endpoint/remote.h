@@ -15,6 +15,7 @@
 #include "endpoint/idle.h"
 #include "endpoint/large.h"
 #include "endpoint/observer.h"
+#include "endpoint/peer_events.h"
 #include "endpoint/peers.h"
 #include "fabric/network.h"
 #include "types/engine.h"
@@ -33,7 +34,7 @@ class RemoteHost {
     ~RemoteHost() = default;
 };
 
-class Remote final : public Work, private fabric::Receiver {
+class Remote final : public Work, public PeerEvents, private fabric::Receiver {
  public:
     // A message that is longer is not collected; and so many bytes of those that are leave together.
     static constexpr std::size_t kCollectedBytes = std::size_t{32} * 1024;
@@ -86,6 +87,8 @@ class Remote final : public Work, private fabric::Receiver {
     bool is_one_of_many(Peer& peer, std::size_t bytes) const;
     // Data past the mailbox. False: the message has to go through it.
     bool send_bulk(Peer& peer, velo_send* message);
+    // The last one to hear of it: nothing of the peer is left that could complete.
+    void gone(Peer& peer) override;
     // Under a policy that refuses by sender.
     void retrieved(const Peer& peer, std::uint32_t packets) { network_->retrieved(peer.source(), packets); }
 

@@ -93,7 +93,11 @@ typedef struct velo_config {
      * returned, so that the peer there must not be used any more: velo_peer_nobody is there instead. NULL is
      * allowed. */
     void (*gone)(void* context, uint32_t place, uint64_t process_name);
-    /* One line for the log; level as in opal_output_verbose: 0 always, 5 component, 20 detail. */
+    /* With outlives_peers: a process on another node is lost, as the log has said. No lock is held. NULL is
+     * allowed. */
+    void (*lost)(void* context, uint64_t process_name);
+    /* One line for the log; level as in opal_output_verbose: 0 always, 5 component, 20 detail; or
+     * VELO_LOG_ONCE_A_NODE. */
     void (*log)(void* context, int level, const char* text);
 } velo_config;
 

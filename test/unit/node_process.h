@@ -74,7 +74,7 @@ class NodeProcess final : public endpoint::DomainHost,
     endpoint::Idle& idle() { return *idle_; }
     endpoint::EachUnit& units() { return units_; }
     endpoint::OptionalMutex& mutex() { return mutex_; }
-    const velo_config& config() const { return config_; }
+    velo_config& config() { return config_; }
     const fabric::shm::Address& address() const { return mailbox_.address(); }
     fabric::shm::Segment& mailbox() { return mailbox_; }
     endpoint::Peer& expect(NodeProcess& other) { return *peers_->get(peers_->expect(other.address())); }

@@ -185,6 +185,20 @@ TEST_F(RemoteTest, who_is_lost_counts_as_killed_and_who_takes_leave_does_not) {
     EXPECT_FALSE(lost.link.carry_packet(nothing, 0, 0, true, false)) << "its sender is told";
 }
 
+TEST_F(RemoteTest, the_upper_layer_is_told_who_is_lost_when_nothing_is_left_of_it) {
+    static std::string told;
+    told.clear();
+    node_.config().lost = [](void*, std::uint64_t name) { told += std::to_string(name) + " "; };
+    Peer &leaves = expect(0), &lost = expect(1);
+    network_->gone = {{0, {}}, {1, "the connection is lost"}};
+    remote_.run(false);
+    node_.departures().look_at_all();
+    EXPECT_EQ(told, "");
+    remote_.gone(leaves);
+    remote_.gone(lost);
+    EXPECT_EQ(told, "51 ");
+}
+
 TEST_F(RemoteTest, a_burst_counts_as_handled_unless_it_belongs_to_no_message) {
     (void)expect(0);
     fabric::Delivery delivery{};

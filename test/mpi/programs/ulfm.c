@@ -1,6 +1,7 @@
 /* Open MPI's fault tolerance (mpirun --with-ft ulfm): the last rank kills itself, and the others go on without it.
  *
- *   ulfm SECONDS    each step has 10 s: receives from it, sends to it, MPI_ANY_SOURCE, a collective operation, and what
+ *   ulfm SECONDS [cut]
+ *                   cut: it lives on, and says "cut" when it is time to cut its link, for which each step has 40 s; else each step has 10 s: receives from it, sends to it, MPI_ANY_SOURCE, a collective operation, and what
  *                   waits for a rank that lives on a communicator that another one revokes; then shrink, agree, Allreduce and
  *                   messages on the smaller communicator for so long
  *
@@ -15,7 +16,7 @@
 #error "this Open MPI has no fault tolerance"
 #endif
 
-static const double patience = 10;
+static double patience = 10;
 
 static int class_of(int error) {
     int class = MPI_SUCCESS;
@@ -51,6 +52,8 @@ static bool has_failed(int class) { return class == MPIX_ERR_PROC_FAILED || clas
 
 int main(int argc, char** argv) {
     start(&argc, &argv);
+    const bool is_cut = argc > 2 && strcmp(argv[2], "cut") == 0;
+    if (is_cut) patience = 40;
     const int victim = ranks - 1;
     int value = 0, classes[kSteps], seen[kSteps], total[kSteps];
     MPI_Comm own, smaller;
@@ -63,7 +66,14 @@ int main(int argc, char** argv) {
     if (my_rank == victim) {
         for (int to = 0; to < victim; ++to) MPI_Isend(long_data, kLong, MPI_BYTE, to, 5, MPI_COMM_WORLD, &announced);
         usleep(200000);
-        kill(getpid(), SIGKILL);
+        if (!is_cut) kill(getpid(), SIGKILL);
+        printf("cut\n");
+        fflush(stdout);
+        /* Whatever it finds, the others are where it cannot reach them. */
+        MPI_Irecv(&value, 1, MPI_INT, 0, 99, MPI_COMM_WORLD, &receive);
+        patience = 100;
+        class_in_time(&receive);
+        _exit(0);
     }
     classes[kReceive] = class_in_time(&receive);
     classes[kEarlySend] = class_in_time(&early_send);

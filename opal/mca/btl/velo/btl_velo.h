@@ -39,6 +39,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
     /* registered data, staged once a message to this peer has left; NULL: none */
     mca_btl_base_registration_handle_t *_Atomic untold;
+    const opal_proc_t *proc;
     uint32_t refused; /* sends since a queued message has left for this peer; not counted with threads */
 };
 
@@ -75,11 +76,13 @@ static inline bool mca_btl_velo_is_own(const struct mca_btl_base_endpoint_t *end
     return OPAL_UNLIKELY(NULL == endpoint->peer) && MCA_BTL_VELO_OWN_PLACE == endpoint->place;
 }
 
-/* What is for this process, or of it, stays without an answer: Open MPI ends the requests itself, and takes what a BTL says of
- * them later for an error that ends the job ("Send error after request freed" of 6.0, pml_ob1_sendreq.h). */
+/* What is for this process, or of it, stays without an answer once it has died, or another process has told Open MPI that it
+ * has: that ends the requests itself, and takes what a BTL says of them later for an error that ends the job ("Send error after
+ * request freed" of 6.0, pml_ob1_sendreq.h). */
 static inline bool mca_btl_velo_is_left_open(const struct mca_btl_base_endpoint_t *endpoint)
 {
-    return NULL != endpoint->peer && velo_peer_has_died(endpoint->peer) && mca_common_velo_is_fault_tolerant();
+    return OPAL_UNLIKELY(mca_common_velo_is_fault_tolerant()) &&
+           ((NULL != endpoint->peer && velo_peer_has_died(endpoint->peer)) || mca_common_velo_counts_as_failed(endpoint->proc));
 }
 
 /* Called before sending: creates the peer. */

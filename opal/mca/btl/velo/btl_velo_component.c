@@ -47,6 +47,17 @@ static void failed(const char *text)
     }
 }
 
+/* The launcher may never learn that a node is out of reach: ob1 counts its process as failed, and tells the others. */
+static void lost(uint64_t process_name)
+{
+    mca_btl_velo_module_t *module = &mca_btl_velo_module;
+    opal_proc_t *proc =
+        opal_proc_for_name((opal_process_name_t) {.jobid = (opal_jobid_t) (process_name >> 32), .vpid = (opal_vpid_t) process_name});
+    if (NULL != module->error_callback && NULL != proc) {
+        module->error_callback(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, NULL);
+    }
+}
+
 static void engine_closed(void)
 {
     mca_btl_velo_module.engine = NULL;
@@ -54,7 +65,7 @@ static void engine_closed(void)
 }
 
 static mca_common_velo_user_t user = {
-    .message = message_arrived, .failed = failed, .gone = mca_btl_velo_gone, .closed = engine_closed};
+    .message = message_arrived, .failed = failed, .gone = mca_btl_velo_gone, .lost = lost, .closed = engine_closed};
 static unsigned modules_open; /* each is finalized */
 
 int mca_btl_velo_finalize(mca_btl_base_module_t *btl)

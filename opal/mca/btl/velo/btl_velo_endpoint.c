@@ -16,7 +16,7 @@ struct mca_btl_base_endpoint_t *mca_btl_velo_endpoint_of(const mca_btl_base_modu
 }
 
 /* The endpoint of a peer in a module, the same one each time. */
-static struct mca_btl_base_endpoint_t *endpoint_for(mca_btl_base_module_t *btl, uint32_t place)
+static struct mca_btl_base_endpoint_t *endpoint_for(mca_btl_base_module_t *btl, uint32_t place, const opal_proc_t *proc)
 {
     mca_btl_velo_module_t *module = &mca_btl_velo_module;
     struct mca_btl_base_endpoint_t *known = mca_btl_velo_endpoint_of(btl, place);
@@ -30,6 +30,7 @@ static struct mca_btl_base_endpoint_t *endpoint_for(mca_btl_base_module_t *btl, 
     }
     endpoint->btl = btl;
     endpoint->place = place;
+    endpoint->proc = proc;
     endpoint->next = module->endpoints;
     module->endpoints = endpoint;
     return endpoint;
@@ -77,7 +78,7 @@ int mca_btl_velo_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
         } else {
             candidate = candidate && mca_common_velo_expect(procs[i], here_only, &place);
         }
-        endpoints[i] = candidate ? endpoint_for(btl, place) : NULL;
+        endpoints[i] = candidate ? endpoint_for(btl, place, procs[i]) : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             (void) opal_bitmap_set_bit(reachable, (int) i);
         }

@@ -30,6 +30,8 @@ typedef struct mca_common_velo_user_t {
     void (*failed)(const char *text);
     /* velo_config.gone. Called after release too, as long as there is an engine, if there is `closed`. */
     void (*gone)(uint32_t place, uint64_t process_name);
+    /* velo_config.lost. NULL is allowed. */
+    void (*lost)(uint64_t process_name);
     /* The engine has closed, possibly long after release. The user, and memory that the engine points to (queued
      * messages), must live until then. NULL: the engine touches nothing of the user after release. */
     void (*closed)(void);

@@ -53,9 +53,12 @@ static inline void mca_common_velo_abort(int status, const char *text)
 /* --- fault tolerance: from 5.0 on, where it is built in */
 
 #if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+#include "ompi/proc/proc.h"
 extern bool ompi_ftmpi_enabled; /* ompi/runtime/params.h */
 #define MCA_COMMON_VELO_IS_FAULT_TOLERANT ompi_ftmpi_enabled
+#define MCA_COMMON_VELO_COUNTS_AS_FAILED(proc) (!((const ompi_proc_t *) (proc))->proc_active)
 #else
+#define MCA_COMMON_VELO_COUNTS_AS_FAILED(proc) false
 #define MCA_COMMON_VELO_IS_FAULT_TOLERANT false
 #endif
 

@@ -30,6 +30,16 @@ static void gone(void *context, uint32_t place, uint64_t process_name)
     }
 }
 
+static void lost(void *context, uint64_t process_name)
+{
+    (void) context;
+    for (const mca_common_velo_user_t *user = mca_common_velo.users; NULL != user; user = user->next) {
+        if (NULL != user->lost) {
+            user->lost(process_name);
+        }
+    }
+}
+
 void mca_common_velo_tell_of_both(velo_status status, char *error, size_t error_bytes)
 {
     if (VELO_ERR_RESOURCE == status) {
@@ -50,6 +60,7 @@ static velo_engine *open_engine(bool threads)
     velo_config config = job.config;
     config.eager_limit = automatic ? 0 : mca_common_velo.eager_limit;
     config.gone = gone;
+    config.lost = lost;
     /* Open MPI 4.1 opens collectives after BTLs, 5.0 before. */
     const bool is_second = NULL != mca_common_velo.performer;
     config.second = is_second;

@@ -144,6 +144,12 @@ bool mca_common_velo_is_fault_tolerant(void)
     return MCA_COMMON_VELO_IS_FAULT_TOLERANT;
 }
 
+bool mca_common_velo_counts_as_failed(const opal_proc_t *proc)
+{
+    (void) proc;
+    return MCA_COMMON_VELO_IS_FAULT_TOLERANT && MCA_COMMON_VELO_COUNTS_AS_FAILED(proc);
+}
+
 void mca_common_velo_say_in_use(const char *component, bool *said)
 {
     if (!*said && 0 == OPAL_PROC_MY_NAME.vpid) {
