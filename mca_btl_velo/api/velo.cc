@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -308,7 +309,7 @@ void velo_deposit_end(velo_peer* peer, uint64_t deposit) {
     engine_of(*peer).large().end_deposit(*peer, deposit);
 }
 
-size_t velo_routes_text(const char* choice, size_t eager_limit, char* text, size_t room) {
+size_t velo_routes_text(const char* choice, const char* eager_limit, char* text, size_t room) {
     std::size_t bytes = 0;
     const auto tell = [&](std::string_view told) {
         bytes = told.size();
@@ -316,12 +317,16 @@ size_t velo_routes_text(const char* choice, size_t eager_limit, char* text, size
     };
     (void)velo::contained(
         [&] {
+            const velo_parameter* const limit = velo::parameters::like("btl_velo_eager_limit");
+            if (eager_limit != nullptr && !velo::parameters::permits(*limit, eager_limit))
+                throw velo::Failure(VELO_ERR_PARAMETER, velo::parameters::objection(*limit, eager_limit));
+            const std::size_t eager = eager_limit == nullptr ? 0 : std::strtoull(eager_limit, nullptr, 0);
             std::string source;
             const std::string processor = velo::routes::processor_name();
             const auto table =
                 velo::routes::Table::choose(choice, velo::routes::calibration_file(), processor, &source);
-            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::eager_bytes(eager_limit)) +
-                 "\n" + table.text());
+            tell(source + "\n" + processor + "\n" + table.ranges(velo::routes::eager_bytes(eager)) + "\n" +
+                 table.text());
             return VELO_OK;
         },
         [&](velo_status, const char* objection) { tell(objection); });

@@ -138,10 +138,10 @@ void velo_deposit_end(velo_peer* peer, uint64_t deposit);
 
 /* For velo-info: what `choice`, a value of btl_velo_routes, comes to on this machine, as text: a line that
  * says where the table comes from, the name of the processor, the ranges of bytes in words under that
- * btl_velo_eager_limit (0: automatic), an empty line, and the table itself. Returns how many bytes there are,
- * of which up to `room` are stored with a final 0. */
+ * btl_velo_eager_limit (NULL: automatic), an empty line, and the table itself; or one line with what is wrong.
+ * Returns how many bytes there are, of which up to `room` are stored with a final 0. */
 #pragma GCC visibility push(default)
-size_t velo_routes_text(const char* choice, size_t eager_limit, char* text, size_t room);
+size_t velo_routes_text(const char* choice, const char* eager_limit, char* text, size_t room);
 #pragma GCC visibility pop
 
 /* Atomic update of the peer's word at `remote`, aligned to `width` (4 or 8 bytes), executed by the peer's

@@ -134,6 +134,24 @@ def test_it_prints_the_routes_that_a_file_of_parameters_sets(tmp_path):
 
 
 @needs_plugin
+def test_the_routes_for_programs_are_those_for_people():
+    shown = run("--routes", OMPI_MCA_btl_velo_routes="safe").stdout
+    answer = json.loads(run("--routes", "--json", OMPI_MCA_btl_velo_routes="safe").stdout)
+    assert answer["source"] == "safe values" and all(f"  {line}\n" in shown for line in answer["ranges"])
+    again = json.loads(run("--routes", "--json", OMPI_MCA_btl_velo_routes=answer["table"]).stdout)
+    assert again == {**answer, "source": "btl_velo_routes"}
+
+
+@needs_plugin
+@pytest.mark.parametrize("name, value, told", [("routes", "", "btl_velo_routes is '': it sets nothing; set it to auto"),
+                                               ("eager_limit", "0", "btl_velo_eager_limit is 0; it must be"),
+                                               ("eager_limit", "8m", "btl_velo_eager_limit is 8388608; it must be")])
+def test_routes_that_no_job_would_take_are_an_error(name, value, told):
+    finished = run("--routes", **{f"OMPI_MCA_btl_velo_{name}": value})
+    assert finished.returncode != 0 and told in finished.stderr, finished
+
+
+@needs_plugin
 def test_a_job_that_fails_is_told_with_what_it_said():
     finished = run("--try", "--bench", f"{BUILD}/contrib/benchmark/velo-mpi-bench", OMPI_MCA_btl_velo_slots_per_peer="1")
     assert finished.returncode == 1

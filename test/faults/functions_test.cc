@@ -106,7 +106,8 @@ const Case kWithMemory[] = {
     {"velo_routes_text", "", nothing,
      [](World&) {
          char text[4096];
-         return of(velo_routes_text("auto", 0, text, sizeof text) > 0 && std::strchr(text, '\n') != nullptr);
+         return of(velo_routes_text("auto", nullptr, text, sizeof text) > 0 &&
+                   std::strchr(text, '\n') != nullptr);
      }},
     {"velo_engine_open", "", nothing,
      [](World& w) {

@@ -54,7 +54,8 @@ def _run(options):
             raise Trouble("; ".join(plugin.troubles))
         if options.calibrate:
             routes.calibrate(mpi, plugin)
-        print(routes.text(plugin))
+        told = routes.told(plugin)
+        print(json.dumps(told, indent=2) if options.json else routes.text(told))
         return EXIT_OK
     works = machine.mechanisms(plugin)
     job = _job(options, mpi) if options.attempt and not plugin.troubles else None

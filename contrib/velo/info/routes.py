@@ -41,7 +41,7 @@ def file_text():
     return "VELO_ROUTES_FILE, or ~/.velo/routes"
 
 
-def _ask(plugin, choice, eager_limit=0):
+def _ask(plugin, choice, eager_limit=None):
     def ask():
         # What the component needs of Open MPI is loaded first, as mpirun's processes have it.
         for library in ("libopen-pal.so", "libopen-rte.so", "libmpi.so"):
@@ -49,9 +49,9 @@ def _ask(plugin, choice, eager_limit=0):
                 ctypes.CDLL(found, mode=ctypes.RTLD_GLOBAL)
         told = ctypes.CDLL(str(plugin.file)).velo_routes_text
         told.restype = ctypes.c_size_t
-        told.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+        told.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
         room = ctypes.create_string_buffer(65536)
-        told(os.fsencode(choice), eager_limit, room, len(room))
+        told(os.fsencode(choice), eager_limit and os.fsencode(eager_limit), room, len(room))
         return room.value.decode(errors="replace")
 
     try:
@@ -60,18 +60,23 @@ def _ask(plugin, choice, eager_limit=0):
         raise Trouble(f"{plugin.file} does not tell its routes: {refusal}") from refusal
 
 
-def text(plugin):
-    """The table that a job would use now."""
+def told(plugin):
+    """The table that a job would use now. Raises Trouble."""
     # Of a table in the environment ompi_info prints the first line; a file of parameters has one line for each.
-    choice = os.environ.get("OMPI_MCA_btl_velo_routes") or plugin.parameters.get("routes") or "auto"
-    told = _ask(plugin, choice, int(plugin.parameters["eager_limit"]) if "eager_limit" in plugin.chosen else 0)
-    if "\n" not in told:
-        raise Trouble(f"btl_velo_routes is {choice!r}: {told}; set it to auto, safe, or what velo-info --routes prints")
-    source, processor, rest = told.split("\n", 2)
+    choice = os.environ.get("OMPI_MCA_btl_velo_routes", plugin.parameters.get("routes", "auto"))
+    answer = _ask(plugin, choice, plugin.parameters["eager_limit"] if "eager_limit" in plugin.chosen else None)
+    if "\n" not in answer:
+        raise Trouble(answer if answer.startswith("btl_velo_eager_limit ") else
+                      f"btl_velo_routes is {choice!r}: {answer}; set it to auto, safe, or what velo-info --routes prints")
+    source, processor, rest = answer.split("\n", 2)
     ranges, table = rest.split("\n\n", 1)
-    lines = [f"Routes on this machine ({processor or 'processor unknown'}): {source}", "", *(f"  {line}" for line in ranges.splitlines()), "",
-             "As a value of btl_velo_routes", "", *(f"  {line}" for line in table.splitlines())]
-    return "\n".join(lines)
+    return {"processor": processor or None, "source": source, "ranges": ranges.splitlines(), "table": table.strip()}
+
+
+def text(routes):
+    return "\n".join([f"Routes on this machine ({routes['processor'] or 'processor unknown'}): {routes['source']}", "",
+                      *(f"  {line}" for line in routes["ranges"]), "",
+                      "As a value of btl_velo_routes", "", *(f"  {line}" for line in routes["table"].splitlines())])
 
 
 def calibrate(mpi, plugin):
