@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kPiece = 4096;
 
 // What the REF says of a chunk that has been filled.
-inline const wire::Reference& lend(Peer& peer, fabric::shm::OutboxChunk there,
+inline const wire::Reference& put_header(Peer& peer, fabric::shm::OutboxChunk there,
                                    const flow::Outbox::Chunk& chunk, std::size_t bytes) {
     there.unread.store(1, std::memory_order_relaxed);  // published with the packet
     ++peer.references_sent;
@@ -34,7 +34,7 @@ flow::Outbox::Chunk References::allocate(Peer& peer, std::size_t bytes, std::siz
 void References::send(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes, wire::PacketKind kind,
                       std::uint8_t tag, std::uint8_t flags) {
     const fabric::shm::OutboxChunk there = staging_.at(chunk);
-    peer.link.carry_reference({lend(peer, there, chunk, bytes), there.data, &there.unread, kind, tag, flags,
+    peer.link.carry_reference({put_header(peer, there, chunk, bytes), there.data, &there.unread, kind, tag, flags,
                                peer.ledger().attach(peer)});
 }
 
@@ -68,7 +68,7 @@ bool References::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::Messa
     const fabric::shm::OutboxChunk there = staging_.at(chunk);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
     fill(there.data, message, 0, total, peer.copy_by);
-    peer.link.direct().carry_plain_reference(at, lend(peer, there, chunk, total), tag);
+    peer.link.direct().carry_plain_reference(at, put_header(peer, there, chunk, total), tag);
     ++counts_.messages_by_reference;
     return true;
 }
