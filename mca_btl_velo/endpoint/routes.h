@@ -10,6 +10,7 @@
 
 #include "endpoint/peer.h"
 #include "endpoint/sizing.h"
+#include "flow/batching.h"
 #include "platform/ticks.h"
 #include "routes/sent_buffers.h"
 #include "routes/table.h"
@@ -68,12 +69,13 @@ class Routes {
     static bool goes_by_reference(const Peer& peer, std::size_t bytes) { return bytes >= peer.refer_from; }
     // Behind messages that the peer has not read yet the next one lies in memory that goes round: the lines
     // of a chunk that is used again at once would have to come back from the peer first. `provided`: there is
-    // such memory already; a process whose messages are read one by one does without. How many are unread is
-    // known by what has come back, and by what the peer has told: each may lag.
+    // such memory already; a process whose messages are read one by one does without. A batch is many. How
+    // many are unread is known by what has come back, and by what the peer has told: each may lag.
     static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
         const std::uint64_t unread =
             std::min<std::uint64_t>(peer.chunks_in_flight.chunks, peer.unread_references());
-        return bytes >= kLeastInTurn && unread >= (provided ? kSomeUnread : kManyUnread);
+        const bool some = provided || bytes >= flow::kBatchChunkBytes;
+        return bytes >= kLeastInTurn && unread >= (some ? kSomeUnread : kManyUnread);
     }
 
     // Of what goes by rendezvous.

@@ -90,7 +90,7 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
                             .others_wait = peer.queue.holds_several()}))
         return false;
     const flow::Outbox::Chunk chunk =
-        references_.allocate(peer, flow::batch_chunk_bytes(total), wire::batch_bytes(total));
+        references_.allocate(peer, flow::kBatchChunkBytes, wire::batch_bytes(total));
     if (chunk.room == 0) return false;
     batches_.open(peer, staging_.at(chunk).data, chunk.room);
     append(peer, tag, flags, message);

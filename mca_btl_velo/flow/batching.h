@@ -2,7 +2,6 @@
 // plugin, the simulator and the explored schedules.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,13 +32,8 @@ constexpr bool opens_batch(const BatchCase& message) {
     return message.counted && (message.allowed == 1 || outgrows);
 }
 
-// For a batch whose first message has so many bytes: a chunk of the middle size, or of the largest for
-// several of the longer ones.
-constexpr std::size_t batch_chunk_bytes(std::size_t bytes) {
-    constexpr std::size_t kShort = 8192, kLong = 32768, kMessages = 32;
-    static_assert(kShort <= OutboxPlan::kStride[1] - OutboxPlan::kHeaderBytes[1] &&
-                  kLong <= OutboxPlan::kMostRoom && wire::batch_bytes(kMostBatchedBytes) <= kLong);
-    return std::clamp(kMessages * wire::batch_bytes(bytes), kShort, kLong);
-}
+// Of a batch: as much as a REF may stand for, so that few credits carry many messages.
+inline constexpr std::size_t kBatchChunkBytes = OutboxPlan::kMostRoom;
+static_assert(wire::batch_bytes(kMostBatchedBytes) <= kBatchChunkBytes);
 
 }  // namespace velo::flow

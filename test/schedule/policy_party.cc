@@ -287,7 +287,7 @@ bool PolicyParty::opens_batch(flow::PeerIndex to, const Pending& message) const 
 // With a first message of `bytes`, which is yet to be appended. False: no chunk holds it.
 bool PolicyParty::open(flow::PeerIndex to, std::uint64_t bytes, Packet& packet) {
     const std::uint64_t least = wire::batch_bytes(bytes);
-    const flow::Outbox::Chunk chunk = take_chunk(to, flow::batch_chunk_bytes(bytes));
+    const flow::Outbox::Chunk chunk = take_chunk(to, flow::kBatchChunkBytes);
     if (chunk.room < least) {
         if (chunk.room > 0) outbox_.give_back(chunk);
         return false;

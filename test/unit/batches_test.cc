@@ -271,6 +271,27 @@ TEST(BatchingTest, what_follows_the_message_that_takes_the_last_credit_is_append
     EXPECT_EQ(party[1].received.size(), 40U);
 }
 
+// A receiver that does not look for a while holds nobody up: its sender's credits carry a burst.
+TEST(BatchingTest, six_credits_carry_a_thousand_short_messages) {
+    Party party(few_slots("static"));
+    unsigned sent = 0;
+    while (sent < 2000 && party.send(0, 1, 1, pattern(8, sent)) == VELO_OK) ++sent;
+    EXPECT_GE(sent, 1500U);
+    party.settle();
+    ASSERT_GE(party[1].received.size(), sent);
+    for (unsigned i = 0; i < sent; ++i) ASSERT_TRUE(party[1].received[i].data == pattern(8, i)) << i;
+}
+
+// A REF and a batch that have not been read are a stream: what follows takes no chunk.
+TEST(BatchingTest, behind_what_is_unread_the_next_batch_lies_in_memory_that_goes_round) {
+    Party party(few_slots("static"));
+    for (unsigned i = 0; i < 60; ++i) EXPECT_EQ(party.send(0, 1, 1, pattern(2000, i)), VELO_OK) << i;
+    EXPECT_EQ(counter(party[0], "outbox_high_water"), 2304U + 33'024U) << "of chunks";
+    party.settle();
+    ASSERT_EQ(party[1].received.size(), 60U);
+    for (unsigned i = 0; i < 60; ++i) ASSERT_TRUE(party[1].received[i].data == pattern(2000, i)) << i;
+}
+
 // A sender that never polls: the CREDITs that lie in its mailbox are taken when it has none left.
 TEST(BatchingTest, who_only_sends_finds_the_credits_that_have_come) {
     Party party(few_slots("static"));

@@ -102,7 +102,9 @@ TEST_P(InterceptorTest, what_is_delayed_or_refused_arrives_whole_and_in_order) {
 
 TEST_P(InterceptorTest, packets_are_really_delayed) {
     const Intercepted faults(seed() + ",delay_out=0.2");
-    Party party(config_of(policy().c_str()));
+    PartyConfig each_in_packets = config_of(policy().c_str());
+    each_in_packets.by_reference = "never";
+    Party party(each_in_packets);
     send_to_all(party);
     settle(party);
     EXPECT_GT(counted(party, "delayed"), 20U);

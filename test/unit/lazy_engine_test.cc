@@ -25,7 +25,8 @@ PartyConfig config(std::size_t size) {
     return config;
 }
 
-// What this process has allocated, and its segments; each is counted by the allocator and the kernel, not by the engine.
+// What this process has allocated, and its segments; each is counted by the allocator and the kernel, not by
+// the engine.
 std::size_t memory_in_use() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     std::size_t bytes = __sanitizer_get_current_allocated_bytes();
@@ -36,7 +37,8 @@ std::size_t memory_in_use() {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
         unsigned long begin = 0, end = 0;
-        if (line.find("/dev/shm/#") != std::string::npos && std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
+        if (line.find("/dev/shm/#") != std::string::npos &&
+            std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
             bytes += end - begin;
     }
     return bytes;
@@ -107,7 +109,7 @@ TEST(LazyEngineTest, more_active_peers_than_windows_take_turns) {
     small.lazy_peers = 2;
     small.report = "json";
     Party party(small);
-    for (unsigned i = 0; i < 60; ++i) {
+    for (unsigned i = 0; i < 240; ++i) {
         for (std::size_t from = 0; from < 6; ++from)
             for (std::size_t to = 0; to < 6; ++to)
                 if (from != to) party.send(from, to, 1, pattern(150, i));
@@ -115,7 +117,7 @@ TEST(LazyEngineTest, more_active_peers_than_windows_take_turns) {
     }
     party.settle();
     for (std::size_t rank = 0; rank < 6; ++rank) {
-        EXPECT_EQ(party[rank].received.size(), 5U * 60) << rank;
+        EXPECT_EQ(party[rank].received.size(), 5U * 240) << rank;
         EXPECT_TRUE(party[rank].fatal.empty());
     }
     EXPECT_EQ(party.queued(), party.completed());

@@ -65,7 +65,7 @@ bool Simulation::send_in_batch(std::uint32_t p, Pair& to, const Pending& message
     const std::size_t least = wire::batch_bytes(message.bytes);
     Outbox& outbox = outboxes_[p];
     const flow::Outbox::Chunk chunk =
-        outbox.chunks.take(shares_[pair], flow::batch_chunk_bytes(message.bytes),
+        outbox.chunks.take(shares_[pair], flow::kBatchChunkBytes,
                            [&](std::uint32_t place) { return !outbox.unread[place / wire::kPacketBytes]; });
     if (chunk.room < least) {
         if (chunk.room > 0) outbox.chunks.give_back(chunk);
