@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "goal/check.h"
+#include "collectives/goal/check.h"
 
 namespace velo::goal {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "goal/program.h"
+#include "collectives/goal/program.h"
 
 namespace velo::goal {
 

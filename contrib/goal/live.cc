@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "collectives/goal/check.h"
 #include "goal.h"
-#include "goal/check.h"
 #include "objects.h"
 #include "part.h"
 #include "trace_file.h"

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "collectives/goal/check.h"
 #include "drawing.h"
-#include "goal/check.h"
 #include "live.h"
 #include "measure.h"
 #include "output.h"

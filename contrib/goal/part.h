@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/goal/schedule.h"
 #include "goal.h"
-#include "goal/schedule.h"
 
 namespace velo::goal {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "goal/collectives/choice.h"
+#include "collectives/algorithms/choice.h"
 
 namespace velo::goal {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "goal/collectives/collectives.h"
-#include "goal/program.h"
+#include "collectives/algorithms/collectives.h"
+#include "collectives/goal/program.h"
 
 namespace velo::goal {
 

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "goal/collectives/choice.h"
+#include "collectives/algorithms/choice.h"
 #include "part.h"
 
 namespace velo::goal {

@@ -1,5 +1,5 @@
 // Measures the algorithms of collective operations under mpirun, and writes the rules that choose the fastest
-// (goal/collectives/choice.h).
+// (collectives/algorithms/choice.h).
 #pragma once
 
 #include <cstdint>

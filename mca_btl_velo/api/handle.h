@@ -5,14 +5,14 @@
 #include <type_traits>
 
 #include "api/velo.h"
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "messaging/messenger.h"
 #include "platform/failure.h"
 
 struct velo_engine {
     explicit velo_engine(const velo_config& config) : engine(config) {}
 
-    velo::endpoint::Engine engine;
+    velo::engine::Engine engine;
 };
 
 namespace velo::api {
@@ -30,7 +30,7 @@ velo_status guarded(char* error, std::size_t error_bytes, Action action) {
 // memory ran out, which the job cannot survive. Returns what the operation returns, after a failure the
 // status or nothing (false, NULL).
 template <typename Action>
-[[gnu::always_inline]] inline auto guarded(endpoint::Engine& engine, Action action) {
+[[gnu::always_inline]] inline auto guarded(engine::Engine& engine, Action action) {
     decltype(action()) result{};
     const velo_status status =
         contained([&] { result = action(); },

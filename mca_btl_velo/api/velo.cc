@@ -9,9 +9,10 @@
 #include <thread>
 #include <type_traits>
 
+#include "api/counters.h"
 #include "api/handle.h"
-#include "endpoint/counters.h"
-#include "endpoint/send_now.h"
+#include "engine/routes/table.h"
+#include "engine/send_now.h"
 #include "flow/policies.h"
 #include "parameters/table.h"
 #include "platform/failure.h"
@@ -20,13 +21,12 @@
 #include "platform/processors.h"
 #include "report/report.h"
 #include "rma/atomic.h"
-#include "routes/table.h"
 
 using velo::Failure;
 using velo::api::attempted;
 using velo::api::guarded;
-using velo::endpoint::Engine;
-using velo::endpoint::engine_of;
+using velo::engine::Engine;
+using velo::engine::engine_of;
 using velo::platform::check_layout;
 
 namespace {
@@ -71,7 +71,7 @@ velo::fabric::MessageView view_of(const void* header, size_t header_bytes, const
 
 [[gnu::noinline]] velo_status send_slowly(velo_peer* peer, uint8_t tag, const void* header,
                                           size_t header_bytes, const void* payload, size_t payload_bytes) {
-    velo::endpoint::Engine& engine = engine_of(*peer);
+    velo::engine::Engine& engine = engine_of(*peer);
     return guarded(engine, [&] {
         return engine.send_now(*peer, tag, view_of(header, header_bytes, payload, payload_bytes));
     });
@@ -378,24 +378,24 @@ void velo_extend_progress(velo_engine* engine, uint32_t polls) {
 }
 
 const velo_counter* velo_counter_at(unsigned index) {
-    static_assert(noexcept(velo::endpoint::counter_at(index)));
-    return velo::endpoint::counter_at(index);
+    static_assert(noexcept(velo::engine::counter_at(index)));
+    return velo::engine::counter_at(index);
 }
 
 uint64_t velo_counter_value(const velo_engine* engine, unsigned index) {
     uint64_t value = 0;
-    attempted([&] { value = velo::endpoint::counter_value(engine->engine, index); });
+    attempted([&] { value = velo::engine::counter_value(engine->engine, index); });
     return value;
 }
 
 uint32_t velo_counter_peers(const velo_engine* engine) {
     uint32_t peers = 0;
-    attempted([&] { peers = velo::endpoint::counter_peers(engine->engine); });
+    attempted([&] { peers = velo::engine::counter_peers(engine->engine); });
     return peers;
 }
 
 void velo_counter_of_peers(const velo_engine* engine, unsigned index, uint64_t* values, uint32_t count) {
-    attempted([&] { velo::endpoint::counter_of_peers(engine->engine, index, values, count); });
+    attempted([&] { velo::engine::counter_of_peers(engine->engine, index, values, count); });
 }
 
 void velo_dump(velo_engine* engine, const velo_peer* peer, int level) {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "api/handle.h"
-#include "board/member.h"
-#include "board/requests.h"
-#include "board/store.h"
+#include "collectives/board/member.h"
+#include "collectives/board/requests.h"
+#include "collectives/board/store.h"
 #include "platform/process_identity.h"
 
 using velo::api::attempted;

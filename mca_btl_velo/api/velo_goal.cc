@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "api/handle.h"
+#include "collectives/algorithms/choice.h"
+#include "collectives/algorithms/collectives.h"
+#include "collectives/performing/performer.h"
+#include "collectives/udp/place.h"
 #include "fabric/shm/address.h"
-#include "fabric/udp/place.h"
-#include "goal/collectives/choice.h"
-#include "goal/collectives/collectives.h"
 #include "parameters/table.h"
-#include "performing/performer.h"
 #include "platform/layout.h"
 
 using velo::Failure;

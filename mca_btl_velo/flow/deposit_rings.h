@@ -1,6 +1,6 @@
 // Where a process stages what its peers get (rma/deposit.h): rings of its shared memory, each of one deposit
-// at a time, cut in turn (flow/in_turn.h), as long as their data where there is room. A peer is told the
-// number of a ring, 1 and more, of a byte.
+// at a time, cut from rotating memory (flow/rotating_memory.h), as long as their data where there is room. A
+// peer is told the number of a ring, 1 and more, of a byte.
 //
 // Pure: the memory is the user's.
 #pragma once
@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "flow/in_turn.h"
+#include "flow/rotating_memory.h"
 
 namespace velo::flow {
 
@@ -50,19 +50,19 @@ class DepositRings {
         bool none() const { return bytes == 0; }
     };
 
-    // in_turn: outlives it, and others may cut from it.
-    DepositRings(const DepositPlan& plan, InTurn& in_turn) : plan_(plan), in_turn_(&in_turn) {}
+    // rotating: outlives it, and others may cut from it.
+    DepositRings(const DepositPlan& plan, RotatingMemory& rotating) : plan_(plan), rotating_(&rotating) {}
 
     const DepositPlan& plan() const { return plan_; }
 
-    // One without room yet; kRings: all are lent.
+    // One without room yet; kRings: all are allocated.
     std::uint32_t reserve() {
         if (plan_.none()) return DepositPlan::kRings;
         for (std::uint32_t step = 0; step < DepositPlan::kRings; ++step) {
             const std::uint32_t index = (next_ + step) % DepositPlan::kRings;
-            if (is_lent(index)) continue;
+            if (is_allocated(index)) continue;
             next_ = (index + 1) % DepositPlan::kRings;
-            lent_ |= bit(index);
+            allocated_ |= bit(index);
             rings_[index] = {index};
             return index;
         }
@@ -73,26 +73,26 @@ class DepositRings {
     bool cut(std::uint32_t index, std::size_t bytes, bool streams = false) {
         constexpr std::size_t kGrain = DepositPlan::kGrain;
         const std::size_t whole = (bytes + kGrain - 1) / kGrain * kGrain;
-        const InTurn::Cut cut = streams ? in_turn_->take_streamed(whole) : in_turn_->take(whole);
+        const RotatingMemory::Cut cut = streams ? rotating_->take_streamed(whole) : rotating_->take(whole);
         if (cut.none()) return false;
         cuts_[index] = cut.index;
         rings_[index] = {index, cut.place, cut.bytes};
         return true;
     }
     void give_back(std::uint32_t index) {
-        lent_ &= ~bit(index);
-        if (!rings_[index].none()) in_turn_->give_back(cuts_[index]);
+        allocated_ &= ~bit(index);
+        if (!rings_[index].none()) rotating_->give_back(cuts_[index]);
     }
     const Ring& ring(std::uint32_t index) const { return rings_[index]; }
-    bool is_lent(std::uint32_t index) const { return (lent_ & bit(index)) != 0; }
+    bool is_allocated(std::uint32_t index) const { return (allocated_ & bit(index)) != 0; }
 
  private:
     static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << index; }
     DepositPlan plan_;
-    InTurn* in_turn_ = nullptr;
+    RotatingMemory* rotating_ = nullptr;
     std::array<Ring, DepositPlan::kRings> rings_{};
     std::array<std::uint32_t, DepositPlan::kRings> cuts_{};
-    std::uint64_t lent_ = 0;
+    std::uint64_t allocated_ = 0;
     std::uint32_t next_ = 0;  // behind the last one
 };
 

@@ -2,17 +2,18 @@
 // refers to. So a message never needs more than one credit, and what bounds memory is what a process sends,
 // not how many might send to it.
 //
-// Chunks of three sizes, each with a header line of its own. A chunk is lent to the one peer that is to read
-// it, and free again when that peer has said so; the owner looks when it needs one. A peer reads in the order
-// of lending, so that a chunk that has been read tells of those before it. Nobody ever waits for a
+// Chunks of three sizes, each with a header line of its own. A chunk is allocated to the one peer that is to
+// read it, and free again when that peer has said so; the owner looks when it needs one. A peer reads in the
+// order of allocation, so that a chunk that has been read tells of those before it. Nobody ever waits for a
 // chunk: where there is none, the message goes in packets, so that the outbox is no resource that a deadlock
 // could need.
 //
-// Shares: a peer is lent no more while it holds as much as is free (dynamic thresholds with alpha = 1,
+// Shares: a peer is allocated no more while it holds as much as is free (dynamic thresholds with alpha = 1,
 // Choudhury and Hahne 1998), so that one that does not read leaves half of the outbox to the others.
 //
-// Beside them what is worth it is cut in turn (flow/in_turn.h), and that is no part of any share but for a
-// bound: a peer is lent no more than half of it. Where there is none, there are chunks.
+// Beside them what is worth it is cut from rotating memory (flow/rotating_memory.h), and that is no part of
+// any share but for a bound: a peer is allocated no more than half of it. Where there is none, there are
+// chunks.
 //
 // Pure: where the chunks are, and how a reader says that it is done, is the user's.
 #pragma once
@@ -26,18 +27,18 @@
 #include <utility>
 #include <vector>
 
-#include "flow/in_turn.h"
+#include "flow/rotating_memory.h"
 
 namespace velo::flow {
 
-// What one peer has been lent. Belongs to whoever knows the peer.
+// What one peer has been allocated. Belongs to whoever knows the peer.
 struct OutboxShare {
     static constexpr std::uint32_t kNone = ~0U;
 
-    std::uint64_t bytes = 0;    // of chunks
-    bool missed = false;        // there was no chunk for the message that leaves next. The user's to reset
-    std::uint32_t in_turn = 0;  // bytes of cuts
-    std::uint32_t chunks = 0, oldest = kNone, newest = kNone;  // in the order of lending, by number
+    std::uint64_t bytes = 0;     // of chunks
+    bool missed = false;         // there was no chunk for the message that leaves next. The user's to reset
+    std::uint32_t rotating = 0;  // bytes of cuts
+    std::uint32_t chunks = 0, oldest = kNone, newest = kNone;  // in the order of allocation, by number
 };
 
 // Where the chunks of an outbox are: the same for its owner and its readers.
@@ -78,17 +79,17 @@ class OutboxPlan {
         bytes_ = begin;
     }
 
-    // From that offset on, a line, so many bytes may be cut in turn.
-    void cut_in_turn(std::uint32_t begin, std::uint32_t bytes) {
-        in_turn_begin_ = begin;
-        in_turn_bytes_ = bytes;
+    // From that offset on, a line, so many bytes may be cut from rotating memory.
+    void set_rotating(std::uint32_t begin, std::uint32_t bytes) {
+        rotating_begin_ = begin;
+        rotating_bytes_ = bytes;
     }
 
     const Size& size(std::size_t index) const { return sizes_[index]; }
     // Of all chunks.
     std::uint64_t bytes() const { return bytes_; }
-    std::uint32_t in_turn_begin() const { return in_turn_begin_; }
-    std::uint32_t in_turn_bytes() const { return in_turn_bytes_; }
+    std::uint32_t rotating_begin() const { return rotating_begin_; }
+    std::uint32_t rotating_bytes() const { return rotating_bytes_; }
     std::uint32_t largest_stride() const {
         std::uint32_t largest = 0;
         for (const Size& size : sizes_)
@@ -106,7 +107,7 @@ class OutboxPlan {
     // looks.
     bool holds(std::uint32_t place, std::uint32_t bytes) const {
         return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes) ||
-               holds_in_turn(place, bytes);
+               holds_rotating(place, bytes);
     }
     // Of a cut; and behind it, since a reader's processor fetches ahead, what nobody stores into.
     static constexpr std::uint32_t kCutHeaderBytes = kHeaderBytes[1], kGap = 512;
@@ -121,15 +122,15 @@ class OutboxPlan {
                bytes <= kStride[kSize] - kHeaderBytes[kSize];
     }
 
-    bool holds_in_turn(std::uint32_t place, std::uint32_t bytes) const {
-        const std::uint64_t behind = std::uint64_t{place} - in_turn_begin_;  // large: before the first
-        return place % InTurn::kLine == 0 && behind < in_turn_bytes_ &&
-               kCutHeaderBytes + std::uint64_t{bytes} <= in_turn_bytes_ - behind;
+    bool holds_rotating(std::uint32_t place, std::uint32_t bytes) const {
+        const std::uint64_t behind = std::uint64_t{place} - rotating_begin_;  // large: before the first
+        return place % RotatingMemory::kLine == 0 && behind < rotating_bytes_ &&
+               kCutHeaderBytes + std::uint64_t{bytes} <= rotating_bytes_ - behind;
     }
 
     std::array<Size, kSizes> sizes_{};  // ascending
     std::uint64_t bytes_ = 0;
-    std::uint32_t in_turn_begin_ = 0, in_turn_bytes_ = 0;
+    std::uint32_t rotating_begin_ = 0, rotating_bytes_ = 0;
 };
 
 class Outbox {
@@ -144,12 +145,12 @@ class Outbox {
         std::uint32_t place = 0, room = 0, number = 0;
     };
     Outbox() = default;
-    // in_turn: outlives it, and others may cut from it; none: nothing is.
-    explicit Outbox(const OutboxPlan& plan, InTurn* in_turn = nullptr)
+    // rotating: outlives it, and others may cut from it; none: nothing is.
+    explicit Outbox(const OutboxPlan& plan, RotatingMemory* rotating = nullptr)
         : plan_(plan),
-          in_turn_(in_turn),
+          rotating_(rotating),
           free_(plan.bytes()),
-          holders_(plan.chunks() + (in_turn == nullptr ? 0 : InTurn::kCuts)),
+          holders_(plan.chunks() + (rotating == nullptr ? 0 : RotatingMemory::kCuts)),
           next_(holders_.size()) {
         std::uint32_t first = 0;
         for (std::size_t size = 0; size < OutboxPlan::kSizes; ++size) {
@@ -163,7 +164,7 @@ class Outbox {
 
     const OutboxPlan& plan() const { return plan_; }
     const Counters& counters() const { return counters_; }
-    std::uint64_t lent() const { return plan_.bytes() - free_; }
+    std::uint64_t allocated() const { return plan_.bytes() - free_; }
 
     // A chunk for `bytes` of a message to the peer of `share`: the smallest that holds them all, else the
     // largest there is, for a part. `is_read(place)`: its reader is done with it.
@@ -191,9 +192,10 @@ class Outbox {
         free_read(share, is_read);
         return share.bytes < free_ ? find(fit, share) : Chunk{};
     }
-    // Cut in turn for `bytes` if there is room, and none has to be looked at but what the peer has read.
+    // Cut from rotating memory for `bytes` if there is room, and none has to be looked at but what the peer
+    // has read.
     template <class IsRead>
-    Chunk take_in_turn(OutboxShare& share, std::uint32_t bytes, IsRead&& is_read) {
+    Chunk take_rotating(OutboxShare& share, std::uint32_t bytes, IsRead&& is_read) {
         constexpr std::uint32_t kManyCuts = 8;
         while (share.chunks >= kManyCuts && free_half(share, is_read)) {
         }
@@ -204,12 +206,12 @@ class Outbox {
     // What has been read comes back, from all peers.
     template <class IsRead>
     void sweep(IsRead&& is_read) {
-        each_lent([&](std::uint32_t number) {
+        each_allocated([&](std::uint32_t number) {
             if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
         });
     }
-    // It may be used again without being taken: it is still lent to that peer, who has read it.
-    bool is_lent(const Chunk& chunk, const OutboxShare& to) const {
+    // It may be used again without being taken: it is still allocated to that peer, who has read it.
+    bool is_allocated(const Chunk& chunk, const OutboxShare& to) const {
         return chunk.room > 0 && holders_[chunk.number] == &to;
     }
     // Nobody has been told of it, or looks at it any more.
@@ -225,7 +227,7 @@ class Outbox {
         std::uint64_t sum = 0;
         std::size_t count = 0, listed = 0;
         const char* found = "";
-        each_lent([&](std::uint32_t number) {
+        each_allocated([&](std::uint32_t number) {
             const OutboxShare* const share = holders_[number];
             sum += stride_of(number);
             ++count;
@@ -236,18 +238,18 @@ class Outbox {
                  at = next_[at], ++listed)
                 its += stride_of(at);
             if (at != OutboxShare::kNone || its != share->bytes)
-                found = "R2: the share of a peer is not what it has been lent";
+                found = "R2: the share of a peer is not what it has been allocated";
             if (its >= plan_.bytes() / 2 + plan_.largest_stride())
-                found = "R4: a peer has been lent more than half of the outbox and a chunk";
+                found = "R4: a peer has been allocated more than half of the outbox and a chunk";
         });
-        if (listed != count) return "R2: the share of a peer is not what it has been lent";
-        if (sum != lent()) return "R2: the chunks that are lent do not add up";
+        if (listed != count) return "R2: the share of a peer is not what it has been allocated";
+        if (sum != allocated()) return "R2: the chunks that are allocated do not add up";
         return found;
     }
 
     // For the exploration of states: a copy whose shares are copies as well, and what decides the future.
     void rebase(const OutboxShare* from, OutboxShare* to) {
-        each_lent([&](std::uint32_t number) { holders_[number] = to + (holders_[number] - from); });
+        each_allocated([&](std::uint32_t number) { holders_[number] = to + (holders_[number] - from); });
     }
     void encode(std::string& text, const OutboxShare* shares) const {
         for (std::uint32_t number = 0; number < holders_.size(); ++number) {
@@ -267,16 +269,16 @@ class Outbox {
     bool is_cut(std::uint32_t number) const { return number >= plan_.chunks(); }
     Chunk cut(OutboxShare& share, std::uint32_t bytes) {
         const std::uint32_t with = OutboxPlan::kCutHeaderBytes + bytes + OutboxPlan::kGap;
-        if (share.in_turn + with > in_turn_->lap() / 2) return {};
-        const InTurn::Cut cut = in_turn_->take_short(with);
+        if (share.rotating + with > rotating_->lap() / 2) return {};
+        const RotatingMemory::Cut cut = rotating_->take_short(with);
         if (cut.none()) return {};
         const std::uint32_t number = plan_.chunks() + cut.index;
-        share.in_turn += cut.bytes;
-        lend(number, share);
-        return {plan_.in_turn_begin() + cut.place, cut.bytes - OutboxPlan::kCutHeaderBytes - OutboxPlan::kGap,
-                number};
+        share.rotating += cut.bytes;
+        allocate(number, share);
+        return {plan_.rotating_begin() + cut.place,
+                cut.bytes - OutboxPlan::kCutHeaderBytes - OutboxPlan::kGap, number};
     }
-    void lend(std::uint32_t number, OutboxShare& share) {
+    void allocate(std::uint32_t number, OutboxShare& share) {
         holders_[number] = &share;
         next_[number] = OutboxShare::kNone;
         (share.chunks == 0 ? share.oldest : next_[share.newest]) = number;
@@ -291,7 +293,7 @@ class Outbox {
         return is_cut(number) ? 0 : plan_.size(size_index(number)).stride;
     }
     std::uint32_t place_of(std::uint32_t number) const {
-        if (is_cut(number)) return plan_.in_turn_begin() + in_turn_->cut(number - plan_.chunks()).place;
+        if (is_cut(number)) return plan_.rotating_begin() + rotating_->cut(number - plan_.chunks()).place;
         const std::size_t size = size_index(number);
         return plan_.size(size).begin + (number - first_[size]) * plan_.size(size).stride;
     }
@@ -300,8 +302,8 @@ class Outbox {
         --of->chunks;
         if (is_cut(number)) {
             const std::uint32_t cut = number - plan_.chunks();
-            of->in_turn -= in_turn_->cut(cut).bytes;
-            return in_turn_->give_back(cut);
+            of->rotating -= rotating_->cut(cut).bytes;
+            return rotating_->give_back(cut);
         }
         const std::size_t size = size_index(number);
         const std::uint32_t stride = plan_.size(size).stride, index = number - first_[size];
@@ -325,7 +327,7 @@ class Outbox {
         free(number);
     }
     template <class Action>
-    void each_lent(Action&& action) const {
+    void each_allocated(Action&& action) const {
         const OutboxShare* const* const holders = holders_.data();
         const auto count = static_cast<std::uint32_t>(holders_.size());
         for (std::uint32_t number = 0; number < count; ++number)
@@ -367,20 +369,20 @@ class Outbox {
             available &= available - 1;
             const OutboxPlan::Size& these = plan_.size(size);
             const std::uint32_t number = first_[size] + index;
-            lend(number, share);
+            allocate(number, share);
             share.bytes += these.stride;
             free_ -= these.stride;
-            counters_.high_water = std::max(counters_.high_water, lent());
+            counters_.high_water = std::max(counters_.high_water, allocated());
             return {these.begin + index * these.stride, these.room(), number};
         }
         return {};
     }
 
     OutboxPlan plan_;
-    InTurn* in_turn_ = nullptr;
+    RotatingMemory* rotating_ = nullptr;
     std::uint64_t free_ = 0;
     std::vector<OutboxShare*> holders_;  // of each chunk, by number: ascending sizes, cuts; null: free
-    std::vector<std::uint32_t> next_;    // that its holder was lent; kNone: it is the newest
+    std::vector<std::uint32_t> next_;    // that its holder was allocated; kNone: it is the newest
     std::array<std::uint32_t, OutboxPlan::kSizes> first_{};                 // number of the first of a size
     std::array<std::vector<std::uint64_t>, OutboxPlan::kSizes> available_;  // a bit for each chunk
     Counters counters_;

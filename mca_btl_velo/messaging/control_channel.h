@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "endpoint/peer.h"
+#include "engine/peers/peer.h"
 #include "messaging/protocol.h"
 #include "types/messages.h"
 
 namespace velo::messaging {
 
-using endpoint::Peer;
+using engine::Peer;
 
 class ControlChannel {
  public:

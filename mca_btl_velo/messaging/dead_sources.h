@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "endpoint/peer.h"
+#include "engine/peers/peer.h"
 #include "matching/posted_queue.h"
 
 namespace velo::messaging {
@@ -23,7 +23,7 @@ class DeadSources {
                is_dead_(context_, receive.pattern.context, receive.pattern.source);
     }
     // The peer has departed. Takes the receives that wait in vain out of the queue, if it was killed.
-    std::vector<matching::Posted*> departed(const endpoint::Peer& peer, matching::PostedQueue& queue) {
+    std::vector<matching::Posted*> departed(const engine::Peer& peer, matching::PostedQueue& queue) {
         std::vector<matching::Posted*> all;
         if (is_dead_ == nullptr || !peer.died.load(std::memory_order_relaxed)) return all;
         any_ = true;

@@ -25,8 +25,8 @@ void EngineChannel::say(Peer& to, Header* message, std::size_t bytes) {
     Shares::Share& share = shares_.of(to);
     if (!share.reached) reach(to, share);
     message->returned = Shares::take_owed(share);
-    if (engine_.send_now(to, endpoint::kSinkTag, view_of(message, bytes)) == VELO_OK) return;
-    velo_send* const note = notes_->keep(message, bytes, endpoint::kSinkTag);
+    if (engine_.send_now(to, engine::kSinkTag, view_of(message, bytes)) == VELO_OK) return;
+    velo_send* const note = notes_->keep(message, bytes, engine::kSinkTag);
     if (engine_.send_start(to, note) != VELO_QUEUED) Notes::drop(note);
 }
 
@@ -50,7 +50,7 @@ void EngineChannel::return_cells(Peer& to) {
     Shares::Share& share = shares_.of(to);
     header.returned = Shares::take_owed(share);
     if (header.returned == 0) return;
-    if (engine_.send_now(to, endpoint::kSinkTag, view_of(&header, sizeof header)) != VELO_OK)
+    if (engine_.send_now(to, engine::kSinkTag, view_of(&header, sizeof header)) != VELO_OK)
         share.owed += header.returned;
 }
 
@@ -60,7 +60,7 @@ velo_status EngineChannel::queue(Peer& to, std::size_t header_bytes, const std::
     send->send.bytes[0] = header_bytes;
     send->send.part[1] = data;
     send->send.bytes[1] = bytes;
-    send->send.tag = endpoint::kSinkTag;
+    send->send.tag = engine::kSinkTag;
     send->send.done = [](velo_send* sent, velo_status status) { settle(owner_of(sent), status); };
     const velo_status status = engine_.send_start(to, &send->send);
     if (status != VELO_OK) return status;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "messaging/control_channel.h"
 #include "messaging/notes.h"
 #include "messaging/shares.h"
@@ -14,7 +14,7 @@ namespace velo::messaging {
 
 class EngineChannel final : public ControlChannel {
  public:
-    EngineChannel(endpoint::Engine& engine, Shares& shares, endpoint::OptionalMutex& mutex,
+    EngineChannel(engine::Engine& engine, Shares& shares, platform::OptionalMutex& mutex,
                   std::shared_ptr<Notes> notes)
         : engine_(engine), shares_(shares), mutex_(mutex), notes_(std::move(notes)) {}
 
@@ -41,9 +41,9 @@ class EngineChannel final : public ControlChannel {
                       velo_message_send* send);
 
  private:
-    endpoint::Engine& engine_;
+    engine::Engine& engine_;
     Shares& shares_;
-    endpoint::OptionalMutex& mutex_;
+    platform::OptionalMutex& mutex_;
     std::shared_ptr<Notes> notes_;
 };
 

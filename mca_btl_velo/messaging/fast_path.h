@@ -5,7 +5,7 @@
 #include <bit>
 #include <new>
 
-#include "endpoint/send_now.h"
+#include "engine/send_now.h"
 #include "messaging/messenger.h"
 
 namespace velo::messaging {
@@ -22,9 +22,9 @@ inline Header header_of(matching::Key key, std::uint16_t returned, Kind kind) {
 
 inline bool Messenger::try_send_fast(Peer& to, matching::Key key, const std::byte* data,
                                      std::size_t bytes) noexcept {
-    constexpr auto packet = [] [[gnu::always_inline]] (endpoint::Engine & engine, Peer & peer,
+    constexpr auto packet = [] [[gnu::always_inline]] (engine::Engine & engine, Peer & peer,
                                                        const fabric::MessageView& message) {
-        return engine.try_send_fast(peer, endpoint::kSinkTag, message);
+        return engine.try_send_fast(peer, engine::kSinkTag, message);
     };
     if (bytes > wire::kPayloadBytes - sizeof(Header)) return try_send_longer_fast(to, key, data, bytes);
     return send_by(packet, to, key, data, bytes);

@@ -61,8 +61,8 @@ void Fetching::fetch(velo_message_receive* receive, const Parked& rendezvous) {
         auto* whole = static_cast<velo_message_receive*>(argument);
         of(whole).fetched(whole, status);
     };
-    const auto by = receive->announced == 0 ? endpoint::CopyBy::kFastest : endpoint::CopyBy::kReader;
-    const endpoint::Get get{receive->buffer, receive->remote, kept, {done, receive}, by};
+    const auto by = receive->announced == 0 ? engine::CopyBy::kFastest : engine::CopyBy::kReader;
+    const engine::Get get{receive->buffer, receive->remote, kept, {done, receive}, by};
     const velo_status status = ticket == 0
                                    ? large_.get_deposited(*receive->peer, rendezvous.deposit, get)
                                    : large_.get_announced(*receive->peer, ticket, rendezvous.deposit, get);

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "endpoint/large.h"
+#include "engine/large/large.h"
 #include "messaging/control_channel.h"
 #include "messaging/notes.h"
 #include "messaging/pool.h"
@@ -19,7 +19,7 @@ void deliver(velo_message_receive* receive, matching::Key key, const std::byte* 
 
 class Fetching {
  public:
-    Fetching(endpoint::Large& large, ControlChannel& channel, std::shared_ptr<Notes> notes)
+    Fetching(engine::Large& large, ControlChannel& channel, std::shared_ptr<Notes> notes)
         : large_(large), channel_(channel), notes_(std::move(notes)) {}
 
     // A rendezvous, of this process itself, too.
@@ -37,7 +37,7 @@ class Fetching {
     void fetch_parts(velo_message_receive* receive);
     void fetched(velo_message_receive* receive, velo_status status);
 
-    endpoint::Large& large_;
+    engine::Large& large_;
     ControlChannel& channel_;
     std::shared_ptr<Notes> notes_;
 };

@@ -17,14 +17,14 @@ template <typename T>
 }
 
 // For what peers still say to a messenger that has closed: credits that nobody needs any more.
-class Nobody final : public endpoint::MessageSink {
+class Nobody final : public engine::MessageSink {
     void arrived(Peer&, std::byte*, std::size_t) override {}
     void departed(Peer&) override {}
 } nobody;
 
 }  // namespace
 
-Messenger::Messenger(endpoint::Engine& engine, const velo_messenger_config& config)
+Messenger::Messenger(engine::Engine& engine, const velo_messenger_config& config)
     : engine_(engine),
       eager_limit_(config.eager_limit),
       network_eager_limit_(config.eager_limit),

@@ -19,7 +19,7 @@
 #include <mutex>
 #include <optional>
 
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "matching/posted_queue.h"
 #include "messaging/asking.h"
 #include "messaging/awaited_sends.h"
@@ -47,9 +47,9 @@ class MessengerEvents {
     ~MessengerEvents() = default;
 };
 
-class Messenger final : private endpoint::MessageSink {
+class Messenger final : private engine::MessageSink {
  public:
-    Messenger(endpoint::Engine& engine, const velo_messenger_config& config);
+    Messenger(engine::Engine& engine, const velo_messenger_config& config);
     ~Messenger();
 
     const Address& address() const noexcept { return shares_.address(); }
@@ -74,7 +74,7 @@ class Messenger final : private endpoint::MessageSink {
     bool would_wait(const Peer* to, std::size_t bytes);
     velo_status send(Peer* to, matching::Key key, const std::byte* data, std::size_t bytes,
                      velo_send_mode mode, velo_message_send* send);
-    using CopyBy = endpoint::CopyBy;
+    using CopyBy = engine::CopyBy;
     [[gnu::always_inline]] void receive(matching::Key pattern, velo_message_receive* receive,
                                         CopyBy by = CopyBy::kFastest);
     bool cancel(velo_message_receive* receive);
@@ -172,10 +172,10 @@ class Messenger final : private endpoint::MessageSink {
         return same ? from : &engine_.departures().null_peer();
     }
 
-    endpoint::Engine& engine_;
+    engine::Engine& engine_;
     std::size_t eager_limit_, network_eager_limit_;
     std::size_t pool_bytes_;
-    mutable endpoint::OptionalMutex mutex_;
+    mutable platform::OptionalMutex mutex_;
     velo_messenger_state state_{};
     Shares shares_;
     matching::PostedQueue posted_;

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "endpoint/gate.h"
+#include "platform/gate.h"
 #include "types/engine.h"
 #include "wire/packet.h"
 
@@ -71,7 +71,7 @@ class Notes {
         return *place;
     }
 
-    mutable endpoint::OptionalMutex mutex_;
+    mutable platform::OptionalMutex mutex_;
     std::list<Note> list_;
     std::unordered_map<void*, std::unique_ptr<std::byte[]>> parts_;
 };

@@ -14,19 +14,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "endpoint/gate.h"
-#include "endpoint/large.h"
+#include "engine/large/large.h"
 #include "messaging/announcements.h"
 #include "messaging/awaited_sends.h"
 #include "messaging/control_channel.h"
 #include "messaging/send_events.h"
+#include "platform/gate.h"
 
 namespace velo::messaging {
 
 class Placing {
  public:
-    Placing(endpoint::Large& large, ControlChannel& channel, AwaitedSends& awaited,
-            endpoint::OptionalMutex& mutex)
+    Placing(engine::Large& large, ControlChannel& channel, AwaitedSends& awaited,
+            platform::OptionalMutex& mutex)
         : large_(large), channel_(channel), awaited_(awaited), mutex_(mutex) {}
 
     // Under the messenger's mutex.
@@ -67,10 +67,10 @@ class Placing {
                              velo_message_send* send, bool when_idle);
     static void copied(void* placement, velo_status status, std::uint64_t bytes);
 
-    endpoint::Large& large_;
+    engine::Large& large_;
     ControlChannel& channel_;
     AwaitedSends& awaited_;
-    endpoint::OptionalMutex& mutex_;
+    platform::OptionalMutex& mutex_;
     std::unordered_map<std::uint32_t, Announcements> announcements_;  // by index of the peer
     std::deque<Placement> placements_;
     std::vector<Placement*> free_;

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "endpoint/peer.h"
+#include "engine/peers/peer.h"
 #include "matching/unexpected_queue.h"
 #include "messaging/protocol.h"
 
@@ -26,7 +26,7 @@ struct Cell {
 
 // An unmatched message; its first cell.
 struct Parked : matching::Unexpected {
-    endpoint::Peer* from;  // nullptr: this process itself
+    engine::Peer* from;  // nullptr: this process itself
     std::uint64_t bytes;
     std::uint64_t id;
     std::uint64_t address = 0;  // kRendezvous: at the sender

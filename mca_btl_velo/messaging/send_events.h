@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "types/messages.h"
 
 namespace velo::messaging {
@@ -29,7 +29,7 @@ inline bool is_last(velo_message_send* send) {
     std::atomic_ref<std::uint32_t> left(send->awaited);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
     if (send->depositor != nullptr)
-        endpoint::engine_of(*send->depositor).large().end_deposit(*send->depositor, send->deposit);
+        engine::engine_of(*send->depositor).large().end_deposit(*send->depositor, send->deposit);
     return true;
 }
 

@@ -8,9 +8,9 @@ namespace velo::messaging {
 
 bool Messenger::try_send_longer_fast(Peer& to, matching::Key key, const std::byte* data,
                                      std::size_t bytes) noexcept {
-    constexpr auto run = [] [[gnu::always_inline]] (endpoint::Engine & engine, Peer & peer,
+    constexpr auto run = [] [[gnu::always_inline]] (engine::Engine & engine, Peer & peer,
                                                     const fabric::MessageView& message) {
-        return engine.try_send_longer_fast(peer, endpoint::kSinkTag, message);
+        return engine.try_send_longer_fast(peer, engine::kSinkTag, message);
     };
     return send_by(run, to, key, data, bytes);
 }
@@ -78,7 +78,7 @@ velo_status Messenger::send(Peer* to, matching::Key key, const std::byte* data, 
     if (mode != VELO_SEND_SYNCHRONOUS) [[likely]] {
         const fabric::MessageView message{{reinterpret_cast<const std::byte*>(&header), data},
                                           {sizeof header, bytes}};
-        const velo_status status = engine_.send_now(*to, endpoint::kSinkTag, message);
+        const velo_status status = engine_.send_now(*to, engine::kSinkTag, message);
         if (status != VELO_WOULD_BLOCK) return status;
         if (to->is_local() && to->policy().traits().rendezvous_without_credit)
             return send_without_credit(*to, key, returned, data, bytes, send);

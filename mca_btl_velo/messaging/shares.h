@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "endpoint/peer.h"
+#include "engine/peers/peer.h"
 #include "messaging/pool.h"
 #include "types/messages.h"
 
 namespace velo::messaging {
 
-using endpoint::Peer;
+using engine::Peer;
 
 // What a messenger needs to know about a peer's, carried by the job's start-up exchange.
 struct Address {

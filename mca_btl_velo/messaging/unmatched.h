@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "endpoint/peer.h"
+#include "engine/peers/peer.h"
 #include "matching/unexpected_queue.h"
 #include "messaging/pool.h"
 #include "messaging/protocol.h"
@@ -12,7 +12,7 @@
 namespace velo::messaging {
 
 // What would be parked of a message of that peer's.
-inline Parked parked_like(endpoint::Peer* from, const matching::Key& key, Kind kind, std::uint64_t bytes,
+inline Parked parked_like(engine::Peer* from, const matching::Key& key, Kind kind, std::uint64_t bytes,
                           std::uint64_t id, std::uint64_t address = 0, std::uint8_t deposit = 0) {
     Parked like;
     like.key = key;
@@ -26,7 +26,7 @@ inline Parked parked_like(endpoint::Peer* from, const matching::Key& key, Kind k
     return like;
 }
 
-inline Parked parked_like(endpoint::Peer& from, const RendezvousHeader& rendezvous) {
+inline Parked parked_like(engine::Peer& from, const RendezvousHeader& rendezvous) {
     const Header& header = rendezvous.header;
     return parked_like(&from, header.key, Kind::kRendezvous, rendezvous.bytes, rendezvous.id,
                        rendezvous.address, header.kind == Kind::kRendezvous ? header.unused : 0);

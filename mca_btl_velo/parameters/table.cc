@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "flow/policies.h"
-#include "multicast/config.h"
 #include "platform/failure.h"
+#include "types/multicast.h"
 
 namespace velo::parameters {
 namespace {

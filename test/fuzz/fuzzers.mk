@@ -1,5 +1,5 @@
 # libFuzzer programs, one for each target, in build/: read by GNU make from the build tree (make fuzzers).
-# The engine (ENGINE: engine_sources of mca_btl_velo/Makefile.inc) is built here once more, by clang and with its
+# The engine (ENGINE: all_sources of mca_btl_velo/Makefile.inc) is built here once more, by clang and with its
 # sanitizers; without what calls UCX (ucx_sources there), of which nothing is fuzzed but what comes before it.
 targets := packets messages parcels addresses segments schedules
 here := $(SOURCE)/test/fuzz

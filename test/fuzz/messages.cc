@@ -162,9 +162,9 @@ class Player {
         std::memcpy(payload, &header, sizeof header);
         const auto length = static_cast<std::uint16_t>(input_.take<std::uint8_t>() % 64 + (how & 8 ? 32 : 0) +
                                                        (how & 16 ? 512 : 0));
-        victim_.store(wire::Header{wire::PacketKind::kData, wire::kFirst | wire::kLast, endpoint::kSinkTag,
-                                   length, 0, 0},
-                      payload);
+        victim_.store(
+            wire::Header{wire::PacketKind::kData, wire::kFirst | wire::kLast, engine::kSinkTag, length, 0, 0},
+            payload);
     }
 
     Input input_;

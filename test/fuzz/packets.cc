@@ -115,7 +115,7 @@ class PacketPlayer {
         victim_.store(header, payload);
     }
 
-    // To a chunk that is lent, or to what the input says.
+    // To a chunk that is allocated, or to what the input says.
     void reference(unsigned how) {
         wire::Reference to{};
         const std::uint32_t bytes = input_.take<std::uint16_t>() % (how & 1 ? 64 : 40'000);
@@ -123,7 +123,7 @@ class PacketPlayer {
             to = input_.take<wire::Reference>();
         } else {
             const auto chunk = input_.take<std::uint8_t>();
-            to = victim_.lend(chunk, bytes, input_.take_bytes(sizeof(rma::MessageHeader)));
+            to = victim_.allocate(chunk, bytes, input_.take_bytes(sizeof(rma::MessageHeader)));
         }
         refer(how, to, how & 4 ? wire::kInternal : 0);
     }

@@ -2,8 +2,8 @@
 #include <string>
 #include <string_view>
 
-#include "goal/check.h"
-#include "goal/program.h"
+#include "collectives/goal/check.h"
+#include "collectives/goal/program.h"
 #include "input.h"
 #include "require.h"
 #include "targets.h"

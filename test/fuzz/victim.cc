@@ -104,7 +104,7 @@ flow::Outbox::Chunk chunk_of(const flow::OutboxPlan& plan, std::uint32_t chunk) 
 Victim::Victim(unsigned policy) : peers_(partner(policy).mailbox) {
 #ifdef VELO_CHECKED
     // The counts of a peer that lies do not add up.
-    endpoint::Engine::violations_abort = false;
+    engine::Engine::violations_abort = false;
 #endif
     static constexpr std::uint64_t kPeers[] = {kPeer, kSilentPeer};
     Partner& from = partner(policy);
@@ -138,7 +138,7 @@ void Victim::confine(std::byte* message, std::size_t bytes) {
     std::memcpy(message, &header, sizeof header);
 }
 
-wire::Reference Victim::lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
+wire::Reference Victim::allocate(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
     const auto [to, there] = fill(chunk, bytes, data);
     confine(there.data(), there.size());  // whatever the REF says that it is
     return to;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "api/velo.h"
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "fabric/shm/segment.h"
 #include "input.h"
 
@@ -32,8 +32,9 @@ class Victim {
     // Stores a run whose payload begins with these bytes, as sender `header.source`. An address in an RMA
     // message is changed for one that the peer may use: it may name any, and is trusted with it.
     void store(wire::Header header, Bytes payload);
-    // Stores into a chunk of the peer's outbox what begins with these bytes, and lends it, as if for a REF.
-    wire::Reference lend(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
+    // Stores into a chunk of the peer's outbox what begins with these bytes, and allocates it, as if for a
+    // REF.
+    wire::Reference allocate(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
     // The same of a batch: what is behind headers. kWhole: all of the chunk.
     static constexpr std::uint32_t kWhole = ~0U;
     wire::Reference lend_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data);

@@ -1,5 +1,5 @@
 // What the checker finds, and what it must not find.
-#include "goal/check.h"
+#include "collectives/goal/check.h"
 
 #include <gtest/gtest.h>
 

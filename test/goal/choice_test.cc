@@ -1,4 +1,4 @@
-#include "goal/collectives/choice.h"
+#include "collectives/algorithms/choice.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

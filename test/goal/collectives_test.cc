@@ -1,6 +1,6 @@
 // Every algorithm with every number of ranks: what it leaves in the buffers under seeded interleavings,
 // beside what the operation says; and that the checker has nothing to say about it.
-#include "goal/collectives/collectives.h"
+#include "collectives/algorithms/collectives.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "goal/check.h"
-#include "goal/collectives/steps.h"
+#include "collectives/algorithms/steps.h"
+#include "collectives/goal/check.h"
 #include "goal/party.h"
 
 namespace velo::goal::collectives {

@@ -1,5 +1,5 @@
 // Local operations against the arithmetic of each type, and over pieces that cut elements.
-#include "goal/combine.h"
+#include "collectives/goal/combine.h"
 
 #include <gtest/gtest.h>
 

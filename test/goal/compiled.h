@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "goal/schedule.h"
+#include "collectives/goal/schedule.h"
 
 namespace velo::goal {
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "goal/program.h"
+#include "collectives/goal/program.h"
 
 namespace velo::goal {
 namespace {
@@ -134,7 +134,8 @@ TEST(FormatTest, what_is_wrong_in_a_text_is_told_with_its_place) {
 }
 
 TEST(FormatTest, ranks_may_come_in_any_order) {
-    const std::string text = "num_ranks 3\nrank 2 {\nc: calc 2\n}\nrank 0 {\na: calc 0\n}\nrank 1 {\nb: calc 1\n}\n";
+    const std::string text =
+        "num_ranks 3\nrank 2 {\nc: calc 2\n}\nrank 0 {\na: calc 0\n}\nrank 1 {\nb: calc 1\n}\n";
     const Program program = read(text);
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
         EXPECT_EQ(program.schedules[rank].rank(), rank);

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "goal/program.h"
+#include "collectives/goal/program.h"
 
 namespace velo::goal::listings {
 

@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "goal/exchange.h"
-#include "goal/program.h"
-#include "goal/run.h"
+#include "collectives/goal/exchange.h"
+#include "collectives/goal/program.h"
+#include "collectives/goal/run.h"
 
 namespace velo::goal {
 

@@ -1,5 +1,5 @@
 // Runs against a naive interpreter, under seeded interleavings; very long chains; failures.
-#include "goal/run.h"
+#include "collectives/goal/run.h"
 
 #include <gtest/gtest.h>
 

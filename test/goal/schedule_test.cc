@@ -1,5 +1,5 @@
 // What a graph becomes, and what it is refused for.
-#include "goal/schedule.h"
+#include "collectives/goal/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Who waits for a late leader too often joins the group, and leaves it when the leader has long been in time.
-#include "multicast/attachment.h"
+#include "collectives/multicast/attachment.h"
 
 #include <gtest/gtest.h>
 

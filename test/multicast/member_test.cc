@@ -1,5 +1,5 @@
 // What a member says, to whom and when; what it makes of what no correct member sends.
-#include "multicast/member.h"
+#include "collectives/multicast/member.h"
 
 #include <gtest/gtest.h>
 

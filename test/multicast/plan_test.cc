@@ -1,5 +1,5 @@
 // Who collects whose acknowledgements.
-#include "multicast/plan.h"
+#include "collectives/multicast/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "multicast/member.h"
+#include "collectives/multicast/member.h"
 
 namespace velo::multicast {
 

@@ -316,7 +316,7 @@ TEST_P(ReaderTest, a_reader_killed_while_it_reads_gives_its_chunk_back_and_the_o
     // The peers are looked at in turn, a millisecond apart.
     usleep(20'000);
     for (int i = 0; i < 20'000; ++i) progress(side.engine);
-    send(side, side.peers[1], 1, kBytes);  // nor is it lent to the dead again
+    send(side, side.peers[1], 1, kBytes);  // nor is it allocated to the dead again
     for (std::uint64_t number = kBefore; number < kBefore + kAfter; ++number) send_and_wait(number);
     EXPECT_EQ(referred(side.engine), 1 + kAfter);
     waitpid(readers[1], &status, 0);

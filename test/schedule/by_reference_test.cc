@@ -368,7 +368,7 @@ TEST_P(Sleeping, AReceiverLeavesTheOthersHalfOfEachOutbox) {
     ASSERT_EQ(driver.run(kEvents), "");
 
     for (std::uint32_t p = 0; p < kDeaf; ++p) {
-        const std::uint64_t held = world.party(p).lent_to(world.index(p, kDeaf));
+        const std::uint64_t held = world.party(p).allocated_to(world.index(p, kDeaf));
         EXPECT_GT(held, 0U);
         EXPECT_LT(held, kOutbox / 2 + kLargest);
         EXPECT_GT(world.party(p).references(), before[p] + 200);

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "board/board.h"
-#include "endpoint/gate.h"
+#include "collectives/board/board.h"
 #include "fabric/shm/acceptance.h"
 #include "fabric/shm/doorbell.h"
 #include "mailbox/reader.h"
 #include "mailbox/writer.h"
 #include "memory_model.h"
 #include "platform/doze.h"
+#include "platform/gate.h"
 #include "rma/deposit.h"
 #include "rma/share.h"
 
@@ -249,7 +249,7 @@ Program doorbell() {
 // Two threads that count what only one of them at a time may touch.
 Program gate() {
     struct Node {
-        endpoint::BasicGate<ModelAtom> gate{true};
+        platform::BasicGate<ModelAtom> gate{true};
         std::uint64_t entered = 0, refused[2] = {};
     };
     auto node = std::make_shared<Node>();

@@ -63,7 +63,7 @@ PolicyParty::PolicyParty(const PolicyParty& other)
       how_(other.how_),
       outbox_(other.outbox_),
       shares_(other.shares_),
-      lent_(other.lent_),
+      allocated_(other.allocated_),
       batches_(other.batches_),
       references_(other.references_),
       batches_sent_(other.batches_sent_),
@@ -83,7 +83,7 @@ PolicyParty::PolicyParty(PolicyParty&& other) noexcept
       how_(other.how_),
       outbox_(std::move(other.outbox_)),
       shares_(std::move(other.shares_)),
-      lent_(std::move(other.lent_)),
+      allocated_(std::move(other.allocated_)),
       batches_(std::move(other.batches_)),
       references_(other.references_),
       batches_sent_(other.batches_sent_),
@@ -104,7 +104,7 @@ void PolicyParty::encode(std::string& text) const {
             text.append(std::to_string(batch.place)).append("+").append(std::to_string(batch.used));
     }
     outbox_.encode(text, shares_.data());
-    for (const Lent& chunk : lent_) text.push_back(static_cast<char>(chunk.state));
+    for (const Lent& chunk : allocated_) text.push_back(static_cast<char>(chunk.state));
     if (const auto* lazy = dynamic_cast<const flow::LazyPolicy*>(policy_.get())) return lazy->encode(text);
     if (dynamic_ != nullptr) return dynamic_->encode(text);
     // The others are their counts.
@@ -128,7 +128,7 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
     const flow::OutboxPlan& plan = outbox_.plan();
     for (std::size_t size = flow::OutboxPlan::kSizes; size-- > 0;)
         for (std::uint32_t index = 0; index < plan.size(size).count; ++index)
-            lent_.push_back({.place = plan.size(size).begin + index * plan.size(size).stride});
+            allocated_.push_back({.place = plan.size(size).begin + index * plan.size(size).stride});
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
         const std::uint32_t peer = scenario.process_at(process, to);
         accounts_.push_back(ledger_.account_of(to));
@@ -229,13 +229,13 @@ bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
     queues_[peer] = {};
     if (how_.broken != Broken::kLeavesItOpen) batches_[peer] = {};
     if (how_.broken != Broken::kNotForgotten) outbox_.free_all(shares_[peer]);
-    for (Lent& chunk : lent_)
+    for (Lent& chunk : allocated_)
         if (chunk.to == peer) chunk = {.place = chunk.place};
     return ledger_.departed(accounts_[peer]);
 }
 
-const PolicyParty::Lent& PolicyParty::lent_at(std::uint32_t place) const {
-    return *std::lower_bound(lent_.begin(), lent_.end(), place,
+const PolicyParty::Lent& PolicyParty::allocated_at(std::uint32_t place) const {
+    return *std::lower_bound(allocated_.begin(), allocated_.end(), place,
                              [](const Lent& chunk, std::uint32_t at) { return chunk.place < at; });
 }
 
@@ -256,14 +256,14 @@ bool PolicyParty::append(flow::PeerIndex to, const Pending& message) {
     }
     batch.used = static_cast<std::uint32_t>(with);
     batch.follows = true;
-    lent_at(batch.place).batch.push({units, message.first});
+    allocated_at(batch.place).batch.push({units, message.first});
     ++batched_;
     return true;
 }
 
 void PolicyParty::close(flow::PeerIndex to) {
     if (!appends(to)) return;
-    lent_at(batches_[to].place).batch.push({});
+    allocated_at(batches_[to].place).batch.push({});
     batches_[to].room = 0;
 }
 
@@ -304,13 +304,13 @@ bool PolicyParty::open(flow::PeerIndex to, std::uint64_t bytes, Packet& packet) 
 
 std::uint32_t PolicyParty::unread(flow::PeerIndex to) const {
     std::uint32_t count = 0;
-    for (const Lent& chunk : lent_) count += chunk.state == Lent::State::kUnread && chunk.to == to;
+    for (const Lent& chunk : allocated_) count += chunk.state == Lent::State::kUnread && chunk.to == to;
     return count;
 }
 
 flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, std::uint64_t bytes) {
     return outbox_.take(shares_[to], bytes, [this](std::uint32_t place) {
-        return how_.broken == Broken::kFreesEarly || lent_at(place).state == Lent::State::kRead;
+        return how_.broken == Broken::kFreesEarly || allocated_at(place).state == Lent::State::kRead;
     });
 }
 
@@ -320,25 +320,25 @@ void PolicyParty::store(flow::PeerIndex to, const flow::Outbox::Chunk& chunk, st
     packet.place = chunk.place;
     packet.units = units;
     packet.stamp = ++references_;
-    Lent& lent = lent_at(chunk.place);
-    lent.state = Lent::State::kUnread;
-    lent.to = to;
-    lent.stamp = packet.stamp;
-    lent.batch = {};
+    Lent& allocated = allocated_at(chunk.place);
+    allocated.state = Lent::State::kUnread;
+    allocated.to = to;
+    allocated.stamp = packet.stamp;
+    allocated.batch = {};
 }
 
 std::string PolicyParty::read(const Packet& reference) {
-    Lent& lent = lent_at(reference.place);
-    if (lent.state != Lent::State::kUnread || lent.stamp != reference.stamp)
+    Lent& allocated = allocated_at(reference.place);
+    if (allocated.state != Lent::State::kUnread || allocated.stamp != reference.stamp)
         return "R3: a chunk has changed before it was read";
-    lent.state = how_.told_late ? Lent::State::kUntold : Lent::State::kRead;
+    allocated.state = how_.told_late ? Lent::State::kUntold : Lent::State::kRead;
     return {};
 }
 
-// A reader is seen to have read its chunks in the order of lending.
+// A reader is seen to have read its chunks in the order of allocation.
 const PolicyParty::Lent* PolicyParty::untold_of(flow::PeerIndex reader) const {
     const Lent* first = nullptr;
-    for (const Lent& chunk : lent_)
+    for (const Lent& chunk : allocated_)
         if (chunk.state == Lent::State::kUntold && chunk.to == reader &&
             (first == nullptr || chunk.stamp < first->stamp))
             first = &chunk;
@@ -354,7 +354,7 @@ std::uint32_t PolicyParty::untold() const {
 void PolicyParty::tell(std::uint32_t reader) {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
         if (const Lent* const chunk = untold_of(to); chunk != nullptr && reader-- == 0)
-            lent_at(chunk->place).state = Lent::State::kRead;
+            allocated_at(chunk->place).state = Lent::State::kRead;
 }
 
 std::string PolicyParty::violation() const {

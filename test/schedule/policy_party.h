@@ -56,8 +56,8 @@ class PolicyParty : private flow::Carrier {
     // ---- batches
 
     // What the reader of the batch at `place` has not taken yet, and that it takes the first of it.
-    const Fifo<Enclosed>& batch_at(std::uint32_t place) const { return lent_at(place).batch; }
-    void take_enclosed(std::uint32_t place) { lent_at(place).batch.pop(); }
+    const Fifo<Enclosed>& batch_at(std::uint32_t place) const { return allocated_at(place).batch; }
+    void take_enclosed(std::uint32_t place) { allocated_at(place).batch.pop(); }
     // Of what the peer has sent there.
     void heard(flow::PeerIndex from) { batches_[from].follows = false; }
     // One is open for the peer.
@@ -69,7 +69,7 @@ class PolicyParty : private flow::Carrier {
     // REFs to the peer that it has yet to read.
     std::uint32_t unread(flow::PeerIndex to) const;
     const flow::Outbox& outbox() const { return outbox_; }
-    std::uint64_t lent_to(flow::PeerIndex to) const { return shares_[to].bytes; }
+    std::uint64_t allocated_to(flow::PeerIndex to) const { return shares_[to].bytes; }
 
     bool limited() const { return policy_->limited(); }
     bool on_demand() const { return ledger_.on_demand(); }
@@ -106,8 +106,10 @@ class PolicyParty : private flow::Carrier {
         flow::PeerIndex to = 0;
         Fifo<Enclosed> batch{};
     };
-    const Lent& lent_at(std::uint32_t place) const;
-    Lent& lent_at(std::uint32_t place) { return const_cast<Lent&>(std::as_const(*this).lent_at(place)); }
+    const Lent& allocated_at(std::uint32_t place) const;
+    Lent& allocated_at(std::uint32_t place) {
+        return const_cast<Lent&>(std::as_const(*this).allocated_at(place));
+    }
     const Lent* untold_of(flow::PeerIndex reader) const;
     // Where the open one of a peer goes on.
     struct Batch {
@@ -135,8 +137,8 @@ class PolicyParty : private flow::Carrier {
     Scenario::ByReference how_;
     flow::Outbox outbox_;
     std::vector<flow::OutboxShare> shares_;
-    std::vector<Lent> lent_;      // of each chunk, ascending by its place
-    std::vector<Batch> batches_;  // of each peer
+    std::vector<Lent> allocated_;  // of each chunk, ascending by its place
+    std::vector<Batch> batches_;   // of each peer
     std::uint64_t references_ = 0, batches_sent_ = 0, batched_ = 0;
     bool overfull_ = false;
     Outbox* out_ = nullptr;  // during an event

@@ -16,7 +16,7 @@ enum class Broken : std::uint8_t {
     kWaitsForAChunk,  // a message of several packets goes by reference or not at all
     kFreesEarly,      // a chunk passes for read before it is
     kCostsNoCredit,   // a REF takes no credit
-    kNotForgotten,    // what an ended reader was lent stays with it
+    kNotForgotten,    // what an ended reader was allocated stays with it
     kBatchesABegun,   // a message of which a part has left goes in a batch, whole
     kAppendsTooMuch,  // a batch is longer than its chunk
     kBatchesOrWaits,  // a message goes in a batch or not at all
@@ -34,11 +34,11 @@ struct Scenario {
     std::uint32_t intended_max = flow::kMaxQuota;
     bool one_queue = false;           // a mailbox refuses only what does not fit into it, whoever sends
     flow::PolicyConfig parameters{};  // of the policies that have some; the fields above are set in it
-    // Messages of several packets may go by reference: see endpoint/references.cc. None of the rules about
-    // credits knows of it.
+    // Messages of several packets may go by reference: see engine/staging/references.cc. None of the rules
+    // about credits knows of it.
     struct ByReference {
         std::uint64_t outbox_bytes = 0;      // 0: messages are packets, each by itself
-        unsigned shift = 1;                  // endpoint::Routes::shift
+        unsigned shift = 1;                  // engine::Routes::shift
         std::uint32_t packet_bytes = 1'120;  // two in the smallest chunk
         bool batches = false;                // as of Engine::send_in_batch
         bool takes_credits = false;          // Engine::take_credits

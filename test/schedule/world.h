@@ -305,8 +305,8 @@ class World {
             for (std::uint32_t q = 0; q < processes(); ++q) {
                 if (q == p || ended_[p]) continue;
                 if (ended_[q]) {
-                    if (link(q, p).buried && lent(p, q) > 0)
-                        return at(p, q) + "R6: lent to a process that has ended";
+                    if (link(q, p).buried && allocated(p, q) > 0)
+                        return at(p, q) + "R6: allocated to a process that has ended";
                     continue;
                 }
                 if (backlog(p, q) > 0) return at(p, q) + "I15: packets wait for ever";
@@ -315,7 +315,7 @@ class World {
                     return at(p, q) + "I15: a REQ or RESP waits for ever";
                 if constexpr (kBatches)
                     if (parties_[p].unread(index(p, q)) > (appends(p, q) ? 1U : 0U))
-                        return at(p, q) + "R6: lent and unread";
+                        return at(p, q) + "R6: allocated and unread";
                 if (link(p, q).received != link(p, q).sent) return at(p, q) + "I15: packets are missing";
                 if (auto shake = parties_[p].handshake(index(p, q)); shake && shake->blocked)
                     return at(p, q) + "I15: blocked for ever";
@@ -568,9 +568,9 @@ class World {
             if (std::string broken = parties_[from].read(reference); !broken.empty())
                 fault_ = at(from, to) + broken;
     }
-    std::uint64_t lent(std::uint32_t p, std::uint32_t to) const {
-        if constexpr (requires(const Party& party) { party.lent_to(0U); })
-            return parties_[p].lent_to(index(p, to));
+    std::uint64_t allocated(std::uint32_t p, std::uint32_t to) const {
+        if constexpr (requires(const Party& party) { party.allocated_to(0U); })
+            return parties_[p].allocated_to(index(p, to));
         return 0;
     }
 

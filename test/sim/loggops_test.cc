@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "goal/collectives/collectives.h"
+#include "collectives/algorithms/collectives.h"
 
 namespace velo::sim {
 namespace {

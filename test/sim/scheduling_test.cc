@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "collectives/algorithms/collectives.h"
 #include "experiment/sweep.h"
 #include "flow/policies.h"
-#include "goal/collectives/collectives.h"
 #include "workload/schedules.h"
 
 namespace velo::sim {

@@ -27,7 +27,7 @@ class AskingTest : public testing::Test {
     bool probe(const matching::Key& pattern) { return asking_.probe(pattern, &key_, &bytes_); }
 
     test::LoneDomain node_{"static"};
-    endpoint::Peer& holder_ = node_[1];
+    engine::Peer& holder_ = node_[1];
     test::FakeChannel channel_;
     matching::PostedQueue posted_;
     velo_messenger_state counts_{};

@@ -1,5 +1,5 @@
 // Batches: their layout, the unit that opens, reads and closes them, and what they save an engine.
-#include "endpoint/batches.h"
+#include "engine/staging/batches.h"
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@
 namespace velo::test {
 namespace {
 
-using endpoint::Batches;
-using endpoint::Incoming;
-using endpoint::Peer;
+using engine::Batches;
+using engine::Incoming;
+using engine::Peer;
 using wire::Enclosed;
 
 // A chunk that is full of what lay there before.
@@ -82,7 +82,7 @@ TEST(BatchTest, what_goes_beyond_the_chunk_or_is_of_no_kind_is_not_sound) {
 }
 
 // The unit, without an engine.
-class BatchesTest : public ::testing::Test, protected endpoint::BatchesHost, protected endpoint::IdleHost {
+class BatchesTest : public ::testing::Test, protected engine::BatchesHost, protected engine::IdleHost {
  protected:
     bool take_enclosed(Peer& from, const Enclosed& message, std::byte* data) override {
         EXPECT_EQ(from.arriving, Incoming::State::kIdle);
@@ -108,9 +108,9 @@ class BatchesTest : public ::testing::Test, protected endpoint::BatchesHost, pro
 
     LoneDomain domain_{"static"};
     std::unique_ptr<fabric::shm::SegmentHeader> own_ = std::make_unique<fabric::shm::SegmentHeader>();
-    endpoint::OptionalMutex mutex_{false};
-    endpoint::Idle idle_{*this, mutex_, *own_, 0, true};
-    endpoint::Pace pace_;
+    platform::OptionalMutex mutex_{false};
+    engine::Idle idle_{*this, mutex_, *own_, 0, true};
+    engine::Pace pace_;
     Batches batches_{*this, mutex_, idle_, pace_};
     std::string heard_;
     int left_ = 100;
@@ -203,7 +203,7 @@ TEST_F(BatchesTest, while_one_is_open_its_peer_is_not_plain_and_it_is_closed_whe
     EXPECT_FALSE(batches_.lets_sleep());
     batches_.run(false);
     EXPECT_TRUE(domain_[0].batch_out.is_open());
-    for (std::uint64_t i = 0; i < endpoint::Pace::kLeastPolls; ++i) pace_.count_empty_poll();
+    for (std::uint64_t i = 0; i < engine::Pace::kLeastPolls; ++i) pace_.count_empty_poll();
     batches_.run(false);
     EXPECT_FALSE(domain_[0].batch_out.is_open());
     EXPECT_TRUE(domain_[0].is_plain());
@@ -316,23 +316,23 @@ TEST(BatchingTest, a_callback_that_answers_from_within_a_batch_answers_each_mess
 
 // After a rest the chunk is free, and the next message goes in a packet as before.
 // How many chunks of the outbox its readers have.
-int lent_chunks(Party& party, std::size_t rank) {
+int allocated_chunks(Party& party, std::size_t rank) {
     const fabric::shm::Segment segment = segment_of(party[rank].engine);
-    int lent = 0;
+    int allocated = 0;
     for (std::size_t i = 0; i < flow::OutboxPlan::kSizes; ++i) {
         const flow::OutboxPlan::Size& size = segment.outbox_plan().size(i);
         for (std::uint32_t chunk = 0; chunk < size.count; ++chunk)
-            lent += !segment.is_read(size.begin + chunk * size.stride);
+            allocated += !segment.is_read(size.begin + chunk * size.stride);
     }
-    return lent;
+    return allocated;
 }
 
 TEST(BatchingTest, a_batch_ends_when_its_sender_rests_and_its_chunk_comes_back) {
     Party party(few_slots("static"));
     for (unsigned i = 0; i < 20; ++i) party.send(0, 1, 1, pattern(8, i));
-    EXPECT_EQ(lent_chunks(party, 0), 1);
+    EXPECT_EQ(allocated_chunks(party, 0), 1);
     party.settle();
-    EXPECT_EQ(lent_chunks(party, 0), 0) << "before another message goes";
+    EXPECT_EQ(allocated_chunks(party, 0), 0) << "before another message goes";
     for (unsigned round = 1; round < 200; ++round) {
         for (unsigned i = 0; i < 20; ++i) party.send(0, 1, 1, pattern(8, i));
         party.settle();

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "../shared/temporary_directory.h"
-#include "board/store.h"
 #include "board_room.h"
+#include "collectives/board/store.h"
 #include "platform/failure.h"
 
 namespace velo::board {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "board/member.h"
+#include "collectives/board/member.h"
 
 namespace velo::board {
 

@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "board/backed_places.h"
-#include "board/runs.h"
 #include "board_room.h"
+#include "collectives/board/backed_places.h"
+#include "collectives/board/runs.h"
 
 namespace velo::board {
 namespace {

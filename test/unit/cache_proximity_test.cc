@@ -1,12 +1,12 @@
 // How far a peer is, from looks that take long or not.
-#include "endpoint/cache_proximity.h"
+#include "engine/peers/cache_proximity.h"
 
 #include <gtest/gtest.h>
 
 namespace velo::test {
 namespace {
 
-using endpoint::CacheProximity;
+using engine::CacheProximity;
 
 constexpr std::uint64_t kShort = CacheProximity::kNearNs - 1, kLong = CacheProximity::kFarNs;
 

@@ -1,5 +1,5 @@
 // Doorbells of a policy that opens windows on demand, on memory of its own.
-#include "endpoint/contact.h"
+#include "engine/peers/contact.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "platform/failure.h"
 #include "unit/lone_domain.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 class ContactTest : public testing::Test, private IdleHost {
@@ -24,7 +24,7 @@ class ContactTest : public testing::Test, private IdleHost {
     fabric::shm::Doorbell bell_{&rings_, &bits_, test::LoneDomain::kPeers};
     test::LoneDomain domain_{"lazy"};
     std::optional<Domain> none_;
-    OptionalMutex mutex_{false};
+    platform::OptionalMutex mutex_{false};
     std::unique_ptr<fabric::shm::SegmentHeader> own_ = std::make_unique<fabric::shm::SegmentHeader>();
     Idle idle_{*this, mutex_, *own_, 0, true};
     Contact contact_{mutex_, idle_, bell_, domain_.domain(), none_};
@@ -55,4 +55,4 @@ TEST_F(ContactTest, what_an_ended_peer_has_rung_is_not_answered) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

@@ -1,5 +1,5 @@
 // When units hear of the end of a peer, and what has to be over before.
-#include "endpoint/departures.h"
+#include "engine/peers/departures.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "unit/lone_domain.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 struct FakePeers final : DeparturesHost {
@@ -42,7 +42,7 @@ class DeparturesTest : public testing::Test {
     }
 
     test::LoneDomain domain_{"none", 1};
-    OptionalMutex mutex_{false};
+    platform::OptionalMutex mutex_{false};
     FakePeers host_;
     FakeUnit unit_;
     Departures departures_{host_, mutex_, unit_};
@@ -122,4 +122,4 @@ TEST_F(DeparturesTest, what_is_sent_to_the_null_peer_is_lost) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

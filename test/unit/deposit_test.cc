@@ -1,5 +1,5 @@
-// Deposits: what an owner stores of long data before they are got, in rings that are cut in turn, and which
-// data so the table of routes says.
+// Deposits: what an owner stores of long data before they are got, in rings that are cut from rotating
+// memory, and which data so the table of routes says.
 #include "rma/deposit.h"
 
 #include <gtest/gtest.h>

@@ -93,8 +93,8 @@ TEST_P(EngineLies, runs_of_two_senders_that_alternate_are_not_joined) {
     EXPECT_TRUE(party_[0].fatal.empty());
 }
 
-// Beyond the outbox, between its chunks, more than a chunk holds, a chunk that is not lent, no reference at
-// all.
+// Beyond the outbox, between its chunks, more than a chunk holds, a chunk that is not allocated, no reference
+// at all.
 TEST_P(EngineLies, a_reference_to_what_is_not_in_the_outbox_is_refused_and_its_sender_named) {
     constexpr std::uint32_t kChunk = 33'024;  // the first one's bytes
     const wire::Reference wrong[] = {{1U << 20, 8},    {UINT32_MAX, 8}, {1, 8},
@@ -139,7 +139,7 @@ TEST_P(EngineLies, a_reference_of_another_size_is_refused) {
 // A batch of which the last header lies; what comes before it is right.
 class EnclosedLies : public EngineLies {
  protected:
-    // In the chunk at 0 of rank 1, of which `bytes` are the batch's. Returns whether it is still lent
+    // In the chunk at 0 of rank 1, of which `bytes` are the batch's. Returns whether it is still allocated
     // afterwards.
     static bool refer(Party& party, const wire::Enclosed& last, std::uint32_t bytes = 8192) {
         fabric::shm::Segment segment = segment_of(party[1].engine);

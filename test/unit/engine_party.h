@@ -264,10 +264,10 @@ inline velo_peer* meet(Member& member, Member& other) {
 // show that it is near.
 inline void move_far(Member& member, std::size_t peer) {
     velo_peer& there = *member.peers[peer];
-    for (std::uint32_t look = 1; look <= endpoint::CacheProximity::kLooks; ++look)
+    for (std::uint32_t look = 1; look <= engine::CacheProximity::kLooks; ++look)
         there.proximity.record(look, 500);
     ASSERT_TRUE(there.proximity.far());
-    there.refer_from = static_cast<std::uint32_t>(
+    there.reference_from = static_cast<std::uint32_t>(
         std::min<std::size_t>(member.engine->engine.routes().row(true).reference_from, ~0U));
 }
 

@@ -1,6 +1,6 @@
 // The engine through its C interface: messages of all sizes, order, queueing, callbacks, late connections,
 // bad input.
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // What a performer keeps of runs that have failed, and what it hears from other threads.
-#include "performing/failures.h"
+#include "collectives/performing/failures.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <set>
 
-#include "performing/inbox.h"
+#include "collectives/performing/inbox.h"
 #include "unit/lone_domain.h"
 
 namespace velo::performing {

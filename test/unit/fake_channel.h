@@ -14,7 +14,7 @@ namespace velo::test {
 class FakeChannel final : public messaging::ControlChannel {
  public:
     struct Said {
-        endpoint::Peer* to;
+        engine::Peer* to;
         messaging::Kind kind;
         std::string text;
 
@@ -40,17 +40,17 @@ class FakeChannel final : public messaging::ControlChannel {
     std::deque<Said> said;
     std::vector<velo_message_send*> headers;                  // that have left
     std::vector<std::pair<std::uint64_t, velo_status>> done;  // ids
-    std::vector<endpoint::Peer*> have_failed;
+    std::vector<engine::Peer*> have_failed;
     bool crowded = false;
 
  private:
-    void say(endpoint::Peer& to, messaging::Header* message, std::size_t bytes) override {
+    void say(engine::Peer& to, messaging::Header* message, std::size_t bytes) override {
         said.push_back({&to, message->kind, std::string(reinterpret_cast<const char*>(message), bytes)});
     }
     bool is_crowded() const override { return crowded; }
-    void send_header(endpoint::Peer&, velo_message_send* send) override { headers.push_back(send); }
-    void failed(endpoint::Peer& peer) override { have_failed.push_back(&peer); }
-    void say_done(endpoint::Peer&, std::uint64_t id, velo_status status) override {
+    void send_header(engine::Peer&, velo_message_send* send) override { headers.push_back(send); }
+    void failed(engine::Peer& peer) override { have_failed.push_back(&peer); }
+    void say_done(engine::Peer&, std::uint64_t id, velo_status status) override {
         done.push_back({id, status});
     }
 };

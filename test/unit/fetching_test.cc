@@ -41,8 +41,8 @@ class FetchingTest : public testing::Test {
 
     static constexpr std::uint64_t kId = 17;
     test::NodeProcess one_{10, "static"}, two_{11, "static"};
-    endpoint::Peer& from_;
-    endpoint::Peer& to_;
+    engine::Peer& from_;
+    engine::Peer& to_;
     test::FakeChannel channel_;
     std::shared_ptr<Notes> notes_ = std::make_shared<Notes>(false);
     Fetching fetching_{one_.large(), channel_, notes_};

@@ -1,5 +1,5 @@
 // The helper thread, alone and of a performer: when it works and when it is parked, what it says and where.
-#include "performing/helper.h"
+#include "collectives/performing/helper.h"
 
 #include <gtest/gtest.h>
 

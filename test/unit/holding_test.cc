@@ -28,7 +28,7 @@ class HoldingTest : public testing::Test {
     }
 
     test::LoneDomain node_{"static"};
-    endpoint::Peer& to_ = node_[1];
+    engine::Peer& to_ = node_[1];
     test::FakeChannel channel_;
     Shares shares_{velo_messenger_config{4096, 1 << 20, 1 << 20, 4, false}};
     AwaitedSends awaited_;

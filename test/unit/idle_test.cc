@@ -1,5 +1,5 @@
 // What a process does beside its mailbox: whose work is run when, and when it sleeps.
-#include "endpoint/idle.h"
+#include "engine/idle/idle.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 // Work that counts down, and says in one text who was run in which order.
@@ -35,8 +35,12 @@ struct FakeEngine final : IdleHost {
 
 class IdleTest : public testing::Test {
  protected:
-    IdleTest() { Idle::processor_is_wanted = [] { return wanted_; }; }
-    ~IdleTest() override { Idle::processor_is_wanted = [] { return true; }; }
+    IdleTest() {
+        Idle::processor_is_wanted = [] { return wanted_; };
+    }
+    ~IdleTest() override {
+        Idle::processor_is_wanted = [] { return true; };
+    }
 
     Idle make(std::uint32_t most_us, bool alone = true) { return {host_, mutex_, *own_, most_us, alone}; }
     // Until the process has slept; how often it was polled.
@@ -55,7 +59,7 @@ class IdleTest : public testing::Test {
 
     static inline bool wanted_ = true;
     FakeEngine host_;
-    OptionalMutex mutex_{false};
+    platform::OptionalMutex mutex_{false};
     std::unique_ptr<fabric::shm::SegmentHeader> own_ = std::make_unique<fabric::shm::SegmentHeader>();
     std::string runs_;
     FakeWork always_{'a', runs_}, first_{'f', runs_}, second_{'s', runs_};
@@ -146,7 +150,7 @@ class ThreadsIdleTest : public IdleTest {
     }
 
     static inline int questions_ = 0;
-    OptionalMutex threads_{true};
+    platform::OptionalMutex threads_{true};
 };
 
 TEST_F(ThreadsIdleTest, it_sleeps_many_times_for_one_offer_of_the_processor) {
@@ -197,4 +201,4 @@ TEST_F(ThreadsIdleTest, of_a_pair_none_sleeps_and_each_offers_its_processor) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

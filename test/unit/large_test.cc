@@ -1,5 +1,5 @@
 // Transfers of two processes whose messages are carried by the test: by no mechanism, so through mailboxes.
-#include "endpoint/large.h"
+#include "engine/large/large.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "unit/node_process.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 using test::NodeProcess;
@@ -39,8 +39,9 @@ class LargeTest : public testing::Test {
 
 TEST_F(LargeTest, get_and_put_go_through_the_mailbox_where_no_mechanism_reaches) {
     std::string source(300'000, 's'), target(source.size(), 't');
-    EXPECT_EQ(one_.large().get(to_two_, {target.data(), address_of(source.data()), source.size(), completion()}),
-              VELO_QUEUED);
+    EXPECT_EQ(
+        one_.large().get(to_two_, {target.data(), address_of(source.data()), source.size(), completion()}),
+        VELO_QUEUED);
     carry_all();
     EXPECT_EQ(take_done(), (Done{{VELO_OK, 0}}));
     EXPECT_EQ(target, source);
@@ -105,4 +106,4 @@ TEST_F(LargeTest, the_transfers_of_a_peer_that_departs_fail_when_the_upper_layer
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "endpoint/peer.h"
-#include "endpoint/peer_table.h"
+#include "engine/peers/peer.h"
+#include "engine/peers/peer_table.h"
 #include "flow/policies.h"
 
 namespace velo::test {
@@ -29,20 +29,20 @@ struct KeptLog {
     std::vector<std::string> lines;
 };
 
-class LoneDomain final : public endpoint::DomainHost {
+class LoneDomain final : public engine::DomainHost {
  public:
     static constexpr std::uint32_t kPeers = 3, kSlots = 60, kCreditSlots = 2;
 
     explicit LoneDomain(const char* policy, std::uint32_t strangers = 0)
-        : domain_(*this, endpoint::Domain::Kind::kVelo, flow::make_policy(policy, config(strangers), nullptr), false,
-                  {&pointers_, slots_.data(), kSlots}, 0, &sent_, &fullest_) {
+        : domain_(*this, engine::Domain::Kind::kVelo, flow::make_policy(policy, config(strangers), nullptr),
+                  false, {&pointers_, slots_.data(), kSlots}, 0, &sent_, &fullest_) {
         for (flow::PeerIndex index = 0; index < kPeers + strangers; ++index)
-            peers_.add(std::make_unique<endpoint::Peer>(index, domain_));
+            peers_.add(std::make_unique<engine::Peer>(index, domain_));
     }
 
-    endpoint::Domain& domain() { return domain_; }
-    const endpoint::PeerTable& peers() const { return peers_; }
-    endpoint::Peer& operator[](flow::PeerIndex index) { return *peers_.find(index); }
+    engine::Domain& domain() { return domain_; }
+    const engine::PeerTable& peers() const { return peers_; }
+    engine::Peer& operator[](flow::PeerIndex index) { return *peers_.find(index); }
 
     mailbox::Writer<> writer() { return {&pointers_, slots_.data(), kSlots}; }
 
@@ -57,18 +57,18 @@ class LoneDomain final : public endpoint::DomainHost {
         flow.data_slots = kSlots - kPeers * kCreditSlots;
         return flow;
     }
-    endpoint::Peer& peer_at(flow::PeerIndex index) override { return *peers_.find(index); }
-    void carry_control(endpoint::Peer&, wire::PacketKind kind, std::uint32_t) override {
+    engine::Peer& peer_at(flow::PeerIndex index) override { return *peers_.find(index); }
+    void carry_control(engine::Peer&, wire::PacketKind kind, std::uint32_t) override {
         carried.push_back(kind);
     }
-    void control_entered(const endpoint::Peer&, wire::PacketKind, std::uint32_t) override {}
-    bool send_queued(endpoint::Peer& to) override { return !to.queue.empty(); }
+    void control_entered(const engine::Peer&, wire::PacketKind, std::uint32_t) override {}
+    bool send_queued(engine::Peer& to) override { return !to.queue.empty(); }
 
     std::uint64_t sent_ = 0, fullest_ = 0;
     mailbox::Pointers<> pointers_{};
     std::vector<mailbox::Slot<>> slots_ = std::vector<mailbox::Slot<>>(kSlots);
-    endpoint::Domain domain_;
-    endpoint::PeerTable peers_{kPeers + 1};  // before the domain that they are of
+    engine::Domain domain_;
+    engine::PeerTable peers_{kPeers + 1};  // before the domain that they are of
 };
 
 }  // namespace velo::test

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "api/velo.h"
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "rma/message.h"
@@ -20,12 +20,12 @@ class LyingPeer {
     explicit LyingPeer(velo_engine* victim, std::uint32_t source = 0)
         : segment_(segment_of(victim)), source_(source) {
 #ifdef VELO_CHECKED
-        endpoint::Engine::violations_abort = false;
+        engine::Engine::violations_abort = false;
 #endif
     }
     ~LyingPeer() {
 #ifdef VELO_CHECKED
-        endpoint::Engine::violations_abort = true;
+        engine::Engine::violations_abort = true;
 #endif
     }
     LyingPeer(const LyingPeer&) = delete;

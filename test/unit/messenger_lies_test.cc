@@ -49,7 +49,7 @@ class MessengerLies : public ::testing::Test {
     }
     template <typename Message>
     void say(LyingPeer& liar, const Message& message, std::size_t bytes = sizeof(Message)) {
-        liar.store(wire::kFirst | wire::kLast, endpoint::kSinkTag,
+        liar.store(wire::kFirst | wire::kLast, engine::kSinkTag,
                    std::string_view(reinterpret_cast<const char*>(&message), bytes));
         velo_progress(party_.party[0].engine);
     }

@@ -355,7 +355,7 @@ class RefusingNetwork : public PlayedPeers {
  protected:
     RefusingNetwork() : PlayedPeers("rnr") {}
 
-    velo_status send() { return velo_send_now(remotes_[0].peer, endpoint::kSinkTag, "text", 4, nullptr, 0); }
+    velo_status send() { return velo_send_now(remotes_[0].peer, engine::kSinkTag, "text", 4, nullptr, 0); }
     void report(std::uint64_t retrieved) {
         PlayedPeers::send(fabric::ucx::kRetrievedId, bytes_of(Introduction{victim_.key, kNames[0]}),
                           bytes_of(retrieved));
@@ -478,7 +478,7 @@ TEST_F(NetworkMatching, finds_room_that_was_given_back_before_a_message_goes_by_
     const std::uint64_t eager = state.eager;
     const messaging::Header header{{}, 100, messaging::Kind::kCredits, 0};
     Parcel parcel = parcel_of(remotes_[0], sizeof header);
-    parcel.tag = endpoint::kSinkTag;
+    parcel.tag = engine::kSinkTag;
     FakeUcx::send(victim_.worker, {fabric::ucx::kParcelId, {}, joined(bytes_of(parcel), bytes_of(header))});
     state = after_sending(800);
     EXPECT_EQ(state.eager, eager + 1);

@@ -1,5 +1,5 @@
 // What the observer makes of events: counters, and the lines of the log on stalls.
-#include "endpoint/observer.h"
+#include "engine/observe/observer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "unit/lone_domain.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -40,7 +40,7 @@ class ObserverTest : public testing::Test {
     Peer& peer(flow::PeerIndex index) { return (*domain_)[index]; }
 
     test::KeptLog log_;
-    OptionalMutex mutex_{false};
+    platform::OptionalMutex mutex_{false};
     const std::optional<Domain> none_;
     std::unique_ptr<test::LoneDomain> domain_;
     std::unique_ptr<Observer> observer_;
@@ -102,4 +102,4 @@ TEST_F(ObserverTest, its_state_is_that_of_one_peer_or_of_all) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 
@@ -70,10 +70,10 @@ const Offence kOffences[] = {
 class OffenceTest : public ::testing::TestWithParam<Offence> {
  protected:
     OffenceTest() {
-        endpoint::Engine::violations_abort = false;
+        engine::Engine::violations_abort = false;
         config_.flow_control = GetParam().flow_control;
     }
-    ~OffenceTest() override { endpoint::Engine::violations_abort = true; }
+    ~OffenceTest() override { engine::Engine::violations_abort = true; }
 
     static void commit(Party& party) {
         Offender offender(party[0]);
@@ -116,7 +116,7 @@ TEST_P(OffenceTest, may_end_the_process_from_inside_the_callback) {
 
 // With them a message would be longer than the ring in the liar's memory, of which no more is mapped.
 TEST(CreditOffence, more_credits_than_the_mailbox_has_slots_are_not_used) {
-    endpoint::Engine::violations_abort = false;
+    engine::Engine::violations_abort = false;
     for (const char* policy : {"static", "dynamic"}) {
         PartyConfig config;
         config.flow_control = policy;
@@ -126,7 +126,7 @@ TEST(CreditOffence, more_credits_than_the_mailbox_has_slots_are_not_used) {
         offender.store(wire::PacketKind::kCredit, 60'000);
         EXPECT_EQ(party.send(0, 1, 1, pattern(16'000, 3)), VELO_ERR_PROTOCOL) << policy;
     }
-    endpoint::Engine::violations_abort = true;
+    engine::Engine::violations_abort = true;
 }
 
 }  // namespace

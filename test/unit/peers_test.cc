@@ -1,5 +1,5 @@
 // What becomes of a peer from its address to the end of its place, with a mailbox and without an engine.
-#include "endpoint/peers.h"
+#include "engine/peers/peers.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "platform/failure.h"
 #include "unit/node_process.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 using test::NodeProcess;
@@ -83,4 +83,4 @@ TEST(PeersTest, the_segments_for_the_report_are_those_of_the_node_in_order) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

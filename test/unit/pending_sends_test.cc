@@ -1,6 +1,6 @@
 // What waits to leave, without an engine: its order, what a peer is told of a stall, and what becomes of it
 // when the peer ends.
-#include "endpoint/pending_sends.h"
+#include "engine/pending_sends.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace velo::test {
 namespace {
 
-using endpoint::Peer;
+using engine::Peer;
 
 // A send of so many bytes that writes its name when it is done.
 struct Waiting {
@@ -33,7 +33,7 @@ struct Waiting {
     std::function<void()> then;
 };
 
-class PendingSendsTest : public ::testing::Test, private endpoint::PendingSendsHost {
+class PendingSendsTest : public ::testing::Test, private engine::PendingSendsHost {
  protected:
     // As credits for so many bytes allow.
     bool push(Peer&, velo_send& send, wire::PacketKind) override {
@@ -52,9 +52,9 @@ class PendingSendsTest : public ::testing::Test, private endpoint::PendingSendsH
 
     NodeProcess node_{10, "static"}, other_{11, "static"};
     Peer& peer_ = node_.expect(other_);
-    endpoint::Remote remote_{{node_, node_.mutex(), node_.idle(), node_.units(), node_.peers(), node_.large(),
-                              node_.departures(), node_.observer(), node_.config(), node_.mailbox()}};
-    endpoint::PendingSends pending_{*this, node_.mutex(), node_.idle(), remote_, node_.observer()};
+    engine::Remote remote_{{node_, node_.mutex(), node_.idle(), node_.units(), node_.peers(), node_.large(),
+                            node_.departures(), node_.observer(), node_.config(), node_.mailbox()}};
+    engine::PendingSends pending_{*this, node_.mutex(), node_.idle(), remote_, node_.observer()};
     std::size_t allowed_ = 0;
     std::string done_;
     Waiting a_{'a', 100, done_}, b_{'b', 50, done_};

@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
+#include "collectives/goal/program.h"
 #include "goal/party.h"
-#include "goal/program.h"
 #include "performer_runs.h"
 
 namespace velo::test {

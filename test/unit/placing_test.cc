@@ -17,7 +17,7 @@ class PlacingTest : public testing::Test {
  protected:
     static constexpr matching::Key kKey{1, 0, 5};
     test::NodeProcess one_{10, "static"}, two_{11, "static"};
-    endpoint::Peer& peer_ = one_.expect(two_);
+    engine::Peer& peer_ = one_.expect(two_);
     test::FakeChannel channel_;
     AwaitedSends awaited_;
     Placing placing_{one_.large(), channel_, awaited_, one_.mutex()};
@@ -44,7 +44,7 @@ TEST_F(PlacingTest, a_send_that_cannot_be_helped_is_as_if_nothing_had_been_annou
 
 TEST(DeadSourcesTest, only_receives_that_name_a_dead_source_wait_in_vain) {
     test::NodeProcess one(10, "static"), two(11, "static");
-    endpoint::Peer& peer = one.expect(two);
+    engine::Peer& peer = one.expect(two);
     matching::PostedQueue queue;
     matching::Posted first{}, second{}, other{}, any{};
     queue.push(&first, {1, 0, 5});

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/velo.h"
-#include "endpoint/engine.h"
+#include "engine/engine.h"
 #include "exact_memory.h"
 #include "fabric/shm/address.h"
 #include "fabric/ucx/address.h"
@@ -56,7 +56,7 @@ class PlayedPeers : public ::testing::Test {
     explicit PlayedPeers(const char* flow_control = "dynamic", bool delay_credits = false,
                          std::uint32_t slots_per_peer = 64) {
 #ifdef VELO_CHECKED
-        endpoint::Engine::violations_abort = false;
+        engine::Engine::violations_abort = false;
 #endif
         velo_config config = velo_default_config();
         config.flow_control = flow_control;
@@ -95,7 +95,7 @@ class PlayedPeers : public ::testing::Test {
     ~PlayedPeers() override {
         velo_engine_close(engine_);
 #ifdef VELO_CHECKED
-        endpoint::Engine::violations_abort = true;
+        engine::Engine::violations_abort = true;
 #endif
     }
 

@@ -1,5 +1,6 @@
-// Gets one behind the other outside of progress: the first one copies at once, the others when the process polls.
-#include "endpoint/postponed.h"
+// Gets one behind the other outside of progress: the first one copies at once, the others when the process
+// polls.
+#include "engine/large/postponed.h"
 
 #include <gtest/gtest.h>
 

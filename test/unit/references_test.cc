@@ -1,6 +1,6 @@
 // The unit that sends by reference, without an engine: chunks, REFs, and what becomes of both when a peer
 // ends.
-#include "endpoint/references.h"
+#include "engine/staging/references.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 namespace velo::test {
 namespace {
 
-using endpoint::Peer;
-using endpoint::References;
+using engine::Peer;
+using engine::References;
 
 class ReferencesTest : public ::testing::Test {
  protected:

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "endpoint/peer.h"
+#include "engine/peers/peer.h"
 #include "engine_party.h"
 
 namespace velo::test {

@@ -1,5 +1,5 @@
 // Peers on other nodes, on a network that only notes what it is asked.
-#include "endpoint/remote.h"
+#include "engine/remote.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "unit/node_process.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 using test::NodeProcess;
@@ -217,4 +217,4 @@ TEST_F(RemoteTest, what_is_sent_in_a_series_leaves_together) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

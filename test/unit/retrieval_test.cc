@@ -1,5 +1,5 @@
 // What is in the mailbox of a process without an engine goes up: packets that the test stores there.
-#include "endpoint/retrieval.h"
+#include "engine/retrieval.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "platform/failure.h"
 #include "unit/node_process.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 class RetrievalTest : public testing::Test, private RetrievalHost, private MessageSink {
@@ -35,7 +35,7 @@ class RetrievalTest : public testing::Test, private RetrievalHost, private Messa
 
     test::NodeProcess one_{10, "static"}, two_{11, "static"};
     Peer& peer_ = one_.expect(two_);
-    Gate gate_{false};
+    platform::Gate gate_{false};
     std::string heard_;
     bool ends_batch_ = false;
 
@@ -189,4 +189,4 @@ TEST_F(RetrievalTest, a_packet_that_was_never_in_the_mailbox_goes_up_alike) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

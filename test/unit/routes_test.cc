@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "../shared/temporary_directory.h"
-#include "routes/sent_buffers.h"
-#include "routes/table.h"
+#include "engine/routes/sent_buffers.h"
+#include "engine/routes/table.h"
 
 namespace velo::routes {
 namespace {
@@ -56,7 +56,8 @@ TEST(RoutesTable, an_objection_names_the_word) {
         {"", "it sets nothing"},
         {" \n", "it sets nothing"},
         {"near far one-way", "it sets nothing"},
-        {"near stage 5", "\"stage\" is none of near, far, one-way, both-ways, copy, reference, staged, cold, both"},
+        {"near stage 5",
+         "\"stage\" is none of near, far, one-way, both-ways, copy, reference, staged, cold, both"},
         {"copy 5", "\"copy\" is followed by \"5\" instead of vectors, non-temporal or string"},
         {"reference", "nothing follows \"reference\""},
         {"staged 5 cold", "nothing follows \"cold\""},
@@ -80,8 +81,8 @@ TEST(RoutesTable, an_objection_names_the_word) {
 }
 
 TEST(RoutesTable, what_it_says_of_itself_it_reads_again) {
-    for (const Table& table : {Table::safe(), Table::built_in(kZen),
-                               Table::built_in(kZen5), Table::parse("near one-way both 7 far staged 9", Table::safe())})
+    for (const Table& table : {Table::safe(), Table::built_in(kZen), Table::built_in(kZen5),
+                               Table::parse("near one-way both 7 far staged 9", Table::safe())})
         EXPECT_EQ(Table::parse(table.text(), Table::safe()).text(), table.text());
 }
 

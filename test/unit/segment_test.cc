@@ -155,7 +155,7 @@ TEST(SegmentPlanTest, numbers_of_nonsense_are_found) {
         if (kind == 1) numbers.flow.credit_slots = 256;
         if (kind == 2) numbers.limic_peers = SegmentPlan::kMostSlots;
         if (kind == 3) numbers.outbox_bytes = flow::OutboxPlan::kMostBytes + 1;
-        if (kind == 4) numbers.deposit_bytes = flow::InTurn::kMostBytes + 1;
+        if (kind == 4) numbers.deposit_bytes = flow::RotatingMemory::kMostBytes + 1;
         EXPECT_FALSE(numbers.are_sane()) << kind;
     }
 }

@@ -1,5 +1,5 @@
 // Gets that two processes carry out together: both sides in one process, on memory that is its own.
-#include "endpoint/shared_gets.h"
+#include "engine/large/shared_gets.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "unit/lone_domain.h"
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 struct FakeTransfers final : SharedGetsHost {
@@ -71,7 +71,7 @@ class SharedGetsTest : public testing::Test {
     std::vector<velo_status> done_;
     OwnMemory memory_;
     test::LoneDomain domain_{"none"};
-    OptionalMutex mutex_{false};
+    platform::OptionalMutex mutex_{false};
     NeverIdle never_idle_;
     std::unique_ptr<fabric::shm::SegmentHeader> own_ = std::make_unique<fabric::shm::SegmentHeader>();
     Idle idle_{never_idle_, mutex_, *own_, 0, true};
@@ -173,4 +173,4 @@ TEST_F(SharedGetsTest, a_refusal_of_the_system_is_told) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

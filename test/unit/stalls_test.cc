@@ -1,11 +1,11 @@
 // When a stall is counted, how long it lasts, and when there is a warning about it.
-#include "endpoint/stalls.h"
+#include "engine/peers/stalls.h"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 
-namespace velo::endpoint {
+namespace velo::engine {
 namespace {
 
 struct Owner {
@@ -98,4 +98,4 @@ TEST(StallsWithoutWarning, never_warn) {
 }
 
 }  // namespace
-}  // namespace velo::endpoint
+}  // namespace velo::engine

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "fabric/udp/channel.h"
+#include "collectives/udp/channel.h"
 #include "platform/failure.h"
 #include "platform/monotonic.h"
 

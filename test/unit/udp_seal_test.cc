@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "fabric/udp/place.h"
-#include "fabric/udp/seal.h"
+#include "collectives/udp/place.h"
+#include "collectives/udp/seal.h"
 
 namespace velo::fabric::udp {
 namespace {

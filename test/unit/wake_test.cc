@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "api/handle.h"
-#include "endpoint/sizing.h"
+#include "engine/peers/sizing.h"
 #include "engine_party.h"
 #include "fabric/shm/segment.h"
 #include "platform/doze.h"
@@ -20,7 +20,7 @@ namespace {
 
 // Where nothing else runs nobody would sleep.
 [[maybe_unused]] const bool kWanted = (
-    endpoint::Idle::processor_is_wanted = [] { return true; }, true);
+    engine::Idle::processor_is_wanted = [] { return true; }, true);
 
 // Says for a member that it sleeps, as it does itself before it does; nobody is asleep in these tests, so
 // that what counts is whether the word is taken back.
@@ -177,15 +177,15 @@ TEST(WakeRules, the_longest_sleep_is_short_where_few_share_a_processor) {
     for (const auto& [processes, us] :
          {std::pair{1U, 0U}, {2U, 300U}, {8U, 320U}, {64U, 2560U}, {256U, 10'000U}, {kAll, 10'000U}}) {
         config.processes_per_processor = processes;
-        EXPECT_EQ(endpoint::longest_sleep(config), us) << processes;
+        EXPECT_EQ(engine::longest_sleep(config), us) << processes;
     }
     config.idle_sleep = 77;
-    EXPECT_EQ(endpoint::longest_sleep(config), 77U);
+    EXPECT_EQ(engine::longest_sleep(config), 77U);
     config.threads = true;
-    EXPECT_EQ(endpoint::longest_sleep(config), 77U);
+    EXPECT_EQ(engine::longest_sleep(config), 77U);
     config.idle_sleep = -1;
     config.processes_per_processor = 1;
-    EXPECT_EQ(endpoint::longest_sleep(config), 100U);
+    EXPECT_EQ(engine::longest_sleep(config), 100U);
 }
 
 TEST(WakeRules, who_waits_long_sleeps_longer_but_not_longer_than_it_has) {

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "collectives/algorithms/collectives.h"
 #include "experiment/experiment.h"
 #include "experiment/verdict.h"
 #include "flow/policies.h"
-#include "goal/collectives/collectives.h"
 #include "machine/parameters.h"
 #include "machine/simulation.h"
 #include "workload/patterns.h"
@@ -154,7 +154,8 @@ void add_experiment_command(CLI::App& app, int& status) {
     command->add_option("names", o->names, "experiments, or all")->check(CLI::IsMember(names))->required();
     command->add_flag("--full", o->context.full,
                       "the papers' size: minutes to hours each, instead of seconds");
-    command->add_option("-n,--np,--processes,--ranks", o->context.processes, "fig7.5 and eight: of another size")
+    command
+        ->add_option("-n,--np,--processes,--ranks", o->context.processes, "fig7.5 and eight: of another size")
         ->check(CLI::Range(16U, 4096U))
         ->excludes("--full");
     command->add_option("-j,--jobs", o->context.jobs, "runs side by side")

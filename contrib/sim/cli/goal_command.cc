@@ -8,7 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/run_options.h"
-#include "goal/check.h"
+#include "collectives/goal/check.h"
 #include "machine/loggops.h"
 #include "source.h"
 #include "trace_file.h"

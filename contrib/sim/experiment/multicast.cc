@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "collectives/algorithms/collectives.h"
+#include "collectives/goal/program.h"
 #include "experiment/experiment.h"
 #include "experiment/sweep.h"
-#include "goal/collectives/collectives.h"
-#include "goal/program.h"
 #include "workload/schedules.h"
 
 namespace velo::sim {

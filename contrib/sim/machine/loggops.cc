@@ -4,10 +4,10 @@
 #include <queue>
 #include <stdexcept>
 
+#include "collectives/goal/binary.h"
+#include "collectives/goal/exchange.h"
+#include "collectives/goal/run.h"
 #include "core/random.h"
-#include "goal/binary.h"
-#include "goal/exchange.h"
-#include "goal/run.h"
 
 namespace velo::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "goal/program.h"
+#include "collectives/goal/program.h"
 
 namespace velo::sim {
 

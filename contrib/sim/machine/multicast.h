@@ -1,14 +1,14 @@
-// Broadcasts on a switched network that multicasts: the members of multicast/ on nodes whose processors and
-// interfaces serve one thing after the other, and beside them a broadcast by point-to-point messages. The
-// same machine, so that the two may be compared.
+// Broadcasts on a switched network that multicasts: the members of collectives/multicast/ on nodes whose
+// processors and interfaces serve one thing after the other, and beside them a broadcast by point-to-point
+// messages. The same machine, so that the two may be compared.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "multicast/attachment.h"
-#include "multicast/member.h"
+#include "collectives/multicast/attachment.h"
+#include "collectives/multicast/member.h"
 
 namespace velo::sim {
 

@@ -4,9 +4,9 @@
 #include <deque>
 #include <vector>
 
-#include "goal/exchange.h"
-#include "goal/program.h"
-#include "goal/run.h"
+#include "collectives/goal/exchange.h"
+#include "collectives/goal/program.h"
+#include "collectives/goal/run.h"
 #include "machine/train.h"
 
 namespace velo::sim {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "goal/program.h"
+#include "collectives/goal/program.h"
 #include "workload/workload.h"
 
 namespace velo::sim {

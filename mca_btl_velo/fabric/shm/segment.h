@@ -27,7 +27,7 @@ namespace velo::fabric::shm {
 
 // A chunk of an outbox: its header, at the begin of a line, and the data.
 struct OutboxChunk {
-    std::atomic<std::uint32_t>& unread;  // 1: lent. The reader stores 0, with release, when it is done
+    std::atomic<std::uint32_t>& unread;  // 1: allocated. The reader stores 0, with release, when it is done
     std::byte* data;
 };
 
@@ -47,7 +47,7 @@ class Segment {
         std::uint32_t limic_slots;
         std::int64_t xpmem_segment;   // see Address
         std::uint64_t outbox_bytes;   // at most flow::OutboxPlan::kMostBytes; 0: none
-        std::uint64_t deposit_bytes;  // in turn, at most flow::InTurn::kMostBytes; 0: none
+        std::uint64_t deposit_bytes;  // of rotating memory, at most flow::RotatingMemory::kMostBytes; 0: none
     };
 
     // `probe`: see Address. Throws Failure.
@@ -73,7 +73,7 @@ class Segment {
         return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
                 outbox + plan_.outbox.data_of(place)};
     }
-    // Owner: the reader of what was lent there is done with it.
+    // Owner: the reader of what was allocated there is done with it.
     bool is_read(std::uint32_t place) const {
         return chunk(place).unread.load(std::memory_order_acquire) == 0;
     }
@@ -84,15 +84,16 @@ class Segment {
     }
     // At a place that the plan holds.
     std::byte* ring_data(std::uint32_t place) const { return file_.data() + plan_.rings_offset + place; }
-    // The pages of the first `end` bytes of what is cut in turn are mapped many at once, and not each with
-    // its first use.
-    void fault_in_turn(std::size_t end) const {
+    // The pages of the first `end` bytes of what is cut from rotating memory are mapped many at once, and not
+    // each with its first use.
+    void fault_rotating(std::size_t end) const {
         if (std::atomic_ref(turn_mapped_).load(std::memory_order_relaxed) < end) map_turn(end);
     }
-    // The same for so many bytes of data at a place of the outbox: only what is cut in turn has such pages.
+    // The same for so many bytes of data at a place of the outbox: only what is cut from rotating memory has
+    // such pages.
     void fault_in_chunk(std::uint32_t place, std::size_t bytes) const {
-        const std::uint32_t begin = plan_.outbox.in_turn_begin();
-        if (place >= begin) fault_in_turn(place - begin + bytes);
+        const std::uint32_t begin = plan_.outbox.rotating_begin();
+        if (place >= begin) fault_rotating(place - begin + bytes);
     }
     // Owner: the first access to a page took long.
     bool has_slow_pages() const { return file_.page_ns() >= kSlowPageNs; }

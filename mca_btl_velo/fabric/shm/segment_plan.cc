@@ -36,11 +36,11 @@ bool SegmentPlan::Numbers::are_sane() const {
     constexpr std::uint32_t kSane = kMostSlots;
     return flow.peers < kSane && flow.spare_peers < kSane && flow.data_slots < kSane &&
            flow.credit_slots <= 255 && limic_peers < kSane && limic_slots <= kSane &&
-           outbox_bytes <= flow::OutboxPlan::kMostBytes && deposit_bytes <= flow::InTurn::kMostBytes;
+           outbox_bytes <= flow::OutboxPlan::kMostBytes && deposit_bytes <= flow::RotatingMemory::kMostBytes;
 }
 
 SegmentPlan::SegmentPlan(const Numbers& of) : numbers(of), outbox(of.outbox_bytes) {
-    deposits = flow::DepositPlan(flow::InTurn(of.deposit_bytes).bytes());
+    deposits = flow::DepositPlan(flow::RotatingMemory(of.deposit_bytes).bytes());
     doorbell_offset =
         round_up(directory_offset() + Directory::bytes_for(homes(), entries()), wire::kPacketBytes);
     const std::size_t words = of.flow.lazy_doorbell ? Doorbell::words_for(of.flow.total_peers()) : 0;
@@ -50,7 +50,7 @@ SegmentPlan::SegmentPlan(const Numbers& of) : numbers(of), outbox(of.outbox_byte
     deposits_offset = round_up(outbox_offset + outbox.bytes(), alignof(DepositHeader));
     const std::size_t headers = deposits.none() ? 0 : flow::DepositPlan::kRings * sizeof(DepositHeader);
     rings_offset = round_up(deposits_offset + headers, kPageBytes) + kRingsInPage;
-    outbox.cut_in_turn(static_cast<std::uint32_t>(rings_offset - outbox_offset), deposits.bytes());
+    outbox.set_rotating(static_cast<std::uint32_t>(rings_offset - outbox_offset), deposits.bytes());
 }
 
 std::size_t SegmentPlan::directory_offset() {

@@ -22,7 +22,7 @@ class SegmentPlan {
         std::uint64_t capacity;  // slots of the mailbox, as its policy plans it
         std::uint32_t limic_peers, limic_slots;
         std::uint64_t outbox_bytes;   // at most flow::OutboxPlan::kMostBytes; 0: none
-        std::uint64_t deposit_bytes;  // in turn, at most flow::InTurn::kMostBytes; 0: none
+        std::uint64_t deposit_bytes;  // of rotating memory, at most flow::RotatingMemory::kMostBytes; 0: none
 
         // Of another process: they are no nonsense.
         bool are_sane() const;
