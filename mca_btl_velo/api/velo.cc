@@ -267,6 +267,7 @@ uint32_t velo_shared_processors(const char* const* localities, uint32_t count) {
 }
 
 void velo_death_text(uint64_t process_name, char* text, size_t bytes) {
+    static_assert(noexcept(velo::platform::death_array(process_name)));
     (void)std::snprintf(text, bytes, "%s", velo::platform::death_array(process_name).data());
 }
 

@@ -44,6 +44,9 @@ static char *all_ranks(void)
 static int get(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
 {
     (void) info;
+    if (0 == strcmp(key, MCA_COMMON_VELO_LOCALITY)) {
+        return OPAL_ERR_NOT_FOUND;
+    }
     *value = OBJ_NEW(opal_value_t);
     if (0 == strcmp(key, MCA_COMMON_VELO_LOCAL_PEERS)) {
         (*value)->type = OPAL_STRING;

@@ -15,7 +15,7 @@ class BoardRunsTest : public testing::Test {
     static constexpr std::uint32_t kChunk = 256;
     Runs runs(std::uint32_t me) {
         return {room_.memory(), room_.shape(), me,
-                BoardContext{[](void*) {}, [](void*, const char*) {}, nullptr, nullptr,
+                BoardContext{[](void*) {}, [](void*, int, const char*) {}, nullptr, nullptr,
                              "board " + std::to_string(me), 0, true, nullptr}};
     }
     static Step bcast(std::uint32_t me, const std::byte* data, std::uint64_t bytes) {

@@ -40,7 +40,7 @@ class RetrievalTest : public testing::Test, private RetrievalHost, private Messa
     bool ends_batch_ = false;
 
  private:
-    static velo_config config_of(const test::NodeProcess& process, RetrievalTest* test) {
+    static velo_config config_of(test::NodeProcess& process, RetrievalTest* test) {
         velo_config config = process.config();
         config.context = test;
         return config;

@@ -590,7 +590,7 @@ _ORDER_ROWS = [
              _EXECUTIONS),
     Mutation("accepted packets are not acquired", _SHM + "acceptance.h",
              "retrieved_->load(std::memory_order_acquire);", "retrieved_->load(std::memory_order_relaxed);", _EXECUTIONS),
-    Mutation("the gate is left without a release", _ENGINE + "idle/gate.h",
+    Mutation("the gate is left without a release", "mca_btl_velo/platform/gate.h",
              "busy_.store(false, std::memory_order_release);", "busy_.store(false, std::memory_order_relaxed);", _EXECUTIONS),
     Mutation("a stored packet is not released, by threads", _MAILBOX + "writer.h",
              "header.store(header.pack(), std::memory_order_release);", "header.store(header.pack(), std::memory_order_relaxed);",
