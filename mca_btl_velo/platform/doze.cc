@@ -37,6 +37,15 @@ bool processor_is_wanted() {
     return before.ru_nivcsw + before.ru_nvcsw != after.ru_nivcsw + after.ru_nvcsw;
 }
 
+void stop_displacing() noexcept {
+    thread_local bool done = false;
+    if (done) return;
+    done = true;
+    const sched_param none{};
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        (void)sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
+}
+
 void Machine::full_fence() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }

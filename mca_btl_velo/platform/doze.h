@@ -28,6 +28,11 @@ constexpr std::uint32_t sleep_after(std::uint32_t empty_polls, std::uint32_t mos
 // none, and whoever finds nothing because it works between its polls would lose the time.
 bool processor_is_wanted();
 
+// From here on a wake-up of this thread displaces no thread that runs (SCHED_BATCH); its share of the
+// processor stays. Nothing changes for a thread to which the program has given a policy, or for threads that
+// it makes.
+void stop_displacing() noexcept;
+
 // What dozing takes besides loads and stores. A test that replays memory orders gives its own, with its Atom.
 template <template <class> class Atom>
 struct DozeMachine;

@@ -2,10 +2,12 @@
 #include "engine/idle/idle.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <climits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace velo::engine {
@@ -187,6 +189,26 @@ TEST_F(ThreadsIdleTest, who_is_turned_away_offers_its_processor_if_that_is_wante
     questions_ = 0;
     for (unsigned polls = 0; polls < 10 * platform::kPollsToSleep; ++polls) idle.turned_away();
     EXPECT_EQ(questions_, 10);
+}
+
+// The scheduling policy of a thread that has polled for long.
+TEST_F(ThreadsIdleTest, a_thread_displaces_no_other_once_its_processor_is_wanted) {
+    const auto policy_after = [this](platform::OptionalMutex& mutex, bool wanted, int before = SCHED_OTHER) {
+        wanted_ = wanted;
+        int policy = -1;
+        std::thread([&] {
+            const sched_param none{};
+            ASSERT_EQ(sched_setscheduler(0, before, &none), 0);
+            Idle idle(host_, mutex, *own_, 1, true);
+            questions_at(1, idle);
+            policy = sched_getscheduler(0);
+        }).join();
+        return policy & ~SCHED_RESET_ON_FORK;
+    };
+    EXPECT_EQ(policy_after(threads_, true), SCHED_BATCH);
+    EXPECT_EQ(policy_after(threads_, false), SCHED_OTHER);
+    EXPECT_EQ(policy_after(mutex_, true), SCHED_OTHER) << "a process without threads yields and sleeps";
+    EXPECT_EQ(policy_after(threads_, true, SCHED_IDLE), SCHED_IDLE) << "the program's own choice";
 }
 
 TEST_F(ThreadsIdleTest, of_a_pair_none_sleeps_and_each_offers_its_processor) {

@@ -82,7 +82,12 @@ bool Idle::asks_whether_crowded() {
     } else {
         --unasked_;
     }
-    return crowded_.load(std::memory_order_relaxed);
+    // A thread whose message has come is woken by the one that polls, inside of Open MPI. If it displaced
+    // that one, it would spin until it has the processor back: for a time slice (opal/threads/wait_sync.h,
+    // WAIT_SYNC_RELEASE).
+    const bool crowded = crowded_.load(std::memory_order_relaxed);
+    if (crowded) platform::stop_displacing();
+    return crowded;
 }
 
 // Threads count together: none is right, and any is often enough.
