@@ -126,12 +126,11 @@ velo_status velo_get_deposited(velo_engine* engine, velo_peer* peer, uint32_t de
 velo_status velo_put(velo_engine* engine, velo_peer* peer, const void* local, uint64_t remote, size_t bytes,
                      velo_rma_done_fn done, void* argument);
 
-/* The owner's side of velo_get_deposited: memory that the peer is about to be told of, and to get, may be
- * there ahead by then. Begins, with a VELO_DEPOSIT_NUMBER for the peer; 0: it gets that memory as any
- * other, and nothing is to be stored. After the message with the number has been sent the data is stored, by
- * whoever began: a part of it, or all of it where what was begun before has its turn first, may be stored in
- * progress, so the memory stays as it is until the end, when the peer has said that its get is over. What has
- * begun ends, whatever the number. To store waits for nobody and does not fail. */
+/* A staged get, the owner's side.
+ * - begin returns a name. VELO_DEPOSIT_NUMBER(name) goes into the rendezvous header; 0: nothing is staged.
+ * - store, after that message has left, copies what fits; progress copies the rest. It neither waits nor fails.
+ * - end: the peer has finished its get. Every begin needs an end, whatever the number.
+ * The memory must not change between begin and end. */
 uint64_t velo_deposit_begin(velo_peer* peer, const void* data, size_t bytes);
 void velo_deposit_store(velo_peer* peer, uint64_t deposit);
 void velo_deposit_end(velo_peer* peer, uint64_t deposit);

@@ -119,7 +119,7 @@ void Engine::look_around() {
 
 void Engine::attached(Peer& peer) {
     peer.link.intercept(interceptor_);
-    if (peer.is_local()) routes_.set_of(peer);
+    if (peer.is_local()) routes_.apply_to(peer);
     const bool plain = peer.link.is_direct() && peer.domain.limited && peer.ledger().delays() &&
                        !config_.threads && !sends_are_followed_ && !peer.dozes && config_.packet_trains;
     peer.may_be_plain = plain;

@@ -112,7 +112,7 @@ void Retrieval::retrieve_control(Peer& peer, const wire::Header& header) {
     assert_invariants();
 }
 
-// The same of one that went by reference inside the node.
+// Retrieves a plain REF: hands the message up in place, in the sender's outbox. 0: no effect.
 int Retrieval::try_retrieve_reference_fast(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
     mailbox::Reader<>& reader = domain.reader;

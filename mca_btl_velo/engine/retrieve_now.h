@@ -46,8 +46,8 @@ inline Peer* Retrieval::plain_sender(const Domain& domain, const wire::Header& h
     return peer;
 }
 
-// A message of a known peer in one piece, and nothing else to do with it: nearly all. What is done here is
-// all that it needs. 0: nothing has been done.
+// Retrieves a plain message: a known sender, one run, not over the end of the ring. Nearly all are. 0: no
+// effect.
 inline int Retrieval::try_retrieve_fast(Domain& domain, std::uint64_t word) {
     const wire::Header header = wire::Header::unpack(word);
     Peer* const peer = plain_sender(domain, header);

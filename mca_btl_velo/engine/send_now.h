@@ -39,8 +39,8 @@ inline void Engine::sent_fast(Peer& peer, std::uint32_t packets) {
     (void)count_sent();
 }
 
-// Of one packet, to a peer towards which nothing is due: nearly all messages, and all that they need.
-// The last credits are left to a batch. False: nothing has been done.
+// Sends a message of one packet to a plain peer (Peer::is_plain). Nearly all messages take this path. The
+// last credits are left to a batch. False: no effect.
 inline bool Engine::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     if (!peer.is_plain() || message.total() > wire::kPayloadBytes || !peer.queue.empty() ||
         !peer.ledger().try_take(peer, 1, flow::kBatchShift))
@@ -50,7 +50,7 @@ inline bool Engine::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::Me
     return true;
 }
 
-// Into the batch that is open for the peer, likewise.
+// Appends the message to the batch that is open for the peer. False: no effect.
 inline bool Engine::try_append_fast(Peer& peer, std::uint8_t tag,
                                     const fabric::MessageView& message) noexcept {
     if (!peer.may_be_plain || !peer.batch_out.is_open() || !peer.batch_out.holds(message.total()) ||
@@ -74,7 +74,8 @@ inline void Engine::append(Peer& peer, std::uint8_t tag, std::uint8_t flags,
     ++observer_.counts.batched_messages;
 }
 
-// Of several packets in one run, or by reference, likewise.
+// Sends a message of more than one packet to a plain peer: by reference, or as one run. A 2 KiB MPI_Send
+// takes this path. False: no effect.
 inline bool Engine::try_send_longer_fast(Peer& peer, std::uint8_t tag,
                                          const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();

@@ -57,14 +57,14 @@ velo_status Engine::send_now(Peer& peer, std::uint8_t tag, const fabric::Message
     return count_sent();
 }
 
-// By reference; a short one in a run if no chunk is free at once.
+// Sends by reference. A message below 1 KiB goes as a run if no chunk is free at once.
 bool Engine::try_send_reference_fast(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
-    constexpr std::size_t kLeastSought = 1024;
+    constexpr std::size_t kAlwaysByReference = 1024;
     if (references_.try_send_fast(peer, tag, message)) {
         sent_fast(peer, 1);
         return true;
     }
-    return message.total() < kLeastSought && try_send_run_fast(peer, tag, message);
+    return message.total() < kAlwaysByReference && try_send_run_fast(peer, tag, message);
 }
 
 // Appends the message to the batch that is open for the peer, or to a new one (flow/batching.h). False: it

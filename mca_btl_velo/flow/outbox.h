@@ -11,9 +11,8 @@
 // Shares: a peer is allocated no more while it holds as much as is free (dynamic thresholds with alpha = 1,
 // Choudhury and Hahne 1998), so that one that does not read leaves half of the outbox to the others.
 //
-// Beside them what is worth it is cut from rotating memory (flow/rotating_memory.h), and that is no part of
-// any share but for a bound: a peer is allocated no more than half of it. Where there is none, there are
-// chunks.
+// Beside the chunks a message may lie in rotating memory (flow/rotating_memory.h). That counts in no share,
+// but a peer holds at most half of it. Without rotating memory, chunks serve.
 //
 // Pure: where the chunks are, and how a reader says that it is done, is the user's.
 #pragma once
@@ -79,7 +78,7 @@ class OutboxPlan {
         bytes_ = begin;
     }
 
-    // From that offset on, a line, so many bytes may be cut from rotating memory.
+    // Rotating memory: `bytes` long, from the offset `begin` on, which is the beginning of a line.
     void set_rotating(std::uint32_t begin, std::uint32_t bytes) {
         rotating_begin_ = begin;
         rotating_bytes_ = bytes;
@@ -98,8 +97,8 @@ class OutboxPlan {
     }
     std::uint32_t chunks() const { return sizes_[0].count + sizes_[1].count + sizes_[2].count; }
 
-    // Offset of the data of the chunk at `place`: small ones come last, and behind them is what is cut in
-    // turn.
+    // Offset of the data of the chunk at `place`. Small chunks come last; rotating memory begins behind
+    // them.
     std::uint32_t data_of(std::uint32_t place) const {
         return place + kHeaderBytes[place < sizes_[0].begin || place >= bytes_ ? 1 : 0];
     }
@@ -192,8 +191,7 @@ class Outbox {
         free_read(share, is_read);
         return share.bytes < free_ ? find(fit, share) : Chunk{};
     }
-    // Cut from rotating memory for `bytes` if there is room, and none has to be looked at but what the peer
-    // has read.
+    // A cut of rotating memory for `bytes`, if there is room. Looks only at what this peer has read.
     template <class IsRead>
     Chunk take_rotating(OutboxShare& share, std::uint32_t bytes, IsRead&& is_read) {
         constexpr std::uint32_t kManyCuts = 8;

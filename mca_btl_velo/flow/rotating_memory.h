@@ -1,6 +1,6 @@
-// Memory of which pieces are cut from rotating memory, each behind the last: what has been stored into comes
-// back when all of it has been gone through. It is larger than what a core caches for itself, so that no core
-// holds the lines then, and a store asks nobody (design/large-messages.md).
+// Rotating memory. Pieces are cut from it, each behind the last, and a line is used again only when all of it
+// has been gone through. It is larger than a core's own cache: no core holds the lines by then, and a store
+// waits for nobody (design/large-messages.md).
 //
 // What is short goes round in a part of it, as messages that come one at a time are faster the less of it
 // they touch. What is stored past the caches asks nobody anyway: it goes round in a part that grows whenever

@@ -1,8 +1,9 @@
-// The data of a get that their owner stores in a ring (flow/deposit_rings.h) as soon as it has told the peer
-// of the message, in pieces, round and round: a word says how much has been stored, and the peer copies that
-// while the next piece is stored; another word says how much the peer has taken, and so where there is room
-// again. A third one says whose turn it is: the peer may have been told of several deposits of one ring.
-// Nobody has to wait: what is not there in time the peer gets from the owner's memory.
+// A staged get. The owner copies its data into a ring (flow/deposit_rings.h), piece by piece, after it has
+// announced them; the peer copies a piece while the next is stored. Three words of the ring:
+// - `stored`: bytes in so far;
+// - `taken`: bytes out so far, so there is room again;
+// - `number`: which of several announced deposits the ring serves now.
+// Nobody waits: what is late the peer gets from the owner's memory.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,8 @@ class BasicDeposit {
                  std::size_t ring, std::size_t from_page)
         : number_(number), stored_(stored), taken_(taken), ring_(ring), from_page_(from_page) {}
 
-    // Owner: nothing is there, of the deposit that the peer has been told by this number, or will be. What
-    // the ring held before has been read, or will not be.
+    // Owner: opens the ring, empty, for the deposit of this number. The former one has been read or never
+    // will be.
     void open(std::uint32_t number) {
         stored_->store(0, std::memory_order_relaxed);
         taken_->store(0, std::memory_order_relaxed);

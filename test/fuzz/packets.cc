@@ -115,7 +115,7 @@ class PacketPlayer {
         victim_.store(header, payload);
     }
 
-    // To a chunk that is allocated, or to what the input says.
+    // A REF to an unread chunk, or to any place that the input names.
     void reference(unsigned how) {
         wire::Reference to{};
         const std::uint32_t bytes = input_.take<std::uint16_t>() % (how & 1 ? 64 : 40'000);
@@ -151,7 +151,7 @@ class PacketPlayer {
         const auto chunk = input_.take<std::uint8_t>();
         if (how & 8) return victim_.append(chunk, data);
         const std::uint32_t bytes = how & 1 ? input_.take<std::uint16_t>() : Victim::kWhole;
-        refer(how & ~8U, victim_.lend_batch(chunk, bytes, data),
+        refer(how & ~8U, victim_.allocate_batch(chunk, bytes, data),
               wire::kBatch | (how & 4 ? wire::kInternal : 0));
     }
 

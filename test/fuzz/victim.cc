@@ -153,7 +153,7 @@ void Victim::confine_each(std::span<std::byte> rest) {
     }
 }
 
-wire::Reference Victim::lend_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
+wire::Reference Victim::allocate_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data) {
     const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
     const wire::Reference to = fill(chunk, bytes == kWhole ? at.room : bytes, {}).first;
     batched_[at.place] = 0;

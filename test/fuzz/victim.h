@@ -37,8 +37,8 @@ class Victim {
     wire::Reference allocate(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
     // The same of a batch: what is behind headers. kWhole: all of the chunk.
     static constexpr std::uint32_t kWhole = ~0U;
-    wire::Reference lend_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
-    // Goes on in the chunk where lend_batch or this has ended, whether the victim follows it or not.
+    wire::Reference allocate_batch(std::uint32_t chunk, std::uint32_t bytes, Bytes data);
+    // Goes on in the chunk where allocate_batch or this has ended, whether the victim follows it or not.
     void append(std::uint32_t chunk, Bytes data);
     // Says of a ring that so much of a deposit is there, and where: its number.
     std::uint32_t deposit(std::uint32_t ring, std::uint32_t there, std::uint64_t address, std::uint32_t place,

@@ -128,6 +128,6 @@ has_server = pytest.mark.skipif(not shutil.which("ompi-server"), reason="this Op
 @has_server
 @flows(8, policies=POLICIES)
 def test_two_jobs_connect_through_a_server(mpi, flow, tmp_path):
-    """Again and again. What is cut in turn is taken once, when that is first tried: little of it."""
+    """Again and again. Rotating memory is provided once, at first use, and little of it."""
     own = TRANSPORT == "velo" and LAYER == "btl"
     connect_through_a_server(mpi, {**flow.params, "btl_velo_routes": "staged 65536"} if own else flow.params, tmp_path, 50 if own else 2)

@@ -13,30 +13,30 @@ namespace {
 
 using Cut = RotatingMemory::Cut;
 
-constexpr std::uint32_t kInTurn = 1U << 20;
+constexpr std::uint32_t kBytes = 1U << 20;
 
 // So that no line is stored into again before all others have been.
 TEST(RotatingMemoryTest, each_cut_follows_the_one_before_through_all_of_the_memory) {
-    RotatingMemory rotating(kInTurn);
+    RotatingMemory rotating(kBytes);
     std::uint32_t end = 0, laps = 0;
     for (int i = 0; i < 1000; ++i) {
         const Cut cut = rotating.take(9000);
         ASSERT_EQ(cut.bytes, 9024U);
         if (cut.place != end) {
             EXPECT_EQ(cut.place, 0U);
-            EXPECT_GT(end + cut.bytes, kInTurn) << "there was room";
+            EXPECT_GT(end + cut.bytes, kBytes) << "there was room";
             ++laps;
         }
         end = cut.place + cut.bytes;
         rotating.give_back(cut.index);
     }
-    EXPECT_EQ(laps, (1000 - 1) / (kInTurn / 9024));
+    EXPECT_EQ(laps, (1000 - 1) / (kBytes / 9024));
 }
 
 TEST(RotatingMemoryTest, what_is_longer_than_the_memory_has_all_of_it) {
-    RotatingMemory rotating(kInTurn);
-    const Cut all = rotating.take(10 * kInTurn);
-    EXPECT_EQ(all.bytes, kInTurn);
+    RotatingMemory rotating(kBytes);
+    const Cut all = rotating.take(10 * kBytes);
+    EXPECT_EQ(all.bytes, kBytes);
     EXPECT_TRUE(rotating.take(1).none());
     rotating.give_back(all.index);
     EXPECT_FALSE(rotating.take(1).none());
@@ -98,7 +98,7 @@ TEST(RotatingMemoryTest, where_pages_are_slow_all_goes_round_in_a_part_that_grow
 }
 
 TEST(RotatingMemoryTest, one_that_nobody_reads_is_passed_by) {
-    RotatingMemory rotating(kInTurn);
+    RotatingMemory rotating(kBytes);
     const Cut stays = rotating.take(20'000);
     for (int i = 0; i < 2000; ++i) {
         const Cut cut = rotating.take(30'000);
@@ -110,7 +110,7 @@ TEST(RotatingMemoryTest, one_that_nobody_reads_is_passed_by) {
 }
 
 TEST(RotatingMemoryTest, many_that_nobody_reads_are_passed_by_after_some_looks) {
-    RotatingMemory rotating(kInTurn);
+    RotatingMemory rotating(kBytes);
     std::vector<Cut> stay;
     for (int i = 0; i < 20; ++i) stay.push_back(rotating.take(20'000));
     int taken = 0;
@@ -125,7 +125,7 @@ TEST(RotatingMemoryTest, many_that_nobody_reads_are_passed_by_after_some_looks) 
 }
 
 TEST(RotatingMemoryTest, there_are_so_many_cuts_at_a_time) {
-    RotatingMemory rotating(kInTurn);
+    RotatingMemory rotating(kBytes);
     std::vector<Cut> cuts;
     for (std::uint32_t i = 0; i < RotatingMemory::kCuts; ++i) {
         cuts.push_back(rotating.take(1));
@@ -138,7 +138,7 @@ TEST(RotatingMemoryTest, there_are_so_many_cuts_at_a_time) {
 
 TEST(RotatingMemoryTest, those_that_are_lent_never_meet_whatever_comes_back_when) {
     std::mt19937 random(1);
-    for (const std::uint32_t bytes : {65'536U, kInTurn}) {
+    for (const std::uint32_t bytes : {65'536U, kBytes}) {
         RotatingMemory rotating(bytes);
         std::vector<Cut> allocated;
         unsigned taken = 0, refused = 0;
@@ -174,7 +174,7 @@ TEST(DepositPlanTest, each_number_stands_for_one_ring) {
 }
 
 TEST(DepositPlanTest, holds_what_lies_within) {
-    const DepositPlan plan(kInTurn);
+    const DepositPlan plan(kBytes);
     EXPECT_TRUE(plan.holds(0, plan.bytes()));
     EXPECT_TRUE(plan.holds(plan.bytes() - 1, 1));
     EXPECT_FALSE(plan.holds(0, 0));
@@ -190,10 +190,10 @@ TEST(DepositRingsTest, without_memory_there_are_none) {
 }
 
 TEST(DepositRingsTest, one_may_wait_for_its_room_and_leave_without_it) {
-    RotatingMemory rotating(kInTurn);
-    DepositRings rings(DepositPlan(kInTurn), rotating);
+    RotatingMemory rotating(kBytes);
+    DepositRings rings(DepositPlan(kBytes), rotating);
     const std::uint32_t first = rings.reserve(), second = rings.reserve();
-    ASSERT_TRUE(rings.cut(first, kInTurn));
+    ASSERT_TRUE(rings.cut(first, kBytes));
     EXPECT_FALSE(rings.cut(second, 4096));
     rings.give_back(second);
     EXPECT_FALSE(rings.cut(rings.reserve(), 4096)) << "what had no room gives none back";
@@ -203,8 +203,8 @@ TEST(DepositRingsTest, one_may_wait_for_its_room_and_leave_without_it) {
 
 // Each has a number of its own; what others cut is left alone.
 TEST(DepositRingsTest, are_cut_beside_what_others_cut) {
-    RotatingMemory rotating(kInTurn);
-    const DepositPlan plan(kInTurn);
+    RotatingMemory rotating(kBytes);
+    const DepositPlan plan(kBytes);
     DepositRings rings(plan, rotating);
     std::uint32_t end = 0;
     for (std::uint32_t i = 0; i < DepositPlan::kRings; ++i) {

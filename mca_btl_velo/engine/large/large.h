@@ -55,8 +55,8 @@ class Large final : public PeerEvents, private SharedGetsHost, private Postponed
     velo_status atomic(Peer& peer, velo_atomic operation, unsigned width, std::uint64_t remote,
                        std::uint64_t operand, std::uint64_t compare, const rma::Completion& completion);
 
-    // Data of a get that the peer may find in a ring (rma/deposit.h): the number that it is to be told, 0 for
-    // none; after it has been told, the data; when its get is over, the end.
+    // A staged get, the owner's side (rma/deposit.h): begin returns its name, of which the peer is told the
+    // number (0: not staged), store copies the data into the ring, end frees the ring.
     std::uint64_t begin_deposit(Peer& peer, const void* data, std::size_t bytes) noexcept;
     void store_deposit(std::uint64_t deposit) noexcept { deposits_.store(deposit); }
     void end_deposit(Peer& peer, std::uint64_t deposit) noexcept;

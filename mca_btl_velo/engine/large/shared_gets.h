@@ -52,7 +52,7 @@ class SharedGets final : public Work {
     using First = rma::Share::First;
     using Lock = std::unique_lock<platform::OptionalMutex>;
 
-    // `cells`, `getting`: of this process's segment. `threads`: others may wait for the mutex.
+    // `cells`, `getting`: of this process's segment.
     SharedGets(SharedGetsHost& host, platform::OptionalMutex& mutex, Idle& idle, rma::ShareCell* cells,
                std::atomic<std::uint32_t>& getting)
         : host_(host), mutex_(mutex), idle_(idle), cells_(cells), getting_(getting) {}

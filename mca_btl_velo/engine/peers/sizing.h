@@ -20,7 +20,7 @@ enum class Nodes : std::uint8_t { kOwn, kOther };
 
 // Slots of each peer.
 std::uint32_t slots_for_each(const velo_config& config, Nodes nodes);
-// Bytes of the outbox that are stored in rotating memory, at least.
+// The part of rotating memory for short messages, bytes (RotatingMemory::lap).
 std::uint64_t least_rotating_bytes();
 // Peers may not be running.
 inline bool shares_processors(const velo_config& config) {

@@ -29,7 +29,7 @@ void Routes::look_at_distance(Peer& peer) noexcept {
     const std::uint64_t ticks = platform::ticks_of([&] { position = line.load(std::memory_order_relaxed); });
     const std::uint64_t ns = platform::now_ns() - opened_ns_, all = platform::ticks() - opened_ticks_;
     if (!peer.proximity.record(position, ticks * ns / all)) return;
-    set_of(peer);
+    apply_to(peer);
     log_line(config_, 20, "%s is %s", platform::process_array(peer.name).data(),
              peer.proximity.far() ? "far: it shares no cache with this one" : "near");
 }

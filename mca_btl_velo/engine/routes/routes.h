@@ -39,17 +39,18 @@ class Routes {
             look_at_distance(peer);
     }
 
-    // Of what goes at once.
+    // Eager messages.
 
-    // By reference goes what takes more packets than those allowed >> this: never, where all of them may go
-    // in packets; where they would take more than half; always.
+    // A message goes by reference if it takes more packets than (allowed packets >> shift). 0: never; 1:
+    // above half of them; 31: always.
     unsigned shift() const { return shift_; }
     bool has_batches() const { return possible_; }
-    // Bytes from which on a message to that peer goes by reference whatever the credits.
-    void set_of(Peer& peer) const {
+    // Sets what follows from the peer's distance.
+    void apply_to(Peer& peer) const {
         peer.reference_from = reference_from(peer);
         peer.copy_by = table_.row(peer.proximity.far()).copying;
     }
+    // Bytes from which on a message to that peer goes by reference whatever the credits.
     std::uint32_t reference_from(const Peer& peer) const {
         if (!possible_) return ~0U;
         if (shift_ == kAlways) return wire::kPayloadBytes + 1;
@@ -69,10 +70,10 @@ class Routes {
     static bool goes_by_reference(const Peer& peer, std::size_t bytes) {
         return bytes >= peer.reference_from;
     }
-    // Behind messages that the peer has not read yet the next one lies in memory that goes round: the lines
-    // of a chunk that is used again at once would have to come back from the peer first. `provided`: there is
-    // such memory already; a process whose messages are read one by one does without. A batch is many. How
-    // many are unread is known by what has come back, and by what the peer has told: each may lag.
+    // Whether the next message lies in rotating memory: behind messages that the peer has not read, as the
+    // lines of a chunk that is used again at once would have to come back from the peer first. `provided`:
+    // there is such memory already; a process whose messages are read one by one does without. A batch is
+    // many. How many are unread is known by what has come back, and by what the peer has told: each may lag.
     static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
         const std::uint64_t unread =
             std::min<std::uint64_t>(peer.chunks_in_flight.chunks, peer.unread_references());
@@ -80,7 +81,7 @@ class Routes {
         return bytes >= kLeastRotating && unread >= (some ? kSomeUnread : kManyUnread);
     }
 
-    // Of what goes by rendezvous.
+    // Messages by rendezvous.
 
     // Asked once for a message, by its sender.
     bool stages(Peer& peer, const void* data, std::size_t bytes) {

@@ -64,20 +64,20 @@ bool Batches::is_quiet() const {
     });
 }
 
-// Each an equal share of the poll, and the next poll begins with the next one: whoever refills its batches at
-// once leaves room for the others.
-int Batches::read_in_turn() {
-    rotating_ = followed_;  // one that ends is erased there
-    const std::size_t peers = rotating_.size(), first = next_++;
+// Gives each peer an equal share of the poll. The next poll begins with the next peer, so a peer that refills
+// its batches at once leaves room for the others.
+int Batches::read_followed() {
+    polled_ = followed_;  // one that ends is erased there
+    const std::size_t peers = polled_.size(), first = next_++;
     const int share = std::max(1, host_.left_of_poll() / static_cast<int>(peers));
     int messages = 0;
-    for (std::size_t i = 0; i < peers; ++i) messages += read(*rotating_[(first + i) % peers], share);
+    for (std::size_t i = 0; i < peers; ++i) messages += read(*polled_[(first + i) % peers], share);
     return messages;
 }
 
 int Batches::run(bool /*busy*/) {
     int messages = 0;
-    if (!followed_.empty()) messages += read_in_turn();
+    if (!followed_.empty()) messages += read_followed();
     std::lock_guard lock(mutex_);
     for (std::size_t i = open_.size(); i-- > 0;)
         if (pace_.is_latency_bound(*open_[i])) close(*open_[i]);

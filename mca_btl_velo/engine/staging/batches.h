@@ -64,7 +64,7 @@ class Batches final : public Work, public PeerEvents {
     void departed(Peer& peer) override;
 
  private:
-    int read_in_turn();
+    int read_followed();
 
     BatchesHost& host_;
     platform::OptionalMutex& mutex_;
@@ -72,7 +72,7 @@ class Batches final : public Work, public PeerEvents {
     const Pace& pace_;
     std::vector<Peer*> open_;      // of peer.batch_out; under the mutex
     std::vector<Peer*> followed_;  // of peer.batch_in; under the gate
-    std::vector<Peer*> rotating_;  // of one poll
+    std::vector<Peer*> polled_;    // copy of followed_ for one poll
     std::size_t next_ = 0;         // that one of them is read first by the next poll
 };
 

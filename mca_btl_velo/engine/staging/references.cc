@@ -73,7 +73,7 @@ bool References::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::Messa
     return true;
 }
 
-// It reads nothing any more. From here on it is allocated nothing.
+// The peer has ended: free its chunks and allocate it no more.
 void References::ended(Peer& peer) {
     staging_.free_all(peer);
     peer.maps_us = false;

@@ -39,7 +39,7 @@ class Staging {
         return mailbox_.chunk(chunk.place);
     }
 
-    // What is cut from rotating memory. Provided when it is first asked for; false: there is none.
+    // Whether there is rotating memory. The first call provides it.
     bool has_rotating();
     flow::RotatingMemory& rotating() { return rotating_; }
     // Chunks that have been read are free again.

@@ -46,10 +46,10 @@ void Segment::require_room(const char* directory, std::size_t bytes, const char*
                                          parameter + ".");
 }
 
-void Segment::map_turn(std::size_t end) const {
+void Segment::map_rotating(std::size_t end) const {
     constexpr std::size_t kPiece = 64U << 10;
     end = std::min<std::size_t>((end + kPiece - 1) / kPiece * kPiece, plan_.deposits.bytes());
-    const std::size_t begin = std::atomic_ref(turn_mapped_).exchange(end, std::memory_order_relaxed);
+    const std::size_t begin = std::atomic_ref(rotating_mapped_).exchange(end, std::memory_order_relaxed);
     if (begin < end) file_.fault_in(plan_.rings_offset + begin, end - begin);
 }
 

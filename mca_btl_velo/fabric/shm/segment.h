@@ -27,7 +27,8 @@ namespace velo::fabric::shm {
 
 // A chunk of an outbox: its header, at the begin of a line, and the data.
 struct OutboxChunk {
-    std::atomic<std::uint32_t>& unread;  // 1: allocated. The reader stores 0, with release, when it is done
+    std::atomic<std::uint32_t>&
+        unread;  // 1: an unread message. The reader stores 0, with release, when it has read it
     std::byte* data;
 };
 
@@ -73,7 +74,7 @@ class Segment {
         return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
                 outbox + plan_.outbox.data_of(place)};
     }
-    // Owner: the reader of what was allocated there is done with it.
+    // Owner: the reader has read the chunk at `place`.
     bool is_read(std::uint32_t place) const {
         return chunk(place).unread.load(std::memory_order_acquire) == 0;
     }
@@ -84,13 +85,12 @@ class Segment {
     }
     // At a place that the plan holds.
     std::byte* ring_data(std::uint32_t place) const { return file_.data() + plan_.rings_offset + place; }
-    // The pages of the first `end` bytes of what is cut from rotating memory are mapped many at once, and not
-    // each with its first use.
+    // Maps the pages of the first `end` bytes of rotating memory, many at a time instead of one with each
+    // first access.
     void fault_rotating(std::size_t end) const {
-        if (std::atomic_ref(turn_mapped_).load(std::memory_order_relaxed) < end) map_turn(end);
+        if (std::atomic_ref(rotating_mapped_).load(std::memory_order_relaxed) < end) map_rotating(end);
     }
-    // The same for so many bytes of data at a place of the outbox: only what is cut from rotating memory has
-    // such pages.
+    // The same for `bytes` of data of the chunk at `place`. No effect outside of rotating memory.
     void fault_in_chunk(std::uint32_t place, std::size_t bytes) const {
         const std::uint32_t begin = plan_.outbox.rotating_begin();
         if (place >= begin) fault_rotating(place - begin + bytes);
@@ -118,7 +118,7 @@ class Segment {
 
  private:
     static platform::SharedFile open(const Address& address);
-    void map_turn(std::size_t end) const;
+    void map_rotating(std::size_t end) const;
     void require_room(const char* directory, std::size_t bytes, const char* parameter) const;
     template <typename T>
     T* at(std::size_t offset) const {
@@ -135,7 +135,7 @@ class Segment {
     platform::SharedFile file_;
     Address address_{};
     SegmentPlan plan_;
-    mutable std::size_t turn_mapped_ = 0;  // several threads may read
+    mutable std::size_t rotating_mapped_ = 0;  // several threads may read
 };
 
 }  // namespace velo::fabric::shm

@@ -37,8 +37,8 @@ struct mca_btl_base_endpoint_t {
     struct mca_btl_base_endpoint_t *next;
     mca_btl_base_module_t *btl; /* that ob1 knows it by */
     uint32_t place; /* MCA_BTL_VELO_NOWHERE: the process is gone */
-    /* registered data, staged once a message to this peer has left; NULL: none */
-    mca_btl_base_registration_handle_t *_Atomic untold;
+    /* the registration whose data store_deposit stages after the next message to this peer; NULL: none */
+    mca_btl_base_registration_handle_t *_Atomic unstaged;
     const opal_proc_t *proc;
     uint32_t refused; /* sends since a queued message has left for this peer; not counted with threads */
 };
@@ -143,7 +143,7 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
                                                               size_t size, uint32_t flags);
 int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
 enum { MCA_BTL_VELO_HANDLE_BYTES = 8 };
-/* After a message to the peer: stages the data registered before it, which the message announces. */
+/* Stages the data of the last registration. Called after btl_send has sent the message that announces it. */
 void mca_btl_velo_store_deposit(struct mca_btl_base_endpoint_t *endpoint);
 int mca_btl_velo_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local_address,
                      uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,

@@ -81,7 +81,7 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
     const bool is_told = MCA_BTL_REG_FLAG_REMOTE_READ == flags && MCA_BTL_ENDPOINT_ANY != endpoint && !mca_btl_velo_is_own(endpoint) &&
                          NULL != mca_btl_velo_peer(endpoint);
     mca_btl_base_registration_handle_t *handle =
-        is_told && NULL == atomic_load(&endpoint->untold) ? malloc(sizeof(*handle)) : NULL;
+        is_told && NULL == atomic_load(&endpoint->unstaged) ? malloc(sizeof(*handle)) : NULL;
     if (NULL == handle) {
         return &no_deposit;
     }
@@ -89,14 +89,14 @@ mca_btl_base_registration_handle_t *mca_btl_velo_register_mem(mca_btl_base_modul
         .deposit = velo_deposit_begin(endpoint->peer, base, size), .users = 2, .peer = endpoint->peer, .endpoint = endpoint};
     handle->told = VELO_DEPOSIT_NUMBER(handle->deposit);
     mca_btl_base_registration_handle_t *none = NULL;
-    if (0 == handle->told || !atomic_compare_exchange_strong(&endpoint->untold, &none, handle)) {
+    if (0 == handle->told || !atomic_compare_exchange_strong(&endpoint->unstaged, &none, handle)) {
         handle->told = 0; /* another thread's is to be stored first: nobody hears of this one */
         handle->users = 1;
     }
     return handle;
 }
 
-static void leave(mca_btl_base_registration_handle_t *handle)
+static void release(mca_btl_base_registration_handle_t *handle)
 {
     if (1 == atomic_fetch_sub(&handle->users, 1)) {
         velo_deposit_end(handle->peer, handle->deposit);
@@ -106,13 +106,13 @@ static void leave(mca_btl_base_registration_handle_t *handle)
 
 void mca_btl_velo_store_deposit(struct mca_btl_base_endpoint_t *endpoint)
 {
-    if (NULL == atomic_load_explicit(&endpoint->untold, memory_order_relaxed)) {
+    if (NULL == atomic_load_explicit(&endpoint->unstaged, memory_order_relaxed)) {
         return;
     }
-    mca_btl_base_registration_handle_t *handle = atomic_exchange(&endpoint->untold, NULL);
+    mca_btl_base_registration_handle_t *handle = atomic_exchange(&endpoint->unstaged, NULL);
     if (NULL != handle) {
         velo_deposit_store(handle->peer, handle->deposit);
-        leave(handle);
+        release(handle);
     }
 }
 
@@ -123,14 +123,14 @@ int mca_btl_velo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registr
         return OPAL_SUCCESS;
     }
     mca_btl_base_registration_handle_t *its = handle;
-    if (0 != handle->told && atomic_compare_exchange_strong(&handle->endpoint->untold, &its, NULL)) {
-        leave(handle);
+    if (0 != handle->told && atomic_compare_exchange_strong(&handle->endpoint->unstaged, &its, NULL)) {
+        release(handle);
     }
     /* The data is the program's again after this call, so wait for a thread that stages it: for one ring at most. */
     while (1 != atomic_load(&handle->users)) {
         sched_yield();
     }
-    leave(handle);
+    release(handle);
     return OPAL_SUCCESS;
 }
 
