@@ -130,6 +130,8 @@ class Engine final : public DomainHost,
     velo_status send_run_now(Peer& peer, std::uint8_t tag, const fabric::MessageView& message);
     [[gnu::noinline]] bool try_send_reference_fast(Peer& peer, std::uint8_t tag,
                                                    fabric::MessageView message) noexcept;
+    [[gnu::noinline]] bool try_send_outgrown_fast(Peer& peer, std::uint8_t tag,
+                                                  fabric::MessageView message) noexcept;
     [[gnu::always_inline]] bool try_send_run_fast(Peer& peer, std::uint8_t tag,
                                                   const fabric::MessageView& message) noexcept;
     bool send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags, const fabric::MessageView& message,

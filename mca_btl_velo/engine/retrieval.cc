@@ -120,21 +120,22 @@ int Retrieval::try_retrieve_reference_fast(Domain& domain, std::uint64_t word) {
     if (peer == nullptr || header.length != sizeof(wire::Reference)) [[unlikely]]
         return 0;
     const auto reference = read_payload<wire::Reference>(reader.payload());
-    if (!ReferenceReader::is_allocated(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes())
+    if (!ReferenceReader::is_chunk(peer->segment, reference) || reference.bytes > buffers_.buffer_bytes())
         [[unlikely]]
         return 0;
+    const std::uint32_t credits = header.flags & wire::kPiggyback ? reader.piggyback(header) : 0;
     release_delayed_credit(domain);
     const bool copies =
         header.tag != kSinkTag && reference_reader_.counts_as_streamed(*peer, reference.bytes);
     await_retrieval(*peer, 1);
-    std::byte* const data = peer->segment.chunk(reference.place).data;
+    std::byte* const data = peer->segment.chunk(reference.place);
     reference_reader_.fetch_lines(*peer, data, reference);
     hand_up(*peer, header.tag, copies ? reference_reader_.copy_of(data, reference.bytes) : data,
             reference.bytes);
-    ReferenceReader::release(*peer, reference);
+    reference_reader_.release(*peer);
     reader.advance(1);
     std::lock_guard lock(mutex_);
-    account(*peer, 1, false, 0);
+    account(*peer, 1, false, credits);
     return 1;
 }
 
@@ -236,15 +237,15 @@ bool Retrieval::deliver_part(Peer& peer, const wire::Header& header, const Paylo
         std::byte* const data = ReferenceReader::data(peer.segment, reference, peers_.name_at(peer.index));
         if (header.flags & wire::kBatch) {
             if (reference.bytes < wire::batch_bytes(0)) return false;
-            peer.tells_read(reference.read);
-            with_.batches.follow(peer, reference, data);
+            peer.sent_references.tell(reference.read);
+            with_.batches.follow(peer, data, reference.bytes);
             return true;
         }
         reference_reader_.fetch_lines(peer, data, reference);
         wire::Header plain = header;
         plain.flags &= static_cast<std::uint8_t>(~wire::kReference);
         const bool taken = deliver(peer, plain, {data, reference.bytes, nullptr, 0});
-        ReferenceReader::release(peer, reference);
+        reference_reader_.release(peer);
         return taken;
     }
     Incoming& incoming = peer.incoming;

@@ -103,9 +103,7 @@ class Retrieval final : public PeerEvents, public BatchesHost, public RemoteHost
  private:
     // Of BatchesHost and RemoteHost.
     bool take_enclosed(Peer& from, const wire::Enclosed& message, std::byte* data) override;
-    void give_back(Peer& peer, const wire::Reference& chunk) override {
-        ReferenceReader::release(peer, chunk);
-    }
+    void has_read(Peer& peer) override { reference_reader_.release(peer); }
     int left_of_poll() const override { return stopped_ ? 0 : batch_; }
     bool arrived(Peer& from, const fabric::Delivery& delivery) override;
 

@@ -75,10 +75,10 @@ inline int Retrieval::retrieve_plain(Domain& domain, Peer& peer, const wire::Hea
 // What its lines can do while the run is looked at: the next is under way, or an answer is likely.
 inline void Retrieval::await_retrieval(Peer& peer, std::uint32_t packets) {
     peer.domain.reader.fetch(packets);
+    if (!peer.awaits_answer.load(std::memory_order_relaxed)) return;
+    batch_ = 0;
     // Not with several threads: the place to prepare is moved under the lock.
-    if (packets > 1 && peer.awaits_answer.load(std::memory_order_relaxed) && !threads_ &&
-        with_.pace.is_latency_bound(peer))
-        peer.link.prepare(packets);
+    if (packets > 1 && !threads_ && with_.pace.is_latency_bound(peer)) peer.link.prepare(packets);
     peer.awaits_answer.store(false, std::memory_order_relaxed);
 }
 

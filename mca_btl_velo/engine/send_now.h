@@ -83,7 +83,7 @@ inline bool Engine::try_send_longer_fast(Peer& peer, std::uint8_t tag,
         !peer.queue.empty())
         return false;
     if (Routes::goes_by_reference(peer, total)) return try_send_reference_fast(peer, tag, message);
-    return try_send_run_fast(peer, tag, message);
+    return try_send_run_fast(peer, tag, message) || try_send_outgrown_fast(peer, tag, message);
 }
 
 inline bool Engine::try_send_run_fast(Peer& peer, std::uint8_t tag,

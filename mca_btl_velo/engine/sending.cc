@@ -67,6 +67,14 @@ bool Engine::try_send_reference_fast(Peer& peer, std::uint8_t tag, fabric::Messa
     return message.total() < kAlwaysByReference && try_send_run_fast(peer, tag, message);
 }
 
+// Sends by reference what has found too few credits for its packets, unless a batch takes it.
+bool Engine::try_send_outgrown_fast(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
+    const std::uint32_t allowed = packets_allowed(peer);
+    return routes_.prefers_reference(peer, message.total(), wire::packets_in_run(message.total()), allowed) &&
+           !flow::opens_batch({allowed, true, pace_.bursts(peer), false}) &&
+           try_send_reference_fast(peer, tag, message);
+}
+
 // Appends the message to the batch that is open for the peer, or to a new one (flow/batching.h). False: it
 // takes another route, or waits, and no batch is open.
 bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
@@ -82,22 +90,20 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
     }
     if (total > flow::kMostBatchedBytes || !routes_.has_batches() || !peer.is_local()) return false;
     if (packets_allowed(peer) == 0 && &peer.domain == &velo_) retrieval_.take_credits(velo_);
-    const bool bursts = !pace_.is_latency_bound(peer) && peer.awaits_answer.load(std::memory_order_relaxed);
-    if (!flow::opens_batch({.packets = wire::packets_in_run(total),
-                            .allowed = packets_allowed(peer),
+    if (!flow::opens_batch({.allowed = packets_allowed(peer),
                             .counted = peer.policy().limited(),
-                            .bursts = bursts,
+                            .bursts = pace_.bursts(peer),
                             .others_wait = peer.queue.holds_several()}))
         return false;
     const flow::Outbox::Chunk chunk =
         references_.allocate(peer, flow::kBatchChunkBytes, wire::batch_bytes(total));
     if (chunk.room == 0) return false;
-    batches_.open(peer, staging_.at(chunk).data, chunk.room);
+    batches_.open(peer, staging_.at(chunk), chunk.room);
     append(peer, tag, flags, message);
     references_.send(peer, chunk, chunk.room, kind, 0, wire::kFirst | wire::kLast | wire::kBatch);
     sent(peer, 1);
     ++observer_.counts.batches;
-    peer.chunks_in_flight.missed = false;
+    peer.sent_references.missed = false;
     return true;
 }
 
@@ -150,7 +156,7 @@ bool Engine::push(Peer& peer, velo_send& send, wire::PacketKind kind) {
         sent(peer, carried.packets);
         send.sent += carried.bytes;
     } while (send.sent < total);
-    peer.chunks_in_flight.missed = false;
+    peer.sent_references.missed = false;
     return true;
 }
 
@@ -181,7 +187,7 @@ velo_status Engine::send_run_now(Peer& peer, std::uint8_t tag, const fabric::Mes
                         .framing = how.framing};
     if (how.framing.room_for_piggyback(total)) burst.piggyback = peer.ledger().attach(peer);
     if (peer.link.carry(burst).packets == 0) return VELO_WOULD_BLOCK;
-    peer.chunks_in_flight.missed = false;
+    peer.sent_references.missed = false;
     sent(peer, packets);
     return count_sent();
 }

@@ -86,8 +86,7 @@ struct Burst {
 // Data that stays where it is until its receiver has read it.
 struct Referred {
     wire::Reference reference;
-    const std::byte* data;               // of this process
-    std::atomic<std::uint32_t>* unread;  // 0 with release: it has been read. By the reader
+    const std::byte* data;  // of this process
     wire::PacketKind kind;
     std::uint8_t tag;
     std::uint8_t flags;  // wire::kFirst, kLast and kInternal of what it stands for

@@ -2,11 +2,10 @@
 // refers to. So a message never needs more than one credit, and what bounds memory is what a process sends,
 // not how many might send to it.
 //
-// Chunks of three sizes, each with a header line of its own. A chunk is allocated to the one peer that is to
-// read it, and free again when that peer has said so; the owner looks when it needs one. A peer reads in the
-// order of allocation, so that a chunk that has been read tells of those before it. Nobody ever waits for a
-// chunk: where there is none, the message goes in packets, so that the outbox is no resource that a deadlock
-// could need.
+// Chunks of three sizes. A chunk is allocated to the one peer that is to read it. A peer reads in the order
+// of allocation, and counts: by the count the owner knows which chunks are free again. Nobody ever waits for
+// a chunk: where there is none, the message goes in packets, so that the outbox is no resource that a
+// deadlock could need.
 //
 // Shares: a peer is allocated no more while it holds as much as is free (dynamic thresholds with alpha = 1,
 // Choudhury and Hahne 1998), so that one that does not read leaves half of the outbox to the others.
@@ -14,7 +13,7 @@
 // Beside the chunks a message may lie in rotating memory (flow/rotating_memory.h). That counts in no share,
 // but a peer holds at most half of it. Without rotating memory, chunks serve.
 //
-// Pure: where the chunks are, and how a reader says that it is done, is the user's.
+// Pure: where the chunks are, and how the owner learns a reader's count, is the user's.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +33,12 @@ namespace velo::flow {
 struct OutboxShare {
     static constexpr std::uint32_t kNone = ~0U;
 
+    // Chunks that it has been told of, and of these those that it has read, as far as is known. The user's to
+    // count; read <= sent.
+    std::uint64_t unread() const { return sent - read; }
+
+    std::uint64_t sent = 0, read = 0;
+    std::uint64_t look_at = 0;   // of `sent`: before, another look at the peer's count would not pay
     std::uint64_t bytes = 0;     // of chunks
     bool missed = false;         // there was no chunk for the message that leaves next. The user's to reset
     std::uint32_t rotating = 0;  // bytes of cuts
@@ -44,21 +49,16 @@ struct OutboxShare {
 class OutboxPlan {
  public:
     static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-    // Bytes of a chunk, header included.
-    static constexpr std::uint32_t kStride[] = {2304, 8512, 33024};
-    static constexpr std::size_t kSizes = std::size(kStride);
-    // Of them the header. Small ones share its line with the data, which saves a line's journey; in the
-    // others data begins at a line.
-    static constexpr std::uint32_t kHeaderBytes[kSizes] = {16, 64, 64};
+    // Bytes of a chunk: whole lines.
+    static constexpr std::uint32_t kRoom[] = {2304, 8448, 32960};
+    static constexpr std::size_t kSizes = std::size(kRoom);
     // Bytes of data that a REF may stand for.
-    static constexpr std::uint32_t kMostRoom = kStride[kSizes - 1] - kHeaderBytes[kSizes - 1];
+    static constexpr std::uint32_t kMostRoom = kRoom[kSizes - 1];
 
     struct Size {
-        std::uint32_t begin = 0;   // offset of the first chunk, bytes
-        std::uint32_t stride = 0;  // bytes of a chunk, header included
+        std::uint32_t begin = 0;  // offset of the first chunk, bytes
+        std::uint32_t room = 0;   // bytes of a chunk
         std::uint32_t count = 0;
-        std::uint32_t header = 0;  // of these
-        std::uint32_t room() const { return stride - header; }
     };
 
     OutboxPlan() = default;
@@ -69,11 +69,11 @@ class OutboxPlan {
         const std::uint64_t most[kSizes] = {bytes, bytes * 3 / 10, bytes * 4 / 10};
         std::uint64_t left = bytes, begin = 0;
         for (std::size_t size = kSizes; size-- > 0;) {
-            const std::uint64_t count = std::min(most[size], left) / kStride[size];
-            sizes_[size] = {static_cast<std::uint32_t>(begin), kStride[size],
-                            static_cast<std::uint32_t>(count), kHeaderBytes[size]};
-            begin += count * kStride[size];
-            left -= count * kStride[size];
+            const std::uint64_t count = std::min(most[size], left) / kRoom[size];
+            sizes_[size] = {static_cast<std::uint32_t>(begin), kRoom[size],
+                            static_cast<std::uint32_t>(count)};
+            begin += count * kRoom[size];
+            left -= count * kRoom[size];
         }
         bytes_ = begin;
     }
@@ -89,42 +89,36 @@ class OutboxPlan {
     std::uint64_t bytes() const { return bytes_; }
     std::uint32_t rotating_begin() const { return rotating_begin_; }
     std::uint32_t rotating_bytes() const { return rotating_bytes_; }
-    std::uint32_t largest_stride() const {
+    std::uint32_t largest_room() const {
         std::uint32_t largest = 0;
         for (const Size& size : sizes_)
-            if (size.count > 0) largest = size.stride;
+            if (size.count > 0) largest = size.room;
         return largest;
     }
     std::uint32_t chunks() const { return sizes_[0].count + sizes_[1].count + sizes_[2].count; }
 
-    // Offset of the data of the chunk at `place`. Small chunks come last; rotating memory begins behind
-    // them.
-    std::uint32_t data_of(std::uint32_t place) const {
-        return place + kHeaderBytes[place < sizes_[0].begin || place >= bytes_ ? 1 : 0];
-    }
     // Whether a chunk may be at offset `place` that holds `bytes` of data: what a reader checks before it
     // looks.
     bool holds(std::uint32_t place, std::uint32_t bytes) const {
         return holds<0>(place, bytes) || holds<1>(place, bytes) || holds<2>(place, bytes) ||
                holds_rotating(place, bytes);
     }
-    // Of a cut; and behind it, since a reader's processor fetches ahead, what nobody stores into.
-    static constexpr std::uint32_t kCutHeaderBytes = kHeaderBytes[1], kGap = 512;
+    // Bytes behind a cut that nobody stores into, since a reader's processor fetches ahead.
+    static constexpr std::uint32_t kGap = 512;
 
  private:
     static_assert(kSizes == 3);
     template <std::size_t kSize>  // so that the compiler knows by what it divides
     bool holds(std::uint32_t place, std::uint32_t bytes) const {
         const std::uint64_t behind = std::uint64_t{place} - sizes_[kSize].begin;  // large: before the first
-        return behind < std::uint64_t{sizes_[kSize].count} * kStride[kSize] &&
-               static_cast<std::uint32_t>(behind) % kStride[kSize] == 0 &&
-               bytes <= kStride[kSize] - kHeaderBytes[kSize];
+        return behind < std::uint64_t{sizes_[kSize].count} * kRoom[kSize] &&
+               static_cast<std::uint32_t>(behind) % kRoom[kSize] == 0 && bytes <= kRoom[kSize];
     }
 
     bool holds_rotating(std::uint32_t place, std::uint32_t bytes) const {
         const std::uint64_t behind = std::uint64_t{place} - rotating_begin_;  // large: before the first
         return place % RotatingMemory::kLine == 0 && behind < rotating_bytes_ &&
-               kCutHeaderBytes + std::uint64_t{bytes} <= rotating_bytes_ - behind;
+               bytes <= rotating_bytes_ - behind;
     }
 
     std::array<Size, kSizes> sizes_{};  // ascending
@@ -139,7 +133,7 @@ class Outbox {
     struct Counters {
         std::uint64_t high_water = 0, full = 0;
     };
-    // `room` bytes of data may be stored behind the header at `place`. None: room is 0.
+    // `room` bytes of data may be stored at `place`. None: room is 0.
     struct Chunk {
         std::uint32_t place = 0, room = 0, number = 0;
     };
@@ -166,11 +160,12 @@ class Outbox {
     std::uint64_t allocated() const { return plan_.bytes() - free_; }
 
     // A chunk for `bytes` of a message to the peer of `share`: the smallest that holds them all, else the
-    // largest there is, for a part. `is_read(place)`: its reader is done with it.
-    template <class IsRead>
-    Chunk take(OutboxShare& share, std::uint64_t bytes, IsRead&& is_read) {
-        if (const Chunk chunk = take_at_hand(share, bytes, is_read); chunk.room != 0) return chunk;
-        sweep(is_read);
+    // largest there is, for a part. `look(share)` looks at its peer's count and sets share.read, which takes
+    // a cache line's journey.
+    template <class Look>
+    Chunk take(OutboxShare& share, std::uint64_t bytes, Look&& look) {
+        if (const Chunk chunk = take_at_hand(share, bytes, look); chunk.room != 0) return chunk;
+        sweep(look);
         if (share.bytes < free_) {
             const std::size_t fit = fitting(bytes);
             for (std::size_t size = fit; size < OutboxPlan::kSizes; ++size)
@@ -182,35 +177,36 @@ class Outbox {
         return {};
     }
     // The same if one of that size is free, or the peer has read it, without a look at other peers.
-    template <class IsRead>
-    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, IsRead&& is_read) {
+    template <class Look>
+    Chunk take_at_hand(OutboxShare& share, std::uint64_t bytes, Look&& look) {
         const std::size_t fit = fitting(bytes);
-        look(share, fit, is_read);
+        free_read(share);
+        if (share.bytes >= kMany[fit] * OutboxPlan::kRoom[fit]) look_now_and_then(share, look);
         if (share.bytes < free_)
             if (const Chunk chunk = find(fit, share); chunk.room != 0) return chunk;
-        free_read(share, is_read);
+        free_read(share, look);
         return share.bytes < free_ ? find(fit, share) : Chunk{};
     }
     // A cut of rotating memory for `bytes`, if there is room. Looks only at what this peer has read.
-    template <class IsRead>
-    Chunk take_rotating(OutboxShare& share, std::uint32_t bytes, IsRead&& is_read) {
+    template <class Look>
+    Chunk take_rotating(OutboxShare& share, std::uint32_t bytes, Look&& look) {
         constexpr std::uint32_t kManyCuts = 8;
-        while (share.chunks >= kManyCuts && free_half(share, is_read)) {
-        }
+        free_read(share);
+        if (share.chunks >= kManyCuts) look_now_and_then(share, look);
         if (Chunk chunk = cut(share, bytes); chunk.room != 0) return chunk;
-        free_read(share, is_read);
+        free_read(share, look);
         return cut(share, bytes);
     }
     // What has been read comes back, from all peers.
-    template <class IsRead>
-    void sweep(IsRead&& is_read) {
+    template <class Look>
+    void sweep(Look&& look) {
         each_allocated([&](std::uint32_t number) {
-            if (holders_[number]->oldest == number) free_read(*holders_[number], is_read);
+            if (holders_[number]->oldest == number) free_read(*holders_[number], look);
         });
     }
-    // It may be used again without being taken: it is still allocated to that peer, who has read it.
-    bool is_allocated(const Chunk& chunk, const OutboxShare& to) const {
-        return chunk.room > 0 && holders_[chunk.number] == &to;
+    // Its peer has read all, and it is the only one: it may be used again without being taken.
+    bool is_free_again(const Chunk& chunk, const OutboxShare& share) const {
+        return share.chunks == 1 && share.unread() == 0 && share.newest == chunk.number;
     }
     // Nobody has been told of it, or looks at it any more.
     void give_back(const Chunk& chunk) { give_back(chunk.number); }
@@ -227,17 +223,17 @@ class Outbox {
         const char* found = "";
         each_allocated([&](std::uint32_t number) {
             const OutboxShare* const share = holders_[number];
-            sum += stride_of(number);
+            sum += room_of(number);
             ++count;
             if (share->oldest != number) return;
             std::uint64_t its = 0;
             std::uint32_t at = number;
             for (; at != OutboxShare::kNone && holders_[at] == share && listed < holders_.size();
                  at = next_[at], ++listed)
-                its += stride_of(at);
+                its += room_of(at);
             if (at != OutboxShare::kNone || its != share->bytes)
                 found = "R2: the share of a peer is not what it has been allocated";
-            if (its >= plan_.bytes() / 2 + plan_.largest_stride())
+            if (its >= plan_.bytes() / 2 + plan_.largest_room())
                 found = "R4: a peer has been allocated more than half of the outbox and a chunk";
         });
         if (listed != count) return "R2: the share of a peer is not what it has been allocated";
@@ -259,22 +255,21 @@ class Outbox {
 
  private:
     static constexpr std::uint32_t kBits = 64;
-    // A look brings a line back that the peer has stored into, and what is used again is in the caches: peers
-    // that hold as many bytes as so many chunks of the size that is taken are looked at, for half of their
-    // chunks at once.
+    // A look brings a line back that the peer has stored into, and what is used again is in the caches: a
+    // peer's count is looked at when it holds as many bytes as so many chunks of the size that is taken, and
+    // then when half as many chunks more have been sent as it holds.
     static constexpr std::uint64_t kMany[OutboxPlan::kSizes] = {8, 4, 1};
 
     bool is_cut(std::uint32_t number) const { return number >= plan_.chunks(); }
     Chunk cut(OutboxShare& share, std::uint32_t bytes) {
-        const std::uint32_t with = OutboxPlan::kCutHeaderBytes + bytes + OutboxPlan::kGap;
+        const std::uint32_t with = bytes + OutboxPlan::kGap;
         if (share.rotating + with > rotating_->lap() / 2) return {};
         const RotatingMemory::Cut cut = rotating_->take_short(with);
         if (cut.none()) return {};
         const std::uint32_t number = plan_.chunks() + cut.index;
         share.rotating += cut.bytes;
         allocate(number, share);
-        return {plan_.rotating_begin() + cut.place,
-                cut.bytes - OutboxPlan::kCutHeaderBytes - OutboxPlan::kGap, number};
+        return {plan_.rotating_begin() + cut.place, cut.bytes - OutboxPlan::kGap, number};
     }
     void allocate(std::uint32_t number, OutboxShare& share) {
         holders_[number] = &share;
@@ -287,13 +282,8 @@ class Outbox {
         return std::size_t{number >= first_[1]} + std::size_t{number >= first_[2]};
     }
     // Of those that count in a share.
-    std::uint32_t stride_of(std::uint32_t number) const {
-        return is_cut(number) ? 0 : plan_.size(size_index(number)).stride;
-    }
-    std::uint32_t place_of(std::uint32_t number) const {
-        if (is_cut(number)) return plan_.rotating_begin() + rotating_->cut(number - plan_.chunks()).place;
-        const std::size_t size = size_index(number);
-        return plan_.size(size).begin + (number - first_[size]) * plan_.size(size).stride;
+    std::uint32_t room_of(std::uint32_t number) const {
+        return is_cut(number) ? 0 : plan_.size(size_index(number)).room;
     }
     void free(std::uint32_t number) {
         OutboxShare* const of = std::exchange(holders_[number], nullptr);
@@ -304,9 +294,9 @@ class Outbox {
             return rotating_->give_back(cut);
         }
         const std::size_t size = size_index(number);
-        const std::uint32_t stride = plan_.size(size).stride, index = number - first_[size];
-        of->bytes -= stride;
-        free_ += stride;
+        const std::uint32_t room = plan_.size(size).room, index = number - first_[size];
+        of->bytes -= room;
+        free_ += room;
         available_[size][index / kBits] |= std::uint64_t{1} << index % kBits;
     }
     void give_back(std::uint32_t number) {
@@ -333,30 +323,23 @@ class Outbox {
     }
     static std::size_t fitting(std::uint64_t bytes) {
         std::size_t size = 0;
-        while (size + 1 < OutboxPlan::kSizes &&
-               OutboxPlan::kStride[size] - OutboxPlan::kHeaderBytes[size] < bytes)
-            ++size;
+        while (size + 1 < OutboxPlan::kSizes && OutboxPlan::kRoom[size] < bytes) ++size;
         return size;
     }
-    template <class IsRead>
-    void look(OutboxShare& share, std::size_t size, IsRead& is_read) {
-        const std::uint64_t many = kMany[size] * OutboxPlan::kStride[size];
-        while (share.bytes >= many && free_half(share, is_read)) {
-        }
+    // Those of which it is known.
+    void free_read(OutboxShare& share) {
+        while (share.chunks > share.unread()) free_oldest(share);
     }
-    // Of those of the share the older half, if the peer has read them.
-    template <class IsRead>
-    bool free_half(OutboxShare& share, IsRead& is_read) {
-        const std::uint32_t step = (share.chunks + 1) / 2;
-        std::uint32_t last = share.oldest;
-        for (std::uint32_t i = 1; i < step; ++i) last = next_[last];
-        if (!is_read(place_of(last))) return false;
-        for (std::uint32_t i = 0; i < step; ++i) free_oldest(share);
-        return true;
+    template <class Look>
+    void free_read(OutboxShare& share, Look& look) {
+        if (share.chunks == 0) return;
+        look(share);
+        free_read(share);
+        share.look_at = share.sent + share.chunks / 2;
     }
-    template <class IsRead>
-    void free_read(OutboxShare& share, IsRead& is_read) {
-        while (share.chunks > 0 && is_read(place_of(share.oldest))) free_oldest(share);
+    template <class Look>
+    void look_now_and_then(OutboxShare& share, Look& look) {
+        if (share.sent >= share.look_at) free_read(share, look);
     }
     Chunk find(std::size_t size, OutboxShare& share) {
         for (std::size_t word = 0; word < available_[size].size(); ++word) {
@@ -368,10 +351,10 @@ class Outbox {
             const OutboxPlan::Size& these = plan_.size(size);
             const std::uint32_t number = first_[size] + index;
             allocate(number, share);
-            share.bytes += these.stride;
-            free_ -= these.stride;
+            share.bytes += these.room;
+            free_ -= these.room;
             counters_.high_water = std::max(counters_.high_water, allocated());
-            return {these.begin + index * these.stride, these.room(), number};
+            return {these.begin + index * these.room, these.room, number};
         }
         return {};
     }

@@ -15,13 +15,13 @@ class Reader {
     // What lies in the oldest slot. Slots are stored out of order by different senders; the receiver takes
     // them in the order of reservation. acquire pairs with Writer::publish.
     std::uint64_t word() const { return at_->header.load(std::memory_order_acquire); }
-    // It is the header of a run that has arrived: any, or a plain one.
+    // It is the header of a run that has arrived: any, a plain one, or a REF that is plain but for credits.
     bool is_header(std::uint64_t word) const {
         return wire::Header::lap_of(word) == wire::Header::lap_of(plain_) && word != 0;
     }
     bool is_plain(std::uint64_t word) const { return (word & wire::Header::kPlainMask) == plain_; }
     bool is_plain_reference(std::uint64_t word) const {
-        return (word & wire::Header::kPlainMask) == (plain_ | wire::Header::kPlainReference);
+        return (word & wire::Header::kPlainReferenceMask) == (plain_ | wire::Header::kPlainReference);
     }
     // The header of the oldest run, 0 if it has not arrived.
     std::uint64_t poll() const {

@@ -103,8 +103,9 @@ struct Header {
         return Header{PacketKind::kData, kFirst | kLast, 0, 0, lap, 0}.pack();
     }
 
-    // The same for a message that went by reference.
+    // The same for a message that went by reference, which may bring credits.
     static constexpr std::uint64_t kPlainReference = std::uint64_t{kReference} << 4;
+    static constexpr std::uint64_t kPlainReferenceMask = kPlainMask & ~(std::uint64_t{kPiggyback} << 4);
 
     // Packets, and so slots, of the run.
     constexpr std::uint32_t packets() const {

@@ -16,6 +16,11 @@ class Pace {
     bool is_latency_bound(const Peer& peer) const {
         return empty_polls_.load(std::memory_order_relaxed) - peer.polls_at_send >= kLeastPolls;
     }
+    // The message that is sent next is one of a burst: this process has not waited since the last one to that
+    // peer, and nothing has come from there.
+    bool bursts(const Peer& peer) const {
+        return !is_latency_bound(peer) && peer.awaits_answer.load(std::memory_order_relaxed);
+    }
     // Something has left for the peer, whose answer is awaited.
     [[gnu::always_inline]] void sent(Peer& peer) const {
         peer.polls_at_send = empty_polls_.load(std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 #include "engine/peers/incoming.h"
 #include "engine/peers/peer_link.h"
 #include "engine/peers/send_queue.h"
+#include "engine/peers/sent_references.h"
 #include "engine/peers/stalls.h"
 #include "fabric/shm/segment.h"
 #include "flow/ledger.h"
@@ -37,23 +38,9 @@ struct alignas(64) velo_peer : velo::flow::Account {
     const velo::flow::Policy& policy() const { return domain.ledger.policy(); }
     const velo::flow::PeerFlow& counts() const { return policy().peer(flow); }
 
-    // Of what went to it by reference, as its own references tell.
-    std::uint64_t unread_references() const {
-        return references_sent - read_by_it.load(std::memory_order_acquire);
-    }
-    // Its count, of which a reference has 32 bits: who tells nothing for 2^32 messages has not read them.
-    // Under the gate.
-    void tells_read(std::uint32_t count) {
-        const std::uint64_t before = read_by_it.load(std::memory_order_relaxed);
-        read_by_it.store(before + (count - static_cast<std::uint32_t>(before)), std::memory_order_release);
-    }
-    bool has_read_all() const { return unread_references() == 0; }
     void forget_references() {
-        references_sent = 0;
+        sent_references.forget();
         references_read.store(0, std::memory_order_relaxed);
-        read_by_it.store(0, std::memory_order_relaxed);
-        last_reference = {};
-        last_chunk = {};
         came_in_row = 0;
     }
     // One more has come by reference, and awaits_answer is still what it was. Whether those before it came
@@ -105,21 +92,16 @@ struct alignas(64) velo_peer : velo::flow::Account {
     std::uint32_t copying = 0;    // copies to or from its memory that are under way
     std::uint32_t to_be_got = 0;  // of our data by it: begun and not ended, see begin_deposit
     velo::engine::BidirectionalTraffic traffic;
-    bool staging_missed = false;                    // its last deposit was not there in time
-    std::uint8_t came_in_row = 0;                   // by reference, up to kRow
-    velo::flow::OutboxShare chunks_in_flight;       // of our outbox, that it is to read
-    std::uint64_t references_sent = 0;              // to it; under the engine's mutex
+    bool staging_missed = false;   // its last deposit was not there in time
+    std::uint8_t came_in_row = 0;  // by reference, up to kRow
+    velo::engine::SentReferences sent_references;
     std::atomic<std::uint32_t> references_read{0};  // of its; by whoever is in the gate
-    std::atomic<std::uint64_t> read_by_it{0};       // of ours, as its last REF says
-    velo::wire::Reference last_reference{};         // to it
-    velo::flow::Outbox::Chunk last_chunk;           // that was allocated for it
     velo::engine::CacheProximity proximity;         // of its core
     std::uint32_t reference_from = ~0U;  // bytes of a message that goes by reference whatever the credits
     velo::platform::Copying copy_by = velo::platform::Copying::kVectors;  // into memory that it reads
     bool may_be_plain = false;                                            // when no batch for it is open
-    velo::wire::BatchWriter batch_out;  // open: what is sent to it is appended there
-    velo::wire::BatchReader batch_in;   // open: what comes next from it is read there
-    velo::wire::Reference batch_in_chunk{};
+    velo::wire::BatchWriter batch_out;   // open: what is sent to it is appended there
+    velo::wire::BatchReader batch_in;    // open: what comes next from it is read there
     bool maps_us = false;                // it can read there
     std::uint64_t last_packet = 0;       // position in the mailbox behind all of an ending one
     velo::fabric::shm::Segment segment;  // none on another node

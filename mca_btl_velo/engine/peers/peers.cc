@@ -148,6 +148,7 @@ void Peers::attach(Peer& peer, const fabric::shm::Address& address) {
 // `here`: the place of this process there.
 void Peers::open_link(Peer& peer, flow::PeerIndex here) {
     const fabric::shm::Segment& segment = peer.segment;
+    peer.sent_references.follow(segment.references_read(here));
     if (peer.domain.kind == Domain::Kind::kLimic) {
         peer.link.open(segment.limic_writer(), here - segment.flow().total_peers());
         return;

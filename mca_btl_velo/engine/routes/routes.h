@@ -73,12 +73,10 @@ class Routes {
     // Whether the next message lies in rotating memory: behind messages that the peer has not read, as the
     // lines of a chunk that is used again at once would have to come back from the peer first. `provided`:
     // there is such memory already; a process whose messages are read one by one does without. A batch is
-    // many. How many are unread is known by what has come back, and by what the peer has told: each may lag.
+    // many.
     static bool rotates(const Peer& peer, std::size_t bytes, bool provided) {
-        const std::uint64_t unread =
-            std::min<std::uint64_t>(peer.chunks_in_flight.chunks, peer.unread_references());
         const bool some = provided || bytes >= flow::kBatchChunkBytes;
-        return bytes >= kLeastRotating && unread >= (some ? kSomeUnread : kManyUnread);
+        return bytes >= kLeastRotating && peer.sent_references.unread() >= (some ? kSomeUnread : kManyUnread);
     }
 
     // Messages by rendezvous.

@@ -29,9 +29,8 @@ void Batches::close(Peer& peer) {
     std::erase(open_, &peer);
 }
 
-void Batches::follow(Peer& peer, const wire::Reference& chunk, std::byte* data) {
-    peer.batch_in = wire::BatchReader(data, chunk.bytes);
-    peer.batch_in_chunk = chunk;
+void Batches::follow(Peer& peer, std::byte* data, std::size_t room) {
+    peer.batch_in = wire::BatchReader(data, room);
     peer.arriving = Incoming::State::kBatch;
     followed_.push_back(&peer);
     std::lock_guard lock(mutex_);
@@ -48,7 +47,7 @@ int Batches::read(Peer& peer, int most) {
         if (next.kind == wire::Enclosed::kEnd) {
             peer.batch_in.drop();
             std::erase(followed_, &peer);
-            host_.give_back(peer, peer.batch_in_chunk);
+            host_.has_read(peer);
             break;
         }
         if (!host_.take_enclosed(peer, next, peer.batch_in.data())) refuse(next);

@@ -23,7 +23,7 @@ class BatchesHost {
     // Hands up a message of the peer's. False: no correct peer sends it. Throws Failure.
     virtual bool take_enclosed(Peer& from, const wire::Enclosed& message, std::byte* data) = 0;
     // The peer's chunk has been read.
-    virtual void give_back(Peer& peer, const wire::Reference& chunk) = 0;
+    virtual void has_read(Peer& peer) = 0;
     // How many more messages the poll may hand up.
     virtual int left_of_poll() const = 0;
 
@@ -46,7 +46,7 @@ class Batches final : public Work, public PeerEvents {
     // The receiver's side, under the gate.
 
     // A REF has told of a batch. It is read from now on.
-    void follow(Peer& peer, const wire::Reference& chunk, std::byte* data);
+    void follow(Peer& peer, std::byte* data, std::size_t room);
     // What is there of the peer's batch: at most so many messages, and no more than this poll may. Returns
     // the number of messages. Throws Failure if the peer has broken the rules.
     int read(Peer& peer, int most);

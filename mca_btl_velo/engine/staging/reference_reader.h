@@ -16,9 +16,9 @@ class ReferenceReader {
     // `own`: the segment of this process, which outlives it. threads: others may send meanwhile.
     ReferenceReader(const fabric::shm::Segment& own, bool threads) : own_(own), threads_(threads) {}
 
-    // Whether the sender has stored data there that nobody has read.
-    static bool is_allocated(const fabric::shm::Segment& segment, const wire::Reference& reference);
-    // The data, in place. Throws Failure where the sender, which has that name, has stored none.
+    // Whether a chunk of the sender's may be there.
+    static bool is_chunk(const fabric::shm::Segment& segment, const wire::Reference& reference);
+    // The data, in place. Throws Failure where the sender, which has that name, has no chunk.
     static std::byte* data(const fabric::shm::Segment& segment, const wire::Reference& reference,
                            std::uint64_t sender);
     // Lines that travel while the message is matched.
@@ -28,7 +28,7 @@ class ReferenceReader {
     // Until the next one.
     std::byte* copy_of(const std::byte* data, std::size_t bytes);
     // It has been read: the sender may store there again.
-    static void release(Peer& peer, const wire::Reference& reference);
+    void release(Peer& peer) const;
 
  private:
     // Bytes of a message that is handed up in a copy.

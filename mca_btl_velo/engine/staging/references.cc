@@ -10,13 +10,13 @@ namespace {
 // The data of a transfer leaves in pieces, so that one is stored while the one before is read.
 constexpr std::size_t kPiece = 4096;
 
-// What the REF says of a chunk that has been filled.
-inline const wire::Reference& put_header(Peer& peer, fabric::shm::OutboxChunk there,
-                                         const flow::Outbox::Chunk& chunk, std::size_t bytes) {
-    there.unread.store(1, std::memory_order_relaxed);  // published with the packet
-    ++peer.references_sent;
-    return peer.last_reference = {chunk.place, static_cast<std::uint32_t>(bytes),
-                                  peer.references_read.load(std::memory_order_acquire)};
+// What the next REF says.
+inline const wire::Reference& refer(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes) {
+    SentReferences& sent = peer.sent_references;
+    ++sent.sent;
+    sent.before_last = sent.last;
+    return sent.last = {chunk.place, static_cast<std::uint32_t>(bytes),
+                        peer.references_read.load(std::memory_order_acquire)};
 }
 
 }  // namespace
@@ -26,16 +26,15 @@ flow::Outbox::Chunk References::allocate(Peer& peer, std::size_t bytes, std::siz
     const flow::Outbox::Chunk chunk = staging_.allocate(peer, bytes, Staging::Search::kAllChunks);
     if (chunk.room == 0) return {};
     if (least <= chunk.room && peer.link.begin_reference(peer.policy().limited()))
-        return peer.last_chunk = chunk;
+        return peer.sent_references.last_chunk = chunk;
     staging_.give_back(chunk);
     return {};
 }
 
 void References::send(Peer& peer, const flow::Outbox::Chunk& chunk, std::size_t bytes, wire::PacketKind kind,
                       std::uint8_t tag, std::uint8_t flags) {
-    const fabric::shm::OutboxChunk there = staging_.at(chunk);
-    peer.link.carry_reference({put_header(peer, there, chunk, bytes), there.data, &there.unread, kind, tag,
-                               flags, peer.ledger().attach(peer)});
+    peer.link.carry_reference(
+        {refer(peer, chunk, bytes), staging_.at(chunk), kind, tag, flags, peer.ledger().attach(peer)});
 }
 
 std::optional<std::size_t> References::send(Peer& peer, const Outgoing& what) {
@@ -44,7 +43,7 @@ std::optional<std::size_t> References::send(Peer& peer, const Outgoing& what) {
     const flow::Outbox::Chunk chunk = allocate(peer, most, what.whole ? most : 1);
     if (chunk.room == 0) return {};
     const std::size_t bytes = std::min<std::size_t>(most, chunk.room);
-    fill(staging_.at(chunk).data, what.message, what.offset, bytes, peer.copy_by);
+    fill(staging_.at(chunk), what.message, what.offset, bytes, peer.copy_by);
     std::uint8_t flags = what.flags;
     if (what.offset == 0) flags |= wire::kFirst;
     if (bytes == rest) flags |= wire::kLast;
@@ -56,19 +55,22 @@ std::optional<std::size_t> References::send(Peer& peer, const Outgoing& what) {
 // It lies where the last one lay, if the peer has read all.
 bool References::try_send_fast(Peer& peer, std::uint8_t tag, const fabric::MessageView& message) noexcept {
     const std::size_t total = message.total();
-    if (!peer.maps_us || !peer.proximity.try_count_message()) return false;
-    flow::Outbox::Chunk& chunk = peer.last_chunk;
-    const bool again = peer.has_read_all() && total <= chunk.room && staging_.has_last_chunk(peer);
+    if (!peer.maps_us || peer.ledger().credits(peer) == 0 || !peer.proximity.try_count_message())
+        return false;
+    peer.sent_references.note_told();
+    flow::Outbox::Chunk& chunk = peer.sent_references.last_chunk;
+    const bool again = total <= chunk.room && staging_.is_last_chunk_free(peer);
     if (!again) chunk = staging_.allocate(peer, total, Staging::Search::kOwnChunks);
     if (chunk.room == 0) return false;
-    if (total > chunk.room || !peer.ledger().try_take(peer, 1)) {
-        if (!again) staging_.give_back(chunk);
+    if (total > chunk.room) {
+        staging_.give_back(chunk);
         return false;
     }
-    const fabric::shm::OutboxChunk there = staging_.at(chunk);
+    const std::uint32_t credits_back = peer.ledger().attach(peer);
+    peer.ledger().sent(peer, 1);
     const mailbox::Cursor at = peer.link.direct().begin_plain_reference();
-    fill(there.data, message, 0, total, peer.copy_by);
-    peer.link.direct().carry_plain_reference(at, put_header(peer, there, chunk, total), tag);
+    fill(staging_.at(chunk), message, 0, total, peer.copy_by);
+    peer.link.direct().carry_plain_reference(at, refer(peer, chunk, total), tag, credits_back);
     ++counts_.messages_by_reference;
     return true;
 }

@@ -6,6 +6,13 @@
 #include "types/log_line.h"
 
 namespace velo::engine {
+namespace {
+
+void look(flow::OutboxShare& share) {
+    static_cast<SentReferences&>(share).look();
+}
+
+}  // namespace
 
 Staging::Staging(fabric::shm::Segment& mailbox, const velo_config& config, fabric::shm::Statistics& counts)
     : mailbox_(mailbox),
@@ -21,12 +28,13 @@ bool Staging::is_mapped_by(Peer& peer) const {
 }
 
 flow::Outbox::Chunk Staging::allocate(Peer& peer, std::size_t bytes, Search search) {
-    if (peer.has_read_all()) free_all(peer);
+    SentReferences& sent = peer.sent_references;
+    sent.note_told();
     flow::Outbox::Chunk chunk;
     if (Routes::rotates(peer, bytes, rotating_memory_ == Memory::kThere)) chunk = cut(peer, bytes);
     if (chunk.room == 0)
-        chunk = search == Search::kAllChunks ? outbox_.take(peer.chunks_in_flight, bytes, is_read())
-                                             : outbox_.take_at_hand(peer.chunks_in_flight, bytes, is_read());
+        chunk = search == Search::kAllChunks ? outbox_.take(sent, bytes, look)
+                                             : outbox_.take_at_hand(sent, bytes, look);
     counts_.outbox_high_water = outbox_.counters().high_water;
     counts_.outbox_full = outbox_.counters().full;
     return chunk;
@@ -35,13 +43,13 @@ flow::Outbox::Chunk Staging::allocate(Peer& peer, std::size_t bytes, Search sear
 flow::Outbox::Chunk Staging::cut(Peer& peer, std::size_t bytes) {
     if (!has_rotating()) return {};
     const flow::Outbox::Chunk chunk =
-        outbox_.take_rotating(peer.chunks_in_flight, static_cast<std::uint32_t>(bytes), is_read());
+        outbox_.take_rotating(peer.sent_references, static_cast<std::uint32_t>(bytes), look);
     if (chunk.room > 0) mailbox_.fault_in_chunk(chunk.place, chunk.room);
     return chunk;
 }
 
 void Staging::sweep() {
-    outbox_.sweep(is_read());
+    outbox_.sweep(look);
 }
 
 bool Staging::has_rotating() {

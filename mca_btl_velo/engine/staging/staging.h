@@ -30,14 +30,12 @@ class Staging {
     // Nobody has been told of it.
     void give_back(const flow::Outbox::Chunk& chunk) { outbox_.give_back(chunk); }
     // The peer has read all, or reads nothing any more.
-    void free_all(Peer& peer) { outbox_.free_all(peer.chunks_in_flight); }
-    // The chunk that the peer read last is still in flight to it: it may be stored into again.
-    bool has_last_chunk(const Peer& peer) const {
-        return outbox_.is_allocated(peer.last_chunk, peer.chunks_in_flight);
+    void free_all(Peer& peer) { outbox_.free_all(peer.sent_references); }
+    // The chunk that the peer was sent last is the only one, and has been read: it may be stored into again.
+    bool is_last_chunk_free(const Peer& peer) const {
+        return outbox_.is_free_again(peer.sent_references.last_chunk, peer.sent_references);
     }
-    fabric::shm::OutboxChunk at(const flow::Outbox::Chunk& chunk) const {
-        return mailbox_.chunk(chunk.place);
-    }
+    std::byte* at(const flow::Outbox::Chunk& chunk) const { return mailbox_.chunk(chunk.place); }
 
     // Whether there is rotating memory. The first call provides it.
     bool has_rotating();
@@ -49,9 +47,6 @@ class Staging {
     const char* violation() const { return outbox_.violation(); }
 
  private:
-    auto is_read() const {
-        return [this](std::uint32_t place) { return mailbox_.is_read(place); };
-    }
     flow::Outbox::Chunk cut(Peer& peer, std::size_t bytes);
 
     fabric::shm::Segment& mailbox_;

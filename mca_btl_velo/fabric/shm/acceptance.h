@@ -12,7 +12,7 @@ namespace velo::fabric::shm {
 template <template <class> class Atom>
 class BasicAcceptance {
  public:
-    BasicAcceptance(std::uint32_t limit, const Atom<std::uint64_t>* retrieved)
+    BasicAcceptance(std::uint32_t limit, const Atom<std::uint32_t>* retrieved)
         : limit_(limit), retrieved_(retrieved) {}
 
     // How many of `wanted` packets are taken now, and so sent; 0 if fewer than `least`.
@@ -22,23 +22,23 @@ class BasicAcceptance {
             // whoever reserves them next; see Writer::reserve.
             known_retrieved_ = retrieved_->load(std::memory_order_acquire);
         }
-        const std::uint64_t waiting = sent_ - known_retrieved_;
+        const std::uint32_t waiting = sent_ - known_retrieved_;
         if (waiting + least > limit_) return 0;
-        const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, limit_ - waiting));
+        const std::uint32_t count = std::min(wanted, limit_ - waiting);
         sent_ += count;
         return count;
     }
 
     // Receiver: so many more have left the mailbox. release: as Reader::publish.
-    static void count(Atom<std::uint64_t>& retrieved, std::uint32_t packets) {
+    static void count(Atom<std::uint32_t>& retrieved, std::uint32_t packets) {
         retrieved.store(retrieved.load(std::memory_order_relaxed) + packets, std::memory_order_release);
     }
 
  private:
     std::uint32_t limit_;
-    std::uint64_t sent_ = 0;  // packets
-    std::uint64_t known_retrieved_ = 0;
-    const Atom<std::uint64_t>* retrieved_;
+    std::uint32_t sent_ = 0;  // packets, modulo 2^32, as what has been retrieved: at most limit_ lie between
+    std::uint32_t known_retrieved_ = 0;
+    const Atom<std::uint32_t>* retrieved_;
 };
 
 using Acceptance = BasicAcceptance<std::atomic>;

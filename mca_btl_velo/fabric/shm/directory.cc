@@ -60,6 +60,7 @@ void Directory::clear(std::uint32_t index) const {
     Entry& entry = entries_[index];
     entry.home.store(0, std::memory_order_relaxed);
     entry.retrieved.store(0, std::memory_order_relaxed);
+    entry.references_read.store(0, std::memory_order_relaxed);
     entry.name.store(kFree, std::memory_order_release);
 }
 

@@ -45,9 +45,9 @@ class Directory {
     };
     struct alignas(64) Entry {
         std::atomic<std::uint64_t> name;  // kFree, or the sender's process name
-        // Packets of this sender that have left the mailbox, where its policy refuses by sender (rnr). Stored
-        // by the owner.
-        std::atomic<std::uint64_t> retrieved;
+        // Modulo 2^32, stored by the owner: packets of this sender that have left the mailbox, where its
+        // policy refuses by sender (rnr), and references of this sender to its outbox that have been read.
+        std::atomic<std::uint32_t> retrieved, references_read;
         // 0, or 1 + the sender's home: what follows is complete (release by whoever wrote it). And kReads.
         std::atomic<std::uint32_t> home;
         std::uint32_t file_pages;

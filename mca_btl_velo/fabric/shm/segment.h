@@ -25,13 +25,6 @@
 
 namespace velo::fabric::shm {
 
-// A chunk of an outbox: its header, at the begin of a line, and the data.
-struct OutboxChunk {
-    std::atomic<std::uint32_t>&
-        unread;  // 1: an unread message. The reader stores 0, with release, when it has read it
-    std::byte* data;
-};
-
 class Segment {
  public:
     static constexpr std::uint32_t kMostSlots = SegmentPlan::kMostSlots;
@@ -69,15 +62,7 @@ class Segment {
     // Of what is mapped.
     const flow::OutboxPlan& outbox_plan() const { return plan_.outbox; }
     // At a place that the plan holds.
-    OutboxChunk chunk(std::uint32_t place) const {
-        std::byte* const outbox = file_.data() + plan_.outbox_offset;
-        return {*reinterpret_cast<std::atomic<std::uint32_t>*>(outbox + place),
-                outbox + plan_.outbox.data_of(place)};
-    }
-    // Owner: the reader has read the chunk at `place`.
-    bool is_read(std::uint32_t place) const {
-        return chunk(place).unread.load(std::memory_order_acquire) == 0;
-    }
+    std::byte* chunk(std::uint32_t place) const { return file_.data() + plan_.outbox_offset + place; }
     const flow::DepositPlan& deposit_plan() const { return plan_.deposits; }
     // Of a ring that the plan has.
     DepositHeader& deposit_header(std::uint32_t ring) const {
@@ -107,8 +92,11 @@ class Segment {
 
     // For a policy whose first contact takes no slot (PolicyConfig::lazy_doorbell).
     Doorbell doorbell() const { return {&header().rings, doorbell_bits(), flow().total_peers()}; }
-    std::atomic<std::uint64_t>& retrieved(flow::PeerIndex index) const {
+    std::atomic<std::uint32_t>& retrieved(flow::PeerIndex index) const {
         return directory().entry(index).retrieved;
+    }
+    std::atomic<std::uint32_t>& references_read(flow::PeerIndex index) const {
+        return directory().entry(index).references_read;
     }
 
     mailbox::Writer<> writer() const { return {&header().pointers, slots(), capacity()}; }

@@ -67,10 +67,13 @@ class ShmLink final : public Link {
     }
     [[gnu::always_inline]] mailbox::Cursor begin_plain_reference() { return writer_.reserve(1); }
     [[gnu::always_inline]] void carry_plain_reference(mailbox::Cursor at, const wire::Reference& reference,
-                                                      std::uint8_t tag) {
+                                                      std::uint8_t tag, std::uint32_t piggyback) {
         std::memcpy(writer_.payload(at), &reference, sizeof reference);
         constexpr std::uint8_t kFlags = wire::kFirst | wire::kLast | wire::kReference;
-        writer_.publish(at, {wire::PacketKind::kData, kFlags, tag, sizeof reference, 0, source_});
+        wire::Header header{wire::PacketKind::kData, kFlags, tag, sizeof reference, 0, source_};
+        if (piggyback != 0) add_piggyback(at, header, piggyback);
+        writer_.publish(at, header);
+        platform::prefetch_for_write(writer_.slot(at) + 2 * wire::kPacketBytes);
     }
     bool begin_reference(bool granted) override;
     void carry_reference(const Referred& what) override;
@@ -95,11 +98,7 @@ class ShmLink final : public Link {
         platform::copy_two_small(payload, message.part[0], message.bytes[0], message.part[1],
                                  message.bytes[1]);
         wire::Header header = whole(message, tag);
-        if (piggyback != 0) {
-            header.flags |= wire::kPiggyback;
-            auto value = static_cast<std::uint16_t>(piggyback);
-            std::memcpy(payload + wire::kPiggybackOffset, &value, sizeof value);
-        }
+        if (piggyback != 0) add_piggyback(at, header, piggyback);
         writer_.publish(at, header);
         if (rested) {
             platform::demote(slot);
@@ -108,6 +107,12 @@ class ShmLink final : public Link {
             // the time.
             platform::prefetch_for_write(slot + 2 * wire::kPacketBytes);
         }
+    }
+    // To a run of one packet.
+    void add_piggyback(mailbox::Cursor at, wire::Header& header, std::uint32_t credits) {
+        header.flags |= wire::kPiggyback;
+        const auto value = static_cast<std::uint16_t>(credits);
+        std::memcpy(writer_.payload(at) + wire::kPiggybackOffset, &value, sizeof value);
     }
     // Of a message in one run.
     wire::Header whole(const MessageView& message, std::uint8_t tag) const {
