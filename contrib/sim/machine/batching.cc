@@ -56,23 +56,19 @@ bool Simulation::send_in_batch(std::uint32_t p, Pair& to, const Pending& message
         close(p, to.account.peer);
     }
     if (goes_plainly(p, message, credits) || message.bytes > flow::kMostBatchedBytes ||
-        !flow::opens_batch({.packets = wire::packets_in_run(message.bytes),
-                            .allowed = std::min(credits, most_packets_),
+        !flow::opens_batch({.allowed = std::min(credits, most_packets_),
                             .counted = processes_[p].ledger->policy().limited(),
                             .bursts = !rested(p, batch) && batch.awaits_answer,
                             .others_wait = message.waited && message.next != kNone}))
         return false;
     const std::size_t least = wire::batch_bytes(message.bytes);
-    Outbox& outbox = outboxes_[p];
-    const flow::Outbox::Chunk chunk =
-        outbox.chunks.take(shares_[pair], flow::kBatchChunkBytes,
-                           [&](std::uint32_t place) { return !outbox.unread[place / wire::kPacketBytes]; });
+    const flow::Outbox::Chunk chunk = outboxes_[p].take(shares_[pair], flow::kBatchChunkBytes, look());
     if (chunk.room < least) {
-        if (chunk.room > 0) outbox.chunks.give_back(chunk);
+        if (chunk.room > 0) outboxes_[p].give_back(chunk);
         return false;
     }
-    outbox.unread[chunk.place / wire::kPacketBytes] = true;
-    batch.used = static_cast<std::uint32_t>(-outbox.chunks.plan().data_of(chunk.place) % wire::kPacketBytes);
+    ++shares_[pair].sent;
+    batch.used = 0;
     batch.room = chunk.room;
     polling_[p].open.push_back(to.account.peer);
     append(p, to, message.bytes);
@@ -138,10 +134,9 @@ void Simulation::published(std::uint32_t index) {
     events_.push(events_.now() + poll_, kWake, train.to, 0);
 }
 
-void Simulation::follow(std::uint32_t p, std::uint32_t index, const Train& reference) {
+void Simulation::follow(std::uint32_t p, std::uint32_t index) {
     Batch& batch = batches_of_[peers_.first(p) + index];
     batch.follows = true;
-    batch.followed = reference.chunk;
     polling_[p].followed.push_back(index);
 }
 
@@ -159,7 +154,7 @@ bool Simulation::read_batch(std::uint32_t p, std::uint32_t index) {
             clock_ += from_ns(machine_.costs.local_byte_ns * what.bytes) + receive_message_;
             message_arrived(p, index);
         } else {
-            outboxes_[what.from].unread[batch.followed / wire::kPacketBytes] = false;
+            count_read(what.from, p);
             batch.follows = false;
             std::erase(polling_[p].followed, index);
         }

@@ -167,7 +167,7 @@ void Simulation::retrieve_data(std::uint32_t p, std::uint32_t index, const Train
     };
     if (!process.ledger->data_retrieved(from.account, train.count, train.backlogged, train.value, pass))
         fault_ = "process " + std::to_string(p) + " has got more packets than it gave credits for";
-    if (train.batch) return follow(p, index, train);
+    if (train.batch) return follow(p, index);
     if (train.chunk != kNone) return fetch(p, index, train);
     if (!train.last) return;
     clock_ += receive_message_;

@@ -10,7 +10,6 @@
 namespace velo::sim {
 namespace {
 
-constexpr std::uint32_t kLine = 64;
 // As the plugin's engine: what is read in place goes by reference from here on, whatever the credits.
 constexpr std::uint32_t kReferFrom = 512;
 
@@ -20,12 +19,9 @@ void Simulation::open_outboxes() {
     refers_ = true;
     reference_shift_ = flow_.by_reference == ByReference::kAlways ? 31 : 1;
     const flow::OutboxPlan plan(flow_.outbox);
-    outboxes_.resize(processes_.size());
-    for (Outbox& outbox : outboxes_) {
-        outbox.chunks = flow::Outbox(plan);
-        outbox.unread.resize(plan.bytes() / kLine);
-    }
+    outboxes_.assign(processes_.size(), flow::Outbox(plan));
     shares_.resize(pairs_.size());
+    read_.resize(pairs_.size());
     landings_of_.resize(pairs_.size());
     if (flow_.most_gets == 0) open_batches();
 }
@@ -40,12 +36,10 @@ bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_
     const std::uint32_t allowed = std::min(credits, most_packets_);
     if (message.packets < 2 || allowed == 0) return false;
     if (message.packets <= allowed >> reference_shift_ && !refers_anyway(message)) return false;
-    Outbox& outbox = outboxes_[p];
-    const flow::Outbox::Chunk chunk =
-        outbox.chunks.take(shares_[peers_.first(p) + to.account.peer], message.bytes,
-                           [&](std::uint32_t place) { return !outbox.unread[place / kLine]; });
+    flow::OutboxShare& share = shares_[peers_.first(p) + to.account.peer];
+    const flow::Outbox::Chunk chunk = outboxes_[p].take(share, message.bytes, look());
     if (chunk.room == 0) return false;
-    outbox.unread[chunk.place / kLine] = true;
+    ++share.sent;
     Train train;
     train.count = 1;
     train.chunk = chunk.place;
@@ -61,6 +55,11 @@ bool Simulation::refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_
     clock_ += from_ns(machine_.costs.local_byte_ns * train.bytes);
     send_train(p, to, train);
     return true;
+}
+
+// Its sender learns of it when it looks.
+void Simulation::count_read(std::uint32_t sender, std::uint32_t reader) {
+    ++read_[peers_.first(sender) + peers_.index_of(sender, reader)];
 }
 
 // The receiver has come to a REF.
@@ -94,7 +93,7 @@ void Simulation::fetch(std::uint32_t p, std::uint32_t index, const Train& refere
 
 void Simulation::read_in_place(std::uint32_t p, std::uint32_t index, const Train& reference) {
     clock_ += from_ns(machine_.costs.local_byte_ns * reference.bytes);
-    outboxes_[reference.from].unread[reference.chunk / kLine] = false;
+    count_read(reference.from, p);
     if (!reference.last) return;
     clock_ += receive_message_;
     message_arrived(p, index);
@@ -122,7 +121,7 @@ bool Simulation::lands_later(std::uint32_t p, std::uint32_t index) {
 
 // The get is done: the chunk is free, and the receiver finds the data when it looks next.
 void Simulation::give_back(Train& data) {
-    outboxes_[data.from].unread[data.chunk / kLine] = false;
+    count_read(data.from, data.to);
     data.kind = TrainKind::kReferred;
 }
 

@@ -169,8 +169,8 @@ void Simulation::conclude(Outcome& outcome) {
             outcome.totals.largest_quota =
                 std::max(outcome.totals.largest_quota, process.policy->intended(i));
     }
-    for (const Outbox& outbox : outboxes_) {
-        const flow::Outbox::Counters& c = outbox.chunks.counters();
+    for (const flow::Outbox& outbox : outboxes_) {
+        const flow::Outbox::Counters& c = outbox.counters();
         outcome.totals.outbox_high_water = std::max(outcome.totals.outbox_high_water, c.high_water);
         outcome.totals.outbox_full += c.full;
     }

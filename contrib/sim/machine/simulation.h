@@ -148,11 +148,6 @@ class Simulation : private flow::Carrier, private goal::Executor {
         std::uint32_t unretrieved = 0;  // receiver role: packets in the mailbox
         bool timer = false;
     };
-    // Sender role, where messages go by reference.
-    struct Outbox {
-        flow::Outbox chunks;
-        std::vector<bool> unread;  // by line of 64 bytes
-    };
     // Receiver role: a REF whose data is under way. A message that comes after it must not be matched before.
     struct Landing {
         std::uint32_t next = kNone;
@@ -170,8 +165,7 @@ class Simulation : private flow::Carrier, private goal::Executor {
         std::uint64_t polls_at_send = 0;   // of the process, when something was sent to the peer last
         bool awaits_answer = false;        // nothing has come from the peer since
         bool follows = false;              // receiver role: a REF has told of one in this chunk
-        std::uint32_t followed = 0;
-        TrainQueue arrived;  // receiver role: what has not been read
+        TrainQueue arrived;                // receiver role: what has not been read
     };
     struct Polling {
         std::uint64_t polls = 0;  // that found nothing
@@ -226,6 +220,10 @@ class Simulation : private flow::Carrier, private goal::Executor {
     void open_outboxes();
     bool refer(std::uint32_t p, Pair& to, Pending& message, std::uint32_t credits);
     void fetch(std::uint32_t p, std::uint32_t index, const Train& reference);
+    void count_read(std::uint32_t sender, std::uint32_t reader);
+    auto look() {
+        return [this](flow::OutboxShare& share) { share.read = read_[&share - shares_.data()]; };
+    }
     void read_in_place(std::uint32_t p, std::uint32_t index, const Train& reference);
     void pull(std::uint32_t p);
     bool lands_later(std::uint32_t p, std::uint32_t index);
@@ -244,7 +242,7 @@ class Simulation : private flow::Carrier, private goal::Executor {
     void publish(std::uint32_t p, std::uint32_t index, std::uint32_t bytes, bool message);
     void note_sent_to(std::uint32_t p, std::uint32_t index);
     void published(std::uint32_t train);
-    void follow(std::uint32_t p, std::uint32_t index, const Train& reference);
+    void follow(std::uint32_t p, std::uint32_t index);
     bool read_batch(std::uint32_t p, std::uint32_t index);
     bool read_batches(std::uint32_t p);
     void begin_polling(std::uint32_t p);
@@ -296,8 +294,9 @@ class Simulation : private flow::Carrier, private goal::Executor {
     bool refers_ = false;
     unsigned reference_shift_ = 0;  // by reference goes what takes more packets than the credits >> this
     std::uint32_t most_packets_ = UINT32_MAX;  // that a mailbox takes of one sender at a time
-    std::vector<Outbox> outboxes_;             // of each process, if refers_
+    std::vector<flow::Outbox> outboxes_;       // of each process, if refers_
     std::vector<flow::OutboxShare> shares_;    // as pairs_, if refers_
+    std::vector<std::uint64_t> read_;          // likewise: what was sent by reference and has been read
     std::vector<Landings> landings_of_;        // as pairs_, if refers_
     std::vector<Landing> landings_;
     std::uint32_t free_landing_ = kNone;
