@@ -115,7 +115,7 @@ class PacketPlayer {
         victim_.store(header, payload);
     }
 
-    // A REF to an unread chunk, or to any place that the input names.
+    // A REF to a chunk, or to any place that the input names.
     void reference(unsigned how) {
         wire::Reference to{};
         const std::uint32_t bytes = input_.take<std::uint16_t>() % (how & 1 ? 64 : 40'000);

@@ -96,7 +96,7 @@ flow::Outbox::Chunk chunk_of(const flow::OutboxPlan& plan, std::uint32_t chunk) 
     chunk %= plan.chunks();
     std::size_t size = 0;
     for (; chunk >= plan.size(size).count; ++size) chunk -= plan.size(size).count;
-    return {plan.size(size).begin + chunk * plan.size(size).stride, plan.size(size).room()};
+    return {plan.size(size).begin + chunk * plan.size(size).room, plan.size(size).room};
 }
 
 }  // namespace
@@ -110,8 +110,6 @@ Victim::Victim(unsigned policy) : peers_(partner(policy).mailbox) {
     Partner& from = partner(policy);
     mailbox::Pointers<>& pointers = from.mailbox.header().pointers;
     pointers.read = pointers.write = 0;  // nobody empties it
-    for (std::uint32_t chunk = 0; chunk < peers_.outbox_plan().chunks(); ++chunk)
-        peers_.chunk(chunk_of(peers_.outbox_plan(), chunk).place).unread = 0;
     velo_config config = config_for(from.policy, kVictim, kPeers);
     config.context = &failed_;
     engine_ = open(config);
@@ -164,9 +162,7 @@ wire::Reference Victim::allocate_batch(std::uint32_t chunk, std::uint32_t bytes,
 // All of it is looked at again: where the victim looks next follows from the headers before.
 void Victim::append(std::uint32_t chunk, Bytes data) {
     const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
-    std::byte* const there = peers_.chunk(at.place).data;
-    const std::size_t begin = -reinterpret_cast<std::uintptr_t>(there) % wire::kPacketBytes;
-    const std::span<std::byte> batch{there + begin, at.room - begin};
+    const std::span<std::byte> batch{peers_.chunk(at.place), at.room};
     std::size_t& stored = batched_[at.place];
     const std::size_t bytes = std::min(data.size(), batch.size() - stored);
     for (std::size_t i = 0; i < bytes; ++i) batch[stored + i] = std::byte{data[i]};
@@ -178,12 +174,11 @@ void Victim::append(std::uint32_t chunk, Bytes data) {
 std::pair<wire::Reference, std::span<std::byte>> Victim::fill(std::uint32_t chunk, std::uint32_t bytes,
                                                               Bytes data) {
     const flow::Outbox::Chunk at = chunk_of(peers_.outbox_plan(), chunk);
-    const fabric::shm::OutboxChunk there = peers_.chunk(at.place);
-    std::fill_n(there.data, at.room, std::byte{0});
-    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), at.room),
-                   there.data, [](std::uint8_t byte) { return std::byte{byte}; });
-    there.unread = 1;
-    return {{at.place, bytes}, {there.data, std::min(bytes, at.room)}};
+    std::byte* const there = peers_.chunk(at.place);
+    std::fill_n(there, at.room, std::byte{0});
+    std::transform(data.begin(), data.begin() + std::min<std::ptrdiff_t>(std::ssize(data), at.room), there,
+                   [](std::uint8_t byte) { return std::byte{byte}; });
+    return {{at.place, bytes}, {there, std::min(bytes, at.room)}};
 }
 
 std::uint32_t Victim::deposit(std::uint32_t ring, std::uint32_t there, std::uint64_t address,

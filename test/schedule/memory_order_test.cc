@@ -136,7 +136,7 @@ Program refusals() {
     using Acceptance = fabric::shm::BasicAcceptance<ModelAtom>;
     struct Node {
         Mailbox<2> box;
-        std::array<ModelAtom<std::uint64_t>, 2> retrieved;
+        std::array<ModelAtom<std::uint32_t>, 2> retrieved;
     };
     auto node = std::make_shared<Node>();
     auto receive = [node = node.get()] {

@@ -63,6 +63,7 @@ PolicyParty::PolicyParty(const PolicyParty& other)
       how_(other.how_),
       outbox_(other.outbox_),
       shares_(other.shares_),
+      read_(other.read_),
       allocated_(other.allocated_),
       batches_(other.batches_),
       references_(other.references_),
@@ -83,6 +84,7 @@ PolicyParty::PolicyParty(PolicyParty&& other) noexcept
       how_(other.how_),
       outbox_(std::move(other.outbox_)),
       shares_(std::move(other.shares_)),
+      read_(std::move(other.read_)),
       allocated_(std::move(other.allocated_)),
       batches_(std::move(other.batches_)),
       references_(other.references_),
@@ -104,7 +106,8 @@ void PolicyParty::encode(std::string& text) const {
             text.append(std::to_string(batch.place)).append("+").append(std::to_string(batch.used));
     }
     outbox_.encode(text, shares_.data());
-    for (const Lent& chunk : allocated_) text.push_back(static_cast<char>(chunk.state));
+    for (const Lent& chunk : allocated_) text.push_back(static_cast<char>(chunk.unread));
+    for (const flow::OutboxShare& share : shares_) text.push_back(static_cast<char>(share.unread()));
     if (const auto* lazy = dynamic_cast<const flow::LazyPolicy*>(policy_.get())) return lazy->encode(text);
     if (dynamic_ != nullptr) return dynamic_->encode(text);
     // The others are their counts.
@@ -124,11 +127,12 @@ PolicyParty::PolicyParty(const Scenario& scenario, std::uint32_t process)
       how_(scenario.by_reference),
       outbox_(flow::OutboxPlan(how_.outbox_bytes)),
       shares_(queues_.size()),
+      read_(queues_.size()),
       batches_(queues_.size()) {
     const flow::OutboxPlan& plan = outbox_.plan();
     for (std::size_t size = flow::OutboxPlan::kSizes; size-- > 0;)
         for (std::uint32_t index = 0; index < plan.size(size).count; ++index)
-            allocated_.push_back({.place = plan.size(size).begin + index * plan.size(size).stride});
+            allocated_.push_back({.place = plan.size(size).begin + index * plan.size(size).room});
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to) {
         const std::uint32_t peer = scenario.process_at(process, to);
         accounts_.push_back(ledger_.account_of(to));
@@ -228,7 +232,10 @@ bool PolicyParty::departed(flow::PeerIndex peer, Outbox& out) {
     out_ = &out;
     queues_[peer] = {};
     if (how_.broken != Broken::kLeavesItOpen) batches_[peer] = {};
-    if (how_.broken != Broken::kNotForgotten) outbox_.free_all(shares_[peer]);
+    if (how_.broken != Broken::kNotForgotten) {
+        outbox_.free_all(shares_[peer]);
+        shares_[peer].sent = shares_[peer].read = read_[peer] = 0;
+    }
     for (Lent& chunk : allocated_)
         if (chunk.to == peer) chunk = {.place = chunk.place};
     return ledger_.departed(accounts_[peer]);
@@ -277,8 +284,7 @@ bool PolicyParty::opens_batch(flow::PeerIndex to, const Pending& message) const 
     if (message.left > 0 && how_.broken != Broken::kBatchesABegun) return false;
     const std::uint32_t packets = message.packets + message.left;
     return bytes_of(packets) <= flow::kMostBatchedBytes &&
-           flow::opens_batch({.packets = packets,
-                              .allowed = std::min(credit(to), most_packets_),
+           flow::opens_batch({.allowed = std::min(credit(to), most_packets_),
                               .counted = limited(),
                               .bursts = batches_[to].follows,
                               .others_wait = message.waited && queues_[to].size() > 1});
@@ -296,7 +302,7 @@ bool PolicyParty::open(flow::PeerIndex to, std::uint64_t bytes, Packet& packet) 
     store(to, chunk, 0, packet);
     Batch& batch = batches_[to];
     batch.place = chunk.place;
-    batch.used = -outbox_.plan().data_of(chunk.place) % wire::kPacketBytes;
+    batch.used = 0;
     batch.room = chunk.room;
     ++batches_sent_;
     return true;
@@ -304,13 +310,13 @@ bool PolicyParty::open(flow::PeerIndex to, std::uint64_t bytes, Packet& packet) 
 
 std::uint32_t PolicyParty::unread(flow::PeerIndex to) const {
     std::uint32_t count = 0;
-    for (const Lent& chunk : allocated_) count += chunk.state == Lent::State::kUnread && chunk.to == to;
+    for (const Lent& chunk : allocated_) count += chunk.unread && chunk.to == to;
     return count;
 }
 
 flow::Outbox::Chunk PolicyParty::take_chunk(flow::PeerIndex to, std::uint64_t bytes) {
-    return outbox_.take(shares_[to], bytes, [this](std::uint32_t place) {
-        return how_.broken == Broken::kFreesEarly || allocated_at(place).state == Lent::State::kRead;
+    return outbox_.take(shares_[to], bytes, [this](flow::OutboxShare& share) {
+        if (how_.broken == Broken::kFreesEarly) share.read = share.sent;
     });
 }
 
@@ -320,8 +326,9 @@ void PolicyParty::store(flow::PeerIndex to, const flow::Outbox::Chunk& chunk, st
     packet.place = chunk.place;
     packet.units = units;
     packet.stamp = ++references_;
+    ++shares_[to].sent;
     Lent& allocated = allocated_at(chunk.place);
-    allocated.state = Lent::State::kUnread;
+    allocated.unread = true;
     allocated.to = to;
     allocated.stamp = packet.stamp;
     allocated.batch = {};
@@ -329,32 +336,23 @@ void PolicyParty::store(flow::PeerIndex to, const flow::Outbox::Chunk& chunk, st
 
 std::string PolicyParty::read(const Packet& reference) {
     Lent& allocated = allocated_at(reference.place);
-    if (allocated.state != Lent::State::kUnread || allocated.stamp != reference.stamp)
+    if (!allocated.unread || allocated.stamp != reference.stamp)
         return "R3: a chunk has changed before it was read";
-    allocated.state = how_.told_late ? Lent::State::kUntold : Lent::State::kRead;
+    allocated.unread = false;
+    ++read_[allocated.to];
+    if (!how_.told_late) shares_[allocated.to].read = read_[allocated.to];
     return {};
-}
-
-// A reader is seen to have read its chunks in the order of allocation.
-const PolicyParty::Lent* PolicyParty::untold_of(flow::PeerIndex reader) const {
-    const Lent* first = nullptr;
-    for (const Lent& chunk : allocated_)
-        if (chunk.state == Lent::State::kUntold && chunk.to == reader &&
-            (first == nullptr || chunk.stamp < first->stamp))
-            first = &chunk;
-    return first;
 }
 
 std::uint32_t PolicyParty::untold() const {
     std::uint32_t readers = 0;
-    for (flow::PeerIndex to = 0; to < queues_.size(); ++to) readers += untold_of(to) != nullptr;
+    for (flow::PeerIndex to = 0; to < queues_.size(); ++to) readers += shares_[to].read < read_[to];
     return readers;
 }
 
 void PolicyParty::tell(std::uint32_t reader) {
     for (flow::PeerIndex to = 0; to < queues_.size(); ++to)
-        if (const Lent* const chunk = untold_of(to); chunk != nullptr && reader-- == 0)
-            allocated_at(chunk->place).state = Lent::State::kRead;
+        if (shares_[to].read < read_[to] && reader-- == 0) ++shares_[to].read;
 }
 
 std::string PolicyParty::violation() const {

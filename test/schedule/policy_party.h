@@ -99,9 +99,8 @@ class PolicyParty : private flow::Carrier {
     bool send_queued(flow::Account& to) override;
     void mark_waiting(flow::PeerIndex to);
     struct Lent {
-        enum class State : std::uint8_t { kRead, kUnread, kUntold };
         std::uint32_t place;
-        State state = State::kRead;
+        bool unread = false;
         std::uint64_t stamp = 0;
         flow::PeerIndex to = 0;
         Fifo<Enclosed> batch{};
@@ -110,7 +109,6 @@ class PolicyParty : private flow::Carrier {
     Lent& allocated_at(std::uint32_t place) {
         return const_cast<Lent&>(std::as_const(*this).allocated_at(place));
     }
-    const Lent* untold_of(flow::PeerIndex reader) const;
     // Where the open one of a peer goes on.
     struct Batch {
         std::uint32_t place = 0;
@@ -137,8 +135,9 @@ class PolicyParty : private flow::Carrier {
     Scenario::ByReference how_;
     flow::Outbox outbox_;
     std::vector<flow::OutboxShare> shares_;
-    std::vector<Lent> allocated_;  // of each chunk, ascending by its place
-    std::vector<Batch> batches_;   // of each peer
+    std::vector<std::uint64_t> read_;  // what each peer has read; its share knows what has been told
+    std::vector<Lent> allocated_;      // of each chunk, ascending by its place
+    std::vector<Batch> batches_;       // of each peer
     std::uint64_t references_ = 0, batches_sent_ = 0, batched_ = 0;
     bool overfull_ = false;
     Outbox* out_ = nullptr;  // during an event

@@ -15,7 +15,7 @@
 namespace velo::test {
 namespace {
 
-constexpr std::size_t kSmallest = 2304, kMedium = 8512;  // bytes of a chunk of that size
+constexpr std::size_t kSmallest = 2304, kMedium = 8448;  // bytes of a chunk of that size
 
 PartyConfig config_of(const char* policy, std::size_t outbox = std::size_t{1} << 18) {
     PartyConfig config;
@@ -104,9 +104,11 @@ TEST_P(ReferringTest, behind_the_last_number_the_counts_begin_again) {
     constexpr std::uint32_t kEnd = 0U - 20;
     for (const std::size_t me : {0, 1}) {
         velo_peer& peer = *party[me].peers[1 - me];
-        peer.references_sent += kEnd;
+        peer.sent_references.sent += kEnd;
+        peer.sent_references.read += kEnd;
+        peer.sent_references.tell(kEnd + static_cast<std::uint32_t>(peer.sent_references.read - kEnd));
         peer.references_read += kEnd;
-        peer.read_by_it += kEnd;
+        segment_of(party[me].engine).references_read(peer.index) += kEnd;
     }
     const std::size_t before = party[0].received.size();
     for (unsigned i = 0; i < 200; ++i) {
@@ -114,7 +116,7 @@ TEST_P(ReferringTest, behind_the_last_number_the_counts_begin_again) {
         if (i % 5 == 4) party.settle();
     }
     party.settle();
-    EXPECT_GT(party[0].peers[1]->references_sent, UINT32_MAX) << "the end was not reached";
+    EXPECT_GT(party[0].peers[1]->sent_references.sent, UINT32_MAX) << "the end was not reached";
     for (const std::size_t me : {0, 1}) {
         ASSERT_EQ(party[me].received.size(), before + 100);
         for (unsigned i = 0; i < 100; ++i)
@@ -130,7 +132,9 @@ TEST_P(ReferringTest, who_tells_nothing_has_not_read_all_after_as_many_as_can_be
     party.send(0, 1, 1, pattern(2000, 1));
     party.settle();
     const std::size_t before = party[1].received.size();
-    party[0].peers[1]->references_sent = UINT32_MAX;
+    party[0].peers[1]->sent_references.sent = party[0].peers[1]->sent_references.read = UINT32_MAX;
+    party[1].peers[0]->references_read = UINT32_MAX;
+    segment_of(party[1].engine).references_read(0) = UINT32_MAX;
     for (unsigned i = 0; i < 2; ++i) party.send(0, 1, 1, pattern(2000, i));
     party.settle();
     ASSERT_EQ(party[1].received.size(), before + 2);

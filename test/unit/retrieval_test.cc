@@ -80,6 +80,18 @@ TEST_F(RetrievalTest, messages_go_up_in_the_order_in_which_they_lie_there) {
     EXPECT_EQ(drain(), 0);
 }
 
+// Whoever waits for it acts on it before what comes behind.
+TEST_F(RetrievalTest, an_awaited_message_ends_the_poll) {
+    peer_.awaits_answer = true;
+    store("answer");
+    store("next");
+    store("last");
+    EXPECT_EQ(drain(), 1);
+    EXPECT_EQ(take_heard(), "17:answer ");
+    EXPECT_EQ(drain(), 2);
+    EXPECT_EQ(take_heard(), "17:next 17:last ");
+}
+
 TEST_F(RetrievalTest, a_message_of_several_runs_goes_up_when_the_last_one_is_there) {
     store("be", wire::kFirst);
     store("gin", 0);
