@@ -69,9 +69,9 @@ bool Engine::try_send_reference_fast(Peer& peer, std::uint8_t tag, fabric::Messa
 
 // Sends by reference what has found too few credits for its packets, unless a batch takes it.
 bool Engine::try_send_outgrown_fast(Peer& peer, std::uint8_t tag, fabric::MessageView message) noexcept {
-    const std::uint32_t allowed = packets_allowed(peer);
-    return routes_.prefers_reference(peer, message.total(), wire::packets_in_run(message.total()), allowed) &&
-           !flow::opens_batch({allowed, true, pace_.bursts(peer), false}) &&
+    const std::uint32_t packets = wire::packets_in_run(message.total()), allowed = packets_allowed(peer);
+    return routes_.prefers_reference(peer, message.total(), packets, allowed) &&
+           !flow::opens_batch({packets, allowed, true, pace_.bursts(peer), false}) &&
            try_send_reference_fast(peer, tag, message);
 }
 
@@ -90,7 +90,8 @@ bool Engine::send_in_batch(Peer& peer, std::uint8_t tag, std::uint8_t flags,
     }
     if (total > flow::kMostBatchedBytes || !routes_.has_batches() || !peer.is_local()) return false;
     if (packets_allowed(peer) == 0 && &peer.domain == &velo_) retrieval_.take_credits(velo_);
-    if (!flow::opens_batch({.allowed = packets_allowed(peer),
+    if (!flow::opens_batch({.packets = wire::packets_in_run(total),
+                            .allowed = packets_allowed(peer),
                             .counted = peer.policy().limited(),
                             .bursts = pace_.bursts(peer),
                             .others_wait = peer.queue.holds_several()}))

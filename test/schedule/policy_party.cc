@@ -284,7 +284,8 @@ bool PolicyParty::opens_batch(flow::PeerIndex to, const Pending& message) const 
     if (message.left > 0 && how_.broken != Broken::kBatchesABegun) return false;
     const std::uint32_t packets = message.packets + message.left;
     return bytes_of(packets) <= flow::kMostBatchedBytes &&
-           flow::opens_batch({.allowed = std::min(credit(to), most_packets_),
+           flow::opens_batch({.packets = packets,
+                              .allowed = std::min(credit(to), most_packets_),
                               .counted = limited(),
                               .bursts = batches_[to].follows,
                               .others_wait = message.waited && queues_[to].size() > 1});

@@ -56,7 +56,8 @@ bool Simulation::send_in_batch(std::uint32_t p, Pair& to, const Pending& message
         close(p, to.account.peer);
     }
     if (goes_plainly(p, message, credits) || message.bytes > flow::kMostBatchedBytes ||
-        !flow::opens_batch({.allowed = std::min(credits, most_packets_),
+        !flow::opens_batch({.packets = wire::packets_in_run(message.bytes),
+                            .allowed = std::min(credits, most_packets_),
                             .counted = processes_[p].ledger->policy().limited(),
                             .bursts = !rested(p, batch) && batch.awaits_answer,
                             .others_wait = message.waited && message.next != kNone}))

@@ -451,7 +451,7 @@ _MESSAGING_ROWS = [
 
 _SHM_ROWS = [
     Mutation("a sender is given more than its buffers", _SHM + "acceptance.h",
-             "std::min<std::uint64_t>(wanted, limit_ - waiting)", "std::min<std::uint64_t>(wanted, limit_)",
+             "std::min(wanted, limit_ - waiting)", "std::min(wanted, limit_)",
              _unit("RefusalTest.*")),
     Mutation("the bell of nobody calls somebody", _SHM + "doorbell.h",
              "                if (sender >= senders_) break;\n", "",
